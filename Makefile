@@ -1,0 +1,52 @@
+# Everything a newcomer needs: `make demo` shows what ppspeech does, `make test` checks that it does it.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+UV := $(BIN)/uv
+export MPLBACKEND := Agg
+
+.PHONY: help setup demo test test-slow lint format bench lock clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY)  ## make the virtual environment and install the locked versions
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ppspeech needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -oE '^uv==[^ ]+' requirements.lock)"
+	$(UV) pip install --python $(BIN)/python --require-hashes --compile-bytecode --requirement requirements.lock
+	$(UV) pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: setup  ## the main job, end to end, on the built-in voices
+	$(BIN)/ppspeech demo
+
+test: setup  ## the whole test suite but the slow experiments
+	$(BIN)/python -m pytest
+
+test-slow: setup  ## the slow experiments
+	$(BIN)/python -m pytest -m slow
+
+lint: setup  ## ruff (lint and format) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup  ## rewrite the sources as `make lint` wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup  ## every benchmark, beside its peers
+	$(BIN)/ppspeech bench --all
+
+lock: setup  ## choose new versions within pyproject.toml's bounds
+	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command "make lock" \
+		--output-file requirements.lock
+
+clean:  ## remove the environment and everything generated
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist demo_output lightning_logs
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

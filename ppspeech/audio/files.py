@@ -1,0 +1,73 @@
+"""Sound files to waveforms and back."""
+
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import torch
+import torchaudio.functional
+
+from ppspeech.errors import AudioError
+from ppspeech.storage import atomic_write
+
+
+def read_audio(path: str | Path, sample_rate: int | None = None) -> torch.Tensor:
+    """Read a sound file as one channel of float32 in [-1, 1].
+
+    Any rate and any format that libsndfile reads (WAV, FLAC, OGG, ...); channels are averaged.
+
+    Args:
+        path: the file.
+        sample_rate: resample to this rate; None keeps the file's own.
+
+    Returns:
+        The waveform, `(samples,)`.
+
+    Raises:
+        AudioError: if the file is missing, unreadable or empty, or holds samples that are not finite.
+    """
+    waveform, rate = read_with_rate(path)
+    if sample_rate is not None and rate != sample_rate:
+        waveform = torchaudio.functional.resample(waveform, rate, sample_rate)
+    return waveform
+
+
+def read_with_rate(path: str | Path) -> tuple[torch.Tensor, int]:
+    """As `read_audio` at the file's own rate, with that rate."""
+    path = Path(path)
+    if not path.is_file():
+        raise AudioError(f"no sound file at {path}")
+    try:
+        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as unreadable:
+        raise AudioError(f"{path} is not a readable sound file: {unreadable.error_string}") from None
+    if not len(samples):
+        raise AudioError(f"{path} is empty: it holds no samples")
+    if not np.isfinite(samples).all():
+        bad = int((~np.isfinite(samples)).any(axis=1).argmax())
+        raise AudioError(f"{path} has a sample that is NaN or infinite, first at {bad / rate:.3f} s")
+    return torch.from_numpy(samples.mean(axis=1, dtype=np.float32)), rate
+
+
+def write_audio(path: str | Path, waveform: torch.Tensor, sample_rate: int) -> None:
+    """Write one channel as 16-bit WAV or FLAC, chosen by the suffix; whole or not at all.
+
+    Args:
+        path: where to; an existing file is replaced.
+        waveform: `(samples,)` in [-1, 1]; values outside are refused rather than clipped.
+        sample_rate: in Hz.
+
+    Raises:
+        AudioError: if the waveform is not one finite channel within [-1, 1], or the suffix is neither.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in {".wav", ".flac"}:
+        raise AudioError(f"cannot write {path}: the suffix must be .wav or .flac")
+    if waveform.ndim != 1 or not waveform.numel():
+        raise AudioError(f"a waveform to write has shape (samples,), got {tuple(waveform.shape)}")
+    peak = waveform.detach().abs().max().item()
+    if not peak <= 1.0:  # also true for NaN
+        raise AudioError(f"a waveform to write lies in [-1, 1], got a peak of {peak}: scale it first")
+    samples = (waveform.detach().cpu().double() * 32767).round().to(torch.int16).numpy()
+    with atomic_write(path) as temporary:
+        soundfile.write(temporary, samples, sample_rate, subtype="PCM_16")

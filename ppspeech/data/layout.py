@@ -1,0 +1,136 @@
+"""What a corpus is on disk: a folder, the sound files it must hold, and the CSV file that describes them."""
+
+import csv
+import os
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from ppspeech.errors import CorpusError
+from ppspeech.storage import data_folder
+
+GENDERS = {"f": "f", "female": "f", "m": "m", "male": "m"}
+
+
+def corpus_folder(name: str, folder: Path | str | None) -> Path:
+    """The folder of a corpus: `folder`, else the one called `name` in the data folder.
+
+    Raises:
+        CorpusError: if it is not there.
+    """
+    chosen = Path(folder) if folder is not None else data_folder() / name
+    if not chosen.is_dir():
+        raise CorpusError(f"no folder {chosen} for corpus {name!r}: give the folder that holds it")
+    return chosen
+
+
+def require_files(corpus: str, folder: Path, names: Collection[str]) -> None:
+    """Check that `folder` holds every file of `names`, and that none is empty; no file is opened.
+
+    Args:
+        corpus: the name for the error.
+        folder: where to look.
+        names: paths inside `folder`, with `/`.
+
+    Raises:
+        CorpusError: with how many are absent or empty and the first few of their names.
+    """
+    by_parent: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        parent, _, file = name.rpartition("/")
+        by_parent[parent].add(file)
+    # One listing a subfolder is many times faster than one question a file.
+    sizes: dict[str, int] = {}
+    for parent, files in by_parent.items():
+        if not (folder / parent).is_dir():
+            continue
+        with os.scandir(folder / parent) as entries:
+            for entry in entries:
+                if entry.name in files and entry.is_file():
+                    sizes[f"{parent}/{entry.name}" if parent else entry.name] = entry.stat().st_size
+    _refuse(corpus, folder, "missing", [name for name in names if name not in sizes], len(names))
+    _refuse(corpus, folder, "empty", [name for name in names if sizes[name] == 0], len(names))
+
+
+def _refuse(corpus: str, folder: Path, fault: str, names: list[str], total: int) -> None:
+    if names:
+        raise CorpusError(
+            f"corpus {corpus!r} in {folder} is incomplete: {len(names)} of {total} files {fault} "
+            f"({first_few(names)}); copy it again"
+        )
+
+
+def first_few(names: Iterable[str], most: int = 3) -> str:
+    """Names for an error message.
+
+    >>> first_few(["a", "b", "c", "d", "e"])
+    'a, b, c and 2 more'
+    """
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def read_rows(path: Path, columns: Collection[str], rows: int | None = None) -> list[dict[str, str]]:
+    """Read a CSV file with a header line; every value comes back without surrounding white space.
+
+    Args:
+        path: the file, in UTF-8.
+        columns: the columns that must be there; others may be too.
+        rows: how many rows there must be, where that is known.
+
+    Raises:
+        CorpusError: naming the file and, where there is one, the line that is wrong.
+    """
+    try:
+        # The signature is what spreadsheets write in front of UTF-8.
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, strict=True)
+            header = [name.strip() for name in reader.fieldnames or ()]
+            _check_header(path, header, columns)
+            reader.fieldnames = header
+            read = []
+            for row in reader:
+                if None in row or None in row.values():
+                    raise CorpusError(
+                        f"{path}, line {reader.line_num}: the header has {len(header)} columns and this row "
+                        f"{'more' if None in row else 'fewer'}; quote values that hold a comma"
+                    )
+                read.append({name: value.strip() for name, value in row.items()})
+    except FileNotFoundError:
+        raise CorpusError(f"{path} is missing: a corpus is described by this file") from None
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path} is not UTF-8 (byte {error.start}): save it again as UTF-8") from error
+    except (csv.Error, OSError) as error:
+        raise CorpusError(f"{path} cannot be read as CSV: {error}") from error
+    if not read:
+        raise CorpusError(f"{path} has no row below its header")
+    if rows is not None and len(read) != rows:
+        raise CorpusError(f"{path} lists {len(read)} rows where the corpus has {rows}; copy it again")
+    return read
+
+
+def _check_header(path: Path, header: list[str], columns: Collection[str]) -> None:
+    missing = [name for name in columns if name not in header]
+    if missing:
+        raise CorpusError(
+            f"{path} has no column {', '.join(map(repr, missing))}; its header is {','.join(header) or 'empty'!r}"
+        )
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise CorpusError(f"{path} has column {', '.join(map(repr, twice))} more than once")
+
+
+def gender_letter(text: str, where: str) -> str | None:
+    """`f` or `m` from the spellings corpora use, None where nothing is said.
+
+    Args:
+        text: such as `male`, `F` or the empty string.
+        where: the file and line, for the error.
+    """
+    if not text:
+        return None
+    try:
+        return GENDERS[text.lower()]
+    except KeyError:
+        raise CorpusError(f"{where}: gender must be one of {', '.join(GENDERS)} or empty, got {text!r}") from None

@@ -1,0 +1,30 @@
+"""Twenty-second excerpts of free game music at 16 kHz: what a speech detector must not take for speech."""
+
+from pathlib import Path
+
+from ppspeech.data.layout import corpus_folder, read_rows, require_files
+from ppspeech.data.registry import register_corpus
+from ppspeech.data.utterance import Corpus, Utterance
+
+EXCERPTS = 27
+
+
+@register_corpus("music")
+def load_music(folder: Path | str | None = None) -> Corpus:
+    """Load the 27 excerpts; the speaker is the author (or the team) and the text is the title.
+
+    Some pairs by one author are similar pieces (`battle` and `battle2`): split by speaker.
+
+    Args:
+        folder: holds `metadata.csv` and the FLAC files it lists; by default `music` in the data folder.
+
+    Raises:
+        CorpusError: if an excerpt is missing or empty, or the metadata is damaged.
+    """
+    folder = corpus_folder("music", folder)
+    utterances = {
+        row["file"]: Utterance(folder / row["file"], speaker=row["author"], text=row["title"])
+        for row in read_rows(folder / "metadata.csv", ("file", "title", "author"), rows=EXCERPTS)
+    }
+    require_files("music", folder, utterances)
+    return Corpus("music", 16_000, tuple(utterances.values()))

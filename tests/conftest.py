@@ -1,0 +1,23 @@
+"""What all tests share: the data folder, a private cache, and seeds."""
+
+from pathlib import Path
+
+import pytest
+
+from ppspeech.errors import CorpusError
+from ppspeech.storage import data_folder
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The folder of real corpora; tests that ask for it are skipped where there is none."""
+    try:
+        return data_folder()
+    except CorpusError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests never read or fill the user's cache; they share one of their own for the run."""
+    monkeypatch.setenv("PPSPEECH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
