@@ -27,7 +27,7 @@ _OUTPUT_SYNCHRONOUS = 2
 _DONT_EXIT = 0x8000
 _POSITION_CHARACTER = 1
 _CHARACTERS_UTF8 = 1  # and neither SSML (0x10) nor phoneme names (0x100): the text is only text
-_PARAMETERS = {"rate": 1, "volume": 2, "pitch": 3, "pitch_range": 4}
+_PARAMETERS = {"rate": 1, "pitch": 3, "pitch_range": 4}
 _SECONDS_PER_UTTERANCE = 60
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)

@@ -1,0 +1,43 @@
+"""Frames: what waveforms become, and the masks that keep padding out of every result."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Frames(NamedTuple):
+    """A padded batch of feature sequences.
+
+    Attributes:
+        features: `(batch, frames, features)`; zero from each utterance's length on.
+        lengths: `(batch,)`, in frames.
+    """
+
+    features: Tensor
+    lengths: Tensor
+
+
+def length_mask(lengths: Tensor, frames: int) -> Tensor:
+    """True where a frame belongs to its utterance: `(batch, frames)`.
+
+    >>> length_mask(torch.tensor([1, 3]), 3).int().tolist()
+    [[1, 0, 0], [1, 1, 1]]
+    """
+    return torch.arange(frames, device=lengths.device) < lengths.unsqueeze(-1)
+
+
+def extend_last(features: Tensor, lengths: Tensor) -> Tensor:
+    """Repeat each utterance's last frame through its padding, `(batch, frames, features)`."""
+    time = torch.arange(features.shape[1], device=features.device)
+    index = torch.minimum(time, (lengths - 1).clamp_min(0).unsqueeze(-1))
+    return features.gather(1, index.unsqueeze(-1).expand_as(features))
+
+
+def compact(frames: Frames, keep: Tensor) -> Frames:
+    """Drop the frames where `keep` `(batch, frames)` is false, moving the rest to the front in order."""
+    keep = keep & length_mask(frames.lengths, keep.shape[1])
+    order = torch.argsort((~keep).to(torch.uint8), dim=1, stable=True)
+    moved = frames.features.gather(1, order.unsqueeze(-1).expand_as(frames.features))
+    lengths = keep.sum(1)
+    return Frames(moved * length_mask(lengths, keep.shape[1]).unsqueeze(-1), lengths)
