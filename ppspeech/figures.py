@@ -5,7 +5,9 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -47,20 +49,23 @@ def show_figures(figures: Iterable[Figure], *, as_json: bool, title: str = "") -
             sys.stdout.write(figure.to_json() + "\n")
         sys.stdout.flush()
         return
-    table = Table(title=title or None, title_justify="left")
-    for heading in ("metric", "value", "peer", "ratio", "note"):
-        table.add_column(
-            heading, justify="right" if heading in {"value", "ratio"} else "left", overflow="fold"
-        )
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in ("metric", "value", "peer", "ratio"):
+        table.add_column(heading, justify="right" if heading in {"value", "ratio"} else "left", overflow="fold")
+    notes: dict[str, None] = {}
     for figure in figures:
         table.add_row(
             figure.metric,
             f"{_number(figure.value)} {figure.unit}".strip(),
-            f"{figure.peer} {_number(figure.peer_value)} {figure.unit}".strip() if figure.peer else "",
+            f"{figure.peer}: {_number(figure.peer_value)} {figure.unit}".strip() if figure.peer else "",
             f"{_number(figure.ratio)}x" if figure.ratio is not None else "",
-            figure.note or "",
         )
-    Console().print(table)
+        if figure.note:
+            notes[figure.note] = None
+    console = Console(highlight=False)
+    console.print(table)
+    for note in notes:
+        console.print(f"  [dim]{escape(note)}[/]")
 
 
 def _number(value: float | None) -> str:

@@ -34,12 +34,17 @@ def data_folder() -> Path:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it becomes `path`, on any failure it is removed.
 
     A reader sees the old file, the new file or no file, never part of one, also after Ctrl-C, on a full
     disk, and with several writers of the same path. The temporary name keeps the suffix of `path`, which
     many writers choose their format by.
+
+    Args:
+        path: the file to make or replace; missing parent folders are made.
+        durable: wait until the bytes are on the disk; False for caches of many small files, which a power
+            failure may empty.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
@@ -47,8 +52,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        if durable:
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)

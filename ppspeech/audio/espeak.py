@@ -28,6 +28,10 @@ LONGEST_TEXT = 4000
 _LONGEST_DATA_PATH = 100
 
 
+class UnsayableError(AudioError):
+    """A text for which eSpeak has no sound, such as punctuation alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """What to say and how.
@@ -81,12 +85,14 @@ class Espeak:
     def __init__(self) -> None:
         try:
             loader = importlib.import_module("espeakng_loader")
-        except ImportError as missing:
+            data_path = Path(loader.get_data_path())
+        except (ImportError, RuntimeError) as missing:
             raise AudioError(f"the built-in voices need the package espeakng-loader: {missing}") from missing
+        self._variants = {path.name for path in data_path.glob("voices/!v/*")}
         with ExitStack() as opened:
-            data = _short_path(Path(loader.get_data_path()), opened)
+            data = _short_path(data_path, opened)
             self._complaints = opened.enter_context(tempfile.TemporaryFile())
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - our own program and the loader's own paths
                 [sys.executable, "-I", "-S", espeak_process.__file__, loader.get_library_path(), str(data)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -99,11 +105,14 @@ class Espeak:
         """Speak; the samples in [-1, 1] at `SAMPLE_RATE`, `(samples,)`.
 
         Raises:
-            AudioError: if eSpeak does not know the voice, has no sound for the text (punctuation alone, a
-                script it does not read), or is not running any more.
+            UnsayableError: if eSpeak has no sound for the text.
+            AudioError: if eSpeak does not know the voice, or is not running any more.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        _, plus, variant = prompt.voice.partition("+")
+        if plus and variant not in self._variants:  # eSpeak itself would leave it out without a word
+            raise AudioError(f"eSpeak has no voice {prompt.voice!r}: there is no variant {variant!r}")
         try:
             self._process.stdin.write(json.dumps(asdict(prompt)).encode() + b"\n")
             self._process.stdin.flush()
@@ -118,8 +127,8 @@ class Espeak:
             raise self._failure()
         samples = np.frombuffer(data, dtype=np.int16)
         if not samples.any():
-            raise AudioError(f"eSpeak voice {prompt.voice!r} has no sound for the text {prompt.text!r}")
-        return samples.astype(np.float32) / 32768
+            raise UnsayableError(f"eSpeak voice {prompt.voice!r} has no sound for the text {prompt.text!r}")
+        return samples.astype(np.float32) / np.float32(32768)
 
     def close(self) -> None:
         """End the process. What is said afterwards is refused."""

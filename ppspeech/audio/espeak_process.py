@@ -1,8 +1,9 @@
 """The program that runs eSpeak NG in a process of its own; `ppspeech.audio.espeak` starts it and talks to it.
 
-What eSpeak says depends on everything it said before: it keeps state that neither setting the voice again nor
-terminating and initialising the library clears. So this process initialises the library once, never speaks
-itself, and forks for every utterance: each is the first thing its child says, and depends on nothing else.
+What eSpeak says depends on everything it said before: it keeps state that is not cleared by setting voice and
+random seed again, nor by terminating and initialising the library. So this process initialises the library once,
+never speaks itself, and forks for every utterance: each is the first thing its child says, and depends on
+nothing else.
 
 Protocol: one JSON object a line on standard input; for each, on standard output, a 4-byte little-endian
 length and that many bytes of 16-bit samples at 22,050 Hz. Whatever goes wrong ends the process, with the
@@ -43,6 +44,8 @@ def load(library: str, data: str) -> ctypes.CDLL:
         sys.exit(f"eSpeak cannot use its data folder {data}")
     if espeak.espeak_SetVoiceByName(b"en"):
         sys.exit(f"eSpeak finds no English voice in its data folder {data}")
+    # eSpeak's breath and roughness are random, seeded by the clock unless told otherwise.
+    espeak.espeak_ng_SetRandSeed(ctypes.c_long(1))
     return espeak
 
 

@@ -102,5 +102,6 @@ def coloured_noise(size: int, colour: float, generator: np.random.Generator) -> 
         colour: the correlation of neighbouring samples, 0 (white) to below 1 (a rumble).
         generator: where it comes from.
     """
-    noise: NDArray[np.float64] = scipy.signal.lfilter([1.0], [1.0, -colour], generator.standard_normal(size))
-    return noise / np.sqrt(np.mean(noise**2))
+    noise = scipy.signal.lfilter([1.0], [1.0, -colour], generator.standard_normal(size))
+    unit: NDArray[np.float64] = noise / np.sqrt(np.mean(noise**2))
+    return unit

@@ -114,7 +114,7 @@ _VARIANTS = {
     "m": (
         *("m1", "klatt3", "m3", "Denis", "m7", "Andy", "m8", "edward", "Gene", "m2", "Tweaky", "boris", "Jacky"),
         *("m5", "Mario", "norbert", "m4", "AnxiousAndy", "Diogo", "travis", "quincy", "Storm", "m6", "pablo"),
-        *("Lee", "antonio", "iven4", "Michael", "paul", "Alex"),
+        *("Alex", "iven4", "Michael", "paul"),
     ),
 }
 _ACCENTS = (
@@ -155,5 +155,5 @@ def _voice(gender: str, index: int) -> Voice:
     )
 
 
-VOICES: tuple[Voice, ...] = tuple(_voice(gender, index) for index in range(30) for gender in "fm")
+VOICES: tuple[Voice, ...] = tuple(_voice(gender, index) for index in range(28) for gender in "fm")
 """The speakers, women and men in turn, so that the first few are as balanced as all."""

@@ -1,0 +1,8 @@
+"""`ppspeech bench NAME`: measured figures, side by side with peers in one run.
+
+Every benchmark is a module of this package with `run(quick) -> list[Figure]`; its docstring's first line is what
+`ppspeech bench` lists.
+"""
+
+NAMES = ("features",)
+"""The benchmarks there are."""

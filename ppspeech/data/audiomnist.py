@@ -36,5 +36,5 @@ def load_audiomnist(folder: Path | str | None = None) -> Corpus:
                 utterances[f"{speaker}/{file}"] = Utterance(
                     own / file, speaker, word=word, text=word, gender=gender, take=take
                 )
-    require_files("audiomnist", folder, utterances)
+    require_files("audiomnist", folder, utterances, total=SPEAKERS * len(DIGIT_WORDS) * TAKES)
     return Corpus("audiomnist", 16_000, tuple(utterances.values()))

@@ -40,7 +40,8 @@ def load_emodb(folder: Path | str | None = None) -> Corpus:
     utterances: dict[str, Utterance] = {}
     for row in read_rows(metadata, columns, rows=UTTERANCES):
         file = row["file"]
-        if file != f"{row['speaker']}{row['text_code']}{_letter(row['emotion'], metadata)}{row['version']}.flac":
+        letter, version = _letter(row["emotion"], metadata), row["version"]
+        if file != f"{row['speaker']}{row['text_code']}{letter}{version}.flac" or len(version) != 1:
             raise CorpusError(f"{metadata}: the row of {file!r} disagrees with the name of the file; copy it again")
         utterances[f"flac/{file}"] = Utterance(
             path=folder / "flac" / file,
@@ -48,11 +49,9 @@ def load_emodb(folder: Path | str | None = None) -> Corpus:
             text=row["text_code"],
             emotion=row["emotion"],
             gender=gender_letter(row["gender"], f"{metadata}, file {file}"),
-            take=ord(row["version"]) - ord("a"),
+            take=ord(version) - ord("a"),
         )
-    if len(utterances) != UTTERANCES:
-        raise CorpusError(f"{metadata} lists {UTTERANCES - len(utterances)} files twice; copy it again")
-    require_files("emodb", folder, utterances)
+    require_files("emodb", folder, utterances, total=UTTERANCES)
     return Corpus("emodb", 16_000, tuple(utterances.values()))
 
 

@@ -40,5 +40,5 @@ def load_fsdd(folder: Path | str | None = None) -> Corpus:
         for digit, word in enumerate(DIGIT_WORDS)
         for take in range(TAKES)
     }
-    require_files("fsdd", folder, utterances)
+    require_files("fsdd", folder, utterances, total=SPEAKERS * len(DIGIT_WORDS) * TAKES)
     return Corpus("fsdd", 8_000, tuple(utterances.values()))

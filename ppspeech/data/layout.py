@@ -4,7 +4,7 @@ import csv
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
@@ -24,17 +24,23 @@ def corpus_folder(name: str, folder: Path | str | None) -> Path:
     return chosen
 
 
-def require_files(corpus: str, folder: Path, names: Collection[str]) -> None:
+def require_files(corpus: str, folder: Path, names: Collection[str], total: int | None = None) -> None:
     """Check that `folder` holds every file of `names`, and that none is empty; no file is opened.
 
     Args:
         corpus: the name for the error.
         folder: where to look.
         names: paths inside `folder`, with `/`.
+        total: how many files the corpus has, where that is known.
 
     Raises:
         CorpusError: with how many are absent or empty and the first few of their names.
     """
+    if total is not None and len(names) != total:
+        raise CorpusError(
+            f"the metadata of corpus {corpus!r} in {folder} describes {len(names)} different files where the "
+            f"corpus has {total}; copy it again"
+        )
     by_parent: dict[str, set[str]] = defaultdict(set)
     for name in names:
         parent, _, file = name.rpartition("/")
@@ -42,6 +48,8 @@ def require_files(corpus: str, folder: Path, names: Collection[str]) -> None:
     # One listing a subfolder is many times faster than one question a file.
     sizes: dict[str, int] = {}
     for parent, files in by_parent.items():
+        if parent:
+            inner_path(parent, f"corpus {corpus!r}")
         if not (folder / parent).is_dir():
             continue
         with os.scandir(folder / parent) as entries:
@@ -119,6 +127,23 @@ def _check_header(path: Path, header: list[str], columns: Collection[str]) -> No
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise CorpusError(f"{path} has column {', '.join(map(repr, twice))} more than once")
+
+
+def inner_path(text: str, where: str) -> str:
+    """A path from a CSV file as a plain path inside the corpus folder, with `/` and without `.`.
+
+    Args:
+        text: the path as written.
+        where: the file and line, for the error.
+
+    Raises:
+        CorpusError: if it is empty, absolute or climbs with `..`: a manifest from elsewhere must not make
+            ppspeech open files outside its folder.
+    """
+    path = PurePosixPath(text)
+    if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in text:
+        raise CorpusError(f"{where}: a path must be inside the corpus folder, without '..', got {text!r}")
+    return path.as_posix()
 
 
 def gender_letter(text: str, where: str) -> str | None:

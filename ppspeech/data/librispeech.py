@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ppspeech.data.layout import corpus_folder, gender_letter, read_rows, require_files
+from ppspeech.data.layout import corpus_folder, gender_letter, inner_path, read_rows, require_files
 from ppspeech.data.registry import register_corpus
 from ppspeech.data.utterance import Corpus, Utterance
 from ppspeech.errors import CorpusError
@@ -33,12 +33,13 @@ def load_librispeech(folder: Path | str | None = None, part: str = "all") -> Cor
     metadata = folder / "metadata.csv"
     utterances: dict[str, Utterance] = {}
     for row in read_rows(metadata, ("file", "speaker", "gender", "transcript"), rows=UTTERANCES):
-        file = row["file"]
+        file = inner_path(row["file"], str(metadata))
         place = file.partition("/")[0]
-        if place not in PARTS or (place == "test_other") != bool(row["transcript"]):
+        named = file.startswith(f"{place}/{row['speaker']}-")
+        if place not in PARTS or not named or (place == "test_other") != bool(row["transcript"]):
             raise CorpusError(
-                f"{metadata}: the row of {file!r} is damaged: files are in {' or '.join(PARTS)}, "
-                "and those of test_other alone have a transcript"
+                f"{metadata}: the row of {file!r} is damaged: files are in {' or '.join(PARTS)}, their names "
+                "start with the speaker, and those of test_other alone have a transcript"
             )
         utterances[file] = Utterance(
             path=folder / file,
@@ -47,6 +48,6 @@ def load_librispeech(folder: Path | str | None = None, part: str = "all") -> Cor
             gender=gender_letter(row["gender"], f"{metadata}, file {file}"),
             subset=PARTS[place],
         )
-    require_files("librispeech", folder, utterances)
+    require_files("librispeech", folder, utterances, total=UTTERANCES)
     corpus = Corpus("librispeech", 16_000, tuple(utterances.values()))
     return corpus if part == "all" else corpus.select(lambda utterance: utterance.subset == PARTS[part])

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from ppspeech.data.layout import corpus_folder, read_rows, require_files
+from ppspeech.data.layout import corpus_folder, inner_path, read_rows, require_files
 from ppspeech.data.registry import register_corpus
 from ppspeech.data.utterance import Corpus, Utterance
+from ppspeech.errors import CorpusError
 
 EXCERPTS = 27
 
@@ -22,9 +23,12 @@ def load_music(folder: Path | str | None = None) -> Corpus:
         CorpusError: if an excerpt is missing or empty, or the metadata is damaged.
     """
     folder = corpus_folder("music", folder)
-    utterances = {
-        row["file"]: Utterance(folder / row["file"], speaker=row["author"], text=row["title"])
-        for row in read_rows(folder / "metadata.csv", ("file", "title", "author"), rows=EXCERPTS)
-    }
-    require_files("music", folder, utterances)
+    metadata = folder / "metadata.csv"
+    utterances: dict[str, Utterance] = {}
+    for row in read_rows(metadata, ("file", "title", "author"), rows=EXCERPTS):
+        file = inner_path(row["file"], str(metadata))
+        if not row["author"]:
+            raise CorpusError(f"{metadata}: the author of {file!r} is empty; copy it again")
+        utterances[file] = Utterance(folder / file, speaker=row["author"], text=row["title"])
+    require_files("music", folder, utterances, total=EXCERPTS)
     return Corpus("music", 16_000, tuple(utterances.values()))

@@ -25,7 +25,7 @@ class Utterance:
         emotion: emotion or speaking style.
         gender: `f` or `m`.
         take: which repetition of the same word by the same speaker.
-        subset: the part of the corpus's own official split, `train` or `test`.
+        subset: the part of the corpus's own official split: `train`, `validation` or `test`.
     """
 
     path: Path
@@ -97,7 +97,5 @@ class Corpus(Sequence[Utterance]):
         """
         kept = tuple(u for u in self.utterances if keep(u))
         if not kept:
-            raise CorpusError(
-                f"the selection leaves no utterance of corpus {self.name!r} ({len(self)} utterances)"
-            )
+            raise CorpusError(f"the selection leaves no utterance of corpus {self.name!r} ({len(self)} utterances)")
         return replace(self, utterances=kept)

@@ -1,0 +1,1 @@
+"""Frames to scores: Gaussians, mixtures, hidden Markov models and large-margin classifiers as nn.Modules."""

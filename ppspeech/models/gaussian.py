@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.models.phi import LOG_2PI, cost, phi_from_moments
+from ppspeech.models.phi import LOG_2PI, augment, phi_from_moments, quadratic_features, svec
 
 Covariance = Literal["full", "diagonal", "spherical", "tied"]
 
@@ -41,13 +41,9 @@ class Gaussians(nn.Module):
     ) -> None:
         super().__init__()
         if not shape or min(shape) < 1 or features < 1:
-            raise ModelError(
-                f"Gaussians need a positive shape and feature count, got {tuple(shape)} and {features}"
-            )
+            raise ModelError(f"Gaussians need a positive shape and feature count, got {tuple(shape)} and {features}")
         if covariance not in get_args(Covariance):
-            raise ModelError(
-                f"covariance must be one of {', '.join(get_args(Covariance))}, got {covariance!r}"
-            )
+            raise ModelError(f"covariance must be one of {', '.join(get_args(Covariance))}, got {covariance!r}")
         if not floor > 0:
             raise ModelError(f"floor must be > 0, got {floor}")
         self.shape = tuple(shape)
@@ -62,11 +58,7 @@ class Gaussians(nn.Module):
             "spherical": (*self.shape, 1),
         }[covariance]
         self.spread = nn.Parameter(torch.zeros(spread, dtype=dtype))
-        unit = (
-            torch.eye(features, dtype=dtype)
-            if covariance in {"full", "tied"}
-            else torch.ones((), dtype=dtype)
-        )
+        unit = torch.eye(features, dtype=dtype) if covariance in {"full", "tied"} else torch.ones((), dtype=dtype)
         self.set_moments_(self.mean.detach().clone(), unit.expand(spread))
 
     def extra_repr(self) -> str:
@@ -75,7 +67,8 @@ class Gaussians(nn.Module):
 
     def variances(self) -> Tensor:
         """The covariance in its own form: `(*shape, d, d)` full, `(*shape[:-1], 1, d, d)` tied,
-        `(*shape, d)` diagonal, `(*shape, 1)` spherical."""
+        `(*shape, d)` diagonal, `(*shape, 1)` spherical.
+        """
         if self.kind in {"full", "tied"}:
             eye = torch.eye(self.features, dtype=self.spread.dtype, device=self.spread.device)
             return self.spread @ self.spread.mT + self.floor * eye
@@ -97,12 +90,16 @@ class Gaussians(nn.Module):
         """
         self.mean.copy_(mean)
         tiny = torch.finfo(self.spread.dtype).tiny
+        variances = variances.to(self.spread.device)
         if self.kind in {"full", "tied"}:
-            values, vectors = torch.linalg.eigh(variances.to(self.spread))
-            root = (values - self.floor).clamp_min(0).sqrt()
-            self.spread.copy_(vectors * root.unsqueeze(-2))
+            excess = variances - self.floor * torch.eye(self.features).to(variances)
+            root, failed = torch.linalg.cholesky_ex(excess)
+            if bool(failed.any()):  # a direction at or below the floor
+                values, vectors = torch.linalg.eigh(excess)
+                root = vectors * values.clamp_min(0).sqrt().unsqueeze(-2)
+            self.spread.copy_(root)
         else:
-            self.spread.copy_((variances.to(self.spread) - self.floor).clamp_min(tiny).log())
+            self.spread.copy_((variances - self.floor).clamp_min(tiny).log())
 
     def phi(self, log_weight: Tensor | float = 0.0) -> Tensor:
         """Phi of every Gaussian, `(*shape, d + 1, d + 1)`, with ln w `(*shape)` in its corner."""
@@ -116,17 +113,50 @@ class Gaussians(nn.Module):
             log_weight: ln w, broadcast to `shape`.
 
         Returns:
-            `(..., *shape)`. Equal to `-cost(x, self.phi(log_weight))`; without off-diagonal terms where there
-            are none.
+            `(..., *shape)`. Equal to `-cost(x, self.phi(log_weight))`, but expanded about `origin` (see there)
+            and without off-diagonal terms where there are none.
         """
         if x.shape[-1] != self.features:
             raise ModelError(f"frames have {x.shape[-1]} features, the Gaussians {self.features}")
+        origin = self.origin()
+        densities: Tensor = torch.tensordot(
+            self.monomials(x - origin), self.coefficients(log_weight, origin), dims=([-1], [-1])
+        )
+        return densities
+
+    def origin(self) -> Tensor:
+        """The mean of the means, `(d,)`: the point to expand about.
+
+        The quadratic form of frames far from zero is a small difference of large numbers, which float32
+        cannot hold; about the middle of the Gaussians it is exact enough. The log-density does not depend
+        on the point, so no gradient flows through it.
+        """
+        return self.mean.detach().reshape(-1, self.features).mean(0)
+
+    def monomials(self, x: Tensor) -> Tensor:
+        """What the log-density is linear in: svec(zz') of z = [x, 1], or [x^2, x, 1] without off-diagonal terms.
+
+        Args:
+            x: frames, `(..., d)`.
+
+        Returns:
+            `(..., (d + 1)(d + 2) / 2)` for full and tied covariances, `(..., 2 d + 1)` for the others.
+        """
         if self.kind in {"full", "tied"}:
-            return -cost(x, self.phi(log_weight))
+            return quadratic_features(x)
+        return torch.cat([x.square(), augment(x)], dim=-1)
+
+    def coefficients(self, log_weight: Tensor | float, origin: Tensor) -> Tensor:
+        """The log-densities as vectors, `(*shape, monomials)`: ln w N(x) = <coefficients, monomials(x - origin)>.
+
+        Args:
+            log_weight: ln w, broadcast to `shape`.
+            origin: `(d,)`.
+        """
+        mean = self.mean - origin
+        if self.kind in {"full", "tied"}:
+            return -svec(phi_from_moments(mean, self.covariances(), log_weight))
         variances = self.variances().expand(*self.shape, self.features)
         precision = variances.reciprocal()
-        constant = (self.mean.square() * precision + variances.log() + LOG_2PI).sum(-1) / -2 + log_weight
-        monomials = torch.cat([x.square(), x], dim=-1)
-        weights = torch.cat([precision / -2, self.mean * precision], dim=-1)
-        densities: Tensor = torch.tensordot(monomials, weights, dims=([-1], [-1])) + constant
-        return densities
+        constant = (mean.square() * precision + variances.log() + LOG_2PI).sum(-1) / -2 + log_weight
+        return torch.cat([precision / -2, mean * precision, constant.unsqueeze(-1)], dim=-1)

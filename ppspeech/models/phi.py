@@ -51,8 +51,10 @@ def smat(vector: Tensor) -> Tensor:
 def quadratic_features(x: Tensor) -> Tensor:
     """The monomials svec(zz') of z = [x, 1]: `(..., d)` to `(..., (d + 1)(d + 2) / 2)`."""
     z = augment(x)
-    rows, columns, scale = _triangle(z.shape[-1], z)
-    return z[..., rows] * z[..., columns] * scale
+    size = z.shape[-1]
+    # Row i of the triangle is z_i times a slice: several times faster than gathering both factors.
+    products = torch.cat([z[..., i : i + 1] * z[..., i:] for i in range(size)], dim=-1)
+    return products * _triangle(size, z)[2]
 
 
 def cost(x: Tensor, phi: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""LightningModules and callbacks: where models, data and privacy meet."""

@@ -1,0 +1,80 @@
+"""The command line's frame: which commands there are, and how every one of them ends."""
+
+import errno
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ppspeech import __version__
+from ppspeech.cli.bench import bench
+from ppspeech.cli.corpus import corpus
+from ppspeech.cli.demo import demo
+from ppspeech.cli.features import features
+from ppspeech.cli.info import info
+from ppspeech.cli.synth import synth
+from ppspeech.errors import PpspeechError
+
+app = typer.Typer(
+    name="ppspeech",
+    help="Private speech processing: train, release and use speech models without exposing the speakers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """End a command as people expect: a clear word instead of a traceback, and an exit code.
+
+    Exit codes: 0 done, 1 the machine failed (disk full, no permission), 2 the request cannot be met, 130 Ctrl-C.
+    """
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except PpspeechError as error:
+            code, message = 2, str(error)
+        except KeyboardInterrupt:
+            code, message = 130, "stopped: nothing half-written is left behind"
+        except BrokenPipeError:
+            raise typer.Exit(0) from None  # the reader of our output has seen enough
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT}:
+                raise
+            code, message = 1, f"cannot write: {error.strerror} ({error.filename or 'no file named'})"
+        else:
+            return
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {message}", markup=True, highlight=False)
+        raise typer.Exit(code)
+
+    return run
+
+
+for command in (demo, info, synth, corpus, features, bench):
+    app.command()(guarded(command))
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ppspeech {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,70 @@
+"""`ppspeech features`: MFCC features of sound files."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+
+def features(
+    clips: Annotated[list[Path], typer.Argument(help="Sound files: WAV, FLAC, any rate.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the arrays here (.npz), one a clip.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Save a picture of the first clip here (.png).")] = None,
+    band: Annotated[Literal["wide", "narrow"], typer.Option(help="16 kHz or 8 kHz front end.")] = "wide",
+    cmvn: Annotated[Literal["utterance", "none"], typer.Option(help="Mean and variance normalisation.")] = "utterance",
+    vad_db: Annotated[float | None, typer.Option(help="Drop frames this far below the loudest, in dB.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a clip instead of a table.")] = False,
+) -> None:
+    """Turn sound files into MFCC features: an array to .npz, a picture to .png.
+
+    Example: `ppspeech features hello.wav --out hello.npz --picture hello.png`
+    """
+    import numpy as np
+    import torch
+    from rich.table import Table
+
+    from ppspeech.audio import Mfcc, MfccConfig, read_audio
+    from ppspeech.audio.picture import plot_clip
+    from ppspeech.errors import AudioError
+    from ppspeech.progress import track
+    from ppspeech.storage import atomic_write
+
+    if len({str(clip) for clip in clips}) != len(clips):
+        raise AudioError("a clip is given twice")
+    if out is not None and out.suffix != ".npz":
+        raise AudioError(f"features are saved as .npz, got {out}")
+    config = replace(MfccConfig.wideband() if band == "wide" else MfccConfig.narrowband(), cmvn=cmvn, vad_db=vad_db)
+    mfcc = Mfcc(config)
+    arrays, waveforms = {}, {}
+    for clip in track(clips, "Reading", total=len(clips)):
+        waveforms[str(clip)] = read_audio(clip, config.sample_rate)
+        try:
+            with torch.no_grad():
+                frames = mfcc(waveforms[str(clip)])
+        except AudioError as error:
+            raise AudioError(f"{clip}: {error}") from None
+        arrays[str(clip)] = frames.features[0, : int(frames.lengths[0])].numpy()
+    if out is not None:
+        with atomic_write(out) as temporary:
+            np.savez_compressed(temporary, allow_pickle=False, **arrays)
+    if picture is not None:
+        plot_clip(waveforms[str(clips[0])], mfcc, picture, title=clips[0].name)
+    rows = [
+        {"clip": name, "seconds": round(len(waveforms[name]) / config.sample_rate, 3), "frames": len(array),
+         "features": array.shape[1]}
+        for name, array in arrays.items()
+    ]  # fmt: skip
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(row))
+        return
+    table = Table("clip", "seconds", "frames", "features")
+    for row in rows:
+        table.add_row(*(str(value) for value in row.values()))
+    Console().print(table)
+    for kind, path in (("arrays", out), ("picture", picture)):
+        if path is not None:
+            Console().print(f"{kind}: [bold]{path}[/]", highlight=False)

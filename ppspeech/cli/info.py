@@ -1,0 +1,53 @@
+"""`ppspeech info`: what is installed here and what it runs on."""
+
+import json
+import os
+import platform
+from importlib import metadata
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ppspeech import __version__
+
+PARTS = (
+    "torch", "torchaudio", "pytorch-lightning", "opacus", "dp-accounting", "tenseal", "phe", "gmpy2", "numpy",
+    "espeakng-loader",
+)  # fmt: skip
+
+
+def info(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """Show versions, device and cores.
+
+    Example: `ppspeech info --json`
+    """
+    facts = gather()
+    if as_json:
+        typer.echo(json.dumps(facts))
+        return
+    table = Table("part", "here", title=f"ppspeech {__version__}", title_justify="left")
+    for name, value in facts.items():
+        table.add_row(name, str(value))
+    Console().print(table)
+
+
+def gather() -> dict[str, str | int]:
+    """The facts: package versions, Python, system, cores, device."""
+    import torch
+
+    from ppspeech.storage import cache_folder
+
+    accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    facts: dict[str, str | int] = {
+        "ppspeech": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "device": accelerator.type if accelerator else "cpu",
+        "cache": str(cache_folder()),
+    }
+    return facts | {part: metadata.version(part) for part in PARTS}

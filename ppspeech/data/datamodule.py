@@ -1,0 +1,116 @@
+"""Corpora as LightningDataModules."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pytorch_lightning as lightning
+from torch.utils.data import DataLoader
+
+from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
+from ppspeech.data.features import FeatureStore
+from ppspeech.data.registry import load_corpus
+from ppspeech.data.splits import Split, split_by_speaker, split_by_take, split_official
+from ppspeech.data.utterance import Corpus
+from ppspeech.errors import CorpusError
+
+
+class SpeechDataModule(lightning.LightningDataModule):
+    """A corpus, split, turned into features and batched by length.
+
+    Batches are `{"features": (batch, frames, d), "lengths", "word", "speaker", "emotion", "gender", "take",
+    "index"}`; `vocabulary` says what the integers mean.
+
+    Args:
+        corpus: a registered name or a folder; `synthetic` needs no file.
+        options: what the corpus's loader takes, such as `{"speakers": 20}`.
+        split: `speaker` holds out people, `take` repetitions, `official` uses the corpus's own.
+        test: share of the speakers, or their names, or the takes, to test on.
+        validation: likewise, for choices during training; 0 for none.
+        mfcc: the front end; None takes the preset for the corpus's sample rate.
+        batch_size: utterances a batch.
+        workers: processes that load batches.
+        seed: decides the split and the order of batches.
+    """
+
+    def __init__(
+        self,
+        corpus: str = "synthetic",
+        options: dict[str, Any] | None = None,
+        split: Literal["speaker", "take", "official"] = "speaker",
+        test: float | list[str] | list[int] = 0.25,
+        validation: float | list[str] | list[int] = 0.0,
+        mfcc: MfccConfig | None = None,
+        batch_size: int = 64,
+        workers: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.corpus_name = corpus
+        self.options = options or {}
+        self.split_by = split
+        self.test = test
+        self.validation = validation
+        self.mfcc = mfcc
+        self.batch_size = batch_size
+        self.workers = workers
+        self.seed = seed
+        self.parts: Mapping[str, UtteranceDataset] = {}
+
+    def prepare_data(self) -> None:
+        """Build or check the corpus and fill the feature cache, once on each machine."""
+        corpus = load_corpus(self.corpus_name, **self.options)
+        FeatureStore(self.config(corpus)).load(corpus.utterances)
+
+    def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 (Lightning's signature; all stages share one split)
+        """Split the corpus and load its features."""
+        if self.parts:
+            return
+        corpus = load_corpus(self.corpus_name, **self.options)
+        self.corpus = corpus
+        self.vocabulary = Vocabulary(corpus)
+        store = FeatureStore(self.config(corpus))
+        self.parts = {
+            name: UtteranceDataset(part, store.load(part.utterances), self.vocabulary)
+            for name, part in self.divide(corpus).parts.items()
+        }
+
+    def config(self, corpus: Corpus) -> MfccConfig:
+        """The front end for this corpus."""
+        return self.mfcc or MfccConfig.at_rate(corpus.sample_rate)
+
+    def divide(self, corpus: Corpus) -> Split:
+        """The split that was asked for."""
+        if self.split_by == "official":
+            return split_official(corpus)
+        if self.split_by == "speaker":
+            return split_by_speaker(corpus, _names(self.test), _names(self.validation), seed=self.seed)
+        takes = [[] if part == 0 else part for part in (self.test, self.validation)]
+        if not all(isinstance(part, list) for part in takes):
+            raise CorpusError("a split by take needs lists of takes, such as test=[0, 1]; got a share")
+        return split_by_take(corpus, *([int(take) for take in part] for part in takes if isinstance(part, list)))
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """Shuffled batches of the training part."""
+        return self._loader("train", shuffle=True)
+
+    def val_dataloader(self) -> DataLoader[Batch] | list[DataLoader[Batch]]:
+        """The validation part in order of length; no loader where nothing is held out for it."""
+        return self._loader("validation") if "validation" in self.parts else []
+
+    def test_dataloader(self) -> DataLoader[Batch]:
+        """The test part in order of length."""
+        return self._loader("test")
+
+    def predict_dataloader(self) -> DataLoader[Batch]:
+        """As the test part."""
+        return self._loader("test")
+
+    def _loader(self, part: str, *, shuffle: bool = False) -> DataLoader[Batch]:
+        dataset = self.parts[part]
+        buckets = LengthBuckets(dataset.lengths, self.batch_size, shuffle=shuffle, seed=self.seed)
+        return DataLoader(dataset, batch_sampler=buckets, collate_fn=collate, num_workers=self.workers)
+
+
+def _names(part: float | list[str] | list[int]) -> float | list[str]:
+    return [str(name) for name in part] if isinstance(part, list) else part

@@ -1,0 +1,201 @@
+"""Dividing a corpus into parts to train on and parts to test on, with no one in two of them."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import torch
+
+from ppspeech.data.layout import first_few
+from ppspeech.data.utterance import Corpus
+from ppspeech.errors import CorpusError
+
+
+@dataclass(frozen=True)
+class Split:
+    """A corpus in two or three parts.
+
+    No recording is in two parts, ever; with `disjoint="speaker"` no speaker is either, and with
+    `disjoint="take"` no take. That is checked here, so a split that leaks cannot be built.
+
+    Attributes:
+        train: what a model may learn from.
+        test: what it is judged on.
+        validation: what choices such as a stopping time are made on, if anything.
+        disjoint: the label of which no value may be in two parts, besides the recording itself.
+
+    Raises:
+        CorpusError: if a part is empty or two of them share what they must not.
+    """
+
+    train: Corpus
+    test: Corpus
+    validation: Corpus | None = None
+    disjoint: Literal["speaker", "take"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.disjoint not in {None, "speaker", "take"}:
+            raise CorpusError(f"disjoint must be 'speaker', 'take' or None, got {self.disjoint!r}")
+        for name, part in self.parts.items():
+            if not len(part):
+                raise CorpusError(f"the {name} part of the split of {part.name!r} is empty")
+        for field in ("path", *([self.disjoint] if self.disjoint else [])):
+            values = {name: {getattr(u, field) for u in part} for name, part in self.parts.items()}
+            for first, second in combinations(values, 2):
+                shared = values[first] & values[second]
+                if shared:
+                    raise CorpusError(
+                        f"the split of {self.train.name!r} leaks: {len(shared)} {field}s are in both {first} and "
+                        f"{second} ({first_few(sorted(map(str, shared)))})"
+                    )
+
+    @property
+    def parts(self) -> Mapping[str, Corpus]:
+        """The parts by name: train, test and, where there is one, validation."""
+        parts = {"train": self.train, "test": self.test}
+        return parts if self.validation is None else parts | {"validation": self.validation}
+
+
+def split_official(corpus: Corpus) -> Split:
+    """The split that the corpus was published with.
+
+    Raises:
+        CorpusError: if it has none, or does not say for some utterance which part it is in.
+    """
+    counts = corpus.counts("subset")
+    if not {"train", "test"} <= set(counts):
+        raise CorpusError(
+            f"corpus {corpus.name!r} has no official split into train and test: use split_by_speaker or split_by_take"
+        )
+    stray = set(counts) - {"train", "validation", "test"}
+    if stray:
+        raise CorpusError(
+            f"{sum(counts[name] for name in stray)} utterances of {corpus.name!r} are outside its official split "
+            f"(subset {first_few(sorted(stray))}): select those that are in it first"
+        )
+    return Split(
+        train=corpus.select(lambda u: u.subset == "train"),
+        test=corpus.select(lambda u: u.subset == "test"),
+        validation=corpus.select(lambda u: u.subset == "validation") if "validation" in counts else None,
+    )
+
+
+def split_by_take(corpus: Corpus, test_takes: Collection[int], validation_takes: Collection[int] = ()) -> Split:
+    """Test on some repetitions and train on the others: every speaker is known, no recording is.
+
+    Args:
+        corpus: what to divide.
+        test_takes: the takes to test on.
+        validation_takes: the takes to validate on; none by default.
+
+    Raises:
+        CorpusError: if a take is not in the corpus or asked for twice, or none is left to train on.
+    """
+    return _divide(corpus, "take", test_takes, validation_takes)
+
+
+def split_by_speaker(
+    corpus: Corpus,
+    test: float | Collection[str],
+    validation: float | Collection[str] = 0,
+    *,
+    seed: int = 0,
+    balance_gender: bool = False,
+) -> Split:
+    """Test on people that the model has not heard.
+
+    Args:
+        corpus: what to divide.
+        test: the speakers to test on, or their share of all speakers, more than 0 and less than 1; a share
+            is rounded to whole speakers, at least one.
+        validation: likewise, from those that are left; 0 or an empty list for none.
+        seed: which speakers a share picks; the same seed picks the same ones, in whatever order the corpus
+            lists them.
+        balance_gender: pick so that each part has about the corpus's proportion of women and men.
+
+    Raises:
+        CorpusError: for speakers that are not in the corpus or asked for twice, a share out of range, or
+            when nobody is left to train on.
+    """
+    order = _drawing_order(corpus, seed, balance_gender)
+    named = set() if isinstance(validation, int | float) else set(validation)
+    tested = _choose([speaker for speaker in order if speaker not in named], test, len(order), "test")
+    left = [speaker for speaker in order if speaker not in tested]
+    validated = _choose(left, validation, len(order), "validation")
+    return _divide(corpus, "speaker", tested, validated)
+
+
+def leave_one_speaker_out(corpus: Corpus) -> Iterator[Split]:
+    """A split for each speaker, in sorted order, that tests on that one and trains on all others.
+
+    Raises:
+        CorpusError: if there are fewer than two speakers.
+    """
+    if len(corpus.speakers) < 2:
+        raise CorpusError(f"leaving one speaker out needs at least two, and {corpus.name!r} has {corpus.speakers}")
+    return (split_by_speaker(corpus, test=[speaker]) for speaker in corpus.speakers)
+
+
+def _drawing_order(corpus: Corpus, seed: int, balance_gender: bool) -> list[str]:
+    """The speakers in random order; with `balance_gender`, every stretch of it has about the proportion of all."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    genders = {u.speaker: u.gender or "" for u in corpus}
+    if balance_gender and any(genders[u.speaker] != (u.gender or "") for u in corpus):
+        raise CorpusError(f"some speaker of {corpus.name!r} has more than one gender: balance_gender cannot place them")
+    for speaker in corpus.speakers:
+        groups[genders[speaker] if balance_gender else ""].append(speaker)
+    generator = torch.Generator().manual_seed(seed)
+    placed: list[tuple[float, str]] = []
+    for gender in _shuffled(sorted(groups), generator):
+        members = _shuffled(groups[gender], generator)
+        # Each group is spread evenly over (0, 1), then all are read from left to right.
+        placed += [((place + 0.5) / len(members), speaker) for place, speaker in enumerate(members)]
+    return [speaker for _, speaker in sorted(placed, key=lambda entry: entry[0])]
+
+
+def _shuffled(names: list[str], generator: torch.Generator) -> list[str]:
+    return [names[index] for index in torch.randperm(len(names), generator=generator).tolist()]
+
+
+def _choose(order: list[str], wanted: float | Collection[str], total: int, part: str) -> list[str]:
+    """The speakers named, or the first of `order` that make a share of `total`."""
+    if isinstance(wanted, str):
+        raise CorpusError(f"{part} speakers must be a list or a share, got the single string {wanted!r}")
+    if not isinstance(wanted, int | float):
+        return list(wanted)
+    if wanted == 0 and not isinstance(wanted, bool):
+        return []
+    if isinstance(wanted, bool) or not 0 < wanted < 1:
+        raise CorpusError(f"the {part} share of the speakers must be more than 0 and less than 1, got {wanted}")
+    return order[: max(1, round(wanted * total))]
+
+
+def _divide(
+    corpus: Corpus, field: Literal["speaker", "take"], test: Collection[object], validation: Collection[object]
+) -> Split:
+    _check_held_out(corpus, field, test, validation)
+    tested, validated = set(test), set(validation)
+    return Split(
+        train=corpus.select(lambda u: getattr(u, field) not in tested | validated),
+        test=corpus.select(lambda u: getattr(u, field) in tested),
+        validation=corpus.select(lambda u: getattr(u, field) in validated) if validated else None,
+        disjoint=field,
+    )
+
+
+def _check_held_out(corpus: Corpus, field: str, test: Collection[object], validation: Collection[object]) -> None:
+    there = {getattr(u, field) for u in corpus}
+    asked = Counter([*test, *validation])
+    unknown = sorted(str(value) for value in asked if value not in there)
+    twice = sorted(str(value) for value, times in asked.items() if times > 1)
+    if unknown:
+        known = first_few(map(str, sorted(there)), most=20)
+        raise CorpusError(f"corpus {corpus.name!r} has no {field} {first_few(unknown)}; it has {known}")
+    if twice:
+        raise CorpusError(f"{field} {first_few(twice)} is asked for more than once in test and validation")
+    if not test:
+        raise CorpusError(f"a split needs something to test on, got no {field} for the test part")
+    if len(asked) == len(there):
+        raise CorpusError(f"all {len(there)} {field}s of {corpus.name!r} are held out: none is left to train on")

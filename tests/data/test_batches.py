@@ -1,0 +1,68 @@
+"""Items, padding and batches by length."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ppspeech.data import Corpus, LengthBuckets, Utterance, UtteranceDataset, Vocabulary, collate
+from ppspeech.errors import CorpusError
+
+CORPUS = Corpus(
+    "tiny",
+    8_000,
+    tuple(
+        Utterance(Path(f"{i}.wav"), speaker=s, word=w, take=i)
+        for i, (s, w) in enumerate([("bob", "yes"), ("ann", "no"), ("ann", "yes")])
+    ),
+)
+
+
+def test_items_carry_labels_and_the_speaker() -> None:
+    features = [torch.full((n, 2), float(n)) for n in (3, 1, 2)]
+    vocabulary = Vocabulary(CORPUS)
+    dataset = UtteranceDataset(CORPUS, features, vocabulary)
+    batch = collate([dataset[i] for i in range(3)])
+    assert batch["features"].shape == (3, 3, 2)
+    assert batch["lengths"].tolist() == [3, 1, 2]
+    assert [vocabulary["speaker"][i] for i in batch["speaker"]] == ["bob", "ann", "ann"]
+    assert [vocabulary["word"][i] for i in batch["word"]] == ["yes", "no", "yes"]
+    assert batch["emotion"].tolist() == [-1, -1, -1]
+    assert batch["take"].tolist() == batch["index"].tolist() == [0, 1, 2]
+    assert not batch["features"][1, 1:].any()
+    assert dataset.speakers.tolist() == [1, 0, 0]
+
+
+def test_mismatches_are_refused() -> None:
+    with pytest.raises(CorpusError, match="1 feature arrays for 3"):
+        UtteranceDataset(CORPUS, [torch.zeros(1, 2)], Vocabulary(CORPUS))
+    with pytest.raises(CorpusError, match="no word called 'maybe'"):
+        Vocabulary(CORPUS).encode("word", "maybe")
+    with pytest.raises(CorpusError, match="batch_size"):
+        LengthBuckets([1, 2], 0)
+
+
+@given(st.lists(st.integers(1, 200), min_size=1, max_size=300), st.integers(1, 40), st.booleans())
+def test_every_utterance_once_in_batches_of_the_right_size(lengths: list[int], size: int, shuffle: bool) -> None:
+    buckets = LengthBuckets(lengths, size, shuffle=shuffle)
+    batches = list(buckets)
+    assert len(batches) == len(buckets)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    assert max(map(len, batches)) <= size
+
+
+def test_order_changes_with_the_epoch_and_repeats_with_the_seed() -> None:
+    lengths = torch.randint(10, 100, (500,), generator=torch.Generator().manual_seed(0)).tolist()
+    buckets = LengthBuckets(lengths, 16)
+    first = list(buckets)
+    assert first == list(LengthBuckets(lengths, 16))
+    buckets.set_epoch(1)
+    assert first != list(buckets)
+
+
+def test_buckets_save_padding() -> None:
+    lengths = torch.randint(10, 100, (2_000,), generator=torch.Generator().manual_seed(0)).tolist()
+    padded = sum(max(lengths[i] for i in batch) * len(batch) for batch in LengthBuckets(lengths, 16))
+    assert padded < 1.15 * sum(lengths)
