@@ -19,3 +19,55 @@ class CorpusError(PpspeechError, ValueError):
 
 class ModelError(PpspeechError, ValueError):
     """A model that cannot be built, trained or loaded as asked."""
+
+
+class PrivacyError(PpspeechError, ValueError):
+    """A privacy parameter, budget or guarantee that cannot hold as asked."""
+
+
+class ProtocolError(PpspeechError):
+    """Base of what ends a session between parties. Detail stays here: the peer only ever sees a constant byte."""
+
+
+class FrameTooLargeError(ProtocolError):
+    """A frame announces more bytes than may come at this step."""
+
+
+class BadLengthError(ProtocolError):
+    """A message is not of the exact length this step requires, or the stream ended inside it."""
+
+
+class BadTypeError(ProtocolError):
+    """A message of another kind than the step requires, or bytes that are no frame at all."""
+
+
+class BadSequenceError(ProtocolError):
+    """A frame out of order: replayed, dropped or doubled."""
+
+
+class WrongSessionError(ProtocolError):
+    """A frame of another session, or parties that do not agree on protocol and parameters."""
+
+
+class WrongKeyError(ProtocolError):
+    """Something encrypted under another key than the one agreed on."""
+
+
+class NotInGroupError(ProtocolError):
+    """A received point or number that is not in its group."""
+
+
+class BadCiphertextError(ProtocolError):
+    """A received ciphertext that is malformed or out of range."""
+
+
+class RangeError(ProtocolError, ValueError):
+    """A value too large for its fixed-point form; raised before anything is sent."""
+
+
+class PeerTimeoutError(ProtocolError):
+    """The peer did not answer in time."""
+
+
+class PeerGoneError(ProtocolError):
+    """The peer closed the connection or aborted."""
