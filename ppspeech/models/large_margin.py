@@ -143,7 +143,8 @@ class LargeMarginGaussians(nn.Module):
     def scores(self, x: Tensor, soft: bool = False) -> Tensor:
         """Class scores `(..., classes)`, the higher the better: -min_m t_cm, or log sum_m exp(-t_cm) if `soft`."""
         costs = self(x)
-        return (-costs).logsumexp(-1) if soft else -costs.amin(-1)
+        best: Tensor = (-costs).logsumexp(-1) if soft else -costs.amin(-1)
+        return best
 
     def predict(self, x: Tensor, soft: bool = False) -> Tensor:
         """The class of each example, `(...)`."""

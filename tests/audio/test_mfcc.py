@@ -174,7 +174,7 @@ def test_a_constant_is_refused_where_it_would_be_normalised() -> None:
 
 
 def test_one_short_clip_in_a_batch_is_named() -> None:
-    with pytest.raises(AudioError, match="utterance 1: .*too short"):
+    with pytest.raises(AudioError, match=r"utterance 1: .*too short"):
         Mfcc().of_clips([voice(9_000), voice(300)])
     with pytest.raises(AudioError, match="exceeds"):
         Mfcc()(voice(9_000), torch.tensor([9_001]))
