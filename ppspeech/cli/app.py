@@ -14,7 +14,11 @@ from ppspeech.cli.corpus import corpus
 from ppspeech.cli.demo import demo
 from ppspeech.cli.features import features
 from ppspeech.cli.info import info
+from ppspeech.cli.recognize import recognize
+from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.synth import synth
+from ppspeech.cli.transcribe import transcribe
+from ppspeech.cli.verify import identify, verify
 from ppspeech.errors import PpspeechError
 
 app = typer.Typer(
@@ -56,7 +60,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (demo, info, synth, corpus, features, bench):
+for command in (
+    demo, info, synth, corpus, features, recognize, transcribe, verify, identify, bench, reproduce,
+):  # fmt: skip
     app.command()(guarded(command))
 
 

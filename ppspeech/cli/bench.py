@@ -1,6 +1,7 @@
 """`ppspeech bench`: measured figures beside peers."""
 
 import importlib
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -24,16 +25,20 @@ def bench(
 
     if not name and not every:
         for known in NAMES:
-            summary = (importlib.import_module(f"ppspeech.bench.{known}").__doc__ or "").splitlines()[0]
+            summary = (_module(known).__doc__ or "").splitlines()[0]
             Console().print(f"[bold]{known:14}[/] {summary}", highlight=False)
         return
     if name and name not in NAMES:
         raise PpspeechError(f"no benchmark called {name!r}: known are {', '.join(NAMES)}")
     for chosen in NAMES if every else (name,):
         try:
-            figures = importlib.import_module(f"ppspeech.bench.{chosen}").run(quick)
+            figures = _module(chosen).run(quick)
         except ModuleNotFoundError as missing:
             raise PpspeechError(
                 f"bench {chosen} runs beside {missing.name}, which is not installed: pip install 'ppspeech[peers]'"
             ) from None
         show_figures(figures, as_json=as_json, title=f"bench {chosen}")
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"ppspeech.bench.{name.replace('-', '_')}")

@@ -45,8 +45,12 @@ class HmmStatistics:
 
         For statistics a speaker and model, let the group be `speaker * models + model`.
         """
+        # A product with the membership matrix is faster than index_add, and deterministic on every device.
+        member = (torch.arange(groups, device=group.device).unsqueeze(-1) == group).to(self.initial)
         columns = (getattr(self, f.name) for f in fields(self))
-        return HmmStatistics(*(c.new_zeros(groups, *c.shape[1:]).index_add(0, group, c) for c in columns))
+        return HmmStatistics(
+            *((member @ c.flatten(1)).view(groups, *c.shape[1:]) if c.ndim > 1 else member @ c for c in columns)
+        )
 
 
 @torch.no_grad()
@@ -66,9 +70,24 @@ def utterance_statistics(model: HiddenMarkovModel, features: Tensor, lengths: Te
     return HmmStatistics(found.states[:, 0], found.transitions, emissions, found.log_likelihood, seen)
 
 
-def statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> HmmStatistics:
-    """The E-step summed by model, leading axis `(models,)`; arguments as in `utterance_statistics`."""
-    return utterance_statistics(model, features, lengths, labels).sum_by(labels, model.models)
+@torch.no_grad()
+def statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor | int) -> HmmStatistics:
+    """The E-step summed by model, leading axis `(models,)`; arguments as in `utterance_statistics`.
+
+    One label for all utterances is faster: their frames meet the model in one product.
+    """
+    if not isinstance(labels, int):
+        return utterance_statistics(model, features, lengths, labels).sum_by(labels, model.models)
+    found = model.posteriors(features, lengths, labels)
+    frames, own = (joined.flatten(0, 1).unsqueeze(0) for joined in (features, found.states))
+    total = HmmStatistics(
+        found.states[:, 0].sum(0, keepdim=True),
+        found.transitions.sum(0, keepdim=True),
+        model.emission.statistics(frames, own, labels),
+        found.log_likelihood.sum(0, keepdim=True),
+        torch.ones_like(found.log_likelihood).sum(0, keepdim=True),
+    )
+    return total.sum_by(torch.full_like(lengths[:1], labels), model.models)
 
 
 @torch.no_grad()
@@ -98,7 +117,7 @@ def flat_start_(
     lengths: Tensor,
     labels: Tensor,
     prior: Prior = MAXIMUM_LIKELIHOOD,
-    batch: int = 256,
+    batch_frames: int = 16_384,
 ) -> None:
     """Initialise emissions and transitions by cutting every utterance into equal parts, one a state.
 
@@ -107,7 +126,7 @@ def flat_start_(
     check_training_set(model, features, lengths, labels)
     emission = model.emission
     batches = []
-    for some, lasting, named in by_length(features, lengths, labels, batch=batch):
+    for some, lasting, named in by_length(features, lengths, labels, batch_frames=batch_frames):
         batches.append((some, _uniform_segments(model, some, lasting), named))
     if isinstance(emission, GaussianEmission) and emission.components > 1:
         start_components_(emission, batches)
@@ -129,7 +148,7 @@ def baum_welch(
     labels: Tensor,
     iterations: int = 10,
     prior: Prior = MAXIMUM_LIKELIHOOD,
-    batch: int = 256,
+    batch_frames: int = 16_384,
 ) -> tuple[float, ...]:
     """Train every model of the bank on the utterances that bear its label.
 
@@ -140,7 +159,7 @@ def baum_welch(
         labels: `(utterances,)`.
         iterations: E- and M-steps.
         prior: of the M-step.
-        batch: utterances in one pass; they are sorted by length first, so that little padding is computed.
+        batch_frames: frames in one pass; utterances are sorted by length first, so that little padding is computed.
 
     Returns:
         The log-likelihood of all utterances before each iteration.
@@ -149,12 +168,16 @@ def baum_welch(
         ModelError: for inputs that do not fit each other or the bank.
     """
     check_training_set(model, features, lengths, labels)
-    batches = list(by_length(features, lengths, labels, batch=batch))
+    batches = []
+    for label in torch.unique(labels).tolist():
+        chosen = (labels == label).nonzero().squeeze(-1)
+        some = by_length(features[chosen], lengths[chosen], batch_frames=batch_frames)
+        batches += [(x, lasting, label) for x, lasting in some]
     history = []
     for _ in range(iterations):
         total: HmmStatistics | None = None
-        for some_features, some_lengths, some_labels in batches:
-            found = statistics(model, some_features, some_lengths, some_labels)
+        for x, lasting, label in batches:
+            found = statistics(model, x, lasting, label)
             total = found if total is None else total + found
         assert total is not None
         history.append(total.log_likelihood.sum())
@@ -162,12 +185,28 @@ def baum_welch(
     return tuple(torch.stack(history).tolist()) if history else ()
 
 
-def by_length(features: Tensor, lengths: Tensor, *others: Tensor, batch: int = 256) -> Iterator[tuple[Tensor, ...]]:
-    """Batches of utterances of similar length, each cut to its longest: `(features, lengths, *others)`."""
+def by_length(
+    features: Tensor, lengths: Tensor, *others: Tensor, batch_frames: int = 16_384
+) -> Iterator[tuple[Tensor, ...]]:
+    """Batches of utterances of similar length, each cut to its longest: `(features, lengths, *others)`.
+
+    A batch holds at most `batch_frames` frames, padding included, or a single utterance that is longer.
+    """
     order = lengths.argsort()
-    for chosen in torch.split(order, batch):
-        longest = max(int(lengths[chosen[-1]]), 1)
-        yield features[chosen, :longest], lengths[chosen], *(other[chosen] for other in others)
+    chosen: list[int] = []
+    for i, length in zip(order.tolist(), lengths[order].tolist(), strict=True):
+        if chosen and (len(chosen) + 1) * length > batch_frames:
+            yield _cut(chosen, features, lengths, others)
+            chosen = []
+        chosen.append(i)
+    if chosen:
+        yield _cut(chosen, features, lengths, others)
+
+
+def _cut(chosen: list[int], features: Tensor, lengths: Tensor, others: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    index = torch.tensor(chosen, device=lengths.device)
+    longest = max(int(lengths[index[-1]]), 1)
+    return features[index, :longest], lengths[index], *(other[index] for other in others)
 
 
 def check_training_set(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> None:

@@ -17,11 +17,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
+
+Found = TypeVar("Found")
 
 LARGEST_EXPLICIT = 2000  # parameters: beyond it Newton's systems are solved by conjugate gradients
 
@@ -237,10 +240,8 @@ def minimise(
             step = torch.cholesky_solve(-point.gradient.view(-1, 1), factor).view(objective.shape)
         else:
             step = _conjugate_gradients(objective, point, residual)
-        new = _line_search(objective, point, step)
-        if new is None:
-            break
-        point, residual = new, new.gradient.norm()
+        point = _along(objective, point, step)
+        residual = point.gradient.norm()
     raise not_reached(residual, tolerance, max_iterations)
 
 
@@ -258,19 +259,36 @@ def not_reached(residual: Tensor, tolerance: float, max_iterations: int) -> Mode
     )
 
 
-def _line_search(objective: ConvexObjective, point: Point, step: Tensor) -> Point | None:
-    """Halve the step until F falls enough (Armijo), or, where rounding hides that, until the gradient falls."""
-    value, slope = objective.value(point), (point.gradient * step).sum()
-    rounding = value.abs() * 1e-12
-    size = 1.0
-    for _ in range(50):
-        new = objective.at(point.theta + size * step)
-        reached = objective.value(new)
-        falls = reached <= value + 1e-4 * size * slope
-        if falls or (reached <= value + rounding and new.gradient.norm() <= 0.9 * point.gradient.norm()):
-            return new
-        size /= 2
-    return None
+def line_search(evaluate: Callable[[float], tuple[Found, Tensor]], slope: Tensor, halvings: int = 30) -> Found:
+    """What `evaluate` finds at the fraction of a step, at most 1, where a convex function has all but stopped falling.
+
+    Hinges make the functions here piecewise quadratic, where going to the minimum along a step takes far fewer
+    steps than stopping at the first sufficient decrease.
+
+    Args:
+        evaluate: from a fraction to what is there and the slope of the function along the step.
+        slope: the slope at 0, negative.
+        halvings: how often the interval is halved at most.
+    """
+    flat = 0.1 * slope.abs()
+    low, high, fraction = 0.0, 1.0, 1.0
+    for _ in range(halvings):
+        found, slope = evaluate(fraction)
+        if slope.abs() <= flat or (slope < 0 and fraction == 1):
+            break
+        low, high = (low, fraction) if slope > 0 else (fraction, high)
+        fraction = (low + high) / 2
+    return found
+
+
+def _along(objective: ConvexObjective, point: Point, step: Tensor) -> Point:
+    """The point that the line search finds along a Newton step."""
+
+    def evaluate(fraction: float) -> tuple[Point, Tensor]:
+        new = objective.at(point.theta + fraction * step)
+        return new, (new.gradient * step).sum()
+
+    return line_search(evaluate, (point.gradient * step).sum())
 
 
 def _conjugate_gradients(objective: ConvexObjective, point: Point, residual: Tensor) -> Tensor:

@@ -117,14 +117,11 @@ def minimum_dcf(
 def det_curve(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The DET curve (Martin et al. 1997): false alarms and misses on probit axes, `(points,)` each.
 
-    Rates of 0 and 1 have no place on a probit axis; they are drawn half a trial inside it.
+    Rates of 0 and 1 have no place on a probit axis, so those points are left out; perfect scores leave none.
     """
     rates = error_rates(scores, labels)
-    false_alarm, miss = (
-        rate.clamp(0.5 / trials, 1 - 0.5 / trials)
-        for rate, trials in ((rates.false_alarm, rates.impostors), (rates.miss, rates.targets))
-    )
-    return torch.special.ndtri(false_alarm), torch.special.ndtri(miss)
+    inside = (rates.miss > 0) & (rates.miss < 1) & (rates.false_alarm > 0) & (rates.false_alarm < 1)
+    return torch.special.ndtri(rates.false_alarm[inside]), torch.special.ndtri(rates.miss[inside])
 
 
 def plot_det(axes: "Axes", scores: Tensor, labels: Tensor, label: str | None = None) -> "Line2D":

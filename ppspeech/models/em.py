@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian import Covariance
-from ppspeech.models.kmeans import check_frames, kmeans
+from ppspeech.models.kmeans import check_frames, check_weights, kmeans
 from ppspeech.models.mixture import GaussianMixture
 from ppspeech.models.mixture_statistics import MixtureStatistics, hard_statistics, statistics
 
@@ -25,7 +25,7 @@ SPLIT = 0.2  # standard deviations between a split component and its old mean, a
 def maximize_(model: GaussianMixture, sums: MixtureStatistics) -> None:
     """The M-step: the weights, means and covariances that the statistics call for.
 
-    Pure post-processing of the sums. A dead component (count below a millionth of the frames, also
+    Pure post-processing of the statistics. A dead component (count below a millionth of the frames, also
     negative after noise) is revived: the heaviest components are split in two, one for each dead one, each
     half with half the weight, the same covariance, and a mean 0.2 standard deviations to either side.
 
@@ -39,7 +39,8 @@ def maximize_(model: GaussianMixture, sums: MixtureStatistics) -> None:
         )
     count = sums.count
     total = count.clamp_min(0).sum(-1, keepdim=True)
-    if not bool((total > 0).all()) or not bool(sums.second.isfinite().all()):
+    finite = sums.first.isfinite().all() & sums.second.isfinite().all()
+    if not bool((total > 0).all() & finite):
         raise ModelError("the statistics are not finite or hold no frames: there is nothing to learn from")
     alive = count > DEAD * total
     safe = torch.where(alive, count, 1.0).unsqueeze(-1)
@@ -97,6 +98,9 @@ def fit(
         weights: `(frames,)`, >= 0.
         iterations: at most this many M-steps.
         tolerance: stop when no restart gains more nats a frame than this.
+
+    Raises:
+        ModelError: for frames that are not finite or do not fit the model, and for bad counts.
     """
     if iterations < 0 or len(model.batch) > 1:
         raise ModelError(
@@ -156,7 +160,15 @@ def initialize_(
     lloyd: int = 5,
     generator: torch.Generator | None = None,
 ) -> None:
-    """Start every restart at its own k-means clusters of the frames `(frames, d)`."""
+    """Start every restart at its own k-means clusters of the frames `(frames, d)`.
+
+    Args:
+        model: batch shape `()` or `(restarts,)`; set in place.
+        x: the frames.
+        weights: `(frames,)`, >= 0; a frame of weight 0 may hold anything.
+        lloyd: steps of k-means.
+        generator: for the seeds of k-means; a CPU generator gives the same start on every device.
+    """
     if len(model.batch) > 1:
         raise ModelError(f"a start needs at most one axis of restarts, got batch {model.batch}")
     restarts = model.logits.numel() // model.components
@@ -181,7 +193,13 @@ def fit_mixture(
 
     Defined for any finite frames: with fewer distinct frames than components the surplus components share
     or split clusters and stand on the variance floor.
+
+    Raises:
+        ModelError: for frames that are not finite where their weight is not 0, or none at all; for bad counts.
     """
+    if weights is not None:
+        weights = check_weights(x, weights)
+        x = torch.where(weights.unsqueeze(-1) > 0, x, 0)
     check_frames(x)
     model = GaussianMixture(components, x.shape[-1], covariance, floor, (restarts,), x.dtype).to(x.device)
     initialize_(model, x, weights, generator=torch.Generator().manual_seed(seed))

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ppspeech.errors import ModelError
 from ppspeech.models.forward_backward import LOG_ZERO
 from ppspeech.models.gaussian import Covariance, Gaussians
-from ppspeech.models.phi import augment
+from ppspeech.models.phi import augment, phi_from_moments
 
 ALIVE = 1e-6
 """Frames a state, component or row must own to be re-estimated; below it, it is dead and stays as it was."""
@@ -69,14 +69,15 @@ class DiscreteEmission(nn.Module):
         if frames.numel() and not 0 <= int(frames.min()) <= int(frames.max()) < self.symbols:
             raise ModelError(f"symbols must lie in 0..{self.symbols - 1}, got {int(frames.min())}..{int(frames.max())}")
 
-    def log_likelihood(self, frames: Tensor, models: Tensor | None = None) -> Tensor:
-        """`(batch, frames, models, states)`; `(batch, frames, states)` where `models` picks one an utterance."""
+    def log_likelihood(self, frames: Tensor, models: Tensor | int | None = None) -> Tensor:
+        """`(batch, frames, models, states)`; `(batch, frames, states)` if `models` picks one (for all, or each)."""
         table = self.logits.log_softmax(-1)
         if models is None:
             return table[:, :, frames].permute(2, 3, 0, 1)
-        return table[models].gather(-1, _spread(frames, self.states)).mT
+        own = table[models].expand(len(frames), -1, -1)
+        return own.gather(-1, _spread(frames, self.states)).mT
 
-    def statistics(self, frames: Tensor, occupancy: Tensor, models: Tensor) -> Tensor:  # noqa: ARG002
+    def statistics(self, frames: Tensor, occupancy: Tensor, models: Tensor | int) -> Tensor:  # noqa: ARG002
         """Expected symbol counts of every utterance, `(batch, states, symbols)`."""
         counts = occupancy.new_zeros(len(frames), self.states, self.symbols)
         return counts.scatter_add(-1, _spread(frames, self.states), occupancy.mT)
@@ -138,18 +139,18 @@ class GaussianEmission(nn.Module):
         if not bool(low.isfinite() & high.isfinite()):
             raise ModelError("frames hold values that are not finite; padding must be finite too, such as 0")
 
-    def log_likelihood(self, frames: Tensor, models: Tensor | None = None) -> Tensor:
-        """`(batch, frames, models, states)`; `(batch, frames, states)` where `models` picks one an utterance."""
+    def log_likelihood(self, frames: Tensor, models: Tensor | int | None = None) -> Tensor:
+        """`(batch, frames, models, states)`; `(batch, frames, states)` if `models` picks one (for all, or each)."""
         density = self._log_density(frames, models)
         return density if self.components == 1 else torch.logsumexp(density, dim=-1)
 
-    def statistics(self, frames: Tensor, occupancy: Tensor, models: Tensor) -> Tensor:
+    def statistics(self, frames: Tensor, occupancy: Tensor, models: Tensor | int) -> Tensor:
         """Moments of every utterance's frames as its states own them.
 
         Args:
             frames: `(batch, frames, features)`.
             occupancy: the share of each frame that each state owns, `(batch, frames, states)`.
-            models: which model of the bank each utterance belongs to, `(batch,)`.
+            models: which model of the bank each utterance belongs to, `(batch,)`, or one for all.
 
         Returns:
             `(batch, states, [components,] p, p)`, the sums of zz' with z = [x, 1], where covariances are
@@ -191,15 +192,20 @@ class GaussianEmission(nn.Module):
             counts = statistics[..., -1, -1] if self.whole else statistics[..., -1]
             set_logits_(self.weight_logits, counts + prior.counts)
 
-    def _log_density(self, frames: Tensor, models: Tensor | None) -> Tensor:
+    def _log_density(self, frames: Tensor, models: Tensor | int | None) -> Tensor:
         """Weighted log-densities, `(batch, frames, [models,] states, [components])`."""
         log_weight = 0.0 if self.weight_logits is None else self.weight_logits.log_softmax(-1)
         if models is None:
             return self.gaussians.log_density(frames, log_weight)
-        # One small product an utterance, against the Gaussians of its own model only.
-        phi = self.gaussians.phi(log_weight).flatten(1, -3)
         z = augment(frames)
-        turned = z @ phi.transpose(1, 2).flatten(2)[models]
+        if isinstance(models, int):
+            of_one = log_weight if isinstance(log_weight, float) else log_weight[models]
+            phi = phi_from_moments(self.gaussians.mean[models], self.gaussians.covariances()[models], of_one)
+            turned = z @ phi.flatten(0, -3).transpose(0, 1).flatten(1)
+        else:
+            # One small product an utterance, against the Gaussians of its own model only.
+            phi = self.gaussians.phi(log_weight).flatten(1, -3)
+            turned = z @ phi.transpose(1, 2).flatten(2)[models]
         costs = (turned.view(*z.shape[:2], -1, z.shape[-1]) * z.unsqueeze(-2)).sum(-1)
         return -costs.view(*z.shape[:2], *self.gaussians.shape[1:])
 

@@ -16,6 +16,7 @@ number. It leaves room for 10^8 impossible frames in float32. An utterance that 
 below `LOG_ZERO / 2`. An utterance of length 0 has probability one (score 0) and posteriors of zero.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,11 +49,11 @@ def forward_variables(
     """
     check_recursion(log_emissions, log_transitions, log_initial, lengths)
     advance = _Advance(log_transitions, band)
-    live = _live(log_emissions, lengths)
-    alpha = log_initial + log_emissions[:, 0]
+    frames, live = log_emissions.unbind(1), _live(log_emissions, lengths).unbind(1)
+    alpha = log_initial + frames[0]
     alphas = [alpha]
-    for t in range(1, log_emissions.shape[1]):
-        alpha = torch.where(live[:, t], log_emissions[:, t] + advance(alpha), alpha)
+    for frame, inside in zip(frames[1:], live[1:], strict=True):
+        alpha = torch.where(inside, frame + advance(alpha), alpha)
         alphas.append(alpha)
     return torch.stack(alphas, dim=1)
 
@@ -70,12 +71,12 @@ def backward_variables(
     """
     check_recursion(log_emissions, log_transitions, None, lengths)
     retreat = _Advance(log_transitions.mT, None if band is None else [-k for k in band])
-    live = _live(log_emissions, lengths)
-    beta = torch.zeros_like(log_emissions[:, 0])
+    frames, live = log_emissions.unbind(1), _live(log_emissions, lengths).unbind(1)
+    beta = torch.zeros_like(frames[0])
     beta = beta if log_final is None else beta + log_final
     betas = [beta]
-    for t in range(log_emissions.shape[1] - 1, 0, -1):
-        beta = torch.where(live[:, t], retreat(log_emissions[:, t] + beta), beta)
+    for frame, inside in zip(frames[:0:-1], live[:0:-1], strict=True):
+        beta = torch.where(inside, retreat(frame + beta), beta)
         betas.append(beta)
     return torch.stack(betas[::-1], dim=1)
 
@@ -96,10 +97,11 @@ def log_likelihood(
     advance = _Advance(log_transitions, band)
     live = _live(log_emissions, lengths)
     log_emissions, level = _rebase(log_emissions, live)
-    alpha = log_initial + log_emissions[:, 0]
-    for t in range(1, log_emissions.shape[1]):
-        alpha = torch.where(live[:, t], log_emissions[:, t] + advance(alpha), alpha)
-    return _finish(alpha, log_final, live[:, 0]) + level
+    frames, within = log_emissions.unbind(1), live.unbind(1)
+    alpha = log_initial + frames[0]
+    for frame, inside in zip(frames[1:], within[1:], strict=True):
+        alpha = torch.where(inside, frame + advance(alpha), alpha)
+    return _finish(alpha, log_final, within[0]) + level
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def posteriors(
     score = rest + level
     possible = live & (score > LOG_ZERO / 2)[:, None, ..., None]
     rest = rest[:, None, ..., None]
-    gamma = torch.where(possible, alpha + beta - rest, LOG_ZERO).exp()
+    gamma = _exp(torch.where(possible, alpha + beta - rest, LOG_ZERO))
 
     states = log_emissions.shape[-1]
     offsets = range(1 - states, states) if band is None else band
@@ -149,7 +151,7 @@ def posteriors(
     for offset in offsets:
         weight = _diagonal(log_transitions, offset)
         weight = weight.unsqueeze(1) if batched else weight
-        expected = (_shift(alpha[:, :-1], offset) + weight + arriving).exp().sum(1)
+        expected = _exp(_shift(alpha[:, :-1], offset) + weight + arriving).sum(1)
         inside = expected[..., max(offset, 0) : states + min(offset, 0)]
         xi.diagonal(offset, -2, -1).copy_(inside)
     return Posteriors(gamma, xi, score)
@@ -202,6 +204,15 @@ def _diagonal(log_transitions: Tensor, offset: int) -> Tensor:
     """ln A_{j - offset, j} for every state j it exists for, impossible elsewhere: `(..., states)`."""
     inside = log_transitions.diagonal(offset, -2, -1)
     return functional.pad(inside, (max(offset, 0), max(-offset, 0)), value=LOG_ZERO)
+
+
+def _exp(logarithm: Tensor) -> Tensor:
+    """exp, and exactly zero below the square root of the smallest normal number.
+
+    Posteriors that small change no sum, and products with denormal numbers are many times slower.
+    """
+    smallest = math.log(torch.finfo(logarithm.dtype).tiny) / 2
+    return torch.where(logarithm < smallest, LOG_ZERO, logarithm).exp()
 
 
 def _live(log_emissions: Tensor, lengths: Tensor) -> Tensor:

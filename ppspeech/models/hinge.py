@@ -20,8 +20,9 @@ def huber_hinge(u: Tensor, width: float) -> Tensor:
     tensor([0.0000, 0.1250, 2.0000])
     """
     if width == 0:
-        return u.clamp_min(0)
-    return (u + width).clamp(0, 2 * width).square() / (4 * width) + (u - width).clamp_min(0)
+        return u.relu()
+    # relu, whose slope at 0 is 0, so that the two parts do not both count at u = h
+    return (u + width).clamp(0, 2 * width).square() / (4 * width) + (u - width).relu()
 
 
 def huber_hinge_slope(u: Tensor, width: float) -> Tensor:

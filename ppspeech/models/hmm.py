@@ -81,13 +81,13 @@ class HiddenMarkovModel(nn.Module):
         allowed = self.topology.masks(self.initial_logits)[2]
         return torch.where(allowed, self.initial_logits.new_zeros(()), LOG_ZERO)
 
-    def forward(self, features: Tensor, lengths: Tensor, models: Tensor | None = None) -> Tensor:
+    def forward(self, features: Tensor, lengths: Tensor, models: Tensor | int | None = None) -> Tensor:
         """ln p of every utterance under every model.
 
         Args:
             features: `(batch, frames, d)`, padded with anything finite; for symbols, integers `(batch, frames)`.
             lengths: frames in use, `(batch,)`; an empty utterance scores 0 under every model.
-            models: score each utterance under this model only, `(batch,)`.
+            models: score under this model only: one for all utterances, or one for each, `(batch,)`.
 
         Returns:
             `(batch, models)`, or `(batch,)` if `models` is given; below `LOG_ZERO / 2` where no path exists, as for
@@ -95,16 +95,16 @@ class HiddenMarkovModel(nn.Module):
         """
         return forward_backward.log_likelihood(*self._terms(features, lengths, models), band=self.band)
 
-    def posteriors(self, features: Tensor, lengths: Tensor, models: Tensor | None = None) -> Posteriors:
+    def posteriors(self, features: Tensor, lengths: Tensor, models: Tensor | int | None = None) -> Posteriors:
         """State and transition posteriors; arguments as in `forward`, `*lead` is `models` or nothing."""
         return forward_backward.posteriors(*self._terms(features, lengths, models), band=self.band)
 
-    def best_path(self, features: Tensor, lengths: Tensor, models: Tensor | None = None) -> BestPath:
+    def best_path(self, features: Tensor, lengths: Tensor, models: Tensor | int | None = None) -> BestPath:
         """The Viterbi score and state sequence; arguments as in `forward`."""
         return viterbi(*self._terms(features, lengths, models))
 
     def _terms(
-        self, features: Tensor, lengths: Tensor, models: Tensor | None
+        self, features: Tensor, lengths: Tensor, models: Tensor | int | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         transitions, initial = self.log_transitions(), self.log_initial()
         if models is not None:

@@ -27,7 +27,7 @@ from ppspeech.models.phi import quadratic_features, smat, svec
 from ppspeech.models.psd import minimise_psd, project_psd, psd_root
 
 Psd = Literal["none", "projection", "factorisation"]
-HINGE_GAP = 1e-5  # of F: how close the solution for a hinge must be to its minimum
+HINGE_GAP = 5e-5  # of F: how close the solution for a hinge must be to its minimum
 ComponentLabels = Tensor | Callable[[Tensor, Tensor], Tensor] | None
 
 
@@ -223,7 +223,7 @@ class LargeMarginGaussians(nn.Module):
 
         Under `projection` and `factorisation` the minimum is over positive semidefinite matrices; with `post_hoc`
         the solver ignores the constraint and its result is projected. The solution returned is the solver's, before
-        such a projection. A hinge is reached through ever narrower Huber hinges, to a gap of 1e-5 of F.
+        such a projection. A hinge is reached through ever narrower Huber hinges, to a gap of 5e-5 of F.
 
         Raises:
             ModelError: for bad labels or values, or if the tolerance is not reached; the parameters then stay.
@@ -246,7 +246,7 @@ class LargeMarginGaussians(nn.Module):
                 gap = solution.certificate.gap + smoothing
                 solution = replace(solution, certificate=replace(solution.certificate, gap=gap))
                 break
-            start, width = solution.theta, width / 10
+            start, width = solution.theta, width / 100
         phi = smat(solution.theta.view(self.classes, self.components, -1))
         self.set_phi_(phi if self.psd == "none" else project_psd(phi))
         return solution

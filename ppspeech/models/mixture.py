@@ -126,7 +126,9 @@ class GaussianMixture(nn.Module):
         drawn = torch.multinomial(weights, frames, replacement=True, generator=generator)
         rows = torch.arange(len(weights), device=drawn.device).unsqueeze(-1)
         noise = torch.randn(*drawn.shape, self.features, generator=generator, dtype=mean.dtype, device=mean.device)
-        x = mean[rows, drawn] + (root[rows, drawn] @ noise.unsqueeze(-1)).squeeze(-1)
+        block = max(1, BLOCK_VALUES // (len(weights) * self.features**2))  # of frames, each with its own factor
+        pieces = zip(torch.split(drawn, block, 1), torch.split(noise, block, 1), strict=True)
+        x = torch.cat([mean[rows, k] + (root[rows, k] @ z.unsqueeze(-1)).squeeze(-1) for k, z in pieces], dim=1)
         drawn_frames: Tensor = x.transpose(0, 1).reshape(frames, *self.batch, self.features)
         return drawn_frames
 

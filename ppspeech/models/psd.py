@@ -17,8 +17,17 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.convex import ConvexObjective, Point, Solution, check_solver_arguments, not_reached
+from ppspeech.models.convex import (
+    ConvexObjective,
+    Point,
+    Solution,
+    check_solver_arguments,
+    line_search,
+    not_reached,
+)
 
+ROUND_ACCURACY = 0.01  # how much a round of the augmented Lagrangian reduces its gradient
+LARGEST = 10_000  # parameters, of the constrained solver
 RAY_HALVINGS = 6  # of the search for the first point
 SMALLEST_STEP = 1 / 32  # of the semismooth Newton method, before it hands over to the augmented Lagrangian
 
@@ -88,6 +97,9 @@ class PsdCone:
         return bases, [values[kept] for values, kept in zip(stiffness, moving, strict=True)]
 
 
+_Lagrangian = tuple[Point, Projection, Tensor]  # F, the projection of X - penalty Theta, and the gradient
+
+
 @dataclass(frozen=True)
 class _State:
     """Y, its projection, F there, R(Y) and its norm."""
@@ -117,17 +129,22 @@ def minimise_psd(
         A feasible Theta and its certificate.
 
     Raises:
-        ModelError: if the tolerance is not reached, or the features are not svec of matrices.
+        ModelError: if the tolerance is not reached, the problem is too large, or the features are not svec of
+            matrices.
     """
     check_solver_arguments(tolerance, max_iterations)
+    if objective.parameters > LARGEST:
+        raise ModelError(
+            f"the constrained solver holds matrices of the square of the {objective.parameters} parameters, at most "
+            f"{LARGEST}: solve without the constraint and project, or train in mini-batches"
+        )
     cone = PsdCone(objective.shape[1], objective.features)
     state = _first_state(objective, cone, start)
     penalty = 10 * objective.quadratic
     used = 0
-    while used < max_iterations:
-        if state.residual <= tolerance:
-            certificate = objective.certify(state.point, state.residual, used, tolerance)
-            return Solution(state.point.theta, certificate)
+    while state.residual > tolerance:
+        if used >= max_iterations:
+            raise not_reached(state.residual, tolerance, max_iterations)
         used += 1
         better = _newton_step(objective, cone, state)
         if better is None:
@@ -135,7 +152,7 @@ def minimise_psd(
             penalty *= 10
             used += steps
         state = better
-    raise not_reached(state.residual, tolerance, max_iterations)
+    return Solution(state.point.theta, objective.certify(state.point, state.residual, used, tolerance))
 
 
 def _state(objective: ConvexObjective, cone: PsdCone, shifted: Tensor) -> _State:
@@ -156,12 +173,13 @@ def _first_state(objective: ConvexObjective, cone: PsdCone, start: Tensor | None
     constant = (objective.linear * ray).sum()
     square = objective.quadratic * ray.square().sum()
     weights = 1.0 if objective.weights is None else objective.weights.unsqueeze(-1)
-    low, high = 0.0, 1.0
-    for _ in range(RAY_HALVINGS):
-        middle = (low + high) / 2
-        slope = (objective.head(middle * scores).slopes * weights * scores).sum() + constant + middle * square
-        low, high = (low, middle) if slope > 0 else (middle, high)
-    return _state(objective, cone, high * shifted)
+
+    def along(fraction: float) -> tuple[float, Tensor]:
+        slopes = objective.head(fraction * scores).slopes * weights
+        return fraction, (slopes * scores).sum() + constant + fraction * square
+
+    fraction = line_search(along, along(0.0)[1], RAY_HALVINGS)
+    return _state(objective, cone, fraction * shifted)
 
 
 def _newton_step(objective: ConvexObjective, cone: PsdCone, state: _State) -> _State | None:
@@ -199,29 +217,27 @@ def _lagrangian_round(
     heads, size = objective.shape
     multiplier = objective.quadratic * (state.projection.vector - state.shifted)
 
-    def lagrangian(theta: Tensor) -> tuple[Point, Projection, Tensor, Tensor]:
+    def lagrangian(theta: Tensor) -> _Lagrangian:
         point = objective.at(theta)
         outside = cone.project(multiplier - penalty * theta)
-        value = objective.value(point) + outside.vector.square().sum() / (2 * penalty)
-        return point, outside, value, point.gradient - outside.vector
+        return point, outside, point.gradient - outside.vector
 
     here = lagrangian(state.point.theta)
-    wanted = 1e-3 * here[3].norm()
+    wanted = ROUND_ACCURACY * here[2].norm()
     steps = 0
-    while here[3].norm() > wanted and steps < max_steps:
-        point, outside, value, gradient = here
+    while here[2].norm() > wanted and steps < max_steps:
+        point, outside, gradient = here
         hessian = objective.hessian(point).view(heads, size, heads, size)
         for head, (basis, stiffness) in enumerate(zip(*cone.faces(outside), strict=True)):
             hessian[head, :, head] += (basis * (penalty / (1 + stiffness))) @ basis.mT
         factor = torch.linalg.cholesky(hessian.view(heads * size, heads * size))
         step = torch.cholesky_solve(-gradient.reshape(-1, 1), factor).view(heads, size)
-        descent = (gradient * step).sum()
-        fraction = 1.0
-        while fraction > 1e-9:
-            here = lagrangian(point.theta + fraction * step)
-            if here[2] <= value + 1e-4 * fraction * descent + 1e-12 * value.abs():
-                break
-            fraction /= 2
+
+        def along(fraction: float, origin: Tensor = point.theta, step: Tensor = step) -> tuple[_Lagrangian, Tensor]:
+            new = lagrangian(origin + fraction * step)
+            return new, (new[2] * step).sum()
+
+        here = line_search(along, (gradient * step).sum())
         steps += 1
     feasible = cone.project(here[0].theta).vector
     return _state(objective, cone, feasible - here[1].vector / objective.quadratic), steps

@@ -1,1 +1,8 @@
-"""`ppspeech reproduce NAME`: published tables and figures, measured again on the real corpora, with plots."""
+"""`ppspeech reproduce NAME`: results measured again on the real corpora, with plots.
+
+Every experiment is a module of this package with `run(quick, folder) -> list[Figure]`: `folder` is where its pictures
+go. The first line of its docstring is what `ppspeech reproduce` lists.
+"""
+
+NAMES = ("fsdd", "audiomnist", "speakers", "yesno")
+"""The experiments there are."""

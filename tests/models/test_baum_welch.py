@@ -55,7 +55,7 @@ def assert_never_falls(history: tuple[float, ...]) -> None:
 def test_likelihood_never_falls(topology: str, covariance: str, components: int) -> None:
     bank = gaussian_bank(TOPOLOGIES[topology], components, covariance)
     flat_start_(bank, *speech())
-    assert_never_falls(baum_welch(bank, *speech(), iterations=6, batch=5))
+    assert_never_falls(baum_welch(bank, *speech(), iterations=6, batch_frames=60))
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -175,8 +175,9 @@ def test_a_prior_pulls_covariances_to_the_pooled_one() -> None:
 def test_batches_by_length_hold_every_utterance_once() -> None:
     features, lengths, _ = speech()
     seen = []
-    for some, lasting, index in by_length(features, lengths, torch.arange(12), batch=5):
+    for some, lasting, index in by_length(features, lengths, torch.arange(12), batch_frames=60):
         assert some.shape[1] == lasting.max()
+        assert some.shape[0] * some.shape[1] <= 60
         torch.testing.assert_close(some, features[index, : some.shape[1]])
         seen += index.tolist()
     assert sorted(seen) == list(range(12))
@@ -213,3 +214,21 @@ def test_mixtures_stay_finite_on_real_digits(data: Path) -> None:
     assert history[-1] > history[0]
     assert all(p.isfinite().all() for p in bank.parameters())
     assert (bank(features, lengths).argmax(-1) == labels).double().mean() > 0.95
+
+
+@pytest.mark.parametrize("components", [1, 2])
+@pytest.mark.parametrize("covariance", ["full", "diagonal"])
+def test_one_label_for_all_gives_the_same_statistics(components: int, covariance: str) -> None:
+    features, lengths, labels = speech()
+    bank = gaussian_bank(left_right(3), components, covariance)
+    flat_start_(bank, features, lengths, labels)
+    one = statistics(bank, features, lengths, 1)
+    each = statistics(bank, features, lengths, torch.ones_like(labels))
+    for name in ("initial", "transitions", "emissions", "log_likelihood", "utterances"):
+        torch.testing.assert_close(getattr(one, name), getattr(each, name), atol=1e-9, rtol=1e-9)
+    symbols = torch.randint(0, 6, (12, 15))
+    discrete = HiddenMarkovModel(left_right(3), DiscreteEmission(2, 3, 6, dtype=torch.float64))
+    torch.testing.assert_close(
+        statistics(discrete, symbols, lengths, 1).emissions,
+        statistics(discrete, symbols, lengths, torch.ones_like(labels)).emissions,
+    )

@@ -1,0 +1,51 @@
+"""`ppspeech transcribe`: which words, when?"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def transcribe(
+    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of a keyword recipe.")],
+    clips: Annotated[list[Path], typer.Argument(help="Sound files of one or more words.")],
+    grammar: Annotated[
+        str, typer.Option(help="What may be said, such as `(one | two)+ [zero]`; any words by default.")
+    ] = "",
+    beam: Annotated[float | None, typer.Option(help="Forget paths this many nats below the best.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a clip.")] = False,
+) -> None:
+    """Write down the words of a recording, with their times, in the clear.
+
+    Example: `ppspeech transcribe word.ckpt number.wav --grammar "(one | two | three)+"`
+    """
+    import torch
+
+    from ppspeech.cli.clips import features_of
+    from ppspeech.models.decoder import decode
+    from ppspeech.models.grammar import OneOf, Repeated, parse_grammar
+    from ppspeech.models.graph import units_of_bank
+    from ppspeech.models.task_graphs import grammar_graph
+    from ppspeech.training import KeywordHmm, load_checkpoint
+
+    model = load_checkpoint(checkpoint, KeywordHmm)
+    assert model.bank is not None
+    allowed = parse_grammar(grammar) if grammar else Repeated(OneOf(model.names))
+    graph = grammar_graph(allowed, units_of_bank(model.bank, model.names))
+    hop = model.mfcc.hop_s
+    for clip, features in zip(clips, features_of(clips, model.mfcc), strict=True):
+        with torch.no_grad():
+            scores = model.bank.emission.log_likelihood(features.unsqueeze(0)).flatten(2).squeeze(0)
+        heard = decode(graph, scores, beam)
+        rows = [{"word": w.word, "start": round(w.start * hop, 2), "end": round(w.end * hop, 2)} for w in heard.words]
+        if as_json:
+            typer.echo(json.dumps({"clip": str(clip), "words": rows}))
+            continue
+        table = Table("word", "from", "to", title=str(clip), title_justify="left", box=box.SIMPLE_HEAD)
+        for row in rows:
+            table.add_row(str(row["word"]), f"{row['start']} s", f"{row['end']} s")
+        Console().print(table)

@@ -1,0 +1,99 @@
+"""Confusion matrices: what was said against what was heard, counted, logged and drawn."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytorch_lightning as lightning
+import torch
+from torch import Tensor
+
+from ppspeech.errors import ModelError
+from ppspeech.storage import atomic_write
+
+
+class Confusion:
+    """Counts of (said, heard).
+
+    >>> confusion = Confusion(["no", "yes"])
+    >>> confusion.add(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]))
+    >>> confusion.counts.tolist(), round(float(confusion.accuracy()), 3)
+    ([[1, 0], [1, 1]], 0.667)
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._flat: Tensor | None = None
+
+    @property
+    def counts(self) -> Tensor:
+        """`(said, heard)`."""
+        if self._flat is None:
+            raise ModelError("nothing was recognised yet: there is no confusion matrix")
+        return self._flat.view(len(self.names), len(self.names))
+
+    def add(self, said: Tensor, heard: Tensor) -> None:
+        """Count a batch of labels, each `(batch,)`, on their own device."""
+        flat = torch.bincount(said * len(self.names) + heard, minlength=len(self.names) ** 2)
+        self._flat = flat if self._flat is None else self._flat + flat
+
+    def accuracy(self) -> Tensor:
+        """The share that was heard right."""
+        return self.counts.diagonal().sum() / self.counts.sum()
+
+    def plot(self, path: str | Path, title: str = "") -> None:
+        """Draw it with a count in every cell; saved as .png, .pdf or .svg."""
+        import matplotlib.pyplot as plt
+
+        counts = self.counts.cpu().numpy()
+        size = 2.5 + 0.45 * len(self.names)
+        figure, axes = plt.subplots(figsize=(size, size), layout="constrained")
+        try:
+            axes.imshow(counts / counts.sum(1, keepdims=True).clip(1), cmap="Blues", vmin=0, vmax=1)
+            for row, column in zip(*counts.nonzero(), strict=True):
+                shade = "white" if counts[row, column] > counts[row].sum() / 2 else "black"
+                axes.text(column, row, counts[row, column], ha="center", va="center", color=shade, fontsize=8)
+            axes.set_xticks(range(len(self.names)), self.names, rotation=90)
+            axes.set_yticks(range(len(self.names)), self.names)
+            axes.set(xlabel="heard", ylabel="said", title=title or f"{100 * float(self.accuracy()):.2f} % right")
+            with atomic_write(Path(path)) as temporary:
+                figure.savefig(temporary, dpi=120)
+        finally:
+            plt.close(figure)
+
+
+class ConfusionCallback(lightning.Callback):
+    """Counts what a module recognises in validation and testing.
+
+    The module's `validation_step` and `test_step` return `{"said": (batch,), "heard": (batch,)}` and its `names` say
+    what the integers mean. Logs `val_accuracy` and `test_accuracy`; `confusion.png` goes beside the test's logs.
+    """
+
+    def __init__(self) -> None:
+        self._confusion = Confusion(())
+
+    def on_validation_epoch_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:  # noqa: ARG002
+        """Forget the counts of the last pass."""
+        self._confusion = Confusion(module.names)  # type: ignore[arg-type]
+
+    def on_test_epoch_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Forget the counts of the last pass."""
+        self.on_validation_epoch_start(trainer, module)
+
+    def on_validation_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002
+        """Count a batch."""
+        self._confusion.add(outputs["said"], outputs["heard"])
+
+    def on_test_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002
+        """Count a batch."""
+        self._confusion.add(outputs["said"], outputs["heard"])
+
+    def on_validation_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:  # noqa: ARG002
+        """Log the accuracy."""
+        module.log("val_accuracy", self._confusion.accuracy(), prog_bar=True)
+
+    def on_test_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Log the accuracy and draw the matrix."""
+        module.log("test_accuracy", self._confusion.accuracy())
+        if trainer.log_dir is not None:
+            self._confusion.plot(Path(trainer.log_dir) / "confusion.png")
