@@ -5,6 +5,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 UV := $(BIN)/uv
 export MPLBACKEND := Agg
+# A waiting thread must not burn a core that another needs.
+export OMP_WAIT_POLICY := PASSIVE
 
 .PHONY: help setup demo test test-slow lint format bench lock clean
 

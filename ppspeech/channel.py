@@ -15,7 +15,7 @@ class Channel(Protocol):
         """Send one message.
 
         Args:
-            kind: what it is, 0..255, from the protocol's own enumeration.
+            kind: what it is, 1..254, from the protocol's own enumeration (0 and 255 open and abort sessions).
             payload: its bytes.
 
         Raises:

@@ -68,6 +68,8 @@ def run(quick: bool) -> list[Figure]:
         return Figure(metric, value, unit, peer, peer_value, peer_value / value, note)
 
     return [
+        Figure("hmm.train.speedup_vs_hmmlearn", peer_seconds / our_seconds[single], "x", note=f"{size}, float32"),
+        Figure("hmm.score.speedup_vs_hmmlearn", peer_score_s / our_score_s, "x", note="float32"),
         against(
             "hmm.train_s",
             our_seconds[single],

@@ -14,6 +14,7 @@ from ppspeech.cli.corpus import corpus
 from ppspeech.cli.demo import demo
 from ppspeech.cli.features import features
 from ppspeech.cli.info import info
+from ppspeech.cli.party import party
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.synth import synth
@@ -61,7 +62,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 for command in (
-    demo, info, synth, corpus, features, recognize, transcribe, verify, identify, bench, reproduce,
+    demo, info, synth, corpus, features, recognize, transcribe, verify, identify, party, bench, reproduce,
 ):  # fmt: skip
     app.command()(guarded(command))
 

@@ -33,7 +33,7 @@ def json_lines(*words: str | Path) -> list[dict[str, object]]:
 def test_version_help_and_info() -> None:
     assert run("--version").strip() == f"ppspeech {__version__}"
     overview = run("--help")
-    for command in ("info", "synth", "corpus", "features", "bench"):
+    for command in ("info", "synth", "corpus", "features", "recognize", "verify", "party", "bench", "reproduce"):
         assert command in overview
         assert "Example" in run(command, "--help")
     facts = json_lines("info", "--json")[0]
@@ -117,5 +117,6 @@ def test_bench_features_prints_the_figure() -> None:
 def test_demo_tells_its_story(tmp_path: Path) -> None:
     output = run("demo", "--folder", tmp_path)
     assert "40 speakers" in output
-    for picture in ("clip.png", "corpus.png"):
+    assert "words of 10 others recognised" in output
+    for picture in ("clip.png", "corpus.png", "confusion.png"):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")

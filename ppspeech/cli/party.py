@@ -1,0 +1,182 @@
+"""`ppspeech party`: be one party of a protocol, with the other on another terminal or machine."""
+
+import inspect
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ppspeech.errors import PpspeechError
+
+if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
+    from ppspeech.network import Address, Limits, ServerTls, StreamChannel
+
+
+def party(
+    name: Annotated[str, typer.Argument(help="Which protocol; without a name, describe them all.")] = "",
+    role: Annotated[str, typer.Option(help="Which of its parties to be.")] = "",
+    connect: Annotated[str, typer.Option(help="HOST:PORT where the other party listens.")] = "",
+    listen: Annotated[str, typer.Option(help="HOST:PORT to wait for the other party at.")] = "",
+    param: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; public, the same on both sides.")] = None,
+    private: Annotated[
+        list[str] | None,
+        typer.Option("--input", help="Our private input; @FILE reads a file, - asks for it. May be repeated."),
+    ] = None,
+    pin: Annotated[str, typer.Option(help="Fingerprint of the certificate of the party that listens.")] = "",
+    ca: Annotated[
+        Path | None, typer.Option(help="Authorities to trust instead: for the server's, or the client's, certificate.")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="Our certificate, PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
+    seconds: Annotated[float, typer.Option(help="How long to wait for a message.", min=0.1)] = 60.0,
+    transcript: Annotated[bool, typer.Option("--transcript", help="Show what went over the wire.")] = False,
+) -> None:
+    """Run one party of a protocol over TLS 1.3.
+
+    The party that listens makes a certificate for the occasion, unless it is given one, and prints the fingerprint
+    that the other pins.
+
+    Examples: `ppspeech party millionaires --role alice --listen 127.0.0.1:7000 --input 5`, and on another terminal
+    `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`
+    """
+    from ppspeech.network import Address, Limits, Transcript
+    from ppspeech.protocols import find_protocol, protocol_names
+
+    console = Console(highlight=False, soft_wrap=True)
+    if not name:
+        for known in protocol_names():
+            console.print(find_protocol(known).describe(), markup=False)
+        return
+    protocol = find_protocol(name)
+    roles = ", ".join(protocol.parties)
+    if len(protocol.parties) != 2:
+        raise PpspeechError(f"{name} is between {roles}; this command runs protocols between two")
+    if role not in protocol.parties:
+        raise PpspeechError(f"{name} has the roles {roles}; give one of them as --role, got {role!r}")
+    if bool(connect) == bool(listen):
+        raise PpspeechError("give either --connect or --listen")
+    params = dict(_parse_param(each) for each in param or ())
+    inputs = [_parse_input(each) for each in private or ()]
+    program = protocol.parties[role]
+    _check_call(program, role, inputs, params)
+    limits = Limits(message_seconds=seconds)
+    try:
+        if connect:
+            channel = _connect(Address.parse(connect), name, params, pin, ca, certificate, key, insecure, limits)
+        else:
+            other = next(each for each in protocol.parties if each != role)
+            with _server_tls(certificate, key, ca, insecure) as tls:
+                channel = _wait(console, other, Address.parse(listen), name, params, tls, insecure, limits)
+    except ValueError as error:
+        raise PpspeechError(str(error)) from None
+    with channel:
+        record = Transcript(channel)
+        result = program(record, *inputs, **params)
+    if transcript:
+        console.print(record.table())
+    console.print(f"{role}: {'done' if result is None else result}", markup=False)
+
+
+def _connect(
+    address: "Address",
+    name: str,
+    params: dict[str, Any],
+    pin: str,
+    ca: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    insecure: bool,
+    limits: "Limits",
+) -> "StreamChannel":
+    from ppspeech.network import ClientTls, connect
+
+    tls = None if insecure else ClientTls(pin=pin or None, ca=ca, certificate=certificate, key=key)
+    return connect(address, name, params, tls=tls, insecure=insecure, limits=limits)
+
+
+def _wait(
+    console: Console,
+    other: str,
+    address: "Address",
+    name: str,
+    params: dict[str, Any],
+    tls: "ServerTls | None",
+    insecure: bool,
+    limits: "Limits",
+) -> "StreamChannel":
+    from ppspeech.network import Listener, fingerprint
+
+    try:
+        listener = Listener(address, tls=tls, insecure=insecure, limits=limits)
+    except OSError as error:
+        raise PpspeechError(f"cannot listen at {address}: {error}") from None
+    with listener:
+        trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
+        shared = "".join(f" --param {key}={json.dumps(value)}" for key, value in params.items())
+        console.print(f"waiting at {listener.address}; the other party joins with", markup=False)
+        console.print(
+            f"  ppspeech party {name} --role {other} --connect {listener.address} {trust}{shared} --input …",
+            markup=False,
+        )
+        return listener.wait(name, params)
+
+
+@contextmanager
+def _server_tls(
+    certificate: Path | None, key: Path | None, ca: Path | None, insecure: bool
+) -> "Iterator[ServerTls | None]":
+    """The certificate we were given, or one that lasts as long as we wait."""
+    from ppspeech.network import ServerTls, make_certificate
+
+    if insecure:
+        yield None
+    elif certificate is not None and key is not None:
+        yield ServerTls(certificate, key, client_ca=ca)
+    elif certificate is not None or key is not None:
+        raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            made = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"), client_ca=ca)
+            make_certificate(made.certificate, made.key, days=1)
+            yield made
+
+
+def _parse_param(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise PpspeechError(f"a parameter is NAME=VALUE, got {text!r}")
+    return name, _parse_value(value)
+
+
+def _parse_input(text: str) -> Any:
+    """A private input: what is on the command line is seen in the list of processes, so it may come another way."""
+    if text == "-":
+        return _parse_value(typer.prompt("input", hide_input=True))
+    if text.startswith("@"):
+        try:
+            return _parse_value(Path(text[1:]).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise PpspeechError(f"cannot read the input: {error}") from None
+    return _parse_value(text)
+
+
+def _parse_value(text: str) -> Any:
+    """A number, a list, true or false as JSON writes them; anything else is text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text.strip()
+
+
+def _check_call(program: Callable[..., Any], role: str, inputs: Sequence[Any], params: dict[str, Any]) -> None:
+    try:
+        inspect.signature(program).bind(None, *inputs, **params)
+    except TypeError as error:
+        wanted = ", ".join(list(inspect.signature(program).parameters)[1:])
+        raise PpspeechError(f"{role} takes {wanted or 'nothing'} as inputs and parameters: {error}") from None

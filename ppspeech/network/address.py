@@ -1,0 +1,57 @@
+"""Where a party listens, and which addresses may be used without TLS."""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Self
+
+from ppspeech.errors import PpspeechError
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host and a TCP port.
+
+    >>> Address.parse("127.0.0.1:7000"), str(Address.parse("[::1]:7000"))
+    (Address(host='127.0.0.1', port=7000), '[::1]:7000')
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `HOST:PORT`, with an IPv6 address in square brackets.
+
+        Raises:
+            PpspeechError: for anything else.
+        """
+        host, colon, port = text.rpartition(":")
+        bare = host.removeprefix("[").removesuffix("]")
+        if not colon or not bare or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise PpspeechError(f"an address is HOST:PORT, such as 127.0.0.1:7000, got {text!r}")
+        return cls(bare, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can be meant. A name is not enough: who answers for it may change."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def check_security(self, has_tls: bool, insecure: bool) -> None:
+        """Refuse a conversation that others could hear or change.
+
+        Raises:
+            ValueError: without TLS, unless this is a loopback address and `insecure` says that it is meant; and for
+                `insecure` beside TLS, where it means nothing.
+        """
+        if has_tls and insecure:
+            raise ValueError("insecure=True is for plain TCP; with TLS leave it out")
+        if not has_tls and not insecure:
+            raise ValueError("a session needs TLS; insecure=True allows plain TCP on a loopback address, for tests")
+        if not has_tls and not self.is_loopback:
+            raise ValueError(f"plain TCP is for loopback addresses such as 127.0.0.1 alone, got {self}")

@@ -1,0 +1,121 @@
+"""What one party sent and received: for tests, for cost tables, and to show people what the other side saw."""
+
+import itertools
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rich.table import Table
+
+from ppspeech.channel import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message.
+
+    Attributes:
+        direction: `sent` or `received`, as seen from the party that records.
+        kind: of the message.
+        size: of its payload, in bytes; a frame adds 28.
+        seconds: since the transcript began.
+        payload: its bytes, where they are kept.
+    """
+
+    direction: Literal["sent", "received"]
+    kind: int
+    size: int
+    seconds: float
+    payload: bytes | None = field(default=None, repr=False)
+
+
+class Transcript:
+    """A channel that passes everything on to another one and writes it down.
+
+    Args:
+        channel: the one to use.
+        keep_payloads: keep the bytes too. A transcript with bytes is what a corrupt party would have: not for logs.
+    """
+
+    def __init__(self, channel: Channel, *, keep_payloads: bool = False) -> None:
+        self.entries: list[Entry] = []
+        self._channel = channel
+        self._keep = keep_payloads
+        self._start = time.perf_counter()
+
+    def send(self, kind: int, payload: bytes | bytearray | memoryview) -> None:
+        """Send one message; see `Channel.send`."""
+        self._channel.send(kind, payload)
+        self._record("sent", kind, payload)
+
+    def receive(self, kind: int, size: int | None = None, *, at_most: int | None = None) -> bytes:
+        """Wait for the next message; see `Channel.receive`."""
+        payload = self._channel.receive(kind, size, at_most=at_most)
+        self._record("received", kind, payload)
+        return payload
+
+    @property
+    def bytes_up(self) -> int:
+        """Bytes of payload sent."""
+        return sum(entry.size for entry in self.entries if entry.direction == "sent")
+
+    @property
+    def bytes_down(self) -> int:
+        """Bytes of payload received."""
+        return sum(entry.size for entry in self.entries if entry.direction == "received")
+
+    @property
+    def messages(self) -> int:
+        """How many messages, in both directions."""
+        return len(self.entries)
+
+    @property
+    def rounds(self) -> int:
+        """How often this party waited for the other: the changes of direction towards it, each a round trip.
+
+        A request and its answer are one round, and so is an exchange where both send and then both receive; several
+        messages in one direction come at the price of one.
+        """
+        directions = ["sent", *(entry.direction for entry in self.entries)]
+        return sum(before == "sent" and now == "received" for before, now in itertools.pairwise(directions))
+
+    def shape(self) -> list[tuple[str, int, int]]:
+        """Direction, kind and size of each message: what must not depend on anybody's secret."""
+        return [(entry.direction, entry.kind, entry.size) for entry in self.entries]
+
+    def table(self, kinds: dict[int, str] | None = None) -> Table:
+        """A table for people: runs of messages of one kind and direction in one line, and the totals.
+
+        Args:
+            kinds: names of the kinds, where they have some.
+        """
+        table = Table(title="What went over the wire", show_footer=True)
+        table.add_column("step", "", justify="right")
+        table.add_column("direction", f"{self.rounds} rounds")
+        table.add_column("kind", "")
+        table.add_column("messages", f"{self.messages:,}", justify="right")
+        table.add_column("bytes", f"{self.bytes_up:,} up\n{self.bytes_down:,} down", justify="right")
+        table.add_column("at", "", justify="right")
+        for step, run in enumerate(self._runs(), start=1):
+            last = run[-1]
+            arrow = "→ sent" if last.direction == "sent" else "← received"
+            name = (kinds or {}).get(last.kind, str(last.kind))
+            size = sum(entry.size for entry in run)
+            table.add_row(str(step), arrow, name, f"{len(run):,}", f"{size:,}", f"{last.seconds * 1000:.1f} ms")
+        return table
+
+    def _record(
+        self, direction: Literal["sent", "received"], kind: int, payload: bytes | bytearray | memoryview
+    ) -> None:
+        size = payload.nbytes if isinstance(payload, memoryview) else len(payload)
+        kept = bytes(payload) if self._keep else None
+        self.entries.append(Entry(direction, int(kind), size, time.perf_counter() - self._start, kept))
+
+    def _runs(self) -> list[list[Entry]]:
+        runs: list[list[Entry]] = []
+        for entry in self.entries:
+            if runs and (runs[-1][-1].direction, runs[-1][-1].kind) == (entry.direction, entry.kind):
+                runs[-1].append(entry)
+            else:
+                runs.append([entry])
+        return runs

@@ -1,0 +1,160 @@
+"""`ppspeech party` on two terminals: real processes, TLS, and clear words when something does not fit."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ppspeech.cli.app import guarded
+from ppspeech.cli.party import _parse_input, party
+from ppspeech.network import make_certificate
+
+PROGRAM = """
+import typer
+from ppspeech.cli.app import guarded
+from ppspeech.cli.party import party
+from ppspeech.protocols import register_protocol
+
+adding = register_protocol("adding", functionality="the sum, to both", leakage="both inputs", assumptions="a toy")
+
+def add(channel, number, *, scale=1):
+    channel.send(1, int(number).to_bytes(8, "big"))
+    return scale * (number + int.from_bytes(channel.receive(1, size=8), "big"))
+
+adding.party("ann")(add)
+adding.party("bob")(add)
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(guarded(party))
+app()
+"""
+
+
+def start(*words: str | Path) -> "subprocess.Popen[str]":
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "200"}
+    command = [sys.executable, "-u", "-c", PROGRAM, *map(str, words)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def joining_words(listening: "subprocess.Popen[str]") -> list[str]:
+    """What the party that listens tells the other to type, without the command's name and the input."""
+    assert listening.stdout is not None
+    assert "waiting at 127.0.0.1:" in listening.stdout.readline()
+    line = listening.stdout.readline().split()
+    assert line[:2] == ["ppspeech", "party"]
+    return line[2 : line.index("--input")]
+
+
+def end(process: "subprocess.Popen[str]", code: int = 0) -> str:
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == code, out + errors
+    assert "Traceback" not in errors
+    return out + errors
+
+
+def test_two_terminals(tmp_path: Path) -> None:
+    (tmp_path / "number").write_text("40\n")
+    ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2", "--param", "scale=10")
+    words = joining_words(ann)
+    assert re.fullmatch("[0-9a-f]{64}", words[words.index("--pin") + 1])
+    bob = start(*words, "--input", f"@{tmp_path / 'number'}", "--transcript")
+    shown = end(bob)
+    assert "bob: 420" in shown
+    assert "8 up" in shown
+    assert "ann: 420" in end(ann)
+
+
+def test_two_terminals_that_disagree_or_do_not_trust_each_other(tmp_path: Path) -> None:
+    ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2")
+    words = joining_words(ann)
+    assert "aborted" in end(start(*words, "--input", "3", "--param", "scale=2"), code=2)
+    assert "we want 'adding' with {}" in end(ann, code=2)
+
+    ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2")
+    words = joining_words(ann)
+    words[words.index("--pin") + 1] = "ab" * 32
+    assert "not the pinned one" in end(start(*words, "--input", "3"), code=2)
+    end(ann, code=2)
+
+
+def test_certificates_of_ones_own(tmp_path: Path) -> None:
+    for name in ("server", "client"):
+        make_certificate(tmp_path / f"{name}.pem", tmp_path / f"{name}.key")
+    server = [
+        "--certificate",
+        tmp_path / "server.pem",
+        "--key",
+        tmp_path / "server.key",
+        "--ca",
+        tmp_path / "client.pem",
+    ]
+    client = [
+        "--certificate",
+        tmp_path / "client.pem",
+        "--key",
+        tmp_path / "client.key",
+        "--ca",
+        tmp_path / "server.pem",
+    ]
+    ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2", *server)
+    words = joining_words(ann)
+    address = words[words.index("--connect") + 1]
+    assert "bob: 5" in end(start("adding", "--role", "bob", "--connect", address, "--input", "3", *client))
+    assert "ann: 5" in end(ann)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nonesuch"], "no protocol called"),
+        (["adding"], "roles ann, bob"),
+        (["adding", "--role", "eve"], "roles ann, bob"),
+        (["adding", "--role", "ann"], "either --connect or --listen"),
+        (
+            ["adding", "--role", "ann", "--listen", "x", "--connect", "y", "--input", "1"],
+            "either --connect or --listen",
+        ),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1"], "takes number, scale"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1", "--param", "x=1"], "takes number"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1", "--param", "x"], "NAME=VALUE"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1", "--input", "1", "--insecure"], "HOST:PORT"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1"], "fingerprint"),
+        (["adding", "--role", "ann", "--connect", "10.0.0.1:1", "--input", "1", "--insecure"], "loopback"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1", "--insecure"], "nobody listens"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "@absent"], "cannot read the input"),
+    ],
+)
+def test_what_does_not_fit_is_a_word_and_exit_code_2(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = typer.Typer()
+    app.command()(guarded(party))
+    from ppspeech.protocols import registry
+
+    adding = registry.RegisteredProtocol("adding", functionality="x", leakage="x", assumptions="x")
+
+    def add(channel: object, number: int, *, scale: int = 1) -> int:
+        return number * scale
+
+    adding.party("ann")(add)
+    adding.party("bob")(add)
+    monkeypatch.setitem(registry._PROTOCOLS, "adding", adding)
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 2, result.output
+    assert said in result.output
+    listed = CliRunner().invoke(app, [])
+    assert listed.exit_code == 0
+    assert "adding, between ann and bob" in listed.output
+
+
+def test_private_inputs_need_not_stand_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "list").write_text("[1, 2.5]\n")
+    monkeypatch.setattr(typer, "prompt", lambda text, hide_input: "7" if hide_input else "shown")
+    read = [_parse_input(text) for text in ("-", f"@{tmp_path / 'list'}", "true", "open sesame")]
+    assert read == [7, [1, 2.5], True, "open sesame"]

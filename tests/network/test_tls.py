@@ -1,0 +1,264 @@
+"""Who is let in: TLS 1.3 with the pinned or signed certificate, and nobody else."""
+
+import contextlib
+import socket
+import ssl
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ppspeech.errors import (
+    BadTypeError,
+    PeerGoneError,
+    PeerTimeoutError,
+    PpspeechError,
+    ProtocolError,
+    WrongKeyError,
+    WrongSessionError,
+)
+from ppspeech.network import (
+    Address,
+    ClientTls,
+    Limits,
+    Listener,
+    ServerTls,
+    StreamChannel,
+    connect,
+    fingerprint,
+    make_certificate,
+)
+from tests.network.conftest import QUICK, Identity, make_identity
+
+LOCAL = Address("127.0.0.1", 0)
+
+
+def meet(server: ServerTls, client: Callable[[Address], object], limits: Limits = QUICK) -> tuple[object, object]:
+    """What came of both sides: what was returned, or the error."""
+    came: list[object] = []
+
+    def serve(listener: Listener) -> None:
+        try:
+            with listener.wait("toy", {}, seconds=10) as channel:
+                channel.send(1, channel.receive(1, at_most=100))
+            came.append("served")
+        except ProtocolError as error:
+            came.append(error)
+
+    with Listener(LOCAL, tls=server, limits=limits) as listener:
+        serving = threading.Thread(target=serve, args=(listener,))
+        serving.start()
+        try:
+            result: object = client(listener.address)
+        except ProtocolError as error:
+            result = error
+        serving.join()
+    return result, came[0]
+
+
+def ask(tls: ClientTls) -> Callable[[Address], bytes]:
+    def run(address: Address) -> bytes:
+        with connect(address, "toy", {}, tls=tls, limits=QUICK) as channel:
+            channel.send(1, b"hi")
+            return channel.receive(1, size=2)
+
+    return run
+
+
+def test_the_pinned_certificate_is_let_in(identity: Identity) -> None:
+    colons = ":".join(identity.pin[i : i + 2] for i in range(0, 64, 2)).upper()
+    assert fingerprint(identity.certificate) == identity.pin
+    for pin in (identity.pin, colons):
+        assert meet(identity.server, ask(ClientTls(pin=pin))) == (b"hi", "served")
+
+
+def test_a_signed_certificate_is_let_in(identity: Identity) -> None:
+    assert meet(identity.server, ask(ClientTls(ca=identity.certificate))) == (b"hi", "served")
+
+
+def test_another_certificate_is_refused(identity: Identity, tmp_path: Path) -> None:
+    other = make_identity(tmp_path, "other")
+    for tls in (other.client, ClientTls(ca=other.certificate)):
+        ours, theirs = meet(identity.server, ask(tls))
+        assert isinstance(ours, WrongKeyError)
+        assert isinstance(theirs, ProtocolError)
+
+
+def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
+    expired = make_identity(tmp_path, "expired", days=-1)
+    for tls in (expired.client, ClientTls(ca=expired.certificate)):
+        assert isinstance(meet(expired.server, ask(tls))[0], WrongKeyError)
+
+
+def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
+    elsewhere = make_identity(tmp_path, "elsewhere", names=("example.org",))
+    assert isinstance(meet(elsewhere.server, ask(ClientTls(ca=elsewhere.certificate)))[0], WrongKeyError)
+    assert meet(elsewhere.server, ask(elsewhere.client))[0] == b"hi"  # a pin names the key itself
+
+
+def test_clients_must_show_a_certificate_where_it_is_asked_for(identity: Identity, tmp_path: Path) -> None:
+    known, unknown = make_identity(tmp_path, "known"), make_identity(tmp_path, "unknown")
+    server = ServerTls(identity.certificate, identity.key, client_ca=known.certificate)
+    ours, theirs = meet(server, ask(identity.client))
+    assert isinstance(ours, PeerGoneError)
+    assert isinstance(theirs, WrongSessionError)
+    ours, theirs = meet(server, ask(ClientTls(identity.pin, None, unknown.certificate, unknown.key)))
+    assert isinstance(ours, PeerGoneError)
+    assert isinstance(theirs, WrongKeyError)
+    good = ClientTls(identity.pin, None, known.certificate, known.key)
+    assert meet(server, ask(good)) == (b"hi", "served")
+
+
+def test_tls_1_2_is_refused_by_both_sides(identity: Identity) -> None:
+    def old_client(address: Address) -> object:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        with (
+            socket.create_connection((address.host, address.port), timeout=5) as plain,
+            pytest.raises(ssl.SSLError, match=r"(?i)protocol.version"),
+        ):
+            context.wrap_socket(plain)
+        return None
+
+    assert isinstance(meet(identity.server, old_client)[1], WrongSessionError)
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(identity.certificate, identity.key)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def old_server() -> None:
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                context.wrap_socket(connection, server_side=True)
+
+        serving = threading.Thread(target=old_server)
+        serving.start()
+        with pytest.raises(WrongSessionError, match="TLS"):
+            ask(identity.client)(Address("127.0.0.1", listening.getsockname()[1]))
+        serving.join()
+
+
+def test_what_is_spoken_is_tls_1_3(identity: Identity) -> None:
+    def version(address: Address) -> str | None:
+        with connect(address, "toy", {}, tls=identity.client, limits=QUICK) as channel:
+            channel.send(1, b"hi")
+            channel.receive(1, size=2)
+            return channel._stream._socket.version()  # type: ignore[attr-defined]
+
+    assert meet(identity.server, version)[0] == "TLSv1.3"
+
+
+@pytest.mark.parametrize("said", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b"", bytes(5000)])
+def test_a_client_that_speaks_no_tls(identity: Identity, said: bytes) -> None:
+    def shout(address: Address) -> None:
+        with socket.create_connection((address.host, address.port), timeout=5) as plain:
+            plain.sendall(said)
+
+    assert isinstance(meet(identity.server, shout)[1], WrongSessionError | PeerGoneError)
+
+
+def test_a_client_that_stalls_in_the_handshake(identity: Identity) -> None:
+    connections = []
+
+    def stall(address: Address) -> None:
+        connections.append(socket.create_connection((address.host, address.port), timeout=5))
+
+    assert isinstance(meet(identity.server, stall, Limits(handshake_seconds=0.2))[1], PeerTimeoutError)
+    connections[0].close()
+
+
+def test_a_changed_byte_is_noticed(identity: Identity) -> None:
+    """A proxy flips one bit of what the client sends after the handshake."""
+    with Listener(LOCAL, tls=identity.server, limits=QUICK) as listener, socket.create_server(LOCAL_PAIR) as front:
+        flip = threading.Event()
+        came: list[object] = []
+
+        def relay(source: socket.socket, target: socket.socket, change: bool) -> None:
+            try:
+                while data := source.recv(65536):
+                    if change and flip.is_set():
+                        data = data[:-1] + bytes([data[-1] ^ 1])
+                    target.sendall(data)
+            except OSError:
+                pass
+            target.close()
+
+        def serve() -> None:
+            try:
+                with listener.wait("toy", {}, seconds=10) as channel:
+                    came.append(channel.receive(1, at_most=100))
+            except ProtocolError as error:
+                came.append(error)
+
+        def proxy() -> None:
+            client, _ = front.accept()
+            server = socket.create_connection((listener.address.host, listener.address.port))
+            back = threading.Thread(target=relay, args=(server, client, False))
+            back.start()
+            relay(client, server, True)
+            back.join()
+
+        threads = [threading.Thread(target=serve), threading.Thread(target=proxy)]
+        for thread in threads:
+            thread.start()
+        address = Address("127.0.0.1", front.getsockname()[1])
+        with connect(address, "toy", {}, tls=identity.client, limits=QUICK) as channel:
+            flip.set()
+            channel.send(1, b"hi")
+            with pytest.raises(PeerGoneError):
+                channel.receive(1, size=2)
+        for thread in threads:
+            thread.join()
+    assert isinstance(came[0], BadTypeError)
+    assert "not TLS" in str(came[0])
+
+
+LOCAL_PAIR = ("127.0.0.1", 0)
+
+
+def test_the_key_is_for_its_owner_alone(tmp_path: Path) -> None:
+    made = make_identity(tmp_path, "mine")
+    assert stat.S_IMODE(made.key.stat().st_mode) == 0o600
+    with pytest.raises(FileExistsError):
+        make_certificate(tmp_path / "new.pem", made.key)
+    assert not (tmp_path / "new.pem").exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"pin": "ab" * 32, "ca": Path("x")},
+        {"pin": "short"},
+        {"pin": "zz" * 32},
+        {"pin": "ab" * 32, "certificate": Path("x")},
+        {"pin": "ab" * 32, "key": Path("x")},
+    ],
+)
+def test_a_client_must_know_whom_to_trust(fields: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"fingerprint|certificate"):
+        ClientTls(**fields)  # type: ignore[arg-type]
+
+
+def test_files_that_do_not_fit_are_named(identity: Identity, tmp_path: Path) -> None:
+    other = make_identity(tmp_path, "other")
+    for tls in (ServerTls(identity.certificate, other.key), ServerTls(tmp_path / "absent.pem", other.key)):
+        with pytest.raises(PpspeechError, match=r"other\.key"):
+            Listener(LOCAL, tls=tls)
+
+
+def test_closing_leaves_no_socket_open(identity: Identity) -> None:
+    ends: list[StreamChannel] = []
+
+    def keep(address: Address) -> None:
+        with connect(address, "toy", {}, tls=identity.client, limits=QUICK) as channel:
+            channel.send(1, b"hi")
+            channel.receive(1, size=2)
+            ends.append(channel)
+
+    meet(identity.server, keep)
+    assert ends[0]._stream._socket.fileno() == -1
