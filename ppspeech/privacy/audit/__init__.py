@@ -1,0 +1,23 @@
+"""The audit: lower bounds on what a mechanism really leaks. It can refute a guarantee and never proves one.
+
+`audit_exact` where the density is known, `audit_sampling` where the mechanism can be run many times, `audit_one_run`
+where it can be run once, `audit_leak_identity` where an equation gives the data away.
+"""
+
+from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
+from ppspeech.privacy.audit.identity import audit_leak_identity
+from ppspeech.privacy.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
+from ppspeech.privacy.audit.report import AuditReport
+from ppspeech.privacy.audit.sampling import audit_sampling, epsilon_lower_bound
+
+__all__ = [
+    "AuditReport",
+    "ExactAudit",
+    "audit_exact",
+    "audit_leak_identity",
+    "audit_one_run",
+    "audit_sampling",
+    "epsilon_lower_bound",
+    "one_run_epsilon",
+    "one_run_p_value",
+]

@@ -1,0 +1,235 @@
+"""The audits of the shipped mechanisms: what `ppspeech audit` runs, and a registry that other rooms add theirs to."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.audit.densities import (
+    discrete_gaussian_log_pmf,
+    discrete_laplace_log_pmf,
+    gamma_norm_log_density,
+    gaussian_log_density,
+    laplace_log_density,
+)
+from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
+from ppspeech.privacy.audit.patterns import pattern_log_probabilities
+from ppspeech.privacy.audit.report import AuditReport
+from ppspeech.privacy.audit.sampling import audit_sampling, stated_epsilon
+from ppspeech.privacy.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.discrete_laplace import DiscreteLaplace
+from ppspeech.privacy.exponential import Exponential
+from ppspeech.privacy.gamma_norm import GammaNorm
+from ppspeech.privacy.gaussian import Gaussian
+from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy.hockey_stick import smallest_epsilon
+from ppspeech.privacy.laplace import Laplace
+from ppspeech.privacy.permute_and_flip import PermuteAndFlip
+from ppspeech.privacy.published import PublishedOutputLaplace
+from ppspeech.privacy.sparse_vector import SparseVector
+
+Audit = Callable[[int], list[AuditReport]]
+"""runs -> reports; `runs` is how often sampling audits run the mechanism on each data set."""
+
+AUDITS: dict[str, Audit] = {}
+
+CONFIDENCE = 0.999
+"""Of the sampling audits: a sound mechanism raises a false alarm once in a thousand audits."""
+
+UTILITIES = (torch.tensor([0.0, -1, -2, -4, -16]), torch.tensor([-1.0, -2, -3, -5, -15]))
+"""Candidates' utilities on two neighbouring data sets: an unlikely one rises by the sensitivity, the others fall."""
+
+
+def register_audit(name: str) -> Callable[[Audit], Audit]:
+    """Enter the audit of a mechanism under its name."""
+
+    def enter(audit: Audit) -> Audit:
+        if name in AUDITS:
+            raise PrivacyError(f"an audit named {name!r} exists already")
+        AUDITS[name] = audit
+        return audit
+
+    return enter
+
+
+def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[AuditReport]:
+    """Audit the named mechanisms, or all.
+
+    Raises:
+        PrivacyError: for a name that is not registered.
+    """
+    for name in names or ():
+        if name not in AUDITS:
+            raise PrivacyError(f"no audit is named {name!r}; known: {', '.join(sorted(AUDITS))}")
+    return [report for name in names or sorted(AUDITS) for report in AUDITS[name](runs)]
+
+
+def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = "") -> AuditReport:
+    """The report of an exact audit: the largest loss at delta = 0, else the epsilon that delta really needs."""
+    lower = found.sup_loss if stated.delta == 0 else smallest_epsilon(found.delta, stated.delta)
+    return AuditReport(
+        mechanism=name,
+        method="exact",
+        unit=stated.unit,
+        adjacency=stated.adjacency,
+        eps_stated=stated_epsilon(stated),
+        eps_lower=lower,
+        delta=stated.delta,
+        note=note,
+    )
+
+
+def line(reach: float, dimension: int = 1, points: int = 40_001) -> tuple[Tensor, float]:
+    """Points on the first axis from -reach to reach, `(points, dimension)`, and their distance."""
+    x = torch.linspace(-reach, reach, points, dtype=torch.float64)
+    return torch.nn.functional.pad(x.unsqueeze(1), (0, dimension - 1)), 2 * reach / (points - 1)
+
+
+def _sampled(
+    name: str,
+    mechanism: Laplace | Gaussian | GammaNorm | DiscreteLaplace | DiscreteGaussian,
+    runs: int,
+) -> AuditReport:
+    """End to end, on one number that moves by the whole sensitivity."""
+    return audit_sampling(
+        lambda value: mechanism.release(value).value,
+        torch.zeros(1, dtype=torch.float64) + mechanism.sensitivity,
+        torch.zeros(1, dtype=torch.float64),
+        float,
+        runs,
+        name=name,
+        stated=mechanism.guarantee,
+        confidence=CONFIDENCE,
+    )
+
+
+@register_audit("laplace")
+def audit_laplace(runs: int) -> list[AuditReport]:
+    """Real Laplace noise."""
+    mechanism = Laplace(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    points, _ = line(20.0)
+    found = audit_exact(partial(laplace_log_density, mechanism), torch.zeros(1), torch.ones(1), points)
+    return [exact_report("laplace", found, mechanism.guarantee), _sampled("laplace", mechanism, runs)]
+
+
+@register_audit("gaussian")
+def audit_gaussian(runs: int) -> list[AuditReport]:
+    """Real Gaussian noise."""
+    mechanism = Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0, unit="record", adjacency="add_remove")
+    points, step = line(35.0)
+    density = partial(gaussian_log_density, mechanism)
+    found = audit_exact(density, torch.zeros(1), torch.ones(1), points, volumes=step)
+    return [exact_report("gaussian", found, mechanism.guarantee), _sampled("gaussian", mechanism, runs)]
+
+
+@register_audit("gamma_norm")
+def audit_gamma_norm(runs: int) -> list[AuditReport]:
+    """Noise of gamma-distributed length, in five dimensions, along the direction of the shift."""
+    mechanism = GammaNorm(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    points, _ = line(20.0, 5)
+    shift = torch.tensor([1.0, 0, 0, 0, 0])
+    found = audit_exact(partial(gamma_norm_log_density, mechanism), torch.zeros(5), shift, points)
+    return [exact_report("gamma_norm", found, mechanism.guarantee), _sampled("gamma_norm", mechanism, runs)]
+
+
+@register_audit("discrete_laplace")
+def audit_discrete_laplace(runs: int) -> list[AuditReport]:
+    """Whole Laplace noise on a grid."""
+    mechanism = DiscreteLaplace(epsilon=1.0, sensitivity=1.0, dimension=1, unit="record", adjacency="add_remove")
+    reach = math.ceil(20 / mechanism.grid.step)
+    points = torch.arange(-reach, reach + 1).unsqueeze(1)
+    density = partial(discrete_laplace_log_pmf, mechanism)
+    found = audit_exact(density, torch.zeros(1), torch.ones(1), points, volumes=1.0)
+    return [exact_report("discrete_laplace", found, mechanism.guarantee), _sampled("discrete_laplace", mechanism, runs)]
+
+
+@register_audit("discrete_gaussian")
+def audit_discrete_gaussian(runs: int) -> list[AuditReport]:
+    """Whole Gaussian noise on a grid."""
+    mechanism = DiscreteGaussian.calibrated(
+        epsilon=1.0, delta=1e-5, sensitivity=1.0, dimension=1, unit="record", adjacency="add_remove"
+    )
+    reach = math.ceil(35 / mechanism.grid.step)
+    points = torch.arange(-reach, reach + 1).unsqueeze(1)
+    density = partial(discrete_gaussian_log_pmf, mechanism)
+    found = audit_exact(density, torch.zeros(1), torch.ones(1), points, volumes=1.0)
+    report = exact_report("discrete_gaussian", found, mechanism.guarantee)
+    return [report, _sampled("discrete_gaussian", mechanism, runs)]
+
+
+@register_audit("exponential")
+def audit_exponential(runs: int) -> list[AuditReport]:  # noqa: ARG001
+    """The exponential mechanism's exact probabilities."""
+    mechanism = Exponential(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    return [_chosen("exponential", mechanism)]
+
+
+@register_audit("permute_and_flip")
+def audit_permute_and_flip(runs: int) -> list[AuditReport]:  # noqa: ARG001
+    """Permute-and-flip's exact probabilities."""
+    mechanism = PermuteAndFlip(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    return [_chosen("permute_and_flip", mechanism)]
+
+
+@register_audit("sparse_vector")
+def audit_sparse_vector(runs: int) -> list[AuditReport]:  # noqa: ARG001
+    """Exact probabilities of the hardest answer patterns."""
+    mechanism = SparseVector.calibrated(
+        epsilon=1.0, positives=2, sensitivity=1.0, unit="record", adjacency="add_remove"
+    )
+    return [exact_report("sparse_vector", sparse_vector_audit(mechanism), mechanism.guarantee)]
+
+
+@register_audit("published_output_laplace")
+def audit_published_output_laplace(runs: int) -> list[AuditReport]:  # noqa: ARG001
+    """Seed 002's noise, when the weights move by 1 / (n lambda) in l2 along the diagonal."""
+    mechanism = PublishedOutputLaplace(epsilon=1.0, records=100, penalty=0.01, dimension=64)
+    shift = torch.full((64,), 1 / (100 * 0.01) / 8.0, dtype=torch.float64)
+    return [exact_report("published_output_laplace", published_laplace_audit(mechanism, shift), mechanism.guarantee)]
+
+
+def published_laplace_audit(mechanism: PublishedOutputLaplace, shift: Tensor) -> ExactAudit:
+    """The published noise's densities at the two values themselves, where the loss is largest."""
+
+    def log_density(points: Tensor, value: Tensor) -> Tensor:
+        return -(points - value).abs().sum(dim=-1) / mechanism.scale
+
+    points = torch.stack([torch.zeros_like(shift), shift])
+    return audit_exact(log_density, torch.zeros_like(shift), shift, points)
+
+
+def sparse_vector_audit(mechanism: SparseVector, below: int = 300) -> ExactAudit:
+    """The hardest patterns known: many answers "below" and then all the positives, each against its odds.
+
+    Queries answered "below" rise by the sensitivity on the neighbour, those answered "above" fall (monotone ones
+    cannot, and stay) from far below the threshold; many of the former make its noise yield a whole sensitivity.
+    """
+    move = mechanism.sensitivity
+    far = 30.0 * move * mechanism.positives / mechanism.epsilon_queries
+    pattern = (False,) * below + (True,) * mechanism.positives
+
+    def log_density(levels: Tensor, moved: bool) -> Tensor:
+        found = []
+        for level in levels.tolist():
+            high = [level + move * moved] * below
+            fall = 0.0 if mechanism.monotone else move * moved
+            low = [-far - fall] * mechanism.positives
+            found.append(pattern_log_probabilities(mechanism, high + low, 0.0, [pattern])[0])
+        return torch.tensor(found, dtype=torch.float64)
+
+    spread = float(mechanism.query_scale) * mechanism.grid.step
+    return audit_exact(log_density, False, True, torch.tensor([-2.0, 0.0, 2.0]) * spread)
+
+
+def _chosen(name: str, mechanism: Exponential | PermuteAndFlip) -> AuditReport:
+    found = audit_exact(
+        lambda _, utilities: mechanism.probabilities(utilities).log(),
+        UTILITIES[0],
+        UTILITIES[1],
+        torch.arange(5),
+        volumes=1.0,
+    )
+    return exact_report(name, found, mechanism.guarantee)

@@ -1,0 +1,122 @@
+"""Audit by sampling: run the mechanism on two neighbouring data sets and try to tell its outputs apart."""
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.audit.report import AuditReport
+from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy.parameters import check_count, check_probability
+
+Output = TypeVar("Output")
+
+
+def epsilon_lower_bound(
+    true_positives: int, false_positives: int, trials: int, *, confidence: float = 0.95, delta: float = 0.0
+) -> float:
+    """The epsilon that an attack's counts refute below, by Clopper and Pearson's bounds.
+
+    TPR and FPR are bounded one-sidedly at (1 - confidence) / 2 each; the bound is the larger of
+    ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR), at least 0.
+
+    Args:
+        true_positives: outputs of the data set that were recognised, of `trials`.
+        false_positives: outputs of its neighbour that were taken for it, of `trials`.
+        trials: runs on each of the two.
+        confidence: of the bound.
+        delta: allowed by the statement.
+
+    >>> round(epsilon_lower_bound(400, 0, 400), 2)
+    4.68
+    """
+    check_count("trials", trials)
+    check_probability("confidence", confidence)
+    check_probability("delta", delta, zero=True)
+    if not (0 <= true_positives <= trials and 0 <= false_positives <= trials):
+        raise PrivacyError(f"counts must be in 0..{trials}, got {true_positives} and {false_positives}")
+    half = (1 - confidence) / 2
+    tpr_low = float(beta.ppf(half, true_positives, trials - true_positives + 1)) if true_positives else 0.0
+    fpr_high = (
+        float(beta.ppf(1 - half, false_positives + 1, trials - false_positives)) if false_positives < trials else 1.0
+    )
+    bound = 0.0
+    for low, high in ((tpr_low, fpr_high), (1 - fpr_high, 1 - tpr_low)):
+        if low > delta and high > 0:
+            bound = max(bound, math.log((low - delta) / high))
+    return bound
+
+
+def audit_sampling(
+    mechanism: Callable[[Any], Output],
+    data: Any,
+    neighbour: Any,
+    score: Callable[[Output], float],
+    runs: int,
+    *,
+    name: str,
+    stated: Guarantee,
+    confidence: float = 0.95,
+) -> AuditReport:
+    """Attack by thresholding a score; the threshold and its direction are chosen on one half of the runs only.
+
+    With little power at small epsilon: use `audit_exact` first where the density is known.
+
+    Args:
+        mechanism: data -> output, fresh noise in every call.
+        data: a data set.
+        neighbour: a neighbouring one.
+        score: output -> number, higher for `data` or lower, consistently.
+        runs: on each data set, an even number >= 4; half choose, half test.
+        name: of the mechanism, for the report.
+        stated: the guarantee under test (its claimed epsilon if it proves nothing).
+        confidence: of the lower bound; 1 - confidence is the false-alarm rate.
+    """
+    check_count("runs", runs, least=4)
+    with_data = np.array([float(score(mechanism(data))) for _ in range(runs)])
+    without = np.array([float(score(mechanism(neighbour))) for _ in range(runs)])
+    half = runs // 2
+    threshold, sign = _best_threshold(with_data[:half], without[:half], confidence, stated.delta)
+    trials = runs - half
+    true_positives = int((sign * with_data[half:] >= threshold).sum())
+    false_positives = int((sign * without[half:] >= threshold).sum())
+    return AuditReport(
+        mechanism=name,
+        method="sampling",
+        unit=stated.unit,
+        adjacency=stated.adjacency,
+        eps_stated=stated_epsilon(stated),
+        eps_lower=epsilon_lower_bound(
+            true_positives, false_positives, trials, confidence=confidence, delta=stated.delta
+        ),
+        delta=stated.delta,
+        confidence=confidence,
+        tpr=true_positives / trials,
+        fpr=false_positives / trials,
+        power=epsilon_lower_bound(trials, 0, trials, confidence=confidence, delta=stated.delta),
+    )
+
+
+def stated_epsilon(guarantee: Guarantee) -> float:
+    """The epsilon that an audit holds a statement to: the proven one, else the claimed one."""
+    return guarantee.epsilon if guarantee.claimed_epsilon is None else guarantee.claimed_epsilon
+
+
+def _best_threshold(
+    positive: NDArray[np.float64], negative: NDArray[np.float64], confidence: float, delta: float
+) -> tuple[float, float]:
+    """The (threshold, sign) whose bound is largest on these scores: sign * score >= threshold says `data`."""
+    best, chosen = -1.0, (0.0, 1.0)
+    for sign in (1.0, -1.0):
+        scores = np.unique(np.concatenate([sign * positive, sign * negative]))
+        for threshold in scores[:: max(1, len(scores) // 200)]:
+            hits = int((sign * positive >= threshold).sum())
+            alarms = int((sign * negative >= threshold).sum())
+            bound = epsilon_lower_bound(hits, alarms, len(positive), confidence=confidence, delta=delta)
+            if bound > best:
+                best, chosen = bound, (float(threshold), sign)
+    return chosen

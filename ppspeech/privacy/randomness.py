@@ -1,0 +1,101 @@
+"""Noise for releases: bits of the operating system's generator, and the laws drawn from them.
+
+There is no seed, no generator object and no state: every call takes fresh bytes (long ones stretched by AES-256 in
+counter mode under a one-time key from the operating system), so nothing can be set, stored, printed or pickled,
+and a forked process cannot repeat its parent's noise. Experiments are seeded elsewhere; releases never are.
+"""
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+from torch import Tensor
+
+DIRECT = 1024
+"""Up to so many bytes come straight from the operating system."""
+
+
+def random_bytes(count: int) -> bytes:
+    """`count` bytes that nobody can predict or repeat."""
+    if count <= DIRECT:
+        return os.urandom(count)
+    cipher = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
+    return cipher.update(bytes(count))
+
+
+def random_words(count: int) -> NDArray[np.uint64]:
+    """`count` independent uniform 64-bit words."""
+    return np.frombuffer(random_bytes(8 * count), dtype=np.uint64)
+
+
+def random_below(bound: int, count: int) -> NDArray[np.int64]:
+    """`count` independent uniform whole numbers in 0..bound-1, exactly: masked words, refused at or above the bound.
+
+    Args:
+        bound: from 1 to 2^62.
+        count: how many.
+    """
+    if not 1 <= bound <= 2**62:
+        raise ValueError(f"bound must be in 1..2^62, got {bound}")
+    mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
+    drawn: NDArray[np.uint64] = random_words(count) & mask
+    wrong = np.flatnonzero(drawn >= bound)
+    while wrong.size:
+        drawn[wrong] = random_words(wrong.size) & mask
+        wrong = wrong[drawn[wrong] >= bound]
+    return drawn.astype(np.int64)
+
+
+def uniform(count: int) -> NDArray[np.float64]:
+    """`count` uniform numbers in (0, 1): odd multiples of 2^-54, so that neither end is drawn."""
+    return ((random_words(count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def exponential(count: int) -> NDArray[np.float64]:
+    """`count` standard exponential numbers."""
+    return -np.log(uniform(count))
+
+
+def standard_normal(shape: Sequence[int], *, like: Tensor | None = None) -> Tensor:
+    """Independent N(0, 1) of any shape by Box and Muller, float64 unless `like` says otherwise.
+
+    Args:
+        shape: of the result.
+        like: a tensor whose dtype and device the result takes.
+    """
+    count = int(np.prod(shape, dtype=np.int64))
+    half = (count + 1) // 2
+    radius = np.sqrt(2 * exponential(half))
+    angle = 2 * np.pi * uniform(half)
+    drawn = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+    return _tensor(drawn.reshape(tuple(shape)), like)
+
+
+def standard_laplace(shape: Sequence[int], *, like: Tensor | None = None) -> Tensor:
+    """Independent Lap(1) of any shape: the difference of two exponentials."""
+    count = int(np.prod(shape, dtype=np.int64))
+    drawn = exponential(count) - exponential(count)
+    return _tensor(drawn.reshape(tuple(shape)), like)
+
+
+def erlang(shape_parameter: int) -> float:
+    """One Gamma(n, 1) number for a whole n >= 1: the sum of n exponentials."""
+    if shape_parameter < 1:
+        raise ValueError(f"the shape of an Erlang law must be >= 1, got {shape_parameter}")
+    return float(exponential(shape_parameter).sum())
+
+
+def random_order(count: int) -> NDArray[np.int64]:
+    """A uniform permutation of 0..count-1, by sorting random words (equal words are drawn again)."""
+    while True:
+        words = random_words(count)
+        if np.unique(words).size == count:
+            return np.argsort(words)
+
+
+def _tensor(values: NDArray[np.float64], like: Tensor | None) -> Tensor:
+    drawn = torch.from_numpy(values)
+    return drawn if like is None else drawn.to(dtype=like.dtype, device=like.device)
