@@ -1,6 +1,7 @@
 """`ppspeech transcribe`: which words, when?"""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,9 @@ def transcribe(
     grammar: Annotated[
         str, typer.Option(help="What may be said, such as `(one | two)+ [zero]`; any words by default.")
     ] = "",
+    word_penalty: Annotated[
+        float, typer.Option(help="Nats that every word costs; raise it against words that were not said.", min=0.0)
+    ] = 50.0,
     beam: Annotated[float | None, typer.Option(help="Forget paths this many nats below the best.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a clip.")] = False,
 ) -> None:
@@ -35,7 +39,11 @@ def transcribe(
     model = load_checkpoint(checkpoint, KeywordHmm)
     assert model.bank is not None
     allowed = parse_grammar(grammar) if grammar else Repeated(OneOf(model.names))
-    graph = grammar_graph(allowed, units_of_bank(model.bank, model.names))
+    units = {
+        name: replace(unit, log_initial=tuple(entry - word_penalty for entry in unit.log_initial))
+        for name, unit in units_of_bank(model.bank, model.names).items()
+    }
+    graph = grammar_graph(allowed, units)
     hop = model.mfcc.hop_s
     for clip, features in zip(clips, features_of(clips, model.mfcc), strict=True):
         with torch.no_grad():

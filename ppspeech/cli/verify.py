@@ -21,6 +21,8 @@ def verify(
 
     Example: `ppspeech verify speaker.ckpt claim.wav --enrol ann1.wav --enrol ann2.wav`
     """
+    import torch
+
     from ppspeech.cli.clips import features_of
     from ppspeech.training import SpeakerUbm, load_checkpoint
 
@@ -28,7 +30,8 @@ def verify(
     least = model.threshold if threshold is None else threshold
     verifier = model.enrol([features_of(enrol, model.mfcc)])
     trial = features_of([clip], model.mfcc)[0].unsqueeze(0)
-    score = float(verifier(trial).squeeze())
+    with torch.no_grad():
+        score = float(verifier(trial).squeeze())
     facts = {"clip": str(clip), "accepted": score >= least, "score": round(score, 4), "threshold": round(least, 4)}
     if as_json:
         typer.echo(json.dumps(facts))
@@ -48,6 +51,8 @@ def identify(
 
     Example: `ppspeech identify speaker.ckpt who.wav --speakers family/`
     """
+    import torch
+
     from ppspeech.cli.clips import features_of
     from ppspeech.errors import ModelError
     from ppspeech.training import SpeakerUbm, load_checkpoint
@@ -61,7 +66,8 @@ def identify(
     model = load_checkpoint(checkpoint, SpeakerUbm)
     least = model.threshold if threshold is None else threshold
     verifier = model.enrol([features_of(own, model.mfcc) for own in clips])
-    scores = verifier(features_of([clip], model.mfcc)[0].unsqueeze(0)).squeeze(0)
+    with torch.no_grad():
+        scores = verifier(features_of([clip], model.mfcc)[0].unsqueeze(0)).squeeze(0)
     best = int(scores.argmax())
     known = float(scores[best]) >= least
     facts = {

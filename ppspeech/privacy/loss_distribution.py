@@ -9,10 +9,10 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
-import dp_accounting  # type: ignore[import-untyped]
+import dp_accounting
 import numpy as np
 from dp_accounting import privacy_accountant, rdp
-from dp_accounting.pld import common, privacy_loss_distribution  # type: ignore[import-untyped]
+from dp_accounting.pld import common, privacy_loss_distribution
 from numpy.typing import NDArray
 
 LossDistribution: TypeAlias = Any

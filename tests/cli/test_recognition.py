@@ -1,0 +1,109 @@
+"""The commands that use checkpoints, on checkpoints that were really trained."""
+
+import json
+from pathlib import Path
+
+import pytest
+import pytorch_lightning as lightning
+import torch
+from typer.testing import CliRunner
+
+from ppspeech.audio import MfccConfig, read_audio, write_audio
+from ppspeech.cli import app
+from ppspeech.data import Corpus, SyntheticCorpus
+from ppspeech.data.datamodule import SpeechDataModule
+from ppspeech.training import KeywordHmm, SpeakerUbm
+from ppspeech.training.quiet import quiet_lightning
+
+OPTIONS = {"words": ["six", "one", "four"], "speakers": 12, "takes": 2}
+
+
+def run(*words: str | Path, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output + str(result.exception)
+    return result.output
+
+
+def trained(model: lightning.LightningModule, voices: SpeechDataModule, path: Path) -> Path:
+    quiet_lightning()
+    trainer = lightning.Trainer(
+        max_epochs=3, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False,
+    )  # fmt: skip
+    trainer.fit(model, datamodule=voices)
+    trainer.save_checkpoint(path)
+    return path
+
+
+@pytest.fixture
+def corpus() -> Corpus:
+    return SyntheticCorpus(**OPTIONS).build()  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    model = KeywordHmm(states=4, prior_covariance=100.0)
+    return trained(model, SpeechDataModule("synthetic", OPTIONS, batch_size=64), tmp_path / "words.ckpt")
+
+
+@pytest.fixture
+def speakers(tmp_path: Path) -> Path:
+    voices = SpeechDataModule("synthetic", OPTIONS, batch_size=64, mfcc=MfccConfig(cmvn="none", vad_db=30.0))
+    return trained(SpeakerUbm(components=8, floor=0.1), voices, tmp_path / "speakers.ckpt")
+
+
+def test_recognize_clips_and_a_corpus(words: Path, corpus: Corpus, tmp_path: Path) -> None:
+    clips = [u for u in corpus if u.speaker == corpus.speakers[1]]
+    rows = [json.loads(line) for line in run("recognize", words, *(c.path for c in clips), "--json").splitlines()]
+    assert [row["clip"] for row in rows] == [str(c.path) for c in clips]
+    assert sum(row["word"] == c.word for row, c in zip(rows, clips, strict=True)) >= 5
+    assert all(row["margin"] >= 0 for row in rows)
+    folder = clips[0].path.parents[1]
+    picture = tmp_path / "confusion.png"
+    figure = json.loads(run("recognize", words, "--corpus", folder, "--confusion", picture, "--json"))
+    assert figure["metric"] == "recognize.accuracy"
+    assert figure["value"] >= 0.8
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: Path) -> None:
+    said = [next(u for u in corpus if u.word == word) for word in ("six", "one")]
+    write_audio(tmp_path / "six_one.wav", torch.cat([read_audio(u.path) for u in said]), corpus.sample_rate)
+    heard = json.loads(
+        run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json")
+    )
+    assert [word["word"] for word in heard["words"]] == ["six", "one"]
+    assert heard["words"][0]["end"] == heard["words"][1]["start"]
+    assert "no unit for" in run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "seven", code=2)
+
+
+def test_verify_and_identify(speakers: Path, corpus: Corpus, tmp_path: Path) -> None:
+    ann, bob = corpus.speakers[:2]
+    clips = {who: [u.path for u in corpus if u.speaker == who] for who in (ann, bob)}
+    enrol = [part for path in clips[ann][:5] for part in ("--enrol", path)]
+    own = json.loads(run("verify", speakers, clips[ann][5], *enrol, "--json"))
+    other = json.loads(run("verify", speakers, clips[bob][5], *enrol, "--json"))
+    assert own["score"] > other["score"]
+    assert own["accepted"] == (own["score"] >= own["threshold"])
+    for who, paths in clips.items():
+        for path in paths[:5]:
+            (tmp_path / "family" / who).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "family" / who / path.name).write_bytes(path.read_bytes())
+    known = json.loads(
+        run("identify", speakers, clips[bob][5], "--speakers", tmp_path / "family", "--threshold", "-9", "--json")
+    )
+    assert known["speaker"] == bob
+    strict = run("identify", speakers, clips[bob][5], "--speakers", tmp_path / "family", "--threshold", "99", "--json")
+    assert json.loads(strict)["speaker"] is None
+    assert "nobody known" in run(
+        "identify", speakers, clips[bob][5], "--speakers", tmp_path / "family", "--threshold", "99"
+    )
+
+
+def test_wrong_requests_are_words(words: Path, speakers: Path, corpus: Corpus, tmp_path: Path) -> None:
+    clip = corpus[0].path
+    assert "a SpeakerUbm is needed" in run("verify", words, clip, "--enrol", clip, code=2)
+    assert "is needed here" in run("recognize", speakers, clip, code=2)
+    assert "either sound files or --corpus" in run("recognize", words, code=2)
+    assert "no folder" in run("identify", speakers, clip, "--speakers", tmp_path / "absent", code=2)
+    assert "no checkpoint" in run("recognize", tmp_path / "absent.ckpt", clip, code=2)
