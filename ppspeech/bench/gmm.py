@@ -1,8 +1,6 @@
 """EM for Gaussian mixtures, beside scikit-learn: same frames, same start, same number of iterations."""
 
 import multiprocessing
-import resource
-import sys
 import tempfile
 import time
 import warnings
@@ -20,6 +18,7 @@ from sklearn.mixture import GaussianMixture as SklearnMixture
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
+from ppspeech.bench.clock import peak_megabytes
 from ppspeech.figures import Figure
 from ppspeech.models.em import fit
 from ppspeech.models.mixture import GaussianMixture
@@ -154,16 +153,13 @@ def _sklearn_runner(start: GaussianMixture, x: Tensor) -> Callable[[int], float]
 
 
 def _time(em: Callable[[int], float], steps: int, repeats: int) -> Timing:
-    """What `steps` more iterations cost: the start and the final likelihood, which both sides need, drop out."""
-    short, long, log_likelihood = [], [], 0.0
+    """The fastest run divided by its iterations; start and final likelihood, which both need, are shared out."""
+    times, log_likelihood = [], 0.0
     for _ in range(repeats):
         begin = time.perf_counter()
-        em(1)
-        middle = time.perf_counter()
         log_likelihood = em(1 + steps)
-        short.append(middle - begin)
-        long.append(time.perf_counter() - middle)
-    return Timing((min(long) - min(short)) / steps, log_likelihood)
+        times.append(time.perf_counter() - begin)
+    return Timing(min(times) / (1 + steps), log_likelihood)
 
 
 def peak_memory(who: Who, kind: Kind, frames: int) -> float:
@@ -182,10 +178,9 @@ def _grow(who: Who, kind: Kind, file: Path) -> float:
         start, x = problem(kind, 1)[0], torch.from_numpy(np.load(file))
         em = runner(who, start, x)
         runner(who, start, x[: 100 * COMPONENTS])(1)  # load what is loaded once
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_megabytes()
         em(2)
-        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (after - before) / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+        return peak_megabytes() - before
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Hidden Markov models: training and scoring spoken digits beside hmmlearn, and how the time grows."""
 
 import math
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -14,7 +13,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.bench.clock import best_seconds
+from ppspeech.bench.clock import best_seconds, peak_megabytes
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.fsdd import DIGIT_WORDS, load_fsdd
 from ppspeech.figures import Figure
@@ -48,11 +47,11 @@ def run(quick: bool) -> list[Figure]:
     size = f"{len(train.labels)} FSDD utterances, {len(DIGIT_WORDS)} words x {STATES} states, {iterations} iterations"
     threads = torch.get_num_threads()
 
-    started_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    started_mb = peak_megabytes()
     ours, our_seconds = {}, {}
     for dtype in (torch.float32, torch.float64):
         ours[dtype], our_seconds[dtype] = _train(train, iterations, dtype, repeats=1 if quick else 2)
-    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - started_mb
+    peak_mb = peak_megabytes() - started_mb
     peers, peer_seconds, peer_likelihood = _train_hmmlearn(train, iterations)
 
     single, double = torch.float32, torch.float64
