@@ -25,6 +25,10 @@ class PrivacyError(PpspeechError, ValueError):
     """A privacy parameter, budget or guarantee that cannot hold as asked."""
 
 
+class BundleError(PpspeechError, ValueError):
+    """A released model that cannot be written or must not be trusted: incomplete, changed, or untrue."""
+
+
 class ProtocolError(PpspeechError):
     """Base of what ends a session between parties. Detail stays here: the peer only ever sees a constant byte."""
 

@@ -9,11 +9,14 @@ import typer
 from rich.console import Console
 
 from ppspeech import __version__
+from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
 from ppspeech.cli.corpus import corpus
 from ppspeech.cli.demo import demo
+from ppspeech.cli.export import export
 from ppspeech.cli.features import features
 from ppspeech.cli.info import info
+from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.party import party
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
@@ -61,9 +64,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (
-    demo, info, synth, corpus, features, recognize, transcribe, verify, identify, party, bench, reproduce,
-):  # fmt: skip
+for command in (demo, info, synth, corpus, features, recognize, transcribe, verify, identify, export):
+    app.command()(guarded(command))
+app.command("inspect")(guarded(inspect_bundle))
+for command in (audit, party, bench, reproduce):
     app.command()(guarded(command))
 
 

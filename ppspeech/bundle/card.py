@@ -1,0 +1,87 @@
+"""`README.md` of a bundle: the model card, for people."""
+
+from collections.abc import Sequence
+
+from ppspeech.bundle.config import BundleConfig
+from ppspeech.bundle.privacy_statement import PrivacyStatement, in_words
+from ppspeech.figures import Figure
+from ppspeech.privacy import Accountant
+
+SHOWN_LABELS = 20
+
+STATUS = {"charged": "charged to epsilon", "not_covered": "NOT covered", "untouched": "public or not done"}
+"""How a touch's status reads."""
+
+
+def model_card(
+    config: BundleConfig, statement: PrivacyStatement, account: Accountant, metrics: Sequence[Figure]
+) -> str:
+    """The card in Markdown, with the front matter that model hubs read."""
+    guarantee = statement.guarantee
+    labels = ", ".join(config.labels[:SHOWN_LABELS]) + (", ..." if len(config.labels) > SHOWN_LABELS else "")
+    weights = sum(_size(shape) for shape in config.tensors().values())
+    lines = [
+        "---",
+        "library_name: ppspeech",
+        f"tags: [speech, {'differential-privacy' if statement.private else 'not-private'}]",
+        "---",
+        "",
+        f"# A speech model of type {config.type}",
+        "",
+        config.task,
+        "",
+        f"- Labels: {labels or 'none'}",
+        f"- Input: {config.mfcc.features} MFCC features a frame, from speech at {config.mfcc.sample_rate:,} Hz",
+        f"- Weights: {weights:,}",
+        "",
+        "## Privacy",
+        "",
+        f"**{str(guarantee)[0].upper()}{str(guarantee)[1:]}**"
+        + (f", by {statement.method}." if statement.private else ""),
+        "",
+        in_words(guarantee),
+        "",
+        *_bullets("Covered", statement.covers),
+        *_bullets("Assumed", guarantee.assumptions),
+        *_bullets("Know before use", statement.caveats),
+        "Where the data was looked at outside training:",
+        "",
+        "| what | in the guarantee? | how |",
+        "|---|---|---|",
+        *(f"| {t.topic.replace('_', ' ')} | {STATUS[t.status]} | {_cell(t.note)} |" for t in statement.touches),
+        "",
+        "The events behind the guarantee (`events.json`; loading replays them and refuses another epsilon):",
+        "",
+        *(f"- {count} x {event.type_name}" for event, count in account.events),
+        "",
+        "## How well it does",
+        "",
+    ]
+    if metrics:
+        lines += ["| metric | value | note |", "|---|---|---|"]
+        lines += [f"| {f.metric} | {f.value:.4g} {f.unit} | {_cell(f.note or '')} |" for f in metrics]
+    else:
+        lines.append("Not measured.")
+    lines += [
+        "",
+        "## Use",
+        "",
+        "`ppspeech inspect FOLDER` shows and checks this bundle; in Python, "
+        "`ppspeech.bundle.load_bundle(folder).model` is the model.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _bullets(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"{title}:", "", *(f"- {line}" for line in lines), ""] if lines else []
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    total = 1
+    for axis in shape:
+        total *= axis
+    return total

@@ -1,0 +1,121 @@
+"""A bundle back into a model: everything is checked, nothing is imported by name, nothing is unpickled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torch import nn
+
+from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.bundle.config import BundleConfig
+from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
+from ppspeech.bundle.metrics import metrics_from_json
+from ppspeech.bundle.privacy_statement import PrivacyStatement
+from ppspeech.bundle.strict_json import read_json
+from ppspeech.bundle.weights import read_weights
+from ppspeech.errors import BundleError, PrivacyError
+from ppspeech.figures import Figure
+from ppspeech.privacy import Accountant, ApproximateEvent, Event, NonPrivateEvent, UnsupportedAnalysisError
+
+MOST_EVENTS = 1_000
+"""Different events an account may have; equal ones are counted, so training never comes near."""
+
+MOST_RELEASES = 1_000_000
+MOST_DIVERGENCE = 50.0
+"""Of order 2, in nats, over all events. More is no privacy worth the name, and a forger's way to keep a reader busy:
+the weaker an event, the longer its loss distribution."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A released model and what is said about it.
+
+    Attributes:
+        model: in evaluation mode, on the CPU, its weights fixed.
+        config: the public choices it was built from.
+        statement: what it promises.
+        account: the events behind the promise, replayed.
+        metrics: how well it does.
+        digests: SHA-256 by file name.
+    """
+
+    model: nn.Module
+    config: BundleConfig
+    statement: PrivacyStatement
+    account: Accountant
+    metrics: tuple[Figure, ...]
+    digests: Mapping[str, str]
+
+    @property
+    def mfcc(self) -> MfccConfig:
+        """The front end that computes the model's input."""
+        return self.config.mfcc
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the scores stand for, in order."""
+        return self.config.labels
+
+    @property
+    def fingerprint(self) -> str:
+        """One digest for the whole bundle: that of `digests.json`."""
+        return self.digests[DIGESTS]
+
+
+def load_bundle(folder: str | Path) -> Bundle:
+    """Load a released model.
+
+    The digests show that no file changed since export; they are no signature, so where a bundle comes from must be
+    known otherwise (its fingerprint, told over a trusted way, is enough).
+
+    Args:
+        folder: written by `ppspeech export`.
+
+    Raises:
+        BundleError: for a missing, unknown, oversized or changed file; a type, tensor, shape or field that is not
+            exactly as registered; weights that are not finite; a statement without a unit; or an epsilon other than
+            the one its events give.
+    """
+    contents = read_files(Path(folder))
+    config = BundleConfig.from_json(read_json(contents[CONFIG], CONFIG))
+    statement = PrivacyStatement.from_json(read_json(contents[PRIVACY], PRIVACY))
+    account = _replay(contents[EVENTS])
+    try:
+        statement.check(account)
+    except (MemoryError, ArithmeticError) as beyond:
+        raise BundleError(f"{EVENTS} cannot be replayed: {beyond}") from None
+    state = read_weights(contents[WEIGHTS], config.tensors())
+    model = config.build()
+    model.load_state_dict(state, strict=True)
+    metrics = metrics_from_json(read_json(contents[METRICS], METRICS))
+    return Bundle(model.eval().requires_grad_(False), config, statement, account, metrics, digests(contents))
+
+
+def _replay(data: bytes) -> Accountant:
+    plain = read_json(data, EVENTS)
+    if isinstance(plain.get("events"), list) and len(plain["events"]) > MOST_EVENTS:
+        raise BundleError(f"{EVENTS} has {len(plain['events'])} events, at most {MOST_EVENTS} are replayed")
+    try:
+        account = Accountant.from_json(plain)
+        releases = sum(count * getattr(event, "steps", 1) for event, count in account.events)
+        weight = sum(count * _divergence(event) for event, count in account.events)
+    except (PrivacyError, TypeError, ArithmeticError) as refused:
+        raise BundleError(f"{EVENTS} cannot be replayed: {refused}") from None
+    if releases > MOST_RELEASES or not weight <= MOST_DIVERGENCE:
+        raise BundleError(
+            f"{EVENTS} has {releases:,} releases with a divergence of {weight:.3g}: at most {MOST_RELEASES:,} and "
+            f"{MOST_DIVERGENCE:g} are replayed, and beyond that nothing is promised"
+        )
+    return account
+
+
+def _divergence(event: Event) -> float:
+    """How weak an event is, roughly and quickly: its Renyi divergence of order 2, or what stands in for it."""
+    if isinstance(event, NonPrivateEvent):
+        return 0.0  # nothing is computed for it
+    if isinstance(event, ApproximateEvent):
+        return event.stated_epsilon
+    try:
+        return event.rdp(2.0)
+    except UnsupportedAnalysisError:  # under `replace`; the sensitivity is at most twice that of add_remove
+        return 4 * replace(event, adjacency="add_remove").rdp(2.0)  # type: ignore[type-var]

@@ -1,0 +1,131 @@
+"""`ppspeech audit`: can the stated epsilon be refuted?"""
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from ppspeech.figures import Figure
+    from ppspeech.privacy.audit import AuditReport
+
+RUNS, QUICK_RUNS = 2000, 400
+"""Runs of a mechanism on each of two data sets, where an audit samples."""
+
+AUDITS_OF_EVENTS = {
+    "bounded_range": ("exponential",),
+    "pure": ("gamma_norm", "permute_and_flip", "sparse_vector"),
+    "sampled_gaussian": ("gaussian",),
+}
+"""Which audits speak for an event beside the one of its own name."""
+
+
+def audit(
+    target: Annotated[str, typer.Argument(help="A mechanism or a bundle; without one, list the mechanisms.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="Every mechanism.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs where an audit samples.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a figure.")] = False,
+) -> None:
+    """Attack what is stated. An audit can refute an epsilon; it never proves one.
+
+    For a bundle the events are replayed, which must give the stated epsilon, and the mechanisms they name are audited.
+
+    Examples: `ppspeech audit gaussian`, `ppspeech audit --all --json`, `ppspeech audit words`
+    """
+    from ppspeech.errors import PrivacyError
+    from ppspeech.figures import show_figures
+    from ppspeech.privacy.audit.catalogue import AUDITS, run_audits
+
+    if every and target:
+        raise PrivacyError(f"give either {target!r} or --all")
+    if not every and not target:
+        for name in sorted(AUDITS):
+            typer.echo(name)
+        return
+    of_bundle = bool(target) and target not in AUDITS and Path(target).is_dir()
+    names = _named_by(Path(target), as_json) if of_bundle else ([target] if target else sorted(AUDITS))
+    reports = run_audits(names, runs=QUICK_RUNS if quick else RUNS) if names else []
+    if as_json:
+        show_figures(figures_of(reports), as_json=True)
+    else:
+        _show(reports)
+    broken = sorted({report.mechanism for report in reports if report.verdict == "violated"})
+    if of_bundle and broken:
+        raise PrivacyError(f"the audit refutes what {target} rests on: {', '.join(broken)}")
+
+
+def figures_of(reports: "Iterable[AuditReport]") -> "list[Figure]":
+    """Two figures a mechanism: what it states, and the largest lower bound that an audit of it found."""
+    strongest: dict[str, AuditReport] = {}
+    for report in reports:
+        known = strongest.get(report.mechanism)
+        if known is None or report.eps_lower > known.eps_lower:
+            strongest[report.mechanism] = report
+    found = []
+    for name, report in strongest.items():
+        relation = f"one {report.unit} ({report.adjacency}), delta {report.delta:g}"
+        how = f"{report.method}, confidence {report.confidence:g}: {report.verdict}"
+        found += [
+            _figure(f"audit.{name}.eps_stated", report.eps_stated, relation),
+            _figure(f"audit.{name}.eps_lower", report.eps_lower, how),
+        ]
+    return found
+
+
+def _figure(metric: str, value: float, note: str) -> "Figure":
+    """JSON has no infinity: the largest number stands for it, and the note says so."""
+    from ppspeech.figures import Figure
+
+    if math.isinf(value):
+        return Figure(metric, sys.float_info.max, note=f"infinite; {note}")
+    return Figure(metric, value, note=note)
+
+
+def _named_by(folder: Path, as_json: bool) -> list[str]:
+    """The audits of the mechanisms whose events a bundle holds; loading it has replayed them."""
+    from ppspeech.bundle import load_bundle
+    from ppspeech.errors import BundleError
+    from ppspeech.privacy.audit.catalogue import AUDITS
+
+    bundle = load_bundle(folder)
+    guarantee = bundle.statement.guarantee
+    if not guarantee.proven:
+        raise BundleError(f"{folder} states no guarantee: there is nothing to refute")
+    names: dict[str, None] = {}
+    unknown = []
+    for event, _ in bundle.account.events:
+        speaking = (event.type_name, *AUDITS_OF_EVENTS.get(event.type_name, ()))
+        audits = [name for name in speaking if name in AUDITS]
+        names |= dict.fromkeys(audits)
+        unknown += [] if audits else [event.type_name]
+    if not as_json:
+        console = Console(highlight=False)
+        console.print(f"{escape(str(folder))}: the events give {escape(str(guarantee))}, as stated", soft_wrap=True)
+        for name in unknown:
+            console.print(f"  no audit is registered for events of type {name}")
+    return list(names)
+
+
+def _show(reports: "Sequence[AuditReport]") -> None:
+    table = Table(title="audit", title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in ("mechanism", "method", "stated epsilon", "lower bound", "confidence", "verdict"):
+        table.add_column(heading, justify="right" if heading in {"stated epsilon", "lower bound"} else "left")
+    for report in reports:
+        table.add_row(
+            report.mechanism,
+            report.method,
+            f"{report.eps_stated:.4g}",
+            f"{report.eps_lower:.4g}",
+            f"{report.confidence:g}",
+            f"[bold red]{report.verdict}[/]" if report.verdict == "violated" else report.verdict,
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    console.print("  [dim]a lower bound above the stated epsilon refutes it; one below proves nothing[/]")

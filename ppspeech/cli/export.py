@@ -1,0 +1,52 @@
+"""`ppspeech export`: a checkpoint becomes a bundle, which may leave the building."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+if TYPE_CHECKING:
+    from ppspeech.figures import Figure
+
+
+def export(
+    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of a training run.")],
+    out: Annotated[Path, typer.Option(help="Folder of the bundle; must not exist.")],
+    not_private: Annotated[
+        bool, typer.Option("--not-private", help="Release a model without any guarantee, and say so in it.")
+    ] = False,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Figures to state: JSON lines, as every command prints them with --json.")
+    ] = None,
+) -> None:
+    """Write a bundle: weights, public choices, and a privacy statement that is checked on every load.
+
+    Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`
+    """
+    from ppspeech.bundle import in_words
+    from ppspeech.training.export import export_checkpoint
+
+    figures = _figures(metrics) if metrics is not None else []
+    bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures)
+    guarantee = bundle.statement.guarantee
+    console = Console(highlight=False)
+    console.print(f"[bold]{escape(str(out))}[/]: {bundle.config.type}, {escape(str(guarantee))}", soft_wrap=True)
+    console.print(escape(in_words(guarantee)), soft_wrap=True)
+    for touch in bundle.statement.touches:
+        if touch.status == "not_covered":
+            topic = touch.topic.replace("_", " ")
+            console.print(f"  not covered: {topic} ({escape(touch.note)})", soft_wrap=True)
+
+
+def _figures(path: Path) -> "list[Figure]":
+    from ppspeech.errors import BundleError
+    from ppspeech.figures import Figure
+
+    try:
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        return [Figure(line["metric"], line["value"], line.get("unit", ""), note=line.get("note")) for line in lines]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as damaged:
+        raise BundleError(f"{path} holds no figures, one JSON object a line: {damaged}") from None

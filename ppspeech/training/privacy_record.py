@@ -1,0 +1,102 @@
+"""What a private training run writes into its checkpoint about privacy, and what the exporter reads there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ppspeech.bundle import DataTouch
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy import Accountant, Guarantee
+
+KEY = "privacy"
+"""Where it stands in a checkpoint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyRecord:
+    """The account of a run and what the run knows about its edges; plain JSON values in the checkpoint.
+
+    In `on_save_checkpoint`: `PrivacyRecord.of(account, guarantee, touches=(...)).write_(checkpoint)`.
+
+    Attributes:
+        account: every event of the run, for one unit under one adjacency.
+        delta: at which epsilon is stated; 0 for pure privacy.
+        touches: where the run looked, or did not look, at private data outside the account's events. What a run does
+            not mention is exported as not covered.
+        float_safe: the released bits themselves obey the guarantee.
+        assumptions: what must hold outside the run.
+        caveats: what a reader must know.
+    """
+
+    account: Accountant
+    delta: float
+    touches: tuple[DataTouch, ...] = ()
+    float_safe: bool = False
+    assumptions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, account: Accountant, guarantee: Guarantee, touches: Sequence[DataTouch] = ()) -> "PrivacyRecord":
+        """The record of an account and of the guarantee that the run states from it."""
+        return cls(
+            account=account,
+            delta=guarantee.delta,
+            touches=tuple(touches),
+            float_safe=guarantee.float_safe,
+            assumptions=guarantee.assumptions,
+            caveats=(guarantee.caveat,) if guarantee.caveat else (),
+        )
+
+    def guarantee(self) -> Guarantee:
+        """What the account comes to; kind `none` if something in it is not private."""
+        return self.account.guarantee(self.delta, float_safe=self.float_safe, assumptions=self.assumptions)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain JSON values: what `checkpoint["privacy"]` holds."""
+        account = self.account.to_json()
+        return {
+            "events": account["events"],
+            "unit": account["unit"],
+            "adjacency": account["adjacency"],
+            "delta": self.delta,
+            "touches": [{"topic": t.topic, "status": t.status, "note": t.note} for t in self.touches],
+            "float_safe": self.float_safe,
+            "assumptions": list(self.assumptions),
+            "caveats": list(self.caveats),
+        }
+
+    def write_(self, checkpoint: dict[str, Any]) -> None:
+        """Enter the record into a checkpoint."""
+        checkpoint[KEY] = self.to_plain()
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "PrivacyRecord":
+        """Read what `to_plain` wrote; the last three fields may be missing.
+
+        Raises:
+            PrivacyError: for a missing or unknown field, or events that cannot be replayed.
+        """
+        needed = {"events", "unit", "adjacency", "delta", "touches"}
+        optional = {"float_safe", "assumptions", "caveats"}
+        if not isinstance(plain, Mapping) or not needed <= set(plain) <= needed | optional:
+            found = sorted(plain) if isinstance(plain, Mapping) else type(plain).__name__
+            raise PrivacyError(
+                f"a privacy record has the fields {sorted(needed)} (and {sorted(optional)}), got {found}"
+            )
+        account = Accountant.from_json({"format": 1, **{name: plain[name] for name in ("unit", "adjacency", "events")}})
+        try:
+            touches = tuple(DataTouch(**touch) for touch in plain["touches"])
+        except TypeError:
+            raise PrivacyError(f"a touch has a topic, a status and a note, got {plain['touches']!r:.200}") from None
+        return cls(
+            account=account,
+            delta=plain["delta"],
+            touches=touches,
+            float_safe=plain.get("float_safe", False) is True,
+            assumptions=_texts(plain.get("assumptions", ())),
+            caveats=_texts(plain.get("caveats", ())),
+        )
+
+
+def _texts(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(line) for line in lines)

@@ -1,0 +1,125 @@
+"""`export`, `inspect` and `audit` as a person meets them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner
+
+from ppspeech.cli.app import guarded
+from ppspeech.cli.audit import audit, figures_of
+from ppspeech.cli.export import export
+from ppspeech.cli.inspect import inspect_bundle
+from ppspeech.privacy.audit import AuditReport
+from ppspeech.privacy.audit.catalogue import AUDITS
+from tests.bundle.conftest import forge
+from tests.training.test_export import checkpoint, keyword, record
+
+app = typer.Typer()
+app.command("export")(guarded(export))
+app.command("inspect")(guarded(inspect_bundle))
+app.command("audit")(guarded(audit))
+runner = CliRunner()
+
+
+def run(*words: str | Path, code: int = 0) -> str:
+    result = runner.invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output + str(result.exception)
+    return result.output
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    """A bundle, exported by the command."""
+    (tmp_path / "figures.json").write_text('{"metric": "recognize.accuracy", "value": 0.93, "unit": ""}\n')
+    saved = checkpoint(keyword(), tmp_path / "a.ckpt", record())
+    said = run("export", saved, "--out", tmp_path / "words", "--metrics", tmp_path / "figures.json")
+    assert "1e-05)-DP for one utterance (add_remove)" in said
+    assert "not covered: tuning" in said
+    return tmp_path / "words"
+
+
+def test_inspect_shows_the_promise_and_its_edges(words: Path, tmp_path: Path) -> None:
+    shown = run("inspect", words, "--registry", tmp_path / "words.yaml")
+    for part in (
+        "keyword_hmm",
+        "one, two, zero",
+        "1e-05)-DP for one utterance",
+        "early stopping",
+        "NOT covered",
+        "0.93",
+    ):
+        assert part in shown
+    told = yaml.safe_load((tmp_path / "words.yaml").read_text())["deployment"]
+    plain = json.loads(run("inspect", words, "--json"))
+    assert told["privacy_loss"]["privacy_parameters"]["epsilon"] == plain["privacy"]["guarantee"]["epsilon"]
+    assert plain["metrics"] == {"recognize.accuracy": 0.93}
+    assert plain["events"]["events"][0]["count"] == 4
+    assert ".yaml" in run("inspect", words, "--registry", tmp_path / "words.txt", code=2)
+
+
+def test_a_forged_bundle_is_a_word_and_exit_code_2(words: Path) -> None:
+    forge(words, "privacy.json", lambda plain: plain["guarantee"].update(epsilon=0.01))
+    for command in ("inspect", "audit"):
+        said = run(command, words, code=2)
+        assert "do not trust this bundle" in said
+        assert "Traceback" not in said
+
+
+def test_export_asks_for_the_flag(tmp_path: Path) -> None:
+    saved = checkpoint(keyword(), tmp_path / "a.ckpt", None)
+    assert "--not-private" in run("export", saved, "--out", tmp_path / "b", code=2)
+    assert "NO differential privacy" in run("export", saved, "--out", tmp_path / "b", "--not-private")
+    assert "NO differential privacy" in run("inspect", tmp_path / "b")
+    assert "nothing to refute" in run("audit", tmp_path / "b", code=2)
+    assert "gives no guarantee" in run("inspect", tmp_path / "b", "--registry", tmp_path / "b.yaml", code=2)
+    (tmp_path / "bad.json").write_text("[1]")
+    out = tmp_path / "c"
+    assert "no figures" in run(
+        "export", saved, "--out", out, "--not-private", "--metrics", tmp_path / "bad.json", code=2
+    )
+    assert not out.exists()
+
+
+def test_audit_of_a_mechanism_is_a_table_and_figures() -> None:
+    table = run("audit", "published_output_laplace")
+    for part in ("stated epsilon", "lower bound", "confidence", "violated"):
+        assert part in table
+    figures = {f["metric"]: f["value"] for f in map(json.loads, run("audit", "exponential", "--json").splitlines())}
+    assert figures["audit.exponential.eps_stated"] == 1.0
+    assert 0.99 < figures["audit.exponential.eps_lower"] <= 1.0
+    assert set(run("audit").split()) == set(AUDITS)
+    assert "no audit is named" in run("audit", "nonesuch", code=2)
+    assert "either" in run("audit", "gaussian", "--all", code=2)
+
+
+def test_audit_of_a_bundle_replays_and_attacks_what_it_names(words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = run("audit", words, "--quick")
+    assert "as stated" in said
+    assert "gaussian" in said
+    assert "no violation found" in said
+    assert "laplace" not in said
+    metrics = [json.loads(line)["metric"] for line in run("audit", words, "--quick", "--json").splitlines()]
+    assert metrics == ["audit.gaussian.eps_stated", "audit.gaussian.eps_lower"]
+
+    refuted = AuditReport(
+        mechanism="gaussian", method="exact", unit="record", adjacency="add_remove", eps_stated=1.0, eps_lower=2.0
+    )
+    monkeypatch.setitem(AUDITS, "gaussian", lambda runs: [refuted])
+    assert "refutes" in run("audit", words, code=2)
+    monkeypatch.delitem(AUDITS, "gaussian")
+    assert "no audit is registered for events of type gaussian" in run("audit", words)
+
+
+def test_figures_take_the_strongest_audit_and_stay_json() -> None:
+    shared = {"mechanism": "m", "unit": "record", "adjacency": "add_remove", "eps_stated": 1.0}
+    weak = AuditReport(**shared, method="sampling", eps_lower=0.5, confidence=0.999)  # type: ignore[arg-type]
+    strong = AuditReport(**shared, method="exact", eps_lower=float("inf"))  # type: ignore[arg-type]
+    stated, lower = figures_of([weak, strong])
+    assert (stated.metric, stated.value) == ("audit.m.eps_stated", 1.0)
+    assert (lower.metric, lower.value) == ("audit.m.eps_lower", 1.7976931348623157e308)
+    assert "infinite" in str(lower.note)
+    assert "violated" in str(lower.note)
+    assert "Infinity" not in lower.to_json()
