@@ -1,0 +1,55 @@
+"""Encrypted linear algebra on lattices: matrix products and correlations that end in additive shares.
+
+One party holds a key and numbers, the other weights. Each protocol is three pure functions over bytes: query, reply,
+finish; a party program only sends and receives what they return.
+"""
+
+from ppspeech.crypto.lattice.correlation import (
+    CorrelationPlan,
+    client_correlation_finish,
+    client_correlation_query,
+    encode_signal,
+    plan_correlation,
+    server_correlation_reply,
+)
+from ppspeech.crypto.lattice.evaluator import EncodedWeights, Evaluator, LoadedQuery
+from ppspeech.crypto.lattice.job import ErrorBound, Job, Precision, error_bound
+from ppspeech.crypto.lattice.key_holder import KeyHolder
+from ppspeech.crypto.lattice.matrix_product import (
+    MatrixPlan,
+    client_finish,
+    client_query,
+    encode_weights,
+    plan_product,
+    server_reply,
+)
+from ppspeech.crypto.lattice.parameters import LatticeParameters
+from ppspeech.crypto.lattice.streaming import FrameSender, plan_stream, publish_model, receive_scores
+
+__all__ = [
+    "CorrelationPlan",
+    "EncodedWeights",
+    "ErrorBound",
+    "Evaluator",
+    "FrameSender",
+    "Job",
+    "KeyHolder",
+    "LatticeParameters",
+    "LoadedQuery",
+    "MatrixPlan",
+    "Precision",
+    "client_correlation_finish",
+    "client_correlation_query",
+    "client_finish",
+    "client_query",
+    "encode_signal",
+    "encode_weights",
+    "error_bound",
+    "plan_correlation",
+    "plan_product",
+    "plan_stream",
+    "publish_model",
+    "receive_scores",
+    "server_correlation_reply",
+    "server_reply",
+]

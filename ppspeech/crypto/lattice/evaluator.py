@@ -1,0 +1,128 @@
+"""The party with the weights: it multiplies what it cannot read, hides what it added, and keeps one share.
+
+A reply, in order: multiply-accumulate in transformed form; transform back; add a fresh encryption of zero; keep the
+first part where results stand; round to 32 bits; add a mask uniform mod 2^32 to the kept first part. The second part
+is then pseudorandom (ring LWE), the kept first part uniform: value and noise are shared, and nothing needs flooding.
+Against a key holder who follows the protocol; one who sends something else than encryptions is not covered.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tenseal.sealapi as seal
+from numpy.typing import NDArray
+
+from ppspeech.crypto.lattice.blake2xb import expand_seeds
+from ppspeech.crypto.lattice.job import Job
+from ppspeech.crypto.lattice.ntt import transform_of
+from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
+from ppspeech.crypto.lattice.residues import to_words
+from ppspeech.crypto.lattice.seal_bytes import load_public_key, residues_of
+from ppspeech.crypto.lattice.single_use import SingleUse
+from ppspeech.crypto.lattice.wire import dump_reply, key_identity, load_query
+from ppspeech.crypto.randomness import uniform_words
+from ppspeech.errors import PpspeechError
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedWeights:
+    """Weight polynomials, transformed once and kept for every query: shape `(degree, outputs, terms)`."""
+
+    parameters: LatticeParameters
+    factors: Words
+
+    @staticmethod
+    def of(parameters: LatticeParameters, polynomials: NDArray[np.int64], workers: int = 1) -> "EncodedWeights":
+        """From integer polynomials of shape `(outputs, terms, degree)`."""
+        outputs, terms, degree = polynomials.shape
+        if degree != parameters.degree:
+            raise PpspeechError(f"weight polynomials must have {parameters.degree} coefficients, got {degree}")
+        transform = transform_of(parameters)
+        prime = np.int64(parameters.prime)
+        if np.abs(polynomials).max() >= prime // 2:
+            raise PpspeechError("weights must be far below the prime; use fewer bits")
+        residues = np.where(polynomials < 0, polynomials + prime, polynomials).view(np.uint64).reshape(-1, degree)
+        transform.forward_(residues, workers)
+        factors = transform.for_accumulation(residues, workers).reshape(outputs, terms, degree)
+        return EncodedWeights(parameters, np.ascontiguousarray(factors.transpose(2, 0, 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedQuery:
+    """A received query, checked, expanded and transformed: shape `(groups, degree, 2, terms)`."""
+
+    job: Job
+    residues: Words
+
+
+class Evaluator:
+    """Evaluates under one key holder's public key. Holds no secret key, and nothing from which one follows.
+
+    Args:
+        public_key: bytes received from the key holder.
+        parameters: the ring.
+
+    Attributes:
+        identity: names the key in messages.
+        zeros: encryptions of zero, one for every reply polynomial.
+
+    Raises:
+        BadCiphertextError: if the key is malformed.
+    """
+
+    def __init__(self, public_key: bytes, parameters: LatticeParameters | None = None) -> None:
+        self.parameters = parameters or LatticeParameters()
+        self.identity = key_identity(public_key)
+        self._encryptor: Any = seal.Encryptor(
+            seal_context(self.parameters), load_public_key(public_key, self.parameters)
+        )
+        self.zeros = SingleUse(self._encrypt_zero)
+
+    def _encrypt_zero(self) -> Words:
+        zero = seal.Ciphertext()
+        self._encryptor.encrypt_zero(zero)
+        return residues_of(zero, self.parameters)
+
+    def prepare(self, job: Job, replies: int = 1) -> None:
+        """The offline work of some replies: their encryptions of zero."""
+        self.zeros.prepare(replies * job.groups * job.outputs)
+
+    def load(self, job: Job, query: bytes, workers: int = 1) -> LoadedQuery:
+        """Check and expand a query. It may be answered many times, with different weights.
+
+        Raises:
+            BadCiphertextError: if it is not a query of this job.
+            WrongKeyError: if it was encrypted under another key.
+        """
+        if job.parameters != self.parameters:
+            raise PpspeechError(f"the job is of another ring than the evaluator: {job.parameters}")
+        seeds, first = load_query(query, self.parameters, job.identity, self.identity, job.groups * job.terms)
+        both = np.concatenate((first, expand_seeds(seeds, self.parameters, workers)))
+        transform_of(self.parameters).forward_(both, workers)
+        shaped = both.reshape(2, job.groups, job.terms, self.parameters.degree)
+        return LoadedQuery(job, np.ascontiguousarray(shaped.transpose(1, 3, 0, 2)))
+
+    def reply(self, query: LoadedQuery, weights: EncodedWeights, workers: int = 1) -> tuple[bytes, Words]:
+        """The masked reply, and the evaluator's shares mod 2^32, shape `(groups, outputs, kept)`."""
+        job = query.job
+        hidden = self._hidden_products(query, weights, workers)
+        first = to_words(hidden[:, 0, job.kept_index], self.parameters)
+        mask = uniform_words(first.shape, KEPT_BITS)
+        whole = np.uint64((1 << KEPT_BITS) - 1)
+        reply = dump_reply(job.identity, self.identity, (first + mask) & whole, to_words(hidden[:, 1], self.parameters))
+        return reply, (-mask & whole).reshape(job.groups, job.outputs, -1)
+
+    def _hidden_products(self, query: LoadedQuery, weights: EncodedWeights, workers: int) -> Words:
+        """Products of query and weights, each plus a fresh encryption of zero: `(groups * outputs, 2, degree)`."""
+        job, transform = query.job, transform_of(self.parameters)
+        expected = (self.parameters.degree, job.outputs, job.terms)
+        if weights.factors.shape != expected or weights.parameters != self.parameters:
+            raise PpspeechError(f"the job needs weights of shape {expected}, got {weights.factors.shape}")
+        products = np.concatenate(
+            [transform.multiply_accumulate(group, weights.factors, workers) for group in query.residues]
+        )
+        transform.inverse_(products.reshape(-1, self.parameters.degree), workers)
+        return (products + np.stack(self.zeros.take(len(products)))) % np.uint64(self.parameters.prime)

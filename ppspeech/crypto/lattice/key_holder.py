@@ -1,0 +1,82 @@
+"""The party with the secret key: it encrypts polynomials, seeded and at half size, and opens replies to shares.
+
+Keys and encryptions of zero are SEAL's; the message is added to the first part of such an encryption.
+"""
+
+from typing import NoReturn
+
+import numpy as np
+import tenseal.sealapi as seal
+from numpy.typing import NDArray
+
+from ppspeech.crypto.lattice.job import Job
+from ppspeech.crypto.lattice.ntt import quotients_of, transform_of
+from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
+from ppspeech.crypto.lattice.residues import from_words, to_words
+from ppspeech.crypto.lattice.seal_bytes import dump_ciphertext, secret_residues, seeded_parts
+from ppspeech.crypto.lattice.single_use import SingleUse
+from ppspeech.crypto.lattice.wire import dump_query, key_identity, load_reply
+from ppspeech.errors import PpspeechError
+
+Words = NDArray[np.uint64]
+
+
+class KeyHolder:
+    """A fresh key pair and what only its owner can do. It cannot be pickled or written out.
+
+    Attributes:
+        parameters: the ring.
+        public_key: bytes for the other party, of `ciphertext_length`.
+        identity: names the key in messages.
+    """
+
+    def __init__(self, parameters: LatticeParameters | None = None) -> None:
+        self.parameters = parameters or LatticeParameters()
+        context = seal_context(self.parameters)
+        generator = seal.KeyGenerator(context)
+        secret, public = generator.secret_key(), seal.PublicKey()
+        generator.create_public_key(public)
+        self.public_key = dump_ciphertext(public, self.parameters, transformed=True)
+        self.identity = key_identity(self.public_key)
+        self._encryptor = seal.Encryptor(context, secret)
+        self._zeros = SingleUse(self._encrypt_zero)
+        self._secret = secret_residues(secret, self.parameters)
+        self._secret_quotients = quotients_of(self._secret, self.parameters.prime)
+
+    def _encrypt_zero(self) -> tuple[Words, bytes]:
+        return seeded_parts(self._encryptor.encrypt_zero_symmetric(), self.parameters)
+
+    def prepare(self, job: Job, queries: int = 1) -> None:
+        """Offline work of some queries: encryptions of zero, to which messages are added. May be left out."""
+        self._zeros.prepare(queries * job.groups * job.terms)
+
+    def __reduce__(self) -> NoReturn:
+        raise PpspeechError("a secret key stays in the process that made it")
+
+    def query(self, job: Job, polynomials: NDArray[np.int64]) -> bytes:
+        """Encrypt polynomials `(groups * terms, degree)` of magnitudes far below the prime."""
+        prime = np.int64(self.parameters.prime)
+        expected = (job.groups * job.terms, self.parameters.degree)
+        if job.parameters != self.parameters or polynomials.shape != expected:
+            raise PpspeechError(f"expected {expected} coefficients of the key's ring, got {polynomials.shape}")
+        zeros = self._zeros.take(len(polynomials))
+        hidden = np.stack([residues for residues, _ in zeros]).view(np.int64)
+        residues = np.mod(hidden + polynomials, prime).view(np.uint64)
+        return dump_query(self.parameters, job.identity, self.identity, [seed for _, seed in zeros], residues)
+
+    def open(self, job: Job, reply: bytes, workers: int = 1) -> Words:
+        """The key holder's shares mod 2^32 of what a reply holds, shape `(groups, outputs, kept)`.
+
+        Raises:
+            BadCiphertextError: if the reply is not one of this job.
+            WrongKeyError: if it was made for another key.
+        """
+        count = job.groups * job.outputs
+        first, second = load_reply(reply, self.parameters, job.identity, self.identity, count, len(job.kept))
+        transform = transform_of(self.parameters)
+        product = from_words(second, self.parameters)
+        transform.forward_(product, workers)
+        transform.multiply_(product, self._secret, self._secret_quotients, workers)
+        transform.inverse_(product, workers)
+        masked = first + to_words(product[:, job.kept_index], self.parameters)
+        return (masked & np.uint64((1 << KEPT_BITS) - 1)).reshape(job.groups, job.outputs, -1)

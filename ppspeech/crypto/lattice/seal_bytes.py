@@ -1,0 +1,170 @@
+"""SEAL's objects as bytes and back, and the strict reading of bytes that came from elsewhere.
+
+SEAL saves to a path and always compresses; an anonymous file in memory serves as the path, and the decompressor is the
+one inside SEAL's own library. Bytes that leave are never compressed. SEAL's `load` accepts some damaged objects (bit
+flips, three-part ciphertexts), so received bytes are taken apart here, field by field, and only a faithful copy of what
+passed is handed to SEAL.
+
+An uncompressed ciphertext, all little-endian: 16-byte header (magic, header size, version, compression, length); ring
+identity (32 bytes); whether transformed (1 byte); parts, degree, primes (8 bytes each); scale and correction factor
+(8 bytes each, always one here); a header of the array, its count, its residues. A seeded one holds the first part's
+residues only, then a header and 65 bytes that say how the second is drawn.
+"""
+
+import ctypes
+import functools
+import os
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tenseal.sealapi as seal
+from numpy.typing import NDArray
+
+from ppspeech.crypto.lattice.parameters import LatticeParameters, seal_context
+from ppspeech.errors import BadCiphertextError, PpspeechError
+
+Words = NDArray[np.uint64]
+
+SEED_BYTES = 64
+_HEADER = struct.Struct("<HBBBBHQ")
+_FIELDS = struct.Struct("<32s?QQQdQ")
+_COUNT = struct.Struct("<Q")
+_BLAKE2XB = 1
+
+
+def _header(length: int) -> bytes:
+    own = seal.Serialization.SEALHeader()
+    return _HEADER.pack(own.magic, own.header_size, own.version_major, own.version_minor, 0, 0, length)
+
+
+@functools.cache
+def _decompressor() -> Callable[..., int]:
+    library = ctypes.CDLL(sys.modules[seal.Ciphertext.__module__].__file__)
+    try:
+        function = library.ZSTD_decompress
+    except AttributeError:
+        raise PpspeechError(
+            "this build of tenseal does not export its decompressor; use tenseal 0.3.16 to 0.3.x"
+        ) from None
+    function.restype = ctypes.c_size_t
+    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    return function
+
+
+def saved(thing: Any, capacity: int) -> bytes:
+    """What SEAL saves of an object of this process, decompressed and without the outer header.
+
+    Args:
+        thing: anything with SEAL's `save(path)`.
+        capacity: the most bytes that it can take.
+    """
+    memory = os.memfd_create("seal", os.MFD_CLOEXEC)
+    try:
+        thing.save(f"/proc/self/fd/{memory}")
+        compressed = os.pread(memory, os.fstat(memory).st_size, 0)
+    finally:
+        os.close(memory)
+    content = ctypes.create_string_buffer(capacity)
+    length = _decompressor()(content, capacity, compressed[_HEADER.size :], len(compressed) - _HEADER.size)
+    if length > capacity:
+        raise PpspeechError("SEAL saved something else than expected; this version of tenseal cannot be used")
+    return content.raw[:length]
+
+
+def _load(thing: Any, parameters: LatticeParameters, content: bytes) -> Any:
+    """Give SEAL bytes that this module wrote itself."""
+    memory = os.memfd_create("seal", os.MFD_CLOEXEC)
+    try:
+        os.write(memory, _header(_HEADER.size + len(content)) + content)
+        thing.load(seal_context(parameters), f"/proc/self/fd/{memory}")
+    except (RuntimeError, ValueError) as refused:
+        raise BadCiphertextError(f"SEAL refuses the object: {refused}") from None
+    finally:
+        os.close(memory)
+    return thing
+
+
+def _fields(parameters: LatticeParameters, transformed: bool) -> bytes:
+    return _FIELDS.pack(_ring_identity(parameters), transformed, 2, parameters.degree, 1, 1.0, 1)
+
+
+@functools.lru_cache(maxsize=8)
+def _ring_identity(parameters: LatticeParameters) -> bytes:
+    return struct.pack("<4Q", *seal_context(parameters).first_parms_id())
+
+
+def _array(residues: Words) -> bytes:
+    body = _COUNT.pack(residues.size) + np.ascontiguousarray(residues, dtype="<u8").tobytes()
+    return _header(_HEADER.size + len(body)) + body
+
+
+def ciphertext_length(parameters: LatticeParameters) -> int:
+    """Bytes of every ciphertext of two parts, and of every public key."""
+    return 2 * _HEADER.size + _FIELDS.size + _COUNT.size + 16 * parameters.degree
+
+
+def residues_of(ciphertext: Any, parameters: LatticeParameters) -> Words:
+    """The residues of a ciphertext or public key of this process, shape `(2, degree)`."""
+    content = saved(ciphertext, ciphertext_length(parameters))
+    return np.frombuffer(content, dtype="<u8", offset=len(content) - 16 * parameters.degree).reshape(2, -1)
+
+
+def secret_residues(secret_key: Any, parameters: LatticeParameters) -> Words:
+    """The transformed secret, shape `(degree,)`."""
+    content = saved(secret_key, ciphertext_length(parameters))
+    return np.frombuffer(content, dtype="<u8", offset=len(content) - 8 * parameters.degree).copy()
+
+
+def seeded_parts(serializable: Any, parameters: LatticeParameters) -> tuple[Words, bytes]:
+    """First part and seed of the second, of what `encrypt_zero_symmetric` returned."""
+    content = saved(serializable, ciphertext_length(parameters))
+    end = len(content) - _HEADER.size - 1 - SEED_BYTES
+    if content[end + _HEADER.size] != _BLAKE2XB:
+        raise PpspeechError("SEAL draws with another generator than Blake2xb; this version of tenseal cannot be used")
+    residues = np.frombuffer(content[end - 8 * parameters.degree : end], dtype="<u8")
+    return residues, content[-SEED_BYTES:]
+
+
+def dump_ciphertext(ciphertext: Any, parameters: LatticeParameters, *, transformed: bool = False) -> bytes:
+    """A two-part ciphertext or public key of this process, uncompressed."""
+    content = _fields(parameters, transformed) + _array(residues_of(ciphertext, parameters))
+    return _header(_HEADER.size + len(content)) + content
+
+
+def check_ciphertext(received: bytes, parameters: LatticeParameters, *, transformed: bool = False) -> Words:
+    """Read a received ciphertext without SEAL; give its residues, shape `(2, degree)`.
+
+    Raises:
+        BadCiphertextError: unless every byte but the residues is as this ring's own ciphertexts have it, and every
+            residue is below the prime: another length, version, ring, form, number of parts or compression ends here.
+    """
+    if len(received) != ciphertext_length(parameters):
+        raise BadCiphertextError(f"a ciphertext has {ciphertext_length(parameters)} bytes here, got {len(received)}")
+    start = len(received) - 16 * parameters.degree
+    residues = np.frombuffer(received, dtype="<u8", offset=start).reshape(2, parameters.degree)
+    content = _fields(parameters, transformed) + _array(residues)
+    if received[:start] != (_header(_HEADER.size + len(content)) + content)[:start]:
+        raise BadCiphertextError(
+            "not a ciphertext of this ring: its version, compression, ring, form (transformed or not) or number of "
+            "parts differs"
+        )
+    if (residues >= np.uint64(parameters.prime)).any():
+        raise BadCiphertextError("a residue of the ciphertext is not below the prime")
+    return residues
+
+
+def load_ciphertext(received: bytes, parameters: LatticeParameters) -> Any:
+    """A received two-part ciphertext as SEAL's object, after `check_ciphertext`."""
+    residues = check_ciphertext(received, parameters)
+    return _load(seal.Ciphertext(), parameters, _fields(parameters, transformed=False) + _array(residues))
+
+
+def load_public_key(received: bytes, parameters: LatticeParameters) -> Any:
+    """A received public key as SEAL's object, after `check_ciphertext`. Refuses the trivial key: it hides nothing."""
+    residues = check_ciphertext(received, parameters, transformed=True)
+    if not residues[1].any():
+        raise BadCiphertextError("the public key is trivial: nothing encrypted under it would be hidden")
+    return _load(seal.PublicKey(), parameters, _fields(parameters, transformed=True) + _array(residues))
