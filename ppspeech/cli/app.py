@@ -64,11 +64,25 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (demo, info, synth, corpus, features, recognize, transcribe, verify, identify, export):
-    app.command()(guarded(command))
-app.command("inspect")(guarded(inspect_bundle))
-for command in (audit, party, bench, reproduce):
-    app.command()(guarded(command))
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": demo,
+    "info": info,
+    "synth": synth,
+    "corpus": corpus,
+    "features": features,
+    "recognize": recognize,
+    "transcribe": transcribe,
+    "verify": verify,
+    "identify": identify,
+    "export": export,
+    "inspect": inspect_bundle,
+    "audit": audit,
+    "party": party,
+    "bench": bench,
+    "reproduce": reproduce,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(guarded(command))
 
 
 def _print_version(wanted: bool) -> None:

@@ -40,7 +40,7 @@ def inspect_bundle(
     if as_json:
         typer.echo(json.dumps(_plain(bundle)))
         return
-    _show(bundle, folder)
+    show_bundle(bundle, folder)
     if registry is not None:
         Console(highlight=False).print(f"registry record: {escape(str(registry))}")
 
@@ -55,7 +55,8 @@ def _plain(bundle: "Bundle") -> dict[str, Any]:
     }
 
 
-def _show(bundle: "Bundle", folder: Path) -> None:
+def show_bundle(bundle: "Bundle", folder: Path) -> None:
+    """Print the model, its guarantee, and what the guarantee leaves out."""
     from ppspeech.bundle import in_words
     from ppspeech.bundle.card import STATUS
 

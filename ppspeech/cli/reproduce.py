@@ -2,6 +2,7 @@
 
 import importlib
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -25,10 +26,14 @@ def reproduce(
 
     if not name:
         for known in NAMES:
-            summary = (importlib.import_module(f"ppspeech.reproduce.{known}").__doc__ or "").splitlines()[0]
+            summary = (_module(known).__doc__ or "").splitlines()[0]
             Console().print(f"[bold]{known:14}[/] {summary}", highlight=False)
         return
     if name not in NAMES:
         raise PpspeechError(f"no experiment called {name!r}: known are {', '.join(NAMES)}")
-    figures = importlib.import_module(f"ppspeech.reproduce.{name}").run(quick, folder)
+    figures = _module(name).run(quick, folder)
     show_figures(figures, as_json=as_json, title=f"reproduce {name}")
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"ppspeech.reproduce.{name.replace('-', '_')}")

@@ -127,7 +127,7 @@ class LargeMarginHmm(nn.Module):
         if level == "word":
             scores = log_likelihood(emissions, transitions, initial, lengths, final)
             right = scores[rows, labels]
-            wrong = nn.functional.one_hot(labels, len(self.vector)) == 0
+            wrong = labels.unsqueeze(-1) != torch.arange(len(self.vector), device=labels.device)
             rivals = scores.masked_fill(~wrong, -torch.inf).logsumexp(-1) + self.margin * lengths
         else:
             with torch.no_grad():

@@ -25,13 +25,16 @@ from ppspeech.privacy.group_privacy import group_privacy
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from ppspeech.privacy.laplace import Laplace
+from ppspeech.privacy.logistic_objective_event import LogisticObjectiveGaussianEvent
 from ppspeech.privacy.noise_events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
+from ppspeech.privacy.objective import ObjectivePerturbation
 from ppspeech.privacy.objective_events import (
     LogisticObjectivePureEvent,
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
     objective_sigma,
 )
+from ppspeech.privacy.output import OutputPerturbation
 from ppspeech.privacy.parameters import Adjacency, Unit
 from ppspeech.privacy.permute_and_flip import PermuteAndFlip
 from ppspeech.privacy.sampled_events import SampledGaussianEvent, noise_multiplier_for
@@ -55,10 +58,13 @@ __all__ = [
     "Guarantee",
     "Laplace",
     "LaplaceEvent",
+    "LogisticObjectiveGaussianEvent",
     "LogisticObjectivePureEvent",
     "NonPrivateEvent",
     "ObjectiveGaussianEvent",
+    "ObjectivePerturbation",
     "ObjectivePureEvent",
+    "OutputPerturbation",
     "PermuteAndFlip",
     "PureEvent",
     "Released",

@@ -3,8 +3,29 @@
 from ppspeech.training.checkpoint import load_checkpoint
 from ppspeech.training.classifier import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
+from ppspeech.training.export import export_checkpoint
+from ppspeech.training.gradient_keyword import GradientKeywordHmm
+from ppspeech.training.gradient_privacy import GradientPrivacy
 from ppspeech.training.keyword import KeywordHmm
 from ppspeech.training.large_margin_keyword import LargeMarginKeyword
+from ppspeech.training.objective_callback import ObjectivePrivacy
+from ppspeech.training.private_convex import fit_privately
+from ppspeech.training.private_keyword import PrivateKeywordHmm
+from ppspeech.training.private_statistics import StatisticsRelease
 from ppspeech.training.speakers import SpeakerUbm
 
-__all__ = ["Confusion", "KeywordHmm", "LargeMarginClassifier", "LargeMarginKeyword", "SpeakerUbm", "load_checkpoint"]
+__all__ = [
+    "Confusion",
+    "GradientKeywordHmm",
+    "GradientPrivacy",
+    "KeywordHmm",
+    "LargeMarginClassifier",
+    "LargeMarginKeyword",
+    "ObjectivePrivacy",
+    "PrivateKeywordHmm",
+    "SpeakerUbm",
+    "StatisticsRelease",
+    "export_checkpoint",
+    "fit_privately",
+    "load_checkpoint",
+]

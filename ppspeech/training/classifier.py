@@ -19,6 +19,7 @@ from ppspeech.models.large_margin import LargeMarginGaussians
 from ppspeech.models.margin import MarginLoss
 from ppspeech.training.confusion import ConfusionCallback
 from ppspeech.training.em import MaximizationStep
+from ppspeech.training.private_convex import ConvexHook, PrivateFit, fit_privately
 
 
 class LargeMarginClassifier(lightning.LightningModule):
@@ -36,6 +37,9 @@ class LargeMarginClassifier(lightning.LightningModule):
         width: h of the Huber hinge.
         radius: clip of the scaled features' norm.
         learning_rate: of `adam`.
+
+    `privacy` is set by the callback `ObjectivePrivacy`: the solver then trains to its guarantee, and `private_fit` says
+    what was done.
     """
 
     def __init__(
@@ -56,7 +60,9 @@ class LargeMarginClassifier(lightning.LightningModule):
         self.names: tuple[str, ...] = ()
         self.mfcc = MfccConfig.seed003()
         self.model: LargeMarginGaussians | None = None
-        self._seen: list[tuple[Tensor, Tensor]] = []
+        self.privacy: ConvexHook | None = None
+        self.private_fit: PrivateFit | None = None
+        self._seen: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def build_(self, names: tuple[str, ...], mfcc: MfccConfig) -> None:
         """Make the untrained classifier for these classes and this front end.
@@ -101,7 +107,7 @@ class LargeMarginClassifier(lightning.LightningModule):
         assert self.model is not None
         x, y = self.embed(batch["features"], batch["lengths"]), batch[self.label]
         if self.solver == "newton":
-            self._seen.append((x, y))
+            self._seen.append((x, y, batch["speaker"]))
             if self.trainer.is_last_batch:
                 optimizer = self.optimizers()
                 assert not isinstance(optimizer, list)
@@ -120,7 +126,12 @@ class LargeMarginClassifier(lightning.LightningModule):
 
     def _solve(self) -> None:
         assert self.model is not None
-        x, y = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
+        x, y, speaker = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
+        if self.privacy is not None:
+            # the objective's value stays unlogged: it is as private as the data
+            groups = speaker if self.privacy.unit == "speaker" else None
+            self.private_fit = fit_privately(self.model, x, y, self.privacy, groups, gamma=self.trace)
+            return
         solution = self.model.fit(x, y, quadratic=self.quadratic, gamma=self.trace, tolerance=1e-3, post_hoc=True)
         self.log("train_objective", solution.certificate.objective / len(x), prog_bar=True)
 

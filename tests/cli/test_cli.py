@@ -117,6 +117,9 @@ def test_bench_features_prints_the_figure() -> None:
 def test_demo_tells_its_story(tmp_path: Path) -> None:
     output = run("demo", "--folder", tmp_path)
     assert "40 speakers" in output
-    assert "words of 10 others recognised" in output
-    for picture in ("clip.png", "corpus.png", "confusion.png"):
+    assert "without privacy" in output
+    assert "with privacy" in output
+    assert "epsilon" in output
+    assert json.loads(run("inspect", tmp_path / "bundle", "--json"))["privacy"]["guarantee"]["unit"] == "utterance"
+    for picture in ("clip.png", "corpus.png", "confusion.png", "confusion_private.png"):
         assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")

@@ -69,9 +69,7 @@ def test_recognize_clips_and_a_corpus(words: Path, corpus: Corpus, tmp_path: Pat
 def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: Path) -> None:
     said = [next(u for u in corpus if u.word == word) for word in ("six", "one")]
     write_audio(tmp_path / "six_one.wav", torch.cat([read_audio(u.path) for u in said]), corpus.sample_rate)
-    heard = json.loads(
-        run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json")
-    )
+    heard = json.loads(run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json"))
     assert [word["word"] for word in heard["words"]] == ["six", "one"]
     assert heard["words"][0]["end"] == heard["words"][1]["start"]
     assert "no unit for" in run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "seven", code=2)

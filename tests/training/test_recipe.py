@@ -10,7 +10,7 @@ from ppspeech.training.recipe import main
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4}", "--trainer.logger", "false"]
-QUICK = {"keyword_hmm": 3, "keyword_large_margin": 1, "large_margin": 1, "speaker_ubm": 2}
+QUICK = {"keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "large_margin": 1, "speaker_ubm": 2}
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,72 @@
+"""The largest of several shared words: where it stands, and what it is.
+
+All pairs are compared in one batch, then each candidate's wins are joined by tables: three rounds for up to 9
+candidates, four for up to 65. Of equal words the first wins.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.crypto.bits import all_bits, all_bits_cost
+from ppspeech.crypto.compare import is_negative, is_negative_cost
+from ppspeech.crypto.engine import ShareEngine
+from ppspeech.crypto.fixed_point import Ring
+from ppspeech.crypto.select import multiply_bit, multiply_bit_cost
+from ppspeech.crypto.share_cost import Cost
+from ppspeech.errors import RangeError
+
+Bits = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+
+
+def argmax(engine: ShareEngine, words: Words, ring: Ring) -> Bits:
+    """Shares of a 1 where each row's largest word stands, `(count, candidates)`; the lowest index wins a tie.
+
+    The words of a row must differ by less than 2^(bits - 1).
+    """
+    count, candidates = _check(words)
+    if candidates == 1:
+        return engine.public(np.ones((count, 1), np.uint64)).astype(np.uint8)
+    lower, higher = np.triu_indices(candidates, 1)
+    differences = ring.reduce(words[:, lower] - words[:, higher])
+    loses = is_negative(engine, differences.reshape(-1), ring).reshape(count, len(lower))
+    wins = np.empty((count, candidates, candidates - 1), np.uint8)
+    wins[:, lower, higher - 1] = engine.flip(loses)
+    wins[:, higher, lower] = loses
+    return all_bits(engine, wins.reshape(count * candidates, -1)).reshape(count, candidates)
+
+
+def argmax_cost(ring: Ring, count: int, candidates: int) -> Cost:
+    """`argmax` of `count` rows."""
+    pairs = candidates * (candidates - 1) // 2
+    if not pairs:
+        return Cost()
+    return is_negative_cost(ring, count * pairs) + all_bits_cost(count * candidates, candidates - 1)
+
+
+def argmin(engine: ShareEngine, words: Words, ring: Ring) -> Bits:
+    """As `argmax`, for the smallest word of each row: it costs the same."""
+    return argmax(engine, ring.reduce(np.uint64(0) - words), ring)
+
+
+def largest(engine: ShareEngine, words: Words, ring: Ring) -> Words:
+    """Shares of each row's largest word, `(count,)`."""
+    places = argmax(engine, words, ring)
+    chosen = multiply_bit(engine, places.reshape(-1), words.reshape(-1), ring).reshape(words.shape)
+    return ring.reduce(chosen.sum(axis=1, dtype=np.uint64))
+
+
+def smallest(engine: ShareEngine, words: Words, ring: Ring) -> Words:
+    """Shares of each row's smallest word, `(count,)`: secure minimum."""
+    return ring.reduce(np.uint64(0) - largest(engine, ring.reduce(np.uint64(0) - words), ring))
+
+
+def largest_cost(ring: Ring, count: int, candidates: int) -> Cost:
+    """`largest` or `smallest` of `count` rows."""
+    return argmax_cost(ring, count, candidates) + multiply_bit_cost(ring, count * candidates)
+
+
+def _check(words: Words) -> tuple[int, int]:
+    if words.ndim != 2 or words.shape[1] < 1:
+        raise RangeError(f"candidates come as (count, candidates), got shape {words.shape}")
+    return words.shape[0], words.shape[1]

@@ -1,0 +1,166 @@
+"""Comparison of shared words: the carry of an addition whose terms two parties hold.
+
+x = x_0 + x_1 mod 2^k is negative iff bit k - 1 is set: the exclusive or of the shares' own top bits and of the carry
+out of the k - 1 bits below. The carry of blocks of 5 bits (generate g, propagate p) is looked up in tables of 32
+entries; the carry across 4 blocks in one table of 128, so a comparison of 21-bit words takes two rounds:
+
+    g(block) = [y + x >= 32],  p(block) = [y + x = 31],  carry = g_3 ∨ p_3 (g_2 ∨ p_2 (g_1 ∨ p_1 g_0)).
+
+Longer words take one more round for every factor of 4.
+"""
+
+from functools import cache
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.crypto.engine import ShareEngine
+from ppspeech.crypto.fixed_point import Ring
+from ppspeech.crypto.look_up import PublicTable, look_up_public, tables_cost
+from ppspeech.crypto.select import check_ring, multiply_bit, multiply_bit_cost
+from ppspeech.crypto.share_cost import Cost, TableShape
+from ppspeech.errors import RangeError
+
+Bits = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+
+BLOCK = 5
+GROUP = 4
+LEAF = TableShape(BLOCK, 2)
+MIDDLE = TableShape(2 * GROUP, 2)
+
+
+def carry(engine: ShareEngine, own: Words, width: int) -> Bits:
+    """Shares of [a + b >= 2^width], for the first party's a and the second's b, both below 2^width.
+
+    Args:
+        engine: this party's.
+        own: a or b, `(count,)`.
+        width: bits of both, 1 to 60.
+
+    Raises:
+        RangeError: for another width.
+    """
+    blocks = _block_count(width)
+    parts = np.empty((len(own), blocks), np.uint8)
+    _cut(own, blocks * BLOCK - width, parts)
+    (pairs,) = look_up_public(engine, [_leaf_table()], [parts.reshape(-1)])
+    pairs = pairs.reshape(len(own), blocks)
+    while pairs.shape[1] > GROUP:
+        (joined,) = look_up_public(engine, [_middle_table()], [_join_groups(engine, pairs)])
+        pairs = joined.reshape(len(own), -1)
+    index = np.empty(len(own), np.uint8)
+    _join_last(pairs, index)
+    return look_up_public(engine, [_last_table(pairs.shape[1])], [index])[0]
+
+
+def carry_cost(width: int, count: int) -> Cost:
+    """`carry` of `count` pairs."""
+    blocks = _block_count(width)
+    cost = tables_cost([(LEAF, count * blocks)])
+    while blocks > GROUP:
+        blocks = -(-blocks // GROUP)
+        cost += tables_cost([(MIDDLE, count * blocks)])
+    return cost + tables_cost([(TableShape(2 * blocks - 1, 1), count)])
+
+
+def is_negative(engine: ShareEngine, words: Words, ring: Ring) -> Bits:
+    """Shares of [word < 0], for shares `(count,)` of signed words."""
+    check_ring(ring)
+    if ring.bits == 1:
+        return words.astype(np.uint8)
+    below = np.uint64(ring.bits - 1)
+    top = ((words >> below) & np.uint64(1)).astype(np.uint8)
+    return top ^ carry(engine, words & np.uint64((1 << (ring.bits - 1)) - 1), ring.bits - 1)
+
+
+def is_negative_cost(ring: Ring, count: int) -> Cost:
+    """`is_negative` of `count` words."""
+    return carry_cost(ring.bits - 1, count) if ring.bits > 1 else Cost()
+
+
+def at_least(engine: ShareEngine, left: Words, right: Words, ring: Ring) -> Bits:
+    """Shares of [left >= right]; the words must differ by less than 2^(bits - 1), or the comparison wraps around."""
+    return engine.flip(is_negative(engine, ring.reduce(left - right), ring))
+
+
+def maximum(engine: ShareEngine, left: Words, right: Words, ring: Ring) -> Words:
+    """Shares of the larger word; the two must differ by less than 2^(bits - 1)."""
+    difference = ring.reduce(left - right)
+    larger = engine.flip(is_negative(engine, difference, ring))
+    return ring.reduce(right + multiply_bit(engine, larger, difference, ring))
+
+
+def minimum(engine: ShareEngine, left: Words, right: Words, ring: Ring) -> Words:
+    """Shares of the smaller word; the two must differ by less than 2^(bits - 1)."""
+    difference = ring.reduce(left - right)
+    smaller = is_negative(engine, difference, ring)
+    return ring.reduce(right + multiply_bit(engine, smaller, difference, ring))
+
+
+def maximum_cost(ring: Ring, count: int) -> Cost:
+    """`maximum` or `minimum` of `count` pairs."""
+    return is_negative_cost(ring, count) + multiply_bit_cost(ring, count)
+
+
+def _block_count(width: int) -> int:
+    if not 1 <= width <= 60:
+        raise RangeError(f"numbers of 1 to 60 bits can be compared, got {width}")
+    return -(-width // BLOCK)
+
+
+def _join_groups(engine: ShareEngine, pairs: Bits) -> Bits:
+    """Indices of middle tables from (g, p) of up to 4 blocks; missing blocks let the carry through."""
+    missing = -pairs.shape[1] % GROUP
+    through = np.full((len(pairs), missing), 2 if engine.is_first else 0, np.uint8)
+    whole = np.concatenate([pairs, through], axis=1).reshape(-1, GROUP)
+    index = np.zeros(len(whole), np.uint8)
+    for place in range(GROUP):
+        index |= whole[:, place] << np.uint8(2 * place)
+    return index
+
+
+@cache
+def _leaf_table() -> PublicTable:
+    total = np.arange(2 << BLOCK)
+    return PublicTable(LEAF, (total >> BLOCK) | ((total == (1 << BLOCK) - 1) * 2), of_sums=True)
+
+
+@cache
+def _middle_table() -> PublicTable:
+    index = np.arange(1 << (2 * GROUP))
+    generate, through = np.zeros_like(index), np.ones_like(index)
+    for place in range(GROUP):
+        own, lets = (index >> (2 * place)) & 1, (index >> (2 * place + 1)) & 1
+        generate, through = own | (lets & generate), lets & through
+    return PublicTable(MIDDLE, generate | through << 1)
+
+
+@cache
+def _last_table(blocks: int) -> PublicTable:
+    """The lowest block has no p: nothing comes in below it."""
+    index = np.arange(1 << (2 * blocks - 1))
+    result = index & 1
+    for place in range(1, blocks):
+        result = (index >> (2 * place - 1)) & 1 | (index >> (2 * place)) & 1 & result
+    return PublicTable(TableShape(2 * blocks - 1, 1), result)
+
+
+@numba.njit(nogil=True, cache=True)
+def _cut(words: Words, shift: int, parts: Bits) -> None:
+    """Blocks of 5 bits, the lowest first, of words moved up to fill the last block."""
+    for j in range(parts.shape[0]):
+        word = words[j] << np.uint64(shift)
+        for b in range(parts.shape[1]):
+            parts[j, b] = word & np.uint64(31)
+            word >>= np.uint64(5)
+
+
+@numba.njit(nogil=True, cache=True)
+def _join_last(pairs: Bits, index: Bits) -> None:
+    for j in range(len(index)):
+        joined = pairs[j, 0] & 1
+        for place in range(1, pairs.shape[1]):
+            joined |= pairs[j, place] << (2 * place - 1)
+        index[j] = joined

@@ -1,0 +1,83 @@
+"""Yao's millionaires: who is richer, and nothing else. The worked example of a protocol.
+
+Alice has a, Bob b, both below 2^bits. The carry of a + (2^bits - 1 - b) is 1 iff a > b; it is computed on shares,
+and both send each other their share of this one bit.
+"""
+
+import nacl.bindings as sodium
+import numpy as np
+
+from ppspeech.channel import Channel
+from ppspeech.crypto.base_ot import POINT_BYTES
+from ppspeech.crypto.compare import carry, carry_cost
+from ppspeech.crypto.engine import ShareEngine
+from ppspeech.crypto.fixed_point import Ring
+from ppspeech.crypto.message_kinds import Kind
+from ppspeech.crypto.ot_state import PairSetup, Party
+from ppspeech.crypto.randomness import uniform_bytes
+from ppspeech.crypto.ring_shares import open_bits_to, open_cost
+from ppspeech.crypto.share_cost import Cost
+from ppspeech.errors import RangeError
+from ppspeech.protocols.registry import register_protocol
+
+millionaires = register_protocol(
+    "millionaires",
+    functionality="whether alice's number is larger than bob's, to both",
+    leakage="nothing but the number of bits, which is public",
+    assumptions="both follow the protocol; Diffie-Hellman on ed25519, AES a random permutation, SHA-256 an oracle",
+)
+
+
+@millionaires.party("alice")
+def alice(channel: Channel, wealth: int, *, bits: int = 32) -> str:
+    """Alice's program: her number and the public number of bits, 1 to 60."""
+    return _compare(channel, Party.FIRST, wealth, bits)
+
+
+@millionaires.party("bob")
+def bob(channel: Channel, wealth: int, *, bits: int = 32) -> str:
+    """Bob's program."""
+    return _compare(channel, Party.SECOND, wealth, bits)
+
+
+def _compare(channel: Channel, party: Party, wealth: int, bits: int) -> str:
+    cost = millionaires_cost(bits)
+    if not isinstance(wealth, int) or not 0 <= wealth < 1 << bits:
+        raise RangeError(f"numbers of {bits} bits are whole and from 0 to {(1 << bits) - 1}, got {wealth}")
+    setup = PairSetup.agree(channel, party)
+    with setup.session(channel):
+        engine = ShareEngine(channel, setup, cost)
+        own = wealth if party is Party.FIRST else (1 << bits) - 1 - wealth
+        share = carry(engine, np.array([own], np.uint64), bits)
+        answers = [open_bits_to(engine, receiver, share) for receiver in (Party.SECOND, Party.FIRST)]
+    richer = next(int(answer[0]) for answer in answers if answer is not None)
+    return "alice is richer" if richer else "alice is not richer"
+
+
+def millionaires_cost(bits: int) -> Cost:
+    """What follows the setup."""
+    return carry_cost(bits, 1) + open_cost(Party.SECOND, Ring(1), 1) + open_cost(Party.FIRST, Ring(1), 1)
+
+
+def simulate(shape: list[tuple[str, int, int]]) -> list[bytes]:
+    """What a party receives, made without anyone's number: nobody can tell it from the real messages.
+
+    Args:
+        shape: direction, kind and size of each message of that party's transcript, which is public.
+
+    Returns:
+        The payloads of the received ones: points of the group, uniform bytes, and for the share of the answer a
+        uniform bit (with the party's own share it gives the answer). The greeting, which repeats the party's own,
+        is left out.
+    """
+    received = [(kind, size) for direction, kind, size in shape if direction == "received" and kind != Kind.RESUME]
+    return [_simulate_message(kind, size) for kind, size in received]
+
+
+def _simulate_message(kind: int, size: int) -> bytes:
+    if kind in {Kind.BASE_POINT, Kind.BASE_REPLY}:
+        scalars = [sodium.crypto_core_ed25519_scalar_reduce(uniform_bytes(64)) for _ in range(size // POINT_BYTES)]
+        return b"".join(map(sodium.crypto_scalarmult_ed25519_base_noclamp, scalars))
+    if kind == Kind.OPEN:
+        return bytes([uniform_bytes(1)[0] & 1])
+    return uniform_bytes(size)

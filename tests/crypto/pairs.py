@@ -1,0 +1,66 @@
+"""Two parties in one process, on one setup for the whole run of the tests."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from ppspeech.channel import Channel
+from ppspeech.crypto.engine import ShareEngine
+from ppspeech.crypto.ot_state import PairSetup, Party
+from ppspeech.crypto.share_cost import Cost
+from ppspeech.network import Transcript, run_together
+
+Result = TypeVar("Result")
+
+
+def agree() -> tuple[PairSetup, PairSetup]:
+    return run_together(
+        lambda channel: PairSetup.agree(channel, Party.FIRST), lambda channel: PairSetup.agree(channel, Party.SECOND)
+    )
+
+
+@cache
+def _shared() -> list[tuple[PairSetup, PairSetup]]:
+    return []
+
+
+def lasting_setup() -> tuple[PairSetup, PairSetup]:
+    """A setup that many tests use one after the other; a new one when a test has spent it."""
+    kept = _shared()
+    if not kept or not all(half.usable for half in kept[-1]):
+        kept.append(agree())
+    return kept[-1]
+
+
+def together(
+    program: Callable[[ShareEngine, Party], Result], cost: Cost, setup: tuple[PairSetup, PairSetup] | None = None
+) -> tuple[Result, Result, Transcript, Transcript]:
+    """Run one program as both parties: what the two returned, and the transcripts of the second, offline and online."""
+    halves = setup or lasting_setup()
+    records: dict[str, Transcript] = {}
+
+    def party(channel: Channel, which: Party) -> Any:
+        half = halves[which]
+        with half.session(channel):
+            offline = Transcript(channel, keep_payloads=True)
+            engine = ShareEngine(offline, half, cost)
+            online = Transcript(channel, keep_payloads=True)
+            engine.channel = online
+            if which is Party.SECOND:
+                records.update(offline=offline, online=online)
+            result = program(engine, which)
+            left = engine.correlations.left
+            assert not left.tables
+            assert not left.products
+            return result
+
+    first, second = run_together(lambda c: party(c, Party.FIRST), lambda c: party(c, Party.SECOND))
+    check_cost(cost, records["offline"], records["online"])
+    return first, second, records["offline"], records["online"]
+
+
+def check_cost(cost: Cost, offline: Transcript, online: Transcript) -> None:
+    """The transcript of the second party is what the formula says, to the byte."""
+    assert (online.bytes_up, online.bytes_down) == (cost.bytes_second, cost.bytes_first)
+    assert (online.messages, online.rounds) == (cost.messages, cost.rounds)
+    assert (offline.bytes_up, offline.bytes_down) == (cost.offline_bytes_second, cost.offline_bytes_first)

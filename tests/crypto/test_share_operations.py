@@ -1,0 +1,368 @@
+"""Every operation on shares against whole numbers: all edges, many at random, bytes and rounds as the formula says."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ppspeech.crypto.argmax import argmax, argmax_cost, argmin, largest, largest_cost, smallest
+from ppspeech.crypto.bit_packing import pack_numbers, packed_bytes, unpack_numbers
+from ppspeech.crypto.bits import all_bits, all_bits_cost, from_bits, from_bits_cost, to_bits, to_bits_cost
+from ppspeech.crypto.compare import (
+    at_least,
+    carry,
+    carry_cost,
+    is_negative,
+    is_negative_cost,
+    maximum,
+    maximum_cost,
+    minimum,
+)
+from ppspeech.crypto.engine import ShareEngine
+from ppspeech.crypto.exp_log import EXTRA, ExpLog, exp, exp_cost, log, log_cost
+from ppspeech.crypto.fixed_point import Ring
+from ppspeech.crypto.log_add import LogAdd, log_add, log_add_cost, log_add_twin
+from ppspeech.crypto.look_up import look_up, look_up_cost
+from ppspeech.crypto.ot_state import Party
+from ppspeech.crypto.randomness import uniform_words
+from ppspeech.crypto.ring_shares import give_shares, open_bits_to, open_cost, open_to, take_shares
+from ppspeech.crypto.select import and_bits, and_bits_cost, multiply_bit, multiply_bit_cost, select
+from ppspeech.crypto.share_cost import Cost
+from ppspeech.crypto.straight_lines import lines_twin
+from ppspeech.crypto.truncate import extend, extend_cost, truncate, truncate_cost, truncate_local
+from ppspeech.errors import RangeError
+from ppspeech.network import run_together
+
+from .pairs import together
+
+MANY = 100_000
+
+
+def signed(count: int, bits: int) -> np.ndarray:
+    """Uniform signed numbers of `bits` bits, with the edges among them."""
+    values = Ring(bits).to_signed(uniform_words(count, bits))
+    edges = [0, -1, 1, -(1 << (bits - 1)), (1 << (bits - 1)) - 1][:count]
+    values[: len(edges)] = np.clip(edges, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    return values
+
+
+def on_shares(
+    run: Callable[..., np.ndarray], cost: Cost, ring: Ring, *inputs: np.ndarray, how: object = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Share signed inputs, run an operation on them as two parties: both results."""
+    shares = [ring.share(ring.from_signed(values)) for values in inputs]
+
+    def program(engine: ShareEngine, party: Party) -> np.ndarray:
+        return run(engine, *(pair[party] for pair in shares), how or ring)
+
+    first, second, _, _ = together(program, cost)
+    return first, second
+
+
+def joined(results: tuple[np.ndarray, np.ndarray], ring: Ring) -> np.ndarray:
+    return ring.to_signed(ring.join(*results))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 6, 12, 21, 22, 32, 48, 61])
+def test_signs(bits: int) -> None:
+    ring, values = Ring(bits), signed(2000, bits)
+    first, second = on_shares(is_negative, is_negative_cost(ring, len(values)), ring, values)
+    assert ((first ^ second) == (values < 0)).all()
+
+
+def test_all_signs_of_a_small_ring_however_they_are_shared() -> None:
+    ring = Ring(7)
+    left, right = (each.ravel().astype(np.uint64) for each in np.meshgrid(np.arange(128), np.arange(128)))
+    program = lambda engine, party: is_negative(engine, (left, right)[party], ring)  # noqa: E731
+    first, second, _, _ = together(program, is_negative_cost(ring, len(left)))
+    assert ((first ^ second) == (ring.to_signed(ring.join(left, right)) < 0)).all()
+
+
+@pytest.mark.parametrize("width", [1, 5, 20, 21, 60])
+def test_carries(width: int) -> None:
+    own = [uniform_words(1000, width), uniform_words(1000, width)]
+    top = np.uint64((1 << width) - 1)
+    own[1][:500] = top - own[0][:500]  # propagates through all blocks
+    own[0][250:500] += own[0][250:500] < top  # and one more: carries
+    first, second, _, _ = together(lambda e, p: carry(e, own[p], width), carry_cost(width, 1000))
+    expected = own[0].astype(object) + own[1].astype(object) >= 1 << width
+    assert ((first ^ second) == expected).all()
+
+
+def test_a_hundred_thousand_maxima_without_an_error() -> None:
+    ring = Ring(21)
+    left, right = signed(MANY, 20), signed(MANY, 20)
+    left[10:1000] = right[10:1000]
+    left[1000:2000] = right[1000:2000] + 1
+    got = joined(on_shares(maximum, maximum_cost(ring, MANY), ring, left.clip(max=2**19 - 1), right), ring)
+    assert (got == np.maximum(left.clip(max=2**19 - 1), right)).all()
+
+
+@pytest.mark.parametrize(("operation", "twin"), [(maximum, np.maximum), (minimum, np.minimum)])
+@pytest.mark.parametrize("bits", [2, 9, 33, 61])
+def test_maximum_and_minimum_in_other_rings(operation: Callable, twin: Callable, bits: int) -> None:
+    ring = Ring(bits)
+    left, right = signed(300, bits - 1), signed(300, bits - 1)
+    assert (joined(on_shares(operation, maximum_cost(ring, 300), ring, left, right), ring) == twin(left, right)).all()
+
+
+def test_at_least_counts_ties() -> None:
+    ring = Ring(21)
+    left, right = np.array([1, 2, 3, -5]), np.array([2, 2, 2, -5])
+    first, second = on_shares(at_least, is_negative_cost(ring, 4), ring, left, right)
+    assert ((first ^ second) == [0, 1, 1, 1]).all()
+
+
+LOG_ADDS = [LogAdd(Ring(21), 6, 3), LogAdd(Ring(32), 12, 9), LogAdd(Ring(12), 4, 1), LogAdd(Ring(45), 20, 17)]
+
+
+@pytest.mark.parametrize("how", LOG_ADDS, ids=lambda how: f"{how.ring.bits} bits")
+def test_log_add_is_its_twin_and_close_to_the_real_one(how: LogAdd) -> None:
+    ring, count = how.ring, MANY if how.ring.bits == 21 else 3000
+    left = signed(count, ring.bits - 2)
+    right = left + Ring(how.fraction + 5).to_signed(uniform_words(count, how.fraction + 5))
+    right[: count // 4] = signed(count // 4, ring.bits - 2)
+    right[-9:] = left[-9:]
+    bound = 1 << (ring.bits - 3)
+    left, right = left.clip(-bound, bound), right.clip(-bound, bound)
+    shares = [ring.share(ring.from_signed(values)) for values in (left, right)]
+    run = lambda engine, party: log_add(engine, shares[0][party], shares[1][party], how)  # noqa: E731
+    first, second, _, _ = together(run, log_add_cost(how, count))
+    assert (ring.join(first, second) == log_add_twin(shares[0], shares[1], how)).all()
+    real = np.logaddexp(np.ldexp(left, -how.fraction), np.ldexp(right, -how.fraction))
+    error = np.abs(np.ldexp(joined((first, second), ring), -how.fraction) - real)
+    assert error.max() < 2.0 ** (how.step - how.fraction)
+    assert error.mean() < 0.03
+
+
+def test_log_add_refuses_steps_that_leave_no_range() -> None:
+    with pytest.raises(RangeError):
+        LogAdd(Ring(12), 6, 6)
+    with pytest.raises(RangeError):
+        LogAdd(Ring(62), 6, 3)
+
+
+@pytest.mark.parametrize(("bits", "width"), [(1, 1), (3, 8), (6, 21), (8, 61), (8, 64)])
+def test_look_up(bits: int, width: int) -> None:
+    ring, count = Ring(width), 200
+    own = [uniform_words(count, 64), uniform_words(count, 64)]
+    index = (own[0] + own[1]) & np.uint64((1 << bits) - 1)
+    for table in (uniform_words(1 << bits, width), uniform_words((count, 1 << bits), width)):
+        # The second party sees no table: it passes one of the same shape.
+        run = lambda e, p, t=table: look_up(e, own[p], t if p is Party.FIRST else np.zeros_like(t), ring)  # noqa: E731
+        first, second, _, _ = together(run, look_up_cost(bits, ring, count))
+        expected = table[index] if table.ndim == 1 else table[np.arange(count), index]
+        assert (ring.join(first, second) == expected).all()
+
+
+@pytest.mark.parametrize("entries", [0, 1, 3, 48, 512])
+def test_tables_of_other_lengths_are_refused(entries: int) -> None:
+    with pytest.raises(RangeError):
+        look_up(None, np.zeros(1, np.uint64), np.zeros(entries, np.uint64), Ring(8))
+    with pytest.raises(RangeError, match="as many tables"):
+        look_up(None, np.zeros(3, np.uint64), np.zeros((2, 16), np.uint64), Ring(8))
+
+
+@pytest.mark.parametrize("bits", [1, 8, 21, 61])
+def test_products_and_choices(bits: int) -> None:
+    ring, count = Ring(bits), MANY if bits == 21 else 1000
+    words, zeros = signed(count, bits), signed(count, bits)[::-1]
+    flags = uniform_words(count, 1).astype(np.uint8)
+    masks = uniform_words(count, 1).astype(np.uint8)
+    own = [flags ^ masks, masks]
+    shares = [ring.share(ring.from_signed(values)) for values in (words, zeros)]
+    run = lambda e, p: multiply_bit(e, own[p], shares[0][p], ring)  # noqa: E731
+    first, second, _, _ = together(run, multiply_bit_cost(ring, count))
+    assert (joined((first, second), ring) == words * flags).all()
+    run = lambda e, p: select(e, own[p], shares[0][p], shares[1][p], ring)  # noqa: E731
+    first, second, _, _ = together(run, multiply_bit_cost(ring, count))
+    assert (joined((first, second), ring) == np.where(flags, words, zeros)).all()
+
+
+def test_products_refuse_other_shapes_and_rings() -> None:
+    with pytest.raises(RangeError, match="flat and alike"):
+        multiply_bit(None, np.zeros(2, np.uint8), np.zeros(3, np.uint64), Ring(8))
+    with pytest.raises(RangeError, match="up to 61"):
+        multiply_bit(None, np.zeros(2, np.uint8), np.zeros(2, np.uint64), Ring(62))
+
+
+def test_and() -> None:
+    bits = [np.array([0, 0, 1, 1] * 8, np.uint8), np.array([0, 1] * 16, np.uint8)]
+    masks = [uniform_words(32, 1).astype(np.uint8) for _ in bits]
+    own = [[bit ^ mask for bit, mask in zip(bits, masks, strict=True)], masks]
+    first, second, _, _ = together(lambda e, p: and_bits(e, *own[p]), and_bits_cost(32))
+    assert ((first ^ second) == (bits[0] & bits[1])).all()
+
+
+@pytest.mark.parametrize("width", [1, 2, 8, 9, 17, 65])
+def test_all_bits(width: int) -> None:
+    bits = (uniform_words((50, width), 6) > 0).astype(np.uint8)
+    bits[:10] = 1
+    mask = uniform_words(bits.shape, 1).astype(np.uint8)
+    first, second, _, _ = together(lambda e, p: all_bits(e, (bits ^ mask, mask)[p]), all_bits_cost(50, width))
+    assert ((first ^ second) == bits.all(axis=1)).all()
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 9, 10, 30])
+def test_argmax_and_extremes(candidates: int) -> None:
+    ring, count = Ring(21), 40
+    words = Ring(3).to_signed(uniform_words((count, candidates), 3)) * 100_000
+    words[0] = 7  # all tied
+    best = np.eye(candidates, dtype=np.uint8)
+    cost = argmax_cost(ring, count, candidates)
+    first, second = on_shares(argmax, cost, ring, words)
+    assert ((first ^ second) == best[words.argmax(axis=1)]).all()
+    first, second = on_shares(argmin, cost, ring, words)
+    assert ((first ^ second) == best[words.argmin(axis=1)]).all()
+    cost = largest_cost(ring, count, candidates)
+    assert (joined(on_shares(largest, cost, ring, words), ring) == words.max(axis=1)).all()
+    assert (joined(on_shares(smallest, cost, ring, words), ring) == words.min(axis=1)).all()
+
+
+def test_argmax_refuses_what_is_no_table() -> None:
+    for shape in ((3,), (3, 0)):
+        with pytest.raises(RangeError, match="candidates"):
+            argmax(None, np.zeros(shape, np.uint64), Ring(21))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 21, 40])
+def test_bits_there_and_back(bits: int) -> None:
+    ring, values = Ring(bits), signed(300, bits)
+    first, second = on_shares(to_bits, to_bits_cost(ring, 300), ring, values)
+    expected = (ring.from_signed(values)[:, None] >> np.arange(bits, dtype=np.uint64)) & np.uint64(1)
+    assert ((first ^ second) == expected).all()
+    own = (first, second)
+    back = together(lambda e, p: from_bits(e, own[p], ring), from_bits_cost(ring, 300, bits))
+    assert (joined(back[:2], ring) == values).all()
+    with pytest.raises(RangeError):
+        from_bits(None, np.zeros((3, bits + 1), np.uint8), ring)
+
+
+@pytest.mark.parametrize(("bits", "drop"), [(21, 0), (21, 1), (21, 7), (21, 20), (40, 25), (61, 60)])
+def test_truncation(bits: int, drop: int) -> None:
+    count = MANY if (bits, drop) == (21, 7) else 500
+    ring, kept, values = Ring(bits), Ring(bits - drop), signed(count, bits)
+    run = lambda e, w, r: truncate(e, w, r, drop)  # noqa: E731
+    assert (joined(on_shares(run, truncate_cost(ring, drop, count), ring, values), kept) == values >> drop).all()
+    local = [truncate_local(share, ring, drop) for share in ring.share(ring.from_signed(values))]
+    missing = kept.reduce(kept.from_signed(values >> drop) - kept.join(*local))
+    assert set(missing.tolist()) <= {0, 1}
+
+
+def test_words_need_not_be_reduced() -> None:
+    ring, values = Ring(21), signed(50, 21)
+    shares = [share + np.uint64(5 << 21) for share in ring.share(ring.from_signed(values))]
+    first, second, _, _ = together(lambda e, p: is_negative(e, shares[p], ring), is_negative_cost(ring, 50))
+    assert ((first ^ second) == (values < 0)).all()
+    wide = Ring(40)
+    run = lambda e, p: extend(e, shares[p], ring, wide)  # noqa: E731
+    assert (joined(together(run, extend_cost(ring, wide, 50))[:2], wide) == values).all()
+    local = [truncate_local(share, ring, 4) for share in shares]
+    missing = ((values >> 4) - joined((local[0], local[1]), Ring(17))) % (1 << 17)
+    assert set(missing.tolist()) <= {0, 1}
+
+
+def test_extension() -> None:
+    ring, wider, values = Ring(21), Ring(40), signed(500, 21)
+    run = lambda e, w, r: extend(e, w, r, wider)  # noqa: E731
+    assert (joined(on_shares(run, extend_cost(ring, wider, 500), ring, values), wider) == values).all()
+    with pytest.raises(RangeError):
+        extend(None, np.zeros(1, np.uint64), wider, ring)
+    with pytest.raises(RangeError):
+        truncate_local(np.zeros(1, np.uint64), ring, 21)
+
+
+@pytest.mark.parametrize("how", [ExpLog(Ring(24), 12), ExpLog(Ring(14), 8), ExpLog(Ring(40), 16)])
+def test_exp(how: ExpLog) -> None:
+    values = -(uniform_words(800, how.fraction + 4).astype(np.int64))
+    values[:3] = [0, -1, -(1 << (how.ring.bits - 2))]
+    shares = how.ring.share(how.ring.from_signed(values))
+    first, second, _, _ = together(lambda e, p: exp(e, shares[p], how), exp_cost(how, 800))
+    got = joined((first, second), how.ring)
+    error = np.abs(np.ldexp(got, -how.fraction) - np.exp(np.ldexp(values, -how.fraction)))
+    assert error.max() < 3.7e-4 + 0.51 * 2.0**-how.fraction
+    # bit for bit: the lines, rounded, and 0 below them
+    step = how.exp_lines.step
+    moved = (how.ring.reduce(shares[0] + np.uint64(255 << step)), shares[1])
+    wide = how.wide.to_signed(lines_twin(moved, how.exp_lines))
+    inside = values >= -254 * (1 << step)
+    assert (got == np.where(inside, (wide + (1 << (EXTRA - 1))) >> EXTRA, 0)).all()
+
+
+@pytest.mark.parametrize("how", [ExpLog(Ring(24), 12), ExpLog(Ring(14), 8), ExpLog(Ring(40), 16)])
+def test_log(how: ExpLog) -> None:
+    top = how.ring.bits - 1
+    values = (uniform_words(120, top) >> (uniform_words(120, 16) % np.uint64(top))).astype(np.int64)
+    values[:5] = [0, 1, 2, 1 << (top - 1), (1 << top) - 1]
+    got = joined(on_shares(log, log_cost(how, 120), how.ring, values, how=how), how.ring)
+    zero = values == 0
+    assert (got[zero] == -(1 << top)).all()
+    error = np.abs(np.ldexp(got, -how.fraction)[~zero] - np.log(np.ldexp(values[~zero], -how.fraction)))
+    assert error.max() < 1.5e-4 + 0.51 * 2.0**-how.fraction
+
+
+@pytest.mark.parametrize(("bits", "fraction"), [(11, 6), (51, 12), (24, 5), (30, 17)])
+def test_exp_and_log_refuse_other_rings(bits: int, fraction: int) -> None:
+    with pytest.raises(RangeError):
+        ExpLog(Ring(bits), fraction)
+
+
+@pytest.mark.parametrize("receiver", list(Party))
+def test_only_the_named_party_gets_the_result(receiver: Party) -> None:
+    ring, values = Ring(21), signed(10, 21)
+    shares = ring.share(ring.from_signed(values))
+    results = together(lambda e, p: open_to(e, receiver, shares[p], ring), open_cost(receiver, ring, 10))
+    assert (ring.to_signed(results[receiver]) == values).all()
+    assert results[1 - receiver] is None
+    bits = np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)
+    results = together(lambda e, p: open_bits_to(e, receiver, bits[p]), open_cost(receiver, Ring(1), 3))
+    assert (results[receiver] == [0, 1, 0]).all()
+    assert results[1 - receiver] is None
+
+
+def test_inputs_are_shared() -> None:
+    ring, values = Ring(13), signed(12, 13).reshape(3, 4)
+    own, other = run_together(
+        lambda c: give_shares(c, ring.from_signed(values), ring), lambda c: take_shares(c, (3, 4), ring)
+    )
+    assert (joined((own, other), ring) == values).all()
+
+
+def test_flights_give_the_same_at_fewer_messages() -> None:
+    ring, values = Ring(21), signed(50, 19)
+    shares = ring.share(ring.from_signed(values))
+    plain = maximum_cost(ring, 50) * 4
+    flights = plain.in_flights()
+
+    def program(engine: ShareEngine, party: Party) -> np.ndarray:
+        state = shares[party]
+        with engine.in_flights():
+            for _ in range(4):
+                state = maximum(engine, state, np.roll(state, 1), ring)
+        return state
+
+    first, second, _, _ = together(program, flights)
+    expected = values
+    for _ in range(4):
+        expected = np.maximum(expected, np.roll(expected, 1))
+    assert (joined((first, second), ring) == expected).all()
+    assert flights.messages < plain.messages
+    assert flights.rounds == plain.rounds == 8
+
+
+@given(st.integers(1, 64), st.lists(st.integers(0, 2**64 - 1), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_numbers_survive_the_wire(width: int, numbers: list[int]) -> None:
+    kept = np.array([number & ((1 << width) - 1) for number in numbers], np.uint64)
+    data = pack_numbers(kept, width)
+    assert len(data) == packed_bytes(len(kept), width)
+    assert (unpack_numbers(data, len(kept), width) == kept).all()
+
+
+def test_costs_add_up() -> None:
+    one, other = maximum_cost(Ring(21), 5), look_up_cost(4, Ring(9), 2)
+    assert one * 3 == one + one + one
+    assert (one + other).total_bytes > one.total_bytes
+    assert (one + other).online_bytes == one.online_bytes + other.online_bytes

@@ -1,0 +1,93 @@
+"""The millionaires: right for all orders, silent about the rest, the same in memory and over a socket."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ppspeech.crypto.message_kinds import Kind
+from ppspeech.errors import RangeError
+from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
+from ppspeech.protocols import find_protocol
+from ppspeech.protocols.millionaires import alice, bob, millionaires_cost, simulate
+
+
+@pytest.mark.parametrize(
+    ("rich", "poor", "bits"), [(7, 5, 32), (5, 7, 32), (5, 5, 32), (2**60 - 1, 0, 60), (1, 0, 1), (0, 2**21 - 1, 21)]
+)
+def test_who_is_richer(rich: int, poor: int, bits: int) -> None:
+    results = run_together(lambda c: alice(c, rich, bits=bits), lambda c: bob(c, poor, bits=bits))
+    assert results == (("alice is richer" if rich > poor else "alice is not richer"),) * 2
+
+
+def test_over_a_socket() -> None:
+    results = run_together(lambda c: alice(c, 9), lambda c: bob(c, 8), socket_pair())
+    assert results == ("alice is richer", "alice is richer")
+
+
+def test_the_transcript_is_that_of_the_formula_whatever_the_numbers() -> None:
+    shapes = []
+    for numbers in ((0, 0), (2**32 - 1, 1), (1, 2**32 - 1)):
+        here, there = memory_pair()
+        record = Transcript(there)
+        run_together(lambda c, n=numbers: alice(c, n[0]), lambda c, n=numbers, r=record: bob(r, n[1]), (here, there))
+        shapes.append(record.shape())
+    assert shapes[0] == shapes[1] == shapes[2]
+    cost = millionaires_cost(32)
+    setup = {Kind.BASE_POINT, Kind.BASE_REPLY, Kind.RESUME}
+    after = [(direction, size) for direction, kind, size in shapes[0] if kind not in setup]
+    sent = sum(size for direction, size in after if direction == "sent")
+    assert sent == cost.bytes_second + cost.offline_bytes_second
+    assert sum(size for _, size in after) == cost.total_bytes
+
+
+def received(who: str, numbers: tuple[int, int], runs: int) -> tuple[bytes, list[tuple[str, int, int]]]:
+    """All that one party receives in some runs, the greeting apart, and the shape of a run."""
+    said = b""
+    for _ in range(runs):
+        here, there = memory_pair()
+        records = {"alice": Transcript(here, keep_payloads=True), "bob": Transcript(there, keep_payloads=True)}
+        run_together(
+            lambda c, r=records: alice(r["alice"], numbers[0]),
+            lambda c, r=records: bob(r["bob"], numbers[1]),
+            (here, there),
+        )
+        entries = [entry for entry in records[who].entries if entry.direction == "received"]
+        said += b"".join(entry.payload or b"" for entry in entries if entry.kind != Kind.RESUME)
+    return said, records[who].shape()
+
+
+@pytest.mark.parametrize("who", ["alice", "bob"])
+def test_what_a_party_receives_looks_like_the_simulation(who: str) -> None:
+    """Two-sample chi-square on bytes at 1e-4: real runs with one answer and different numbers, and the simulator."""
+    samples = []
+    for numbers in ((9, 4), (2**32 - 1, 0)):
+        said, shape = received(who, numbers, 2)
+        samples.append(said)
+    simulated = [simulate(shape) for _ in range(2)]
+    assert [len(payload) for payload in simulated[0]] == [
+        size for direction, kind, size in shape if direction == "received" and kind != Kind.RESUME
+    ]
+    samples.append(b"".join(payload for run in simulated for payload in run))
+    counts = [np.bincount(np.frombuffer(sample, np.uint8), minlength=256) for sample in samples]
+    assert stats.chi2_contingency(np.array(counts)).pvalue > 1e-4
+    # The test has power: one byte in twenty taken from a number would show.
+    leaking = np.frombuffer(samples[0], np.uint8).copy()
+    leaking[::20] = 9
+    counts[0] = np.bincount(leaking, minlength=256)
+    assert stats.chi2_contingency(np.array(counts)).pvalue < 1e-4
+
+
+@pytest.mark.parametrize(("wealth", "bits"), [(-1, 8), (256, 8), (2.5, 8), ("7", 8), (1, 0), (1, 61)])
+def test_numbers_out_of_range_are_refused_before_anything_is_sent(wealth: object, bits: int) -> None:
+    here, there = memory_pair()
+    with pytest.raises(RangeError):
+        alice(here, wealth, bits=bits)
+    here.close()
+    with pytest.raises(Exception, match="the peer is gone"):
+        there.receive(Kind.BASE_POINT, 32)
+
+
+def test_it_is_registered_and_describes_itself() -> None:
+    protocol = find_protocol("millionaires")
+    assert list(protocol.parties) == ["alice", "bob"]
+    assert "larger than bob's" in protocol.describe()

@@ -1,0 +1,50 @@
+"""Private Baum-Welch under the Trainer: a model that hears, an account that is right, a checkpoint that opens."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import pytorch_lightning as lightning
+
+from ppspeech.data.datamodule import SpeechDataModule
+from ppspeech.errors import ModelError, PrivacyError
+from ppspeech.training.checkpoint import load_checkpoint
+from ppspeech.training.gradient_keyword import GradientKeywordHmm
+from ppspeech.training.gradient_privacy import GradientPrivacy
+from ppspeech.training.keyword import KeywordHmm
+from ppspeech.training.private_keyword import PrivateKeywordHmm, public_bank
+from ppspeech.training.private_statistics import StatisticsRelease
+
+Make = Callable[..., lightning.Trainer]
+
+
+def test_a_private_bank_hears_and_states_its_guarantee(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
+    module = PrivateKeywordHmm(StatisticsRelease(4.0, iterations=2), states=4)
+    runner = trainer(max_epochs=2)
+    runner.fit(module, datamodule=voices)
+    assert runner.test(module, datamodule=voices, verbose=False)[0]["test_accuracy"] >= 0.6
+    guarantee = module.guarantee()
+    assert guarantee.epsilon == pytest.approx(4.0, rel=1e-3)
+    assert (guarantee.unit, guarantee.adjacency) == ("utterance", "add_remove")
+    runner.save_checkpoint(tmp_path / "model.ckpt")
+    assert load_checkpoint(tmp_path / "model.ckpt", KeywordHmm).names == module.names
+
+
+def test_another_number_of_epochs_is_refused(voices: SpeechDataModule, trainer: Make) -> None:
+    with pytest.raises(PrivacyError, match="max_epochs to 2"):
+        trainer(max_epochs=3).fit(PrivateKeywordHmm(StatisticsRelease(1.0, iterations=2)), datamodule=voices)
+
+
+def test_a_word_without_public_speech_is_refused() -> None:
+    mfcc = PrivateKeywordHmm(StatisticsRelease(1.0)).mfcc
+    with pytest.raises(ModelError, match="no public recording of one, zero"):
+        public_bank(("zero", "one"), mfcc, 3, corpora=())
+
+
+def test_an_hmm_trains_by_private_gradients(voices: SpeechDataModule, trainer: Make) -> None:
+    module, hook = GradientKeywordHmm(states=3), GradientPrivacy(noise_multiplier=1.0, sampling=0.5, unit="speaker")
+    runner = trainer(max_epochs=1, callbacks=[hook])
+    runner.fit(module, datamodule=voices)
+    assert hook.steps == 2
+    assert hook.guarantee().unit == "speaker"
+    assert runner.test(module, datamodule=voices, verbose=False)[0]["test_accuracy"] >= 0.6
