@@ -69,7 +69,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         for name, learn in learners.items()
     }
     picture = folder / "breast_cancer.png"
-    _plot(curves, nonprivate, picture)
+    plot_curves(curves, nonprivate, picture, "Breast cancer, large margin")
     about = f"{len(splits)} splits, {DRAWS} draws of the noise on each, {len(splits[0].y)} rows to train on; {picture}"
     figures = [Figure("bcw.nonprivate.error", nonprivate.value, note=f"+- {nonprivate.half_width:.3f}; {about}")]
     for name, points in curves.items():
@@ -156,7 +156,8 @@ def _bounds(split: Split) -> list[Figure]:
     ]
 
 
-def _plot(curves: dict[str, dict[float, Mean]], nonprivate: Mean, path: Path) -> None:
+def plot_curves(curves: dict[str, dict[float, Mean]], nonprivate: Mean, path: Path, title: str) -> None:
+    """Draw test error against epsilon with 95 % intervals, for each mechanism."""
     from matplotlib.figure import Figure as Picture
 
     labels = {
@@ -176,7 +177,7 @@ def _plot(curves: dict[str, dict[float, Mean]], nonprivate: Mean, path: Path) ->
             marker="o",
             capsize=3,
         )
-    axes.set(xscale="log", xlabel="epsilon, one record", ylabel="test error", title="Breast cancer, large margin")
+    axes.set(xscale="log", xlabel="epsilon, one record", ylabel="test error", title=title)
     axes.legend()
     with atomic_write(path) as temporary:
         picture.savefig(temporary, dpi=150)
