@@ -10,6 +10,7 @@ from ppspeech.training.keyword import KeywordHmm
 from ppspeech.training.large_margin_keyword import LargeMarginKeyword
 from ppspeech.training.objective_callback import ObjectivePrivacy
 from ppspeech.training.private_convex import fit_privately
+from ppspeech.training.private_emissions import fit_private_emissions
 from ppspeech.training.private_keyword import PrivateKeywordHmm
 from ppspeech.training.private_statistics import StatisticsRelease
 from ppspeech.training.speakers import SpeakerUbm
@@ -26,6 +27,7 @@ __all__ = [
     "SpeakerUbm",
     "StatisticsRelease",
     "export_checkpoint",
+    "fit_private_emissions",
     "fit_privately",
     "load_checkpoint",
 ]
