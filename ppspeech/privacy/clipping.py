@@ -1,4 +1,4 @@
-"""Bounds on what one unit contributes, enforced rather than assumed (PRIVACY section 0).
+"""Bounds on what one unit contributes, enforced rather than assumed.
 
 A bound is a constant chosen without looking at private data. Scaling by the data's own largest norm is a leak.
 """

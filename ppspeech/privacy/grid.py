@@ -1,7 +1,7 @@
 """The grid that discrete noise lives on: real values to whole steps and back.
 
 Rounding to the grid can move each coordinate by one step more than the value itself moved, so the sensitivity in
-steps grows to s1 = l1/g + d and s2 = l2/g + sqrt(d) (PRIVACY section 1). The step is a power of two, so dividing
+steps grows to s1 = l1/g + d and s2 = l2/g + sqrt(d). The step is a power of two, so dividing
 by it and multiplying with it are exact.
 """
 

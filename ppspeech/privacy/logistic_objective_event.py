@@ -1,4 +1,4 @@
-"""Gaussian objective perturbation of the logistic loss: its curvature costs nothing (PRIVACY 4.1, sharpened).
+"""Gaussian objective perturbation of the logistic loss: its curvature costs nothing.
 
 A record whose probability of being wrong is p moves the gradient by p phi and the Hessian by p (1 - p) phi phi'. Its
 privacy loss, with N standard normal, c = R^2 / Lambda and s = R / sigma, is therefore at most

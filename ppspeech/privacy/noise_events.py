@@ -1,4 +1,4 @@
-"""Events of additive noise (PRIVACY section 1). Scales are relative to the sensitivity under the event's adjacency."""
+"""Events of additive noise. Scales are relative to the sensitivity under the event's adjacency."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Objective perturbation: privacy as a term of a convex objective (PRIVACY sections 4.1 to 4.4).
+"""Objective perturbation: privacy as a term of a convex objective.
 
     Theta_hat ~ argmin  sum over units of loss + r(Theta) + (Lambda / 2) |Theta|^2 + <b, Theta>
 

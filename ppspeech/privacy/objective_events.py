@@ -1,4 +1,4 @@
-"""Events of objective perturbation (PRIVACY section 4.1): the minimiser of a randomly tilted objective is released."""
+"""Events of objective perturbation: the minimiser of a randomly tilted objective is released."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Output perturbation: noise on the minimiser of a strongly convex objective (PRIVACY section 6).
+"""Output perturbation: noise on the minimiser of a strongly convex objective.
 
 One unit moves the minimiser of a Lambda-strongly convex sum by at most G / Lambda in l2 (Delta_rep / Lambda if it is
 replaced), and a point certified to a gradient norm of tau by 2 tau / Lambda more. Objective perturbation is better

@@ -1,4 +1,4 @@
-"""The event of DP-SGD: Gaussian noise on the sum over a Poisson sample, repeated (PRIVACY section 15)."""
+"""The event of DP-SGD: Gaussian noise on the sum over a Poisson sample, repeated."""
 
 from dataclasses import dataclass
 from functools import lru_cache

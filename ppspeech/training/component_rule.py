@@ -2,7 +2,7 @@
 
 Large-margin mixtures need a component for every example. Labels from an EM run on the private data, as in seed 001,
 leak: one record can change every label. A label must be a function of the example alone and of what is public or was
-released with its own guarantee (PRIVACY section 5, item 8).
+released with its own guarantee.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""DP-SGD under a Lightning Trainer: one callback, attached from the config (PRIVACY section 15).
+"""DP-SGD under a Lightning Trainer: one callback, attached from the config.
 
 In every step each unit joins independently with probability q; the gradient of each unit's loss is clipped to norm C;
 N(0, (z C)^2) is added to the sum, once, also where nobody joined; and the sum is divided by the expected number of

@@ -157,7 +157,7 @@ def fit_privately(
 
 
 def head_of(module: ConvexModule) -> HeadConstants:
-    """The constants of a module's loss (PRIVACY 4.2)."""
+    """The constants of a module's loss."""
     if isinstance(module, LargeMarginGaussians):
         margin = module.margin
         return large_margin_head(

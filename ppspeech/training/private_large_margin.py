@@ -1,6 +1,6 @@
 """Seed 001's private large-margin Gaussians as published, the equation that breaks them, and their stated bounds.
 
-The sound algorithm (PRIVACY section 5) is `private_convex.fit_privately` on a `LargeMarginGaussians`: independent
+The sound algorithm is `private_convex.fit_privately` on a `LargeMarginGaussians`: independent
 noise for every matrix, in the subspace where the gradients live, with the true constants and a certified solver.
 
 Here is the other one. It adds *one* random matrix b to the objective of every class. The loss does not change when the

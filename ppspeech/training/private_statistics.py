@@ -1,7 +1,7 @@
 r"""Differentially private expectation maximisation: clipped statistics, one Gaussian release an iteration.
 
 What one unit (a speaker, or one utterance) says about a bank of Gaussians with diagonal covariance, under the model
-released so far, is a vector about that model's means mu and deviations s (PRIVACY section 11):
+released so far, is a vector about that model's means mu and deviations s:
 
     v = (w_0 sum g,  w_1 sum g (x - mu) / s,  w_2 sum g [((x - mu) / s)^2 - 1] pooled over the Gaussians,  w_0 mass)
 

@@ -58,7 +58,7 @@ GOLD = [
 def test_gold_values_of_section_5(
     classes: int, mixtures: int, width: float, strength: float, epsilon: float, kappa: float
 ) -> None:
-    """kappa of PRIVACY section 5 once the output's share is added on top."""
+    """kappa as derived once the output's share is added on top."""
     budget = hook(epsilon=epsilon / 0.99, regularisation=strength)
     plan = budget.for_head(large_margin_head(classes, mixtures, width), 2.0, (classes * mixtures, 6))
     assert plan.regularisation == strength

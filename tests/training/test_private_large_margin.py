@@ -78,6 +78,6 @@ def test_the_seeds_bounds_are_what_they_are() -> None:
 
 
 def test_the_thesis_objective_usually_has_no_minimum() -> None:
-    """PRIVACY section 5 item 7: .84 for one feature, .999 for three; false alarm rate below 1e-4."""
+    """The thesis's objective is unbounded below: .84 for one feature, .999 for three; false alarm rate below 1e-4."""
     assert 0.70 < thesis_unbounded_share(1, 1.0, 300) < 0.95
     assert thesis_unbounded_share(3, 1.0, 100) > 0.95
