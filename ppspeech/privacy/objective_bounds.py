@@ -1,4 +1,4 @@
-"""How much one record can move the objective of each head: the constants of objective perturbation (PRIVACY 4.2, 5).
+"""How much one record can move the objective of each head: the constants of objective perturbation.
 
 A head is a loss f(Theta phi) with |phi|_2 <= R. Its gradient in the outputs, a, lies in a set A; constants are stated
 for R = 1 and scaled by the methods. Everything here is a pure function of public numbers.
