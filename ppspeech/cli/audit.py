@@ -21,6 +21,8 @@ RUNS, QUICK_RUNS = 2000, 400
 
 AUDITS_OF_EVENTS = {
     "bounded_range": ("exponential",),
+    "objective_gaussian_logistic": ("objective_logistic_gaussian",),
+    "objective_pure_logistic": ("objective_logistic_pure",),
     "pure": ("gamma_norm", "permute_and_flip", "sparse_vector"),
     "sampled_gaussian": ("gaussian",),
 }

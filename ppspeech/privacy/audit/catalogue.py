@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accountant import Accountant
 from ppspeech.privacy.audit.densities import (
     discrete_gaussian_log_pmf,
     discrete_laplace_log_pmf,
@@ -27,6 +28,8 @@ from ppspeech.privacy.gaussian import Gaussian
 from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.hockey_stick import smallest_epsilon
 from ppspeech.privacy.laplace import Laplace
+from ppspeech.privacy.objective import ObjectivePerturbation, Perturbation
+from ppspeech.privacy.objective_bounds import logistic_head
 from ppspeech.privacy.permute_and_flip import PermuteAndFlip
 from ppspeech.privacy.published import PublishedOutputLaplace
 from ppspeech.privacy.sparse_vector import SparseVector
@@ -189,6 +192,54 @@ def audit_published_output_laplace(runs: int) -> list[AuditReport]:  # noqa: ARG
     mechanism = PublishedOutputLaplace(epsilon=1.0, records=100, penalty=0.01, dimension=64)
     shift = torch.full((64,), 1 / (100 * 0.01) / 8.0, dtype=torch.float64)
     return [exact_report("published_output_laplace", published_laplace_audit(mechanism, shift), mechanism.guarantee)]
+
+
+@register_audit("objective_logistic_pure")
+def audit_objective_logistic_pure(runs: int) -> list[AuditReport]:  # noqa: ARG001
+    """Objective perturbation of logistic regression by gamma-norm noise."""
+    return [_objective_logistic("objective_logistic_pure", delta=0.0)]
+
+
+@register_audit("objective_logistic_gaussian")
+def audit_objective_logistic_gaussian(runs: int) -> list[AuditReport]:  # noqa: ARG001
+    """Objective perturbation of logistic regression by Gaussian noise."""
+    return [_objective_logistic("objective_logistic_gaussian", delta=1e-5)]
+
+
+def _objective_logistic(name: str, delta: float) -> AuditReport:
+    """One weight, nobody against one record at the radius, Lambda as small as privacy allows: the hardest case."""
+    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularisation=1.02)
+    plan = hook.for_head(logistic_head(), 1.0, (1, 1))
+    return exact_report(name, objective_logistic_audit(plan), hook_guarantee(plan), "one weight")
+
+
+def hook_guarantee(plan: Perturbation) -> Guarantee:
+    """What the tilted minimiser alone promises, before the noise for the solver's error."""
+    account = Accountant(plan.budget.unit, plan.budget.adjacency)
+    account.compose(plan.events[0])
+    return account.guarantee(plan.budget.delta)
+
+
+def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAudit:
+    """The minimiser's density with and without one record x = R: that of b = -gradient, times |db / dtheta|.
+
+    Args:
+        plan: of a logistic head with one weight.
+        noise: a factor on the plan's noise; less than 1 is a mutant that must be caught.
+    """
+    strength, radius = plan.regularisation, plan.radius
+    gaussian = plan.budget.delta > 0
+    scale = noise * (plan.scale if gaussian else 1 / plan.scale)
+
+    def log_density(theta: Tensor, present: float) -> Tensor:
+        wrong = torch.sigmoid(-radius * theta)
+        b = -(strength * theta - present * radius * wrong) / scale
+        slope = strength + present * radius**2 * wrong * (1 - wrong)
+        unit = -b.square() / 2 - math.log(2 * math.pi) / 2 if gaussian else -b.abs() - math.log(2)
+        return unit - math.log(scale) + slope.log()
+
+    points, step = line(40 * scale / strength)
+    return audit_exact(log_density, 1.0, 0.0, points.squeeze(1), volumes=step)
 
 
 def published_laplace_audit(mechanism: PublishedOutputLaplace, shift: Tensor) -> ExactAudit:

@@ -34,7 +34,15 @@ from ppspeech.privacy.audit import (
     one_run_epsilon,
     one_run_p_value,
 )
-from ppspeech.privacy.audit.catalogue import AUDITS, exact_report, line, register_audit, run_audits
+from ppspeech.privacy.audit.catalogue import (
+    AUDITS,
+    exact_report,
+    hook_guarantee,
+    line,
+    objective_logistic_audit,
+    register_audit,
+    run_audits,
+)
 from ppspeech.privacy.audit.densities import (
     discrete_gaussian_log_pmf,
     discrete_laplace_log_pmf,
@@ -42,6 +50,8 @@ from ppspeech.privacy.audit.densities import (
     gaussian_log_density,
     laplace_log_density,
 )
+from ppspeech.privacy.objective import ObjectivePerturbation
+from ppspeech.privacy.objective_bounds import logistic_head
 from ppspeech.privacy.published import PublishedSharedNoise
 from ppspeech.privacy.randomness import standard_normal
 
@@ -265,3 +275,14 @@ def test_the_catalogue_refuses_unknown_and_doubled_names() -> None:
         run_audits(["magic"])
     with pytest.raises(PrivacyError, match="exists already"):
         register_audit("laplace")(lambda runs: [])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_objective_perturbation_is_tight_and_half_its_noise_is_caught(delta: float) -> None:
+    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularisation=1.02)
+    plan = hook.for_head(logistic_head(), 1.0, (1, 1))
+    stated = hook_guarantee(plan)
+    sound = exact_report("objective", objective_logistic_audit(plan), stated)
+    assert 0.9 * sound.eps_stated < sound.eps_lower <= sound.eps_stated * (1 + 1e-3)
+    mutant = exact_report("objective", objective_logistic_audit(plan, noise=0.5), stated)
+    assert mutant.eps_lower > 1.5 * mutant.eps_stated
