@@ -6,7 +6,7 @@ entries; the carry across 4 blocks in one table of 128, so a comparison of 21-bi
 
     g(block) = [y + x >= 32],  p(block) = [y + x = 31],  carry = g_3 ∨ p_3 (g_2 ∨ p_2 (g_1 ∨ p_1 g_0)).
 
-Longer words take one more round for every factor of 4.
+Words of 22 to 25 bits keep to two rounds with blocks of 6 bits; longer ones take one more round for every factor of 4.
 """
 
 from functools import cache
@@ -26,8 +26,8 @@ Bits = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
 BLOCK = 5
+WIDER = 6
 GROUP = 4
-LEAF = TableShape(BLOCK, 2)
 MIDDLE = TableShape(2 * GROUP, 2)
 
 
@@ -42,10 +42,10 @@ def carry(engine: ShareEngine, own: Words, width: int) -> Bits:
     Raises:
         RangeError: for another width.
     """
-    blocks = _block_count(width)
+    size, blocks = block_sizes(width)
     parts = np.empty((len(own), blocks), np.uint8)
-    _cut(own, blocks * BLOCK - width, parts)
-    (pairs,) = look_up_public(engine, [_leaf_table()], [parts.reshape(-1)])
+    _cut(own, size, blocks * size - width, parts)
+    (pairs,) = look_up_public(engine, [_leaf_table(size)], [parts.reshape(-1)])
     pairs = pairs.reshape(len(own), blocks)
     while pairs.shape[1] > GROUP:
         (joined,) = look_up_public(engine, [_middle_table()], [_join_groups(engine, pairs)])
@@ -57,8 +57,8 @@ def carry(engine: ShareEngine, own: Words, width: int) -> Bits:
 
 def carry_cost(width: int, count: int) -> Cost:
     """`carry` of `count` pairs."""
-    blocks = _block_count(width)
-    cost = tables_cost([(LEAF, count * blocks)])
+    size, blocks = block_sizes(width)
+    cost = tables_cost([(TableShape(size, 2), count * blocks)])
     while blocks > GROUP:
         blocks = -(-blocks // GROUP)
         cost += tables_cost([(MIDDLE, count * blocks)])
@@ -104,10 +104,12 @@ def maximum_cost(ring: Ring, count: int) -> Cost:
     return is_negative_cost(ring, count) + multiply_bit_cost(ring, count)
 
 
-def _block_count(width: int) -> int:
+def block_sizes(width: int) -> tuple[int, int]:
+    """Bits of a block, and how many blocks, for numbers of `width` bits."""
     if not 1 <= width <= 60:
         raise RangeError(f"numbers of 1 to 60 bits can be compared, got {width}")
-    return -(-width // BLOCK)
+    size = WIDER if GROUP * BLOCK < width <= GROUP * WIDER else BLOCK
+    return size, -(-width // size)
 
 
 def _join_groups(engine: ShareEngine, pairs: Bits) -> Bits:
@@ -122,9 +124,9 @@ def _join_groups(engine: ShareEngine, pairs: Bits) -> Bits:
 
 
 @cache
-def _leaf_table() -> PublicTable:
-    total = np.arange(2 << BLOCK)
-    return PublicTable(LEAF, (total >> BLOCK) | ((total == (1 << BLOCK) - 1) * 2), of_sums=True)
+def _leaf_table(size: int) -> PublicTable:
+    total = np.arange(2 << size)
+    return PublicTable(TableShape(size, 2), (total >> size) | ((total == (1 << size) - 1) * 2), of_sums=True)
 
 
 @cache
@@ -148,13 +150,14 @@ def _last_table(blocks: int) -> PublicTable:
 
 
 @numba.njit(nogil=True, cache=True)
-def _cut(words: Words, shift: int, parts: Bits) -> None:
-    """Blocks of 5 bits, the lowest first, of words moved up to fill the last block."""
+def _cut(words: Words, size: int, shift: int, parts: Bits) -> None:
+    """Blocks of `size` bits, the lowest first, of words moved up to fill the last block."""
+    block = (np.uint64(1) << np.uint64(size)) - np.uint64(1)
     for j in range(parts.shape[0]):
         word = words[j] << np.uint64(shift)
         for b in range(parts.shape[1]):
-            parts[j, b] = word & np.uint64(31)
-            word >>= np.uint64(5)
+            parts[j, b] = word & block
+            word >>= np.uint64(size)
 
 
 @numba.njit(nogil=True, cache=True)

@@ -1,13 +1,13 @@
 """log(e^a + e^b) of shared words: the forward recursion's addition.
 
-With v = a - b, log(e^a + e^b) = b + softplus(v), and softplus is 0 far below zero, v far above, and a table between:
+With v = a - b, log(e^a + e^b) = b + [v >= 0] v + T(v), and T(v) = log(1 + e^-|v|) is 0 far from zero, a table near it:
 
-    i = ⌊v_0 / 2^s⌋ + ⌊v_1 / 2^s⌋ mod 2^(k - s)      (each party shifts its own share: no carry is waited for)
-    result = b + [i >= 64] v + [0 <= i < 64] T(i)    (after v_0 was moved up by 32 steps)
+    i = ⌊v_0 / 2^s⌋ + ⌊v_1 / 2^s⌋ mod 2^(k - s)       (each party shifts its own share: no carry is waited for)
+    result = b + [i >= 32] v + [0 <= i < 64] T(i)     (after v_0 was moved up by 32 steps)
 
-The look-up in T (64 entries) and the range test run side by side, in two rounds for rings of up to s + 18 bits. Since
-v = 2^s i + l with l the sum of two remainders, T holds softplus at the middle, l = 2^s - 1. A step of 1/8 nat covers
-±4 nats and is right to 1/8 nat at worst, 0.03 nat on average around v = 0.
+The look-up in T (64 entries) and the range test run side by side, in two rounds for rings of up to s + 22 bits. Since
+v = 2^s i + l with l the sum of two remainders, T is taken at the middle, l = 2^s - 1; where i and v differ in sign,
+v is at most a step below zero. A step of 1/8 nat covers ±4 nats and is right to 1/16 nat at worst, near v = 0.
 """
 
 from dataclasses import dataclass
@@ -38,6 +38,8 @@ Words = NDArray[np.uint64]
 
 INDEX = 6
 ENTRIES = 1 << INDEX
+LONGEST = 8
+"""Bits of the longest block above the table's index."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +63,22 @@ class LogAdd:
 
     @cached_property
     def table(self) -> Words:
-        """T: softplus at the middle of each step, as words."""
+        """T at the middle of each step, as words."""
         middle = (np.arange(ENTRIES) - ENTRIES // 2) * 2.0**self.step + (2**self.step - 1)
-        values: Words = np.rint(np.logaddexp(0, middle * 2.0**-self.fraction) * 2.0**self.fraction).astype(np.uint64)
+        # Below the middle entry v is not added, whatever its sign: softplus(v), which is T(v) unless v > 0.
+        exponent = np.where(np.arange(ENTRIES) < ENTRIES // 2, middle, -middle) * 2.0**-self.fraction
+        values: Words = np.rint(np.logaddexp(0, exponent) * 2.0**self.fraction).astype(np.uint64)
         return values
 
     @property
     def upper(self) -> list[int]:
-        """Widths of the blocks above the table's index, the lowest first: of 6 bits, and what is left on top."""
+        """Widths of the blocks above the table's index, the lowest first.
+
+        Of 6 bits, and what is left on top; where two blocks of up to 8 bits do, two: they save a round.
+        """
         bits = self.ring.bits - self.step - INDEX
+        if 2 * INDEX < bits <= 2 * LONGEST:
+            return [bits // 2, bits - bits // 2]
         whole, rest = divmod(bits - 1, INDEX)
         return [INDEX] * whole + [rest + 1]
 
@@ -86,13 +95,13 @@ def log_add(engine: ShareEngine, left: Words, right: Words, how: LogAdd) -> Word
     if engine.is_first:
         moved = ring.reduce(difference + np.uint64(ENTRIES // 2 << how.step))
     low, blocks = _cut(moved >> np.uint64(how.step), how.upper)
-    entry, carried, parts = _first_round(engine, low, blocks, how)
+    entry, place, parts = _first_round(engine, low, blocks, how)
     top, middle = parts[-1], parts[:-1]
     while len(middle) > 1:
         middle = _join_middle(engine, middle)
-    index = carried | top << np.uint8(4 if middle else 1)
+    index = place | top << np.uint8(2)
     if middle:
-        index |= middle[0] << np.uint8(1)
+        index |= middle[0] << np.uint8(5)
     (found,) = look_up_public(engine, [_last_table(len(how.upper) > 1)], [index])
     bits = np.concatenate([found & np.uint8(1), found >> np.uint8(1)])
     products = multiply_bit(engine, bits, np.concatenate([difference, entry]), ring)
@@ -102,7 +111,7 @@ def log_add(engine: ShareEngine, left: Words, right: Words, how: LogAdd) -> Word
 def log_add_cost(how: LogAdd, count: int) -> Cost:
     """`log_add` of `count` pairs."""
     middle = len(how.upper) - 1
-    tables = [(TableShape(INDEX, how.ring.bits + 1), count)]
+    tables = [(TableShape(INDEX, how.ring.bits + 2), count)]
     tables += [(_block_table(width, at < middle).shape, count) for at, width in enumerate(how.upper)]
     cost = tables_cost(tables)
     while middle > 1:
@@ -120,16 +129,15 @@ def log_add_twin(left: tuple[Words, Words], right: tuple[Words, Words], how: Log
     moved = ring.reduce(shares[0] + np.uint64(ENTRIES // 2 << how.step))
     shift = np.uint64(how.step)
     index = Ring(ring.bits - how.step).to_signed((moved >> shift) + (shares[1] >> shift))
-    inside = how.table[np.clip(index, 0, ENTRIES - 1)]
-    added = np.where(index < 0, np.uint64(0), np.where(index < ENTRIES, inside, difference))
-    return ring.reduce(ring.join(*right) + added)
+    inside = np.where((index >= 0) & (index < ENTRIES), how.table[np.clip(index, 0, ENTRIES - 1)], np.uint64(0))
+    return ring.reduce(ring.join(*right) + np.where(index >= ENTRIES // 2, difference, np.uint64(0)) + inside)
 
 
 def _first_round(engine: ShareEngine, low: Bits, blocks: list[Bits], how: LogAdd) -> tuple[Words, Bits, list[Bits]]:
-    """Shares of T's entry, of the carry out of its index, and of what the blocks above do with a carry."""
+    """Shares of T's entry, of its index's carry and top bit, and of what the blocks above do with a carry."""
     last = len(blocks) - 1
     tables = [_block_table(width, at < last) for at, width in enumerate(how.upper)]
-    shape = TableShape(INDEX, how.ring.bits + 1)
+    shape = TableShape(INDEX, how.ring.bits + 2)
     shapes = [shape, *(table.shape for table in tables)]
     if engine.is_first:
         flips = receive_flips(engine, shapes, [len(low)] * len(shapes))
@@ -169,16 +177,18 @@ def _cut(words: Words, upper: list[int]) -> tuple[Bits, list[Bits]]:
 def _block_table(width: int, is_middle: bool) -> PublicTable:
     """Of the sum of both parties' blocks, without and with a carry coming in.
 
-    A middle block: generate, propagate, zero without carry (with carry, it is zero iff it propagates). The top block:
-    its top bit, whether a carry changes that, zero without carry, zero with carry.
+    A middle block, three bits: generate, propagate, zero without carry (with carry, it is zero iff it propagates). The
+    top block, a number: 0 if it is zero without carry, 1 if it is zero with one, 2 if a carry makes it negative, else 3
+    if it is not negative and 4 if it is; 5 if it is zero and a carry makes it negative, as in a block of one bit.
     """
     total = np.arange(2 << width)
     size = 1 << width
-    zero, through = total % size == 0, total % size == size - 1
+    rest = total % size
     if is_middle:
+        zero, through = rest == 0, rest == size - 1
         return PublicTable(TableShape(width, 3), (total >= size) | through << 1 | zero << 2, of_sums=True)
-    sign, moved = (total >> (width - 1)) & 1, ((total + 1) >> (width - 1)) & 1
-    return PublicTable(TableShape(width, 4), sign | (sign ^ moved) << 1 | zero << 2 | through << 3, of_sums=True)
+    cases = [rest == 0, rest == size - 1, rest == size // 2 - 1, rest < size // 2]
+    return PublicTable(TableShape(width, 3), np.select(cases, [0 if width > 1 else 5, 1, 2, 3], 4), of_sums=True)
 
 
 @cache
@@ -193,24 +203,24 @@ def _pair_table() -> PublicTable:
 
 @cache
 def _last_table(has_middle: bool) -> PublicTable:
-    """Bit 0: at least 64 steps; bit 1: inside the table."""
-    index = np.arange(1 << (8 if has_middle else 5))
-    carried, top = index & 1, index >> (4 if has_middle else 1)
+    """Bit 0: at or above the middle of the table; bit 1: inside it."""
+    bits = 8 if has_middle else 5
+    index = np.arange(1 << bits)
+    carried, upper, top = index & 1, (index >> 1) & 1, (index >> 2) & 7
     comes_in, zero_below = carried, np.ones_like(index)
     if has_middle:
-        generate, through, zero = ((index >> place) & 1 for place in (1, 2, 3))
+        generate, through, zero = ((index >> place) & 1 for place in (5, 6, 7))
         comes_in = generate | through & carried
         zero_below = np.where(carried, through, zero)
-    sign = (top & 1) ^ ((top >> 1) & comes_in)
-    zero_top = np.where(comes_in, top >> 3, top >> 2) & 1
-    inside = zero_below & zero_top
-    return PublicTable(TableShape(8 if has_middle else 5, 2), (1 - sign) & (1 - inside) | inside << 1)
+    negative = np.where(comes_in, (top == 2) | (top == 4) | (top == 5), (top == 1) | (top == 4))
+    inside = zero_below & np.where(comes_in, top == 1, (top == 0) | (top == 5))
+    return PublicTable(TableShape(bits, 2), np.where(inside, upper, 1 - negative) | inside << 1)
 
 
 @numba.njit(nogil=True, cache=True)
 def _conceal_entries(table: Words, own: Bits, masks: Words, pads: Words, flips: Bits, width: int, out: Bits) -> None:
-    """T less the mask, with the carry out of the index above it; `width` is that of the ring."""
-    size = (width + 8) // 8
+    """T less the mask, with the index's carry and top bit above it; `width` is that of the ring."""
+    size = (width + 9) // 8
     keep = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     at = 0
     for j in range(pads.shape[0]):
@@ -218,7 +228,8 @@ def _conceal_entries(table: Words, own: Bits, masks: Words, pads: Words, flips: 
         for w in range(pads.shape[1]):
             total = x + w
             entry = (table[total & 63] - mask) & keep
-            entry |= (np.uint64(total >> 6) ^ (mask >> np.uint64(width))) << np.uint64(width)
+            place = np.uint64(total >> 6) | np.uint64((total >> 5) & 1) << np.uint64(1)
+            entry |= (place ^ (mask >> np.uint64(width))) << np.uint64(width)
             entry ^= pads[j, w ^ flip]
             for _ in range(size):
                 out[at] = entry & np.uint64(255)

@@ -65,7 +65,7 @@ def joined(results: tuple[np.ndarray, np.ndarray], ring: Ring) -> np.ndarray:
     return ring.to_signed(ring.join(*results))
 
 
-@pytest.mark.parametrize("bits", [1, 2, 6, 12, 21, 22, 32, 48, 61])
+@pytest.mark.parametrize("bits", [1, 2, 6, 12, 21, 22, 25, 26, 32, 48, 61])
 def test_signs(bits: int) -> None:
     ring, values = Ring(bits), signed(2000, bits)
     first, second = on_shares(is_negative, is_negative_cost(ring, len(values)), ring, values)
@@ -80,7 +80,7 @@ def test_all_signs_of_a_small_ring_however_they_are_shared() -> None:
     assert ((first ^ second) == (ring.to_signed(ring.join(left, right)) < 0)).all()
 
 
-@pytest.mark.parametrize("width", [1, 5, 20, 21, 60])
+@pytest.mark.parametrize("width", [1, 5, 20, 21, 24, 25, 60])
 def test_carries(width: int) -> None:
     own = [uniform_words(1000, width), uniform_words(1000, width)]
     top = np.uint64((1 << width) - 1)
@@ -116,9 +116,10 @@ def test_at_least_counts_ties() -> None:
 
 
 LOG_ADDS = [LogAdd(Ring(21), 6, 3), LogAdd(Ring(32), 12, 9), LogAdd(Ring(12), 4, 1), LogAdd(Ring(45), 20, 17)]
+LOG_ADDS += [LogAdd(Ring(25), 7, 4), LogAdd(Ring(25), 6, 3), LogAdd(Ring(16), 6, 3), LogAdd(Ring(22), 6, 3)]
 
 
-@pytest.mark.parametrize("how", LOG_ADDS, ids=lambda how: f"{how.ring.bits} bits")
+@pytest.mark.parametrize("how", LOG_ADDS, ids=lambda how: f"{how.ring.bits} bits, blocks {how.upper}")
 def test_log_add_is_its_twin_and_close_to_the_real_one(how: LogAdd) -> None:
     ring, count = how.ring, MANY if how.ring.bits == 21 else 3000
     left = signed(count, ring.bits - 2)
@@ -133,8 +134,9 @@ def test_log_add_is_its_twin_and_close_to_the_real_one(how: LogAdd) -> None:
     assert (ring.join(first, second) == log_add_twin(shares[0], shares[1], how)).all()
     real = np.logaddexp(np.ldexp(left, -how.fraction), np.ldexp(right, -how.fraction))
     error = np.abs(np.ldexp(joined((first, second), ring), -how.fraction) - real)
-    assert error.max() < 2.0 ** (how.step - how.fraction)
-    assert error.mean() < 0.03
+    # Half a step near v = 0, where T is steepest; at the ends of the table e^-4, or less, is left out.
+    assert error.max() < max(2.0 ** (how.step - how.fraction) / 2, 0.02) + 2.0**-how.fraction
+    assert error.mean() < 0.02
 
 
 def test_log_add_refuses_steps_that_leave_no_range() -> None:

@@ -18,7 +18,7 @@ from scipy import stats
 from ppspeech.crypto import correlations
 from ppspeech.crypto.argmax import argmax, argmax_cost
 from ppspeech.crypto.bit_packing import packed_bytes, unpack_numbers
-from ppspeech.crypto.compare import LEAF, carry_cost, is_negative, maximum, maximum_cost
+from ppspeech.crypto.compare import BLOCK, carry_cost, is_negative, maximum, maximum_cost
 from ppspeech.crypto.correlations import Asked, Correlations, Offered, Products
 from ppspeech.crypto.engine import ShareEngine
 from ppspeech.crypto.fixed_point import Ring
@@ -324,7 +324,7 @@ def test_the_first_party_stands_rubbish_too() -> None:
     def cheat(channel: object) -> None:
         with setup[1].session(channel):
             ShareEngine(channel, setup[1], carry_cost(20, 2))
-            channel.send(Kind.ASK, b"\xff" * packed_bytes(8, LEAF.bits))
+            channel.send(Kind.ASK, b"\xff" * packed_bytes(8, BLOCK))
             channel.receive(Kind.TABLES, at_most=10_000)
             channel.send(Kind.ASK, b"\xff" * packed_bytes(2, 7))
             channel.receive(Kind.TABLES, at_most=10_000)
