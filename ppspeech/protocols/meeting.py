@@ -1,0 +1,105 @@
+"""Two parties who have met: transfers agreed on, and the client's lattice key with the server. Then any number of jobs.
+
+The client is the second party of the share engine and the one with a lattice key; the server holds the weights, sees
+ciphertexts only, and has no key in its process.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.channel import Channel
+from ppspeech.crypto.lattice import (
+    EncodedWeights,
+    Evaluator,
+    KeyHolder,
+    LatticeParameters,
+    MatrixPlan,
+    client_finish,
+    client_query,
+    server_reply,
+)
+from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
+from ppspeech.crypto.ot_state import PairSetup, Party
+from ppspeech.protocols.message_kinds import Kind
+
+Words = NDArray[np.uint64]
+Reals = NDArray[np.floating]
+
+WORKERS = 2
+"""Threads of a lattice step: the other party waits meanwhile, so its core is free where both share a machine."""
+
+
+@dataclass(frozen=True)
+class MetClient:
+    """The client's half of a meeting.
+
+    Attributes:
+        channel: to the server.
+        setup: transfers, of `Party.SECOND`.
+        key: encrypts features and opens replies.
+    """
+
+    channel: Channel
+    setup: PairSetup
+    key: KeyHolder
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Use the transfers; an error inside leaves them spent."""
+        with self.setup.session(self.channel):
+            yield
+
+    def multiply(self, plan: MatrixPlan, features: Reals) -> Words:
+        """Our share of features times weights, `(rows, columns)` mod 2^bits of the plan's result."""
+        self.channel.send(Kind.QUERY, client_query(self.key, plan, features))
+        return client_finish(self.key, plan, self.channel.receive(Kind.REPLY, plan.job.reply_bytes), WORKERS)
+
+
+@dataclass(frozen=True)
+class MetServer:
+    """The server's half of a meeting.
+
+    Attributes:
+        channel: to the client.
+        setup: transfers, of `Party.FIRST`.
+        evaluator: multiplies under the client's key.
+    """
+
+    channel: Channel
+    setup: PairSetup
+    evaluator: Evaluator
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Use the transfers; an error inside leaves them spent."""
+        with self.setup.session(self.channel):
+            yield
+
+    def multiply(self, plan: MatrixPlan, weights: EncodedWeights) -> Words:
+        """Our share of the client's features times weights, `(rows, columns)`."""
+        query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
+        reply, share = server_reply(self.evaluator, plan, weights, query, WORKERS)
+        self.channel.send(Kind.REPLY, reply)
+        return share
+
+
+def meet_as_client(channel: Channel, parameters: LatticeParameters | None = None) -> MetClient:
+    """Make a lattice key, send its public half, and agree on transfers."""
+    key = KeyHolder(parameters)
+    channel.send(Kind.LATTICE_KEY, key.public_key)
+    return MetClient(channel, PairSetup.agree(channel, Party.SECOND), key)
+
+
+def meet_as_server(channel: Channel, parameters: LatticeParameters | None = None) -> MetServer:
+    """Take the client's public key and agree on transfers.
+
+    Raises:
+        BadCiphertextError: if the key is malformed.
+    """
+    chosen = parameters or LatticeParameters()
+    evaluator = Evaluator(channel.receive(Kind.LATTICE_KEY, ciphertext_length(chosen)), chosen)
+    return MetServer(channel, PairSetup.agree(channel, Party.FIRST), evaluator)

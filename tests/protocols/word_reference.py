@@ -1,0 +1,60 @@
+"""Word models made at random, and their scores in the clear by the obvious loop."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.protocols.word_models import RAREST, WordModels, WordShape
+
+Reals = NDArray[np.floating]
+
+
+def made_models(seed: int = 0, **sizes: Any) -> WordModels:
+    """Models of the given shape with weights of the size that speech gives."""
+    usual = {"frames": 12, "dimensions": 3, "terms": "full", "words": 3, "states": 3}
+    sizes = {"ends": (sizes.get("states", 3) - 1,)} | usual | sizes
+    shape = WordShape(**sizes)
+    make = np.random.default_rng(seed)
+    weights = make.normal(scale=0.6, size=(shape.monomials, shape.columns))
+    transitions = np.log(make.dirichlet(np.ones(len(shape.moves)), size=(shape.words, shape.states)))
+    initial = np.log(make.dirichlet(np.ones(len(shape.starts)), size=shape.words))
+    return WordModels(shape, weights, transitions, initial, tuple(f"word{n}" for n in range(shape.words)))
+
+
+def made_utterance(models: WordModels, frames: int, seed: int) -> Reals:
+    """Frames of about unit size."""
+    return np.random.default_rng(seed).normal(size=(frames, models.shape.dimensions))
+
+
+def plain_scores(models: WordModels, frames: Reals) -> Reals:
+    """Scores of all candidates: a loop over frames, words, states and sources."""
+    shape = models.shape
+    combine = np.logaddexp.reduce if shape.operation == "forward" else np.max
+    scores = shape.frame_monomials(frames) @ models.weights
+    parts = scores[:, : shape.words * shape.states * shape.components]
+    emissions = combine(parts.reshape(len(frames), shape.words, shape.states, shape.components), axis=-1)
+    result = []
+    for word in range(shape.words):
+        gamma = np.full(shape.states, -np.inf)
+        for at, start in enumerate(shape.starts):
+            gamma[start] = max(models.initial[word, at], RAREST) + emissions[0, word, start]
+        for emission in emissions[1:, word]:
+            arriving: list[list[float]] = [[] for _ in range(shape.states)]
+            for source, (number, move) in product(range(shape.states), enumerate(shape.moves)):
+                if 0 <= source + move < shape.states and gamma[source] > -np.inf:
+                    weight = max(models.transitions[word, source, number], RAREST)
+                    arriving[source + move].append(gamma[source] + weight)
+            gamma = np.array([combine(each) if each else -np.inf for each in arriving]) + emission
+        ends = gamma[list(shape.ends)]
+        result.append(combine(ends[ends > -np.inf]))
+    if shape.reject:
+        result.append(scores[:, -1].sum())
+    return np.array(result)
+
+
+def plain_word(models: WordModels, frames: Reals) -> str | None:
+    """The label of the best candidate."""
+    best = int(plain_scores(models, frames).argmax())
+    return models.labels[best] if best < models.shape.words else None
