@@ -51,7 +51,7 @@ def run(quick: bool) -> list[Figure]:
     repeats = 5 if quick else 30
     features, weights = frames_and_model(FRAMES, DIMENSIONS, STATES)
     job = measure(features, weights, repeats)
-    bare = _bare_kernel(job.plan, weights, repeats=3 if quick else 10)
+    bare = bare_kernel(job.plan, weights, repeats=3 if quick else 10)
     matmul = _tenseal_matmul(features, weights, inner=40 if quick else FEATURES)
     ckks = _ckks_products(features, weights, columns=2 if quick else STATES)
     size = f"{FRAMES} x {FEATURES} by {FEATURES} x {STATES}, {CORES} threads, best of {repeats} a step, load {_load()}"
@@ -188,7 +188,7 @@ def _load() -> str:
 # Peers.
 
 
-def _bare_kernel(chosen: MatrixPlan, weights: Reals, repeats: int) -> float:
+def bare_kernel(chosen: MatrixPlan, weights: Reals, repeats: int) -> float:
     """SEAL's own products and sums of the same job, ciphertexts and weights ready in transformed form."""
     parameters = LatticeParameters()
     context = seal_context(parameters)

@@ -63,22 +63,30 @@ class BlockHash:
         mask = np.uint64((1 << width) - 1)
         for start in range(0, len(rows), at_a_time):
             some = rows[start : start + at_a_time]
-            block[:] = 0
             used = block[: len(some)]
-            _mix(some[:, :2], halves[0], np.uint64(first + start), used)
-            np.bitwise_xor(used, self.permute(used), out=used)
-            _mix(some[:, 2:], halves[1], np.uint64(first + start), used)
+            _fill(some, halves[0], np.uint64(first + start), used)
+            _mix(some, halves[1], np.uint64(first + start), self.permute(used), used)
             _feed_forward(self.permute(used), used, mask, result[start : start + at_a_time])
 
 
 @numba.njit(nogil=True, cache=True)
-def _mix(rows: Words, offsets: Words, first: np.uint64, block: Words) -> None:
-    """Add each row, its tweak and each offset to its block."""
+def _fill(rows: Words, offsets: Words, first: np.uint64, block: Words) -> None:
+    """x ⊕ i for each row, its tweak and each offset, x from the row's first half."""
     for j in range(len(rows)):
         low, high = rows[j, 0] ^ (first + np.uint64(j)), rows[j, 1]
         for w in range(len(offsets)):
-            block[j, w, 0] ^= low ^ offsets[w, 0]
-            block[j, w, 1] ^= high ^ offsets[w, 1]
+            block[j, w, 0] = low ^ offsets[w, 0]
+            block[j, w, 1] = high ^ offsets[w, 1]
+
+
+@numba.njit(nogil=True, cache=True)
+def _mix(rows: Words, offsets: Words, first: np.uint64, permuted: Words, block: Words) -> None:
+    """u from x ⊕ i and its permutation: the tweak goes out again, x' comes in from the row's second half."""
+    for j in range(len(rows)):
+        low, high = rows[j, 2] ^ (first + np.uint64(j)), rows[j, 3]
+        for w in range(len(offsets)):
+            block[j, w, 0] ^= permuted[j, w, 0] ^ low ^ offsets[w, 0]
+            block[j, w, 1] ^= permuted[j, w, 1] ^ high ^ offsets[w, 1]
 
 
 @numba.njit(nogil=True, cache=True)

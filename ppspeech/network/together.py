@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar, cast
 
 from ppspeech.channel import Channel
@@ -15,6 +16,7 @@ from ppspeech.network.hello import accept_only, answer, greet
 from ppspeech.network.limits import Limits
 from ppspeech.network.memory import MemoryChannel, memory_pair
 from ppspeech.network.session import StreamChannel
+from ppspeech.network.slow_link import slow_link
 from ppspeech.network.stream import ByteStream
 from ppspeech.network.tls import ClientTls, ServerTls
 
@@ -91,6 +93,7 @@ def run_in_processes(
     *,
     tls: tuple[ClientTls, ServerTls] | None = None,
     limits: Limits | None = None,
+    delay: float = 0.0,
 ) -> First:
     """Run two parties as two processes that talk over TCP on the loopback address, so that both have a core.
 
@@ -102,6 +105,7 @@ def run_in_processes(
         second: the party in the other process, which listens; what it returns is lost.
         tls: both sides' TLS; plain TCP without.
         limits: of both channels.
+        delay: seconds that bytes take each way, through a process that holds them back; half a round trip.
 
     Returns:
         What `first` returned.
@@ -121,7 +125,10 @@ def run_in_processes(
         address = listener.address
     failure: Exception | None = None
     try:
-        with connect(address, PROTOCOL, {}, tls=client, insecure=client is None, limits=limits) as channel:
+        with (
+            slow_link(address, delay) if delay else nullcontext(address) as way,
+            connect(way, PROTOCOL, {}, tls=client, insecure=client is None, limits=limits) as channel,
+        ):
             result = first(channel)
     except PeerGoneError as error:
         failure = error  # perhaps only the end of the other, which knows better

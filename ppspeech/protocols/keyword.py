@@ -6,8 +6,8 @@
     4. both              the row of the true last frame, by an index only the client knows; the ends of the words
     5. both              the best word's label, spelt out on shares and opened to the client
 
-Any number of utterances run in lock step, which shares the round trips. What depends on sizes alone (transfers,
-encryptions of zero) is done by `prepare`, while the client still listens to its user.
+Any number of utterances run in lock step: they share round trips and fill ciphertexts better. What depends on sizes
+alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
 """
 
 from collections.abc import Sequence
@@ -63,8 +63,9 @@ class KeywordJob:
 
     @cached_property
     def plan(self) -> MatrixPlan:
-        """The encrypted product of one utterance."""
-        return plan_product(self.shape.frames, self.shape.monomials, self.shape.columns, self.shape.precision)
+        """The encrypted product of all utterances: the more there are, the fuller the replies' polynomials."""
+        rows = self.utterances * self.shape.frames
+        return plan_product(rows, self.shape.monomials, self.shape.columns, self.shape.precision)
 
     @cached_property
     def shares_cost(self) -> Cost:
@@ -78,14 +79,13 @@ class KeywordJob:
         return (cost + end_cost(shape, n)).in_flights()
 
     @property
-    def lattice_bytes(self) -> int:
-        """Of all encrypted products."""
-        return self.utterances * self.plan.total_bytes
-
-    @property
     def total_bytes(self) -> int:
         """Payload of everything, offline and online, both ways."""
-        return self.lattice_bytes + self.shares_cost.total_bytes
+        return self.plan.total_bytes + self.shares_cost.total_bytes
+
+    def by_utterance(self, scores: Words) -> Words:
+        """Shares of all scores, `(utterances, frames, columns)`, from those of the product."""
+        return scores.reshape(self.utterances, self.shape.frames, self.shape.columns)
 
     @property
     def rounds(self) -> int:
@@ -108,7 +108,7 @@ class KeywordClient:
 
     def prepare(self) -> None:
         """Offline: transfers with the server, encryptions of zero; then one `recognize`."""
-        self._met.key.prepare(self._job.plan.job, self._job.utterances)
+        self._met.key.prepare(self._job.plan.job)
         self._engine = ShareEngine(self._met.channel, self._met.setup, self._job.shares_cost)
 
     def recognize(self, utterances: Sequence[Reals]) -> list[str | None]:
@@ -120,12 +120,12 @@ class KeywordClient:
         shape, plan = self._job.shape, self._job.plan
         if len(utterances) != self._job.utterances:
             raise RangeError(f"this job is for {self._job.utterances} utterances, got {len(utterances)}")
-        monomials = [shape.padded_monomials(each) for each in utterances]  # refuse all before any is sent
+        monomials = np.concatenate([shape.padded_monomials(each) for each in utterances])
         if self._engine is None:
             self.prepare()
         engine, self._engine = self._engine, None
         assert engine is not None
-        emissions = np.stack([self._met.multiply(plan, each) for each in monomials])
+        emissions = self._job.by_utterance(self._met.multiply(plan, monomials))
         last = np.array([len(each) for each in utterances]) - shape.shortest
         with engine.in_flights():
             answer = choose_words(engine, shape, None, share_scores(engine, self._job, None, emissions, last))
@@ -140,7 +140,7 @@ class KeywordServer:
         met: with the client.
         job: agreed on with it.
         models: its own.
-        weights: of the models, encoded once for all clients by `encode_models`.
+        weights: of the models, encoded by `encode_models` once for all jobs of so many utterances.
     """
 
     def __init__(self, met: MetServer, job: KeywordJob, models: WordModels, weights: EncodedWeights) -> None:
@@ -155,7 +155,7 @@ class KeywordServer:
     def prepare(self) -> None:
         """Offline; the client does so at the same time."""
         self._engine = ShareEngine(self._met.channel, self._met.setup, self._job.shares_cost)
-        self._met.evaluator.prepare(self._job.plan.job, self._job.utterances)
+        self._met.evaluator.prepare(self._job.plan.job)
 
     def answer(self) -> None:
         """Help the client to its words.
@@ -167,20 +167,19 @@ class KeywordServer:
             self.prepare()
         engine, self._engine = self._engine, None
         assert engine is not None
-        plan = self._job.plan
-        emissions = np.stack([self._met.multiply(plan, self._weights) for _ in range(self._job.utterances)])
+        emissions = self._job.by_utterance(self._met.multiply(self._job.plan, self._weights))
         with engine.in_flights():
             scores = share_scores(engine, self._job, self._models, emissions, None)
             choose_words(engine, self._job.shape, self._models, scores)
 
 
-def encode_models(models: WordModels) -> EncodedWeights:
-    """The weights as the encrypted product needs them: once a model.
+def encode_models(models: WordModels, utterances: int = 1) -> EncodedWeights:
+    """The weights as the encrypted product of so many utterances needs them: once a model.
 
     Raises:
         RangeError: if a weight does not fit.
     """
-    return encode_weights(KeywordJob(models.shape).plan, models.score_weights, WORKERS)
+    return encode_weights(KeywordJob(models.shape, utterances).plan, models.score_weights, WORKERS)
 
 
 def share_scores(

@@ -111,5 +111,5 @@ def find_protocol(name: str) -> RegisteredProtocol:
 def _import_all() -> None:
     """Import this room's modules, which register themselves; at the first question, so that this file is light."""
     package = __name__.rpartition(".")[0]
-    for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
         import_module(module.name)

@@ -53,8 +53,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     """
     corpus = load_corpus("fsdd")
     official = split_official(corpus)
-    train, test = _data(official.train, PLAIN), _data(official.test, PLAIN)
-    bank = _train(train, iterations=10)
+    train, test = utterances_of(official.train, PLAIN), utterances_of(official.test, PLAIN)
+    bank = train_bank(train, iterations=10)
     confusion = Confusion(corpus.words)
     confusion.add(test[2], _recognize(bank, test))
     confusion.plot(folder / "fsdd.png", f"FSDD official test: {100 * float(confusion.accuracy()):.2f} % right")
@@ -64,7 +64,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         Figure("fsdd.hmm.accuracy", _percent(confusion.accuracy()), "%", peer, _peer(train, test, 10), note=note)
     ]
     if not quick:
-        margin = LargeMarginHmm.from_hmm(_train(train, iterations=5), margin=1.0)
+        margin = LargeMarginHmm.from_hmm(train_bank(train, iterations=5), margin=1.0)
         train_large_margin(margin, *train, epochs=4)
         right = (_recognize(margin, test) == test[2]).double().mean()
         figures.append(
@@ -77,11 +77,11 @@ def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
     splits = list(leave_one_speaker_out(corpus))[: 1 if quick else 6]
     ours, plain, theirs, same = [], [], [], []
     for split in track(splits, "Leaving out a speaker"):
-        robust = _data(split.train, ROBUST), _data(split.test, ROBUST)
-        bank = _train(robust[0], iterations=4, prior=SHRINKAGE)
+        robust = utterances_of(split.train, ROBUST), utterances_of(split.test, ROBUST)
+        bank = train_bank(robust[0], iterations=4, prior=SHRINKAGE)
         ours.append(float((_recognize(bank, robust[1]) == robust[1][2]).double().mean()))
-        simple = _data(split.train, PLAIN), _data(split.test, PLAIN)
-        bank = _train(simple[0], iterations=4, prior=SHRINKAGE)
+        simple = utterances_of(split.train, PLAIN), utterances_of(split.test, PLAIN)
+        bank = train_bank(simple[0], iterations=4, prior=SHRINKAGE)
         plain.append(float((_recognize(bank, simple[1]) == simple[1][2]).double().mean()))
         theirs.append(_peer(*simple, 4) / 100)
         same.append(_peer(*robust, 4) / 100)
@@ -98,7 +98,7 @@ def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
     ]
 
 
-def _data(corpus: Corpus, config: MfccConfig) -> Data:
+def utterances_of(corpus: Corpus, config: MfccConfig) -> Data:
     """Padded features, lengths and word labels."""
     words = load_corpus("fsdd").words
     features = FeatureStore(config).load(corpus.utterances)
@@ -106,7 +106,8 @@ def _data(corpus: Corpus, config: MfccConfig) -> Data:
     return pad_sequence(features, batch_first=True), lengths, torch.tensor([words.index(str(u.word)) for u in corpus])
 
 
-def _train(data: Data, iterations: int, prior: Prior = MAXIMUM_LIKELIHOOD) -> HiddenMarkovModel:
+def train_bank(data: Data, iterations: int, prior: Prior = MAXIMUM_LIKELIHOOD) -> HiddenMarkovModel:
+    """Ten words of five states, from a flat start."""
     bank = HiddenMarkovModel(left_right(STATES), GaussianEmission(10, STATES, data[0].shape[-1], floor=1e-2))
     flat_start_(bank, *data, prior)
     baum_welch(bank, *data, iterations, prior)

@@ -57,7 +57,8 @@ def encrypted_scores(models: WordModels, job: KeywordJob, utterances: list[Reals
         met = meet_as_client(channel)
         with met.session():
             engine = ShareEngine(channel, met.setup, job.shares_cost)
-            emissions = np.stack([met.multiply(job.plan, shape.padded_monomials(each)) for each in utterances])
+            frames = np.concatenate([shape.padded_monomials(each) for each in utterances])
+            emissions = job.by_utterance(met.multiply(job.plan, frames))
             last = np.array([len(each) for each in utterances]) - shape.shortest
             return share_scores(engine, job, None, emissions, last)
 
@@ -65,8 +66,7 @@ def encrypted_scores(models: WordModels, job: KeywordJob, utterances: list[Reals
         met = meet_as_server(channel)
         with met.session():
             engine = ShareEngine(channel, met.setup, job.shares_cost)
-            weights = encode_models(models)
-            emissions = np.stack([met.multiply(job.plan, weights) for _ in utterances])
+            emissions = job.by_utterance(met.multiply(job.plan, encode_models(models, job.utterances)))
             return share_scores(engine, job, models, emissions, None)
 
     here, there = run_together(ask, answer)
@@ -115,7 +115,7 @@ def test_many_utterances_in_one_meeting_over_a_socket() -> None:
     def answer(channel: Channel) -> None:
         met = meet_as_server(channel)
         with met.session():
-            answering = KeywordServer(met, job, models, encode_models(models))
+            answering = KeywordServer(met, job, models, encode_models(models, 3))
             for _ in batches:
                 answering.answer()
 
