@@ -4,5 +4,5 @@ Every benchmark is a module of this package with `run(quick) -> list[Figure]`; i
 `ppspeech bench` lists.
 """
 
-NAMES = ("features", "gmm", "hmm", "large-margin", "lattice", "paillier", "privacy", "privacy-sgd", "shares")
+NAMES = ("features", "gmm", "hmm", "keyword", "large-margin", "lattice", "paillier", "privacy", "privacy-sgd", "shares")
 """The benchmarks there are."""

@@ -4,5 +4,15 @@ Every experiment is a module of this package with `run(quick, folder) -> list[Fi
 go. The first line of its docstring is what `ppspeech reproduce` lists.
 """
 
-NAMES = ("fsdd", "audiomnist", "speakers", "yesno", "adult-central", "breast-cancer", "five-classes", "dp-keywords")
+NAMES = (
+    "fsdd",
+    "audiomnist",
+    "speakers",
+    "yesno",
+    "adult-central",
+    "breast-cancer",
+    "five-classes",
+    "dp-keywords",
+    "encrypted-fsdd",
+)
 """The experiments there are."""
