@@ -100,12 +100,23 @@ def find_protocol(name: str) -> RegisteredProtocol:
     Raises:
         PpspeechError: if there is none.
     """
-    names = protocol_names()
+    own_file = _modules().get(name)
+    if own_file is not None:
+        import_module(own_file)  # most protocols are named after their file: no need to import all others
+    if name not in _PROTOCOLS:
+        names = protocol_names()
     if name not in _PROTOCOLS:
         close = get_close_matches(name, names, n=2)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         raise PpspeechError(f"no protocol called {name!r}: {hint}known are {', '.join(names) or 'none'}")
     return _PROTOCOLS[name]
+
+
+def _modules() -> dict[str, str]:
+    """This room's modules by their own name; of two with one name the sound one, not that in `published`."""
+    package = __name__.rpartition(".")[0]
+    found = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
+    return {module.name.rpartition(".")[2]: module.name for module in sorted(found, key=lambda m: -m.name.count("."))}
 
 
 def _import_all() -> None:
