@@ -18,8 +18,10 @@ FLOORS = (
 )
 """From the top down: a room may import rooms on lower floors, and nothing above."""
 
-SAME_FLOOR = {("cli", "bench"), ("cli", "reproduce"), ("reproduce", "bench"), ("filters", "models")}
-"""Neighbours that may be imported: the command line fronts the other two; attackers on filters are models."""
+SAME_FLOOR = {("cli", "bench"), ("cli", "reproduce"), ("reproduce", "bench")}
+SAME_FLOOR |= {("filters", "models"), ("filters", "privacy")}
+"""Neighbours that may be imported: the command line fronts the other two; attackers on filters are models, and noise
+after a filter is a mechanism."""
 
 WITHOUT_TORCH = {"crypto", "network"}
 

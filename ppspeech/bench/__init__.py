@@ -4,5 +4,17 @@ Every benchmark is a module of this package with `run(quick) -> list[Figure]`; i
 `ppspeech bench` lists.
 """
 
-NAMES = ("features", "gmm", "hmm", "keyword", "large-margin", "lattice", "paillier", "privacy", "privacy-sgd", "shares")
+NAMES = (
+    "features",
+    "gmm",
+    "hmm",
+    "keyword",
+    "large-margin",
+    "lattice",
+    "paillier",
+    "privacy",
+    "privacy-sgd",
+    "shares",
+    "speakers",
+)
 """The benchmarks there are."""

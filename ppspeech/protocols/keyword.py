@@ -23,10 +23,10 @@ from ppspeech.crypto.engine import ShareEngine
 from ppspeech.crypto.lattice import EncodedWeights, MatrixPlan, encode_weights, plan_product
 from ppspeech.crypto.share_cost import Cost
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.choose import choose, choose_cost
 from ppspeech.protocols.combine import Combine
 from ppspeech.protocols.meeting import WORKERS, MetClient, MetServer, meet_as_client, meet_as_server
 from ppspeech.protocols.paths import Paths, step_costs
-from ppspeech.protocols.pick_row import pick_row, pick_row_cost
 from ppspeech.protocols.prefix_scan import scan_cost, scan_paths
 from ppspeech.protocols.registry import register_protocol
 from ppspeech.protocols.word_choice import choice_cost, choose_words
@@ -75,7 +75,7 @@ class KeywordJob:
         cost = combine.reduce_cost(n * shape.frames * shape.words * shape.states, shape.components)
         cost += scan_cost(shape, n) if self.order == "scan" else step_costs(shape, n, shape.frames)
         columns = shape.words * shape.states + shape.reject
-        cost += pick_row_cost(n, shape.frames - shape.shortest + 1, columns, shape.scale.ring)
+        cost += choose_cost(shape.scale.ring, n * columns, shape.frames - shape.shortest + 1)
         return (cost + end_cost(shape, n)).in_flights()
 
     @property
@@ -208,7 +208,10 @@ def share_scores(
     if shape.reject:
         rows.append(np.cumsum(scores[..., -1:], axis=1, dtype=np.uint64))
     possible = shape.scale.ring.reduce(np.concatenate(rows, axis=2)[:, shape.shortest - 1 :])
-    return end_scores(engine, shape, pick_row(engine, possible, last, shape.scale.ring))
+    count, frames, columns = possible.shape
+    by_column = possible.transpose(0, 2, 1).reshape(count * columns, frames)
+    index = None if last is None else np.repeat(last, columns)
+    return end_scores(engine, shape, choose(engine, by_column, index, shape.scale.ring).reshape(count, columns))
 
 
 def emission_scores(engine: ShareEngine, shape: WordShape, scores: Words) -> Words:

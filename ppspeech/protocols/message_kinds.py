@@ -48,7 +48,6 @@ class Kind(IntEnum):
     NORM_TERM = 127
     NORM = 128
     COMPONENT = 129
-    JOINED = 130
 
     # The seed's own aggregation, `published`.
     CURATOR_KEY = 140
@@ -64,5 +63,11 @@ class Kind(IntEnum):
     INDICATOR = 150
     NOISE_TERM = 151
     MASKED_NOISE = 152
-    SUM_SHARE = 153
-    CLASSIFIER_SHARE = 154
+    CLASSIFIER_SHARE = 153
+
+    # Personal filters.
+    ENTER = 160
+    COMMON_FILTER = 161
+    TASK_LABELS = 162
+    FILTERED = 163
+    OTHERS = 164

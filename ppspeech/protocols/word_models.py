@@ -154,8 +154,9 @@ class WordShape:
         Raises:
             RangeError: for anything that is not a shape this party agrees to.
         """
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
         try:
-            return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in params.items()})
+            return cls(**given)
         except TypeError as error:
             raise RangeError(f"not the shape of word models: {error}") from None
 

@@ -1,0 +1,165 @@
+"""Names as shared words, and the name of the best of many scores.
+
+A knock-out tournament: neighbours are compared, the winner's score and name go on; of equals the left one. Nobody
+learns a place, a score or who met whom; what is left is a share each of the winner's score and name.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.channel import Channel
+from ppspeech.crypto.bit_packing import pack_numbers, packed_bytes, unpack_numbers
+from ppspeech.crypto.compare import at_least, is_negative_cost
+from ppspeech.crypto.engine import ShareEngine
+from ppspeech.crypto.fixed_point import Ring
+from ppspeech.crypto.ot_state import Party
+from ppspeech.crypto.ring_shares import open_cost, open_to
+from ppspeech.crypto.select import multiply_bit, multiply_bit_cost
+from ppspeech.crypto.share_cost import Cost
+from ppspeech.errors import ModelError
+from ppspeech.protocols.message_kinds import Kind
+
+Words = NDArray[np.uint64]
+Bits = NDArray[np.uint8]
+Recipient = Literal["client", "server", "third"]
+
+LETTERS = 7
+"""Bytes of a name in one word."""
+
+NAME_RING = Ring(8 * LETTERS)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the recipient learns: a name, or None where nobody was accepted."""
+
+    name: str | None
+
+
+def name_words(names: list[str], length: int) -> Words:
+    """Names of up to `length` bytes of UTF-8 as words `(names, words)`.
+
+    Raises:
+        ModelError: for a name that is empty, too long, or has a zero byte in it.
+
+    >>> read_name(name_words(["Zoë"], 14)[0])
+    'Zoë'
+    """
+    words = np.zeros((len(names), words_of(length)), np.uint64)
+    for row, name in zip(words, names, strict=True):
+        letters = name.encode()
+        if not 0 < len(letters) <= length or 0 in letters:
+            raise ModelError(f"a name has 1 to {length} bytes, none of them zero, got {name!r}")
+        padded = letters.ljust(LETTERS * len(row), b"\0")
+        row[:] = [int.from_bytes(padded[at : at + LETTERS], "little") for at in range(0, len(padded), LETTERS)]
+    return words
+
+
+def read_name(words: Words) -> str | None:
+    """The name that words `(words,)` spell; None for nobody's, which is all zero."""
+    letters = b"".join(int(word).to_bytes(LETTERS, "little") for word in words).rstrip(b"\0")
+    return letters.decode(errors="replace") or None
+
+
+def words_of(length: int) -> int:
+    """Words of a name of `length` bytes."""
+    return -(-length // LETTERS)
+
+
+def best_name(engine: ShareEngine, scores: Words, names: Words, ring: Ring) -> tuple[Words, Words]:
+    """Shares of the largest score, `(1,)`, and of its name, `(words,)`.
+
+    Args:
+        engine: this party's.
+        scores: our shares, `(candidates,)`; they must differ by less than 2^(bits - 1).
+        names: our shares, `(candidates, words)`.
+        ring: of the scores.
+    """
+    with engine.in_flights():
+        while len(scores) > 1:
+            scores, names = _halve(engine, scores, names, ring)
+    return scores, names[0]
+
+
+def best_name_cost(ring: Ring, candidates: int, words: int) -> Cost:
+    """`best_name` among `candidates`."""
+    cost = Cost()
+    while candidates > 1:
+        duels = candidates // 2
+        cost += is_negative_cost(ring, duels) + multiply_bit_cost(NAME_RING, duels * (1 + words))
+        candidates -= duels
+    return cost.in_flights()
+
+
+def give_name(
+    engine: ShareEngine, recipient: Recipient, accepted: Bits, name: Words, third: Channel | None
+) -> Answer | None:
+    """Give the recipient the shared name, or nobody's if the shared bit says so; None for whoever is not the recipient.
+
+    Args:
+        engine: this party's.
+        recipient: the client is the engine's second party, the server its first.
+        accepted: our share of the decision, `(1,)`.
+        name: our share, `(words,)`.
+        third: channel to the third party, where that is the recipient: it gets one share from each.
+    """
+    masked = multiply_bit(engine, np.repeat(accepted, len(name)), name, NAME_RING)
+    if third is not None:
+        third.send(Kind.NAME_SHARE, pack_numbers(masked, NAME_RING.bits))
+        return None
+    opened = open_to(engine, Party.SECOND if recipient == "client" else Party.FIRST, masked, NAME_RING)
+    return None if opened is None else Answer(read_name(opened))
+
+
+def give_name_cost(recipient: Recipient, words: int) -> Cost:
+    """`give_name`; what goes to a third party is not counted here."""
+    masked = multiply_bit_cost(NAME_RING, words)
+    if recipient == "third":
+        return masked
+    return masked + open_cost(Party.SECOND if recipient == "client" else Party.FIRST, NAME_RING, words)
+
+
+def learn_name(client: Channel, server: Channel, words: int) -> Answer:
+    """The third party's program: a share from each, and their sum."""
+    size = packed_bytes(words, NAME_RING.bits)
+    data = [channel.receive(Kind.NAME_SHARE, size) for channel in (client, server)]
+    shares = [unpack_numbers(each, words, NAME_RING.bits).astype(np.uint64) for each in data]
+    return Answer(read_name(NAME_RING.join(*shares)))
+
+
+def check_recipient(recipient: str, longest_name: int) -> None:
+    """Refuse recipients and names that cannot be.
+
+    Raises:
+        ModelError: for another recipient than client, server or third, or names of no or more than 256 bytes.
+    """
+    if recipient not in ("client", "server", "third"):
+        raise ModelError(f"the name goes to the client, the server or a third party, got {recipient!r}")
+    if not 1 <= longest_name <= 256:
+        raise ModelError(f"names have up to 1 to 256 bytes, got {longest_name}")
+
+
+def check_third(recipient: Recipient, third: Channel | None) -> None:
+    """Refuse a channel to a third party that gets nothing, and a third party without one.
+
+    Raises:
+        ModelError: if recipient and channel do not fit.
+    """
+    if (recipient == "third") != (third is not None):
+        raise ModelError("a channel to the third party is given if, and only if, it is the recipient")
+
+
+def _halve(engine: ShareEngine, scores: Words, names: Words, ring: Ring) -> tuple[Words, Words]:
+    """One level; without an opponent the last goes on."""
+    duels = len(scores) // 2
+    both = np.concatenate([scores[:, None], names], axis=1)
+    left, right, rest = both[0 : 2 * duels : 2], both[1 : 2 * duels : 2], both[2 * duels :]
+    stays = at_least(engine, left[:, 0], right[:, 0], ring)
+    # A share mod 2^21 is one mod 2^56 of the same word mod 2^21: scores and names are chosen in one batch.
+    difference = NAME_RING.reduce(left - right)
+    chosen = multiply_bit(engine, np.repeat(stays, both.shape[1]), difference.reshape(-1), NAME_RING)
+    winners = np.concatenate([NAME_RING.reduce(right + chosen.reshape(left.shape)), rest])
+    return ring.reduce(winners[:, 0]), winners[:, 1:]

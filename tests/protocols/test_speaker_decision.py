@@ -1,0 +1,43 @@
+"""Decisions on shares against the rule with its root and division."""
+
+import numpy as np
+import pytest
+
+from ppspeech.crypto.fixed_point import Ring
+from ppspeech.crypto.ot_state import Party
+from ppspeech.errors import RangeError
+from ppspeech.protocols.speaker_decision import accept, accept_against, accept_against_cost, accept_cost, square_ring
+from tests.crypto.pairs import together
+
+RING = Ring(21)
+
+
+def test_without_a_cohort_the_sign_decides() -> None:
+    scores = np.array([-(2**19), -1, 0, 1, 2**19])
+    shares = RING.share(RING.from_signed(scores))
+    one, other, *_ = together(lambda e, p: accept(e, shares[p], RING), accept_cost(RING, len(scores)))
+    assert (one ^ other).tolist() == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.7, 3.0, -0.7, -2.5])
+@pytest.mark.parametrize("score", [-90_000, -3000, -10, 0, 10, 3000, 90_000])
+def test_t_norm_is_that_of_the_definition(threshold: float, score: int) -> None:
+    generator = np.random.default_rng(abs(score) + 1)
+    cohort = generator.normal(500, 2000, size=9)
+    plain = (score - cohort.mean()) / cohort.std(ddof=1)
+    deviations = np.rint(abs(threshold) / np.sqrt(8) * (cohort - cohort.mean())).astype(np.int64)
+    words = np.concatenate([[round(score - cohort.mean())], deviations])
+    shares = RING.share(RING.from_signed(words))
+    one, other, *_ = together(
+        lambda e, p: accept_against(
+            e, shares[p][:1], shares[p][1:], RING, turn=threshold < 0 if p is Party.FIRST else False
+        ),
+        accept_against_cost(RING, 9),
+    )
+    assert bool((one ^ other)[0]) == (plain >= threshold)
+
+
+def test_squares_that_fit_no_ring_are_refused() -> None:
+    assert square_ring(Ring(27), 255).bits == 61
+    with pytest.raises(RangeError, match="smaller cohort"):
+        square_ring(Ring(27), 256)

@@ -1,0 +1,99 @@
+"""Identification with mixtures: the best speaker of plain scores, by name, and dummies that never win."""
+
+import numpy as np
+import pytest
+
+from ppspeech.crypto.message_kinds import Kind as CryptoKind
+from ppspeech.errors import ModelError, RangeError
+from ppspeech.network import memory_pair, run_together
+from ppspeech.protocols.speaker_mixture import MixturePlan, Mixtures
+from ppspeech.protocols.speaker_mixture_identification import (
+    EnrolledMixtures,
+    MixtureIdentification,
+    client,
+    identify_mixture_as_client,
+    identify_mixture_as_server,
+    server,
+)
+from ppspeech.protocols.speaker_names import Answer
+from tests.protocols.speaker_meeting import ask
+
+PARTS, D, SPEAKERS = 4, 3, 3
+generator = np.random.default_rng(7)
+BACKGROUND = Mixtures(
+    np.full((1, PARTS), -np.log(PARTS)),
+    generator.normal(size=(1, PARTS, D)),
+    generator.uniform(0.5, 1.5, size=(1, PARTS, D)),
+)
+SPEECH = Mixtures(
+    np.repeat(BACKGROUND.log_weights, SPEAKERS, 0),
+    BACKGROUND.means + generator.normal(size=(SPEAKERS, PARTS, D)),
+    np.repeat(BACKGROUND.covariances, SPEAKERS, 0),
+)
+NAMES = ["Ada", "Grace", "Hedy"]
+
+
+def job_of(places: int) -> MixtureIdentification:
+    return MixtureIdentification(MixturePlan(16, D, PARTS, places, norm=10.0, reach=10), "client", 7)
+
+
+def speech(speaker: int, frames: int) -> np.ndarray:
+    parts = generator.integers(PARTS, size=frames)
+    return SPEECH.means[speaker, parts] + 0.5 * generator.normal(size=(frames, D))
+
+
+def average(mixtures: Mixtures, frames: np.ndarray) -> np.ndarray:
+    monomials = np.concatenate([frames, frames**2, np.ones((len(frames), 1))], axis=1)
+    return np.logaddexp.reduce(np.einsum("tf,fmk->tmk", monomials, mixtures.weights("diagonal")), axis=-1).mean(0)
+
+
+@pytest.mark.parametrize("places", [3, 5])
+def test_the_best_name_or_nobody(places: int) -> None:
+    job = job_of(places)
+    enrolled = EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES, 0.3)
+    seen = set()
+    for trial in range(8):
+        frames = speech(trial % 3, 12) if trial < 5 else 0.5 * generator.normal(size=(12, D))
+        scores = average(SPEECH, frames) - average(BACKGROUND, frames)
+        close = np.sort(np.append(scores, 0.3))
+        if np.diff(close).min() < 0.05:
+            continue
+        wanted = Answer(NAMES[int(scores.argmax())] if scores.max() >= 0.3 else None)
+        one, other, ours, _ = ask(
+            lambda met, x=frames: identify_mixture_as_client(met, job, x),
+            lambda met: identify_mixture_as_server(met, job, enrolled),
+        )
+        assert (one, other) == (wanted, None)
+        seen.add(wanted)
+    assert len(seen) > 1
+    sizes = sum(size for _, kind, size in ours.shape() if kind != CryptoKind.RESUME)
+    assert sizes == job.cost.total_bytes + job.plan.product.total_bytes
+
+
+def test_bad_input_is_refused() -> None:
+    job = job_of(3)
+    with pytest.raises(ModelError, match="places"):
+        EnrolledMixtures.of(job_of(2), BACKGROUND, SPEECH, NAMES, 0.0)
+    with pytest.raises(ModelError, match="2 names"):
+        EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES[:2], 0.0)
+    with pytest.raises(ModelError, match="dummies"):
+        EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES, -64.0)
+    with pytest.raises(ModelError, match="no T-norm"):
+        MixtureIdentification(MixturePlan(16, D, PARTS, 3, 2))
+    enrolled = EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES, 0.0)
+    with pytest.raises(ModelError, match="were enrolled for"):
+        identify_mixture_as_server(None, job_of(4), enrolled)  # type: ignore[arg-type]
+    with pytest.raises(RangeError):
+        identify_mixture_as_client(None, job, np.zeros((17, D)))  # type: ignore[arg-type]
+
+
+def test_it_runs_by_name_over_a_bare_channel() -> None:
+    public = {"frames": 16, "dimensions": D, "components": PARTS, "models": 3, "norm": 10.0, "reach": 10}
+    given = [{name: field.tolist() for name, field in vars(each).items()} for each in (BACKGROUND, SPEECH)]
+    frames = np.tile(SPEECH.means[2], (4, 1))
+    said = run_together(
+        lambda c: client(c, frames.tolist(), **public), lambda c: server(c, *given, NAMES, -9.0, **public)
+    )
+    assert said == ("Hedy", "the other party knows")
+    with pytest.raises(ModelError, match="log_weights"):
+        server(memory_pair()[0], {"means": [[0.0]]}, {}, NAMES, 0.0, **public)
