@@ -6,6 +6,7 @@ Every benchmark is a module of this package with `run(quick) -> list[Figure]`; i
 
 NAMES = (
     "features",
+    "filters",
     "gmm",
     "hmm",
     "keyword",

@@ -8,6 +8,7 @@ from ppspeech.training.gradient_keyword import GradientKeywordHmm
 from ppspeech.training.gradient_privacy import GradientPrivacy
 from ppspeech.training.keyword import KeywordHmm
 from ppspeech.training.large_margin_keyword import LargeMarginKeyword
+from ppspeech.training.minimax import MinimaxFilter
 from ppspeech.training.objective_callback import ObjectivePrivacy
 from ppspeech.training.private_convex import fit_privately
 from ppspeech.training.private_emissions import fit_private_emissions
@@ -22,6 +23,7 @@ __all__ = [
     "KeywordHmm",
     "LargeMarginClassifier",
     "LargeMarginKeyword",
+    "MinimaxFilter",
     "ObjectivePrivacy",
     "PrivateKeywordHmm",
     "SpeakerUbm",

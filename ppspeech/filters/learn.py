@@ -1,0 +1,114 @@
+"""The door of the room: data and labels in, a filter out."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ppspeech.errors import ModelError
+from ppspeech.filters.alternating import solve_alternating
+from ppspeech.filters.joint import solve_kiwiel
+from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, TemporalConvolution
+from ppspeech.filters.pretraining import pretrain_, supervise_
+from ppspeech.filters.problem import MinimaxProblem
+from ppspeech.filters.result import Result
+from ppspeech.filters.starts import STARTS, targets_of
+from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, Task
+
+SOLVERS: dict[str, Callable[[MinimaxProblem, nn.Module, int], Result]] = {
+    "alternating": solve_alternating,
+    "kiwiel": solve_kiwiel,
+}
+HIDDEN = 32  # units of the layers inside the non-linear filters that are asked for by name
+
+Tasks = Tensor | Task | ReconstructionTask | Sequence[Task | ReconstructionTask]
+
+
+def learn_filter(
+    inputs: Tensor,
+    private: Tasks,
+    task: Tasks,
+    *,
+    features: int,
+    rho: float = 10.0,
+    filter: str | nn.Module = "linear",
+    solver: str = "alternating",
+    start: str = "plda",
+    iterations: int = 100,
+    ridge: float = RIDGE,
+    seed: int = 0,
+) -> Result:
+    """Learn a minimax filter (seed 003 eq. 9): keep the task, lose the person.
+
+    Inputs are standardised inside, and the filter that comes back takes raw inputs. It hides what the adversaries
+    it was trained against look for, on data like this; it gives no differential privacy (`NoisyFilter` does).
+
+    Args:
+        inputs: `(n, D)`, or `(n, frames, D)` for a filter on frames.
+        private: what to hide: labels `(n,)` or tasks. Labels are repeated over frames; tasks are taken as they are.
+        task: what to keep: labels `(n,)` or tasks.
+        features: d.
+        rho: what the task weighs against the secret, > 0.
+        filter: `linear`, `sigmoid` (pre-trained), `mlp`, `convolution` (on frames), or a module of your own for
+            standardised inputs, with `.features`; it is changed in place.
+        solver: `alternating` or `kiwiel`.
+        start: of a linear filter: `random`, `pca`, `ppls` or `plda`; the others start trained on the task alone.
+        iterations: of the filter, at most.
+        ridge: of the adversaries and aggregators made from labels, > 0.
+        seed: for what is random in the start.
+
+    Raises:
+        ModelError: for an unknown name, or shapes, labels and constants that do not fit.
+    """
+    if solver not in SOLVERS:
+        raise ModelError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    scaling = Scaling(inputs)
+    standard = scaling(inputs)
+    hide, keep = (_tasks(given, inputs, ridge, name) for given, name in ((private, "private"), (task, "task")))
+    problem = MinimaxProblem(standard, hide, keep, rho)
+    module = filter if isinstance(filter, nn.Module) else _made(filter, problem, features, start, seed)
+    if getattr(module, "features", None) != features:
+        raise ModelError(f"the filter gives {getattr(module, 'features', 'unnamed')} features, asked for {features}")
+    found = SOLVERS[solver](problem, module, iterations)
+    return Result(scaling.undo(found.filter, inputs.dtype), found.history, found.certificate, found.solver)
+
+
+def _tasks(given: Tasks, inputs: Tensor, ridge: float, name: str) -> list[Task | ReconstructionTask]:
+    """Tasks from labels, which are repeated over frames, or as they are."""
+    if isinstance(given, Tensor):
+        if len(given) != len(inputs):
+            raise ModelError(f"{len(inputs)} inputs but {len(given)} {name} labels")
+        if given.ndim == 1 and inputs.ndim == 3:
+            given = given.repeat_interleave(inputs.shape[1])
+        if given.numel() == 0 or given.is_floating_point():
+            raise ModelError(f"{name} labels must be integers, got {given.dtype}; for numbers give a TargetTask")
+        return [ClassTask(given, max(2, int(given.max()) + 1), ridge, name=name)]
+    return list(given) if isinstance(given, Sequence) else [given]
+
+
+def _made(name: str, problem: MinimaxProblem, features: int, start: str, seed: int) -> nn.Module:
+    """A filter by name, at its start."""
+    inputs = problem.inputs.shape[-1]
+    if name == "linear":
+        if start not in STARTS:
+            raise ModelError(f"start must be one of {', '.join(STARTS)}, got {start!r}")
+        if not 1 <= features <= inputs:
+            raise ModelError(f"a linear filter of {inputs} inputs gives 1 to {inputs} features, got {features}")
+        x = problem.inputs.flatten(0, -2)
+        sides = [x, x] if start in {"random", "pca"} else [targets_of(problem.private), targets_of(problem.utility)]
+        weight = STARTS[start](x, *sides, features, seed)
+        return LinearFilter.of(weight / (x @ weight.mT).std(0, correction=0).clamp_min(1e-6).unsqueeze(-1))
+    made: nn.Module
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if name == "sigmoid":
+            made = SigmoidNetwork(inputs, features, features).to(problem.inputs)
+            pretrain_(made, problem.inputs, seed=seed)
+        elif name == "mlp":
+            made = Mlp(inputs, [HIDDEN], features).to(problem.inputs)
+        elif name == "convolution":
+            made = TemporalConvolution(inputs, HIDDEN, features).to(problem.inputs)
+        else:
+            raise ModelError(f"filter must be linear, sigmoid, mlp, convolution or a module, got {name!r}")
+    supervise_(made, problem.inputs, problem.utility)
+    return made

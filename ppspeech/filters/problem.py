@@ -1,0 +1,158 @@
+"""The minimax problem (9) of seed 003: its value by exact inner solves, and its gradient by the envelope theorem."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import ModelError
+from ppspeech.filters.flat import FlatFilter
+from ppspeech.filters.tasks import ReconstructionTask, Solution, Task
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Phi at one u, and what was found on the way.
+
+    Attributes:
+        u: where, `(size,)`.
+        value: Phi(u), a tensor of no dimensions.
+        features: g(x; u), `(observations, features)`.
+        private: the adversaries' best responses v*.
+        utility: the aggregators' best responses w*.
+        pull: maps a gradient by the features to the gradient by u: the transposed Jacobian of the filter.
+        push: maps a direction in u to how the features move: the Jacobian.
+    """
+
+    u: Tensor
+    value: Tensor
+    features: Tensor
+    private: tuple[Solution, ...]
+    utility: tuple[Solution, ...]
+    pull: Callable[[Tensor], Tensor]
+    push: Callable[[Tensor], Tensor]
+
+    @property
+    def residual(self) -> float:
+        """The largest gradient norm that an inner solve was left with."""
+        return max(solution.certificate.residual for solution in (*self.private, *self.utility))
+
+
+class MinimaxProblem:
+    """min over u of Phi(u) = max_v f_priv(u, v) - rho max_w (-f_util(u, w))     (eq. 9 and 11).
+
+    The signs are the seed's: f_priv is *minus* the adversary's loss, so that what it gains the contributors lose;
+    f_util is *plus* the aggregator's loss. Written with losses,
+
+        Phi(u) = - sum_a importance_a min_v loss_a(u, v) + rho sum_t importance_t min_w loss_t(u, w) + ridge / 2 |u|^2:
+
+    a filter is good if the best adversary does badly and the best aggregator does well; a larger rho favours the
+    task. This is the difference of two max functions ("min-diff-max"), not the min-max of one function: in u the
+    adversary's part is a maximum and the aggregator's a minimum.
+
+    The inner problems are strongly convex, so v* and w* are unique and Phi is differentiable; its gradient is that
+    of f at fixed v*, w* (envelope theorem).
+
+    Args:
+        inputs: `(n, D)`, or `(n, frames, D)` for filters on frames. Standardise them.
+        private: tasks to hide, at least one, with a label for every observation that the filter gives:
+            `n`, or `n` times the frames it gives, sample by sample.
+        utility: tasks to keep, at least one.
+        rho: > 0.
+        ridge: on u, >= 0.
+
+    Raises:
+        ModelError: for no or infinite inputs, missing tasks, or constants out of range.
+    """
+
+    def __init__(
+        self,
+        inputs: Tensor,
+        private: Sequence[Task | ReconstructionTask],
+        utility: Sequence[Task | ReconstructionTask],
+        rho: float = 10.0,
+        ridge: float = 1e-6,
+    ) -> None:
+        if inputs.ndim < 2 or inputs.numel() == 0 or not inputs.isfinite().all():
+            raise ModelError(f"inputs must be finite and of shape (n, ..., D), got {tuple(inputs.shape)}")
+        if not private or not utility:
+            raise ModelError(
+                f"need at least one private and one utility task, got {len(private)} and {len(utility)}: "
+                "without a task to keep, a constant filter is the answer"
+            )
+        if not rho > 0 or not ridge >= 0:
+            raise ModelError(f"rho must be > 0 and ridge >= 0, got {rho} and {ridge}")
+        self.inputs = inputs.detach().double()
+        self.private = tuple(self._bound(task) for task in private)
+        self.utility = tuple(self._bound(task) for task in utility)
+        self.rho = float(rho)
+        self.ridge = float(ridge)
+
+    def _bound(self, task: Task | ReconstructionTask) -> Task:
+        return task.bound(self.inputs) if isinstance(task, ReconstructionTask) else task
+
+    def evaluate(
+        self, filter: FlatFilter, u: Tensor, near: Evaluation | None = None, tolerance: float = 1e-8
+    ) -> Evaluation:
+        """Phi(u) by exact inner solves.
+
+        Args:
+            filter: g.
+            u: its parameters, `(size,)`, float64.
+            near: an evaluation at a similar u: its responses are where the inner solves start.
+            tolerance: on the gradient norm of every inner solve.
+
+        Raises:
+            ModelError: if a task has labels for another number of observations than the filter gives.
+        """
+        leaf = u.detach().requires_grad_()
+        filtered = filter(leaf, self.inputs)
+        features = filtered.detach()
+        for task in (*self.private, *self.utility):
+            if task.rows != len(features):
+                raise ModelError(
+                    f"task {task.name or type(task).__name__!r} has {task.rows} labels, the filter gives "
+                    f"{len(features)} observations: give one label for each (repeat labels over frames)"
+                )
+        starts = [None] * len(self.private) if near is None else [s.parameters for s in near.private]
+        private = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.private, starts, strict=True))
+        starts = [None] * len(self.utility) if near is None else [s.parameters for s in near.utility]
+        utility = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.utility, starts, strict=True))
+        value = self.ridge / 2 * u.square().sum()
+        for task, solution in zip(self.private, private, strict=True):
+            value = value - task.importance * solution.loss
+        for task, solution in zip(self.utility, utility, strict=True):
+            value = value + self.rho * task.importance * solution.loss
+
+        def pull(right: Tensor) -> Tensor:
+            return torch.autograd.grad(filtered, leaf, right, retain_graph=True)[0]
+
+        def push(q: Tensor) -> Tensor:
+            # `pull` is linear: the derivative of <pull(right), q> by `right` is its transpose at q.
+            right = torch.zeros_like(features).requires_grad_()
+            pulled = torch.autograd.grad(filtered, leaf, right, create_graph=True)[0]
+            return torch.autograd.grad(pulled, right, q)[0]
+
+        return Evaluation(u, value, features, private, utility, pull, push)
+
+    def gradient(self, at: Evaluation) -> Tensor:
+        """The gradient of Phi, `(size,)`."""
+        private = self.private_slope([s.parameters for s in at.private], at.features)
+        utility = self.utility_slope([s.parameters for s in at.utility], at.features)
+        return at.pull(private + utility) + self.ridge * at.u
+
+    def private_slope(self, parameters: Sequence[Tensor], features: Tensor) -> Tensor:
+        """The gradient of f_priv(u, v) by the features, `(observations, features)`."""
+        return -_slope(self.private, parameters, features)
+
+    def utility_slope(self, parameters: Sequence[Tensor], features: Tensor) -> Tensor:
+        """The gradient of rho f_util(u, w) by the features, `(observations, features)`."""
+        return self.rho * _slope(self.utility, parameters, features)
+
+
+def _slope(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor) -> Tensor:
+    """The gradient of the weighted losses by the features."""
+    leaf = features.detach().requires_grad_()
+    losses = [task.importance * task.loss(v, leaf) for task, v in zip(tasks, parameters, strict=True)]
+    return torch.autograd.grad(torch.stack(losses).sum(), leaf)[0]

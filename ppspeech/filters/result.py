@@ -1,0 +1,41 @@
+"""What a solver hands back: the filter, how Phi fell, and how close to a stationary point it stopped."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+
+@dataclass(frozen=True)
+class FilterCertificate:
+    """Where a solver stopped. Phi is not convex in u: this is about a stationary point, never about the best filter.
+
+    Attributes:
+        gradient_norm: of Phi by u at the end.
+        decrease: what the last model of Phi promises to gain (Kiwiel's -Psi), or the last decrease of Phi.
+        inner_residual: the largest gradient norm an inner solve was left with at the end.
+        iterations: outer ones.
+        converged: the convergence test was met; False where the iterations ran out or no step helped any more.
+    """
+
+    gradient_norm: float
+    decrease: float
+    inner_residual: float
+    iterations: int
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A learned filter.
+
+    Attributes:
+        filter: maps raw inputs to features.
+        history: Phi at the start and after every outer iteration.
+        certificate: where the solver stopped.
+        solver: its name.
+    """
+
+    filter: nn.Module
+    history: tuple[float, ...]
+    certificate: FilterCertificate
+    solver: str

@@ -1,0 +1,153 @@
+"""Where linear filters start, which are filters in their own right: random, PCA, private PLS and a discriminant ratio.
+
+Every function takes standardised inputs x `(n, D)` and, where it looks at labels, indicator (or target) matrices
+`(n, k)` of the private and the utility tasks; it returns a weight `(d, D)`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ppspeech.errors import ModelError
+from ppspeech.filters.tasks import ClassTask, TargetTask, Task
+
+
+def random_directions(x: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> Tensor:  # noqa: ARG001
+    """d orthonormal directions, uniformly random: looks at no data."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(x.shape[1], features, generator=generator, dtype=torch.float64)
+    return cast(Tensor, torch.linalg.qr(drawn).Q).mT.to(x)
+
+
+def principal_directions(x: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> Tensor:  # noqa: ARG001
+    """The d orthonormal directions of largest variance."""
+    vectors: Tensor = torch.linalg.eigh(_covariance(x)).eigenvectors
+    return vectors.flip(-1)[:, :features].mT.contiguous()
+
+
+def private_pls(
+    x: Tensor,
+    private: Tensor,
+    task: Tensor,
+    features: int,
+    seed: int = 0,  # noqa: ARG001
+    balance: float = 1.0,
+) -> Tensor:
+    """Private partial least squares (Enev et al. 2012): directions that co-vary with the task and not with the secret.
+
+    Each direction w of length 1 maximises |Cov(w'x, task)|^2 - balance |Cov(w'x, private)|^2 among those orthogonal to
+    the loadings of the earlier ones (deflation as in SIMPLS). Where no direction has a positive balance left, the
+    rest are the directions of largest variance that co-vary with neither the secret nor the earlier ones.
+
+    Args:
+        x: `(n, D)`.
+        private: `(n, k)`.
+        task: `(n, m)`.
+        features: d.
+        seed: not used: there is nothing random.
+        balance: the weight of the private covariance, lambda of the paper.
+    """
+    covariance = _covariance(x)
+    to_task, to_private = _cross(x, task), _cross(x, private)
+    smallest = 1e-9 * to_task.square().sum()
+    found: list[Tensor] = []
+    loadings = x.new_zeros(x.shape[1], 0)
+    while len(found) < features:
+        keep = _without(loadings)
+        both = torch.cat([keep(to_task), balance**0.5 * keep(to_private)], dim=1)
+        signs = torch.cat([x.new_ones(task.shape[1]), -x.new_ones(private.shape[1])])
+        # The eigenvectors of both diag(signs) both' lie in the span of `both`: a small problem gives them.
+        basis, triangle = torch.linalg.qr(both)
+        values, vectors = torch.linalg.eigh((triangle * signs) @ triangle.mT)
+        if values[-1] <= smallest:
+            break
+        direction = functional.normalize(keep(basis @ vectors[:, -1:]), dim=0)
+        loadings = torch.cat([loadings, functional.normalize(covariance @ direction, dim=0)], dim=1)
+        found.append(direction)
+    if len(found) < features:
+        keep = _without(torch.cat([loadings, to_private], dim=1))
+        left = torch.linalg.eigh(keep(keep(covariance).mT)).eigenvectors.flip(-1)
+        found.append(left[:, : features - len(found)])
+    return torch.cat(found, dim=1).mT.contiguous()
+
+
+def discriminant_ratio(
+    x: Tensor,
+    private: Tensor,
+    task: Tensor,
+    features: int,
+    seed: int = 0,  # noqa: ARG001
+    shrink: float = 1e-2,
+) -> Tensor:
+    """Directions of the largest ratio of Fisher's metrics, that of the task over that of the secret.
+
+    The generalised eigenproblem (B_task + shrink T) w = mu (B_private + shrink T) w with B the scatter between
+    classes and T the total covariance with a hundredth of its mean variance added in every direction.
+    """
+    if not shrink > 0:
+        raise ModelError(f"shrink must be > 0, got {shrink}")
+    total = _covariance(x)
+    total = total + 1e-2 * total.diagonal().mean() * torch.eye(len(total)).to(total)
+    numerator = _between(x, task) + shrink * total
+    factor = torch.linalg.cholesky(_between(x, private) + shrink * total)
+    half = torch.linalg.solve_triangular(factor, numerator, upper=False)
+    whole = torch.linalg.solve_triangular(factor, half.mT, upper=False)
+    vectors = torch.linalg.eigh((whole + whole.mT) / 2).eigenvectors.flip(-1)[:, :features]
+    return functional.normalize(torch.linalg.solve_triangular(factor.mT, vectors, upper=True), dim=0).mT.contiguous()
+
+
+STARTS: dict[str, Callable[..., Tensor]] = {
+    "random": random_directions,
+    "pca": principal_directions,
+    "ppls": private_pls,
+    "plda": discriminant_ratio,
+}
+"""Starting points by name."""
+
+
+def targets_of(tasks: Sequence[Task]) -> Tensor:
+    """What tasks look for as one matrix: indicators of classes and targets side by side, `(n, k)`, float64."""
+    columns = []
+    for task in tasks:
+        if isinstance(task, ClassTask):
+            columns.append(functional.one_hot(task.labels.long(), task.classes).double())
+        elif isinstance(task, TargetTask):
+            columns.append(task.targets.double())
+        else:
+            raise ModelError(f"a start cannot read the labels of {type(task).__name__}: use start='pca' or 'random'")
+    return torch.cat(columns, dim=1)
+
+
+def _centred(x: Tensor) -> Tensor:
+    return x - x.mean(0)
+
+
+def _covariance(x: Tensor) -> Tensor:
+    centred = _centred(x)
+    return centred.mT @ centred / len(x)
+
+
+def _cross(x: Tensor, targets: Tensor) -> Tensor:
+    """Cov(x, targets), `(D, k)`."""
+    return _centred(x).mT @ _centred(targets.to(x)) / len(x)
+
+
+def _between(x: Tensor, targets: Tensor) -> Tensor:
+    """The covariance of what the targets predict of x linearly: for indicators, the scatter between the classes."""
+    centred = _centred(targets.to(x))
+    cross = _cross(x, targets)
+    # Indicators of classes sum to a constant: one direction of theirs is nothing but rounding.
+    inverse: Tensor = torch.linalg.pinv(centred.mT @ centred / len(x), rtol=1e-10, hermitian=True)
+    return cross @ inverse @ cross.mT
+
+
+def _without(columns: Tensor) -> Callable[[Tensor], Tensor]:
+    """The projection onto what is orthogonal to `columns`, `(D, k)`."""
+    if columns.shape[1] == 0:
+        return lambda vectors: vectors
+    basis, values, _ = torch.linalg.svd(columns, full_matrices=False)
+    basis = basis[:, values > 1e-10 * values[0]]
+    return lambda vectors: vectors - basis @ (basis.mT @ vectors)

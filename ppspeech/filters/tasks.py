@@ -1,0 +1,282 @@
+"""What is to be inferred from filtered features, each with its convex inner problem.
+
+A task is a linear model on top of the filter, trained on the features it is given. The same task serves both sides
+of the game: as a *private* task it is the adversary (seed 003 eq. 1 and 5), as a *utility* task the aggregator
+(eq. 2 and 8). Its parameters are `(heads, features + 1)`; the last column is the intercept. Its loss is
+
+    l(v; g) = sum_i c_i loss_i(v [g_i, 1]) + (ridge / 2) ||v||^2,      sum_i c_i = 1,
+
+which is strongly convex in v: the best response is unique, and the norm of the gradient certifies it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ppspeech.errors import ModelError
+from ppspeech.models.convex import Certificate, ConvexObjective, Expansion, Head, minimise
+from ppspeech.models.logistic import SoftmaxRegression
+
+RIDGE = 1e-6  # seed 003 section 5, "Parameters"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The best response to some features.
+
+    Attributes:
+        parameters: `(heads, features + 1)`, float64.
+        loss: the regularised loss there, a tensor of no dimensions.
+        certificate: how far it can be from the exact minimum.
+    """
+
+    parameters: Tensor
+    loss: Tensor
+    certificate: Certificate
+
+
+class Task(Protocol):
+    """What a minimax problem asks of a task. `ClassTask` and `TargetTask` are the two there are."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def importance(self) -> float:
+        """What its loss is multiplied with among several tasks."""
+
+    @property
+    def rows(self) -> int:
+        """How many samples it has labels for."""
+
+    def best_response(self, features: Tensor, start: Tensor | None = None, tolerance: float = 1e-8) -> Solution:
+        """The parameters with the least loss on features `(n, d)`, exactly."""
+
+    def objective(self, features: Tensor) -> ConvexObjective:
+        """The loss on features `(n, d)` as a function of the parameters."""
+
+    def newton(self, parameters: Tensor, features: Tensor) -> Callable[[Tensor], Tensor]:
+        """Solves (Hessian at `parameters`) step = right-hand side, both of the shape of the parameters."""
+
+    def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
+        """The regularised loss, for autograd by either argument."""
+
+    def accuracy(self, parameters: Tensor, features: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """How well the parameters do on other samples: 1 is perfect."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassTask:
+    """Which class a sample belongs to: multinomial logistic regression (eq. 5). Two classes are the binary case.
+
+    Args:
+        labels: `(n,)`, integers in 0..classes-1.
+        classes: how many there are, >= 2.
+        ridge: of the parameters, > 0.
+        weights: of the samples, `(n,)`, >= 0; none means all alike. The seed's weighted binary loss (7) is
+            `weights = S - 1` for samples of the subject and 1 for all others. Weights are divided by their sum
+            (the seed divides by n): chance stays at ln(classes) for balanced weights.
+        name: for people.
+        importance: what the loss is multiplied with among several tasks, > 0.
+
+    Raises:
+        ModelError: for labels that are not such integers, or weights or constants that are not such numbers.
+    """
+
+    labels: Tensor
+    classes: int
+    ridge: float = RIDGE
+    weights: Tensor | None = None
+    name: str = ""
+    importance: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_constants(self.ridge, self.importance)
+        labels = self.labels
+        if labels.ndim != 1 or len(labels) == 0 or labels.is_floating_point() or labels.dtype == torch.bool:
+            raise ModelError(f"labels must be integers of shape (n >= 1,), got {labels.dtype} of {tuple(labels.shape)}")
+        if self.classes < 2 or labels.min() < 0 or labels.max() >= self.classes:
+            raise ModelError(
+                f"labels must lie in 0..classes-1 with classes >= 2, got {int(labels.min())}..{int(labels.max())} "
+                f"and {self.classes} classes"
+            )
+        weights = self.weights
+        if weights is not None and (weights.shape != labels.shape or not (weights >= 0).all() or not weights.sum() > 0):
+            raise ModelError(f"weights must be >= 0, not all 0, of shape {tuple(labels.shape)}")
+
+    @property
+    def rows(self) -> int:
+        """How many samples it has labels for."""
+        return len(self.labels)
+
+    def best_response(self, features: Tensor, start: Tensor | None = None, tolerance: float = 1e-8) -> Solution:
+        """The parameters with the least loss on features `(n, d)`, by Newton's method in double precision.
+
+        Args:
+            features: `(n, d)`.
+            start: parameters to start from, such as the response to similar features.
+            tolerance: on the norm of the gradient.
+
+        Raises:
+            ModelError: if it is not reached.
+        """
+        found = minimise(self.objective(features), start, tolerance)
+        loss = torch.as_tensor(found.certificate.objective, dtype=found.theta.dtype, device=features.device)
+        return Solution(found.theta, loss, found.certificate)
+
+    def objective(self, features: Tensor) -> ConvexObjective:
+        """The loss on features `(n, d)` as a function of the parameters."""
+        model = SoftmaxRegression(1, self.classes)
+        return ConvexObjective(
+            model.head(self.labels.to(features.device)),
+            augment(features.detach().double()),
+            self.classes,
+            self.ridge,
+            weights=self._shares(features.detach().double()),
+        )
+
+    def newton(self, parameters: Tensor, features: Tensor) -> Callable[[Tensor], Tensor]:
+        """Solves (Hessian at `parameters`) step = right-hand side, both of the shape of the parameters."""
+        objective = self.objective(features)
+        factor = torch.linalg.cholesky(objective.hessian(objective.at(parameters)))
+        return lambda right: torch.cholesky_solve(right.reshape(-1, 1), factor).view_as(right)
+
+    def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
+        """The regularised loss of features `(n, d)`, for autograd by either argument."""
+        scores = augment(features) @ parameters.mT
+        losses = functional.cross_entropy(scores, self.labels.to(features.device), reduction="none")
+        return losses @ self._shares(losses) + parameters.square().sum() * (self.ridge / 2)
+
+    def accuracy(self, parameters: Tensor, features: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The share of samples `(n, d)` whose class `(n,)` is found, weighted where weights `(n,)` are given."""
+        right = ((augment(features) @ parameters.to(features).mT).argmax(-1) == labels).to(features.dtype)
+        return right.mean() if weights is None else (right * weights).sum() / weights.sum()
+
+    def _shares(self, like: Tensor) -> Tensor:
+        """c_i, in the dtype and on the device of `like`."""
+        if self.weights is None:
+            return like.new_full((self.rows,), 1 / self.rows)
+        weights = self.weights.to(like)
+        return weights / weights.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class TargetTask:
+    """Numbers to predict by least squares: the mean square error over samples and coordinates, over 2.
+
+    Args:
+        targets: `(n, k)`, finite. Standardise them: errors are in their units.
+        ridge: of the parameters, > 0.
+        name: for people.
+        importance: what the loss is multiplied with among several tasks, > 0.
+
+    Raises:
+        ModelError: for targets that are not such numbers.
+    """
+
+    targets: Tensor
+    ridge: float = RIDGE
+    name: str = ""
+    importance: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_constants(self.ridge, self.importance)
+        if self.targets.ndim != 2 or self.targets.numel() == 0 or not self.targets.is_floating_point():
+            raise ModelError(
+                f"targets must be real numbers of shape (n, k), got {self.targets.dtype} {tuple(self.targets.shape)}"
+            )
+        if not self.targets.isfinite().all():
+            raise ModelError("targets hold values that are not finite: remove those samples")
+
+    @property
+    def rows(self) -> int:
+        """How many samples it has targets for."""
+        return len(self.targets)
+
+    def best_response(self, features: Tensor, start: Tensor | None = None, tolerance: float = 1e-8) -> Solution:
+        """The least-squares parameters on features `(n, d)`: one Cholesky system, whatever the start.
+
+        Raises:
+            ModelError: if rounding leaves a gradient above `tolerance`: the features span too many scales.
+        """
+        objective = self.objective(features)
+        begin = objective.zeros() if start is None else start
+        point = objective.at(begin)
+        solve = self.newton(begin, features)
+        for iteration in (1, 2):  # the second step only removes rounding
+            point = objective.at(point.theta - solve(point.gradient))
+            residual = point.gradient.norm()
+            if residual <= tolerance:
+                certificate = objective.certify(point, residual, iteration, tolerance)
+                return Solution(point.theta, objective.value(point), certificate)
+        raise ModelError(
+            f"least squares stopped at a gradient norm of {float(residual):.3g}, asked for {tolerance:.3g}: "
+            "scale the features, or raise ridge"
+        )
+
+    def objective(self, features: Tensor) -> ConvexObjective:
+        """The loss on features `(n, d)` as a function of the parameters."""
+        wide = augment(features.detach().double())
+        shares = wide.new_full((len(wide),), 1 / self.targets.numel())
+        return ConvexObjective(self._head(wide), wide, self.targets.shape[1], self.ridge, weights=shares)
+
+    def newton(self, parameters: Tensor, features: Tensor) -> Callable[[Tensor], Tensor]:  # noqa: ARG002 (constant Hessian)
+        """Solves Hessian step = right-hand side, both `(k, d + 1)`: every row has the same Gram matrix."""
+        wide = augment(features.detach().double())
+        gram = wide.mT @ wide / self.targets.numel()
+        gram.diagonal().add_(self.ridge)
+        factor = torch.linalg.cholesky(gram)
+        return lambda right: torch.cholesky_solve(right.mT, factor).mT
+
+    def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
+        """The regularised loss of features `(n, d)`, for autograd by either argument."""
+        errors = augment(features) @ parameters.mT - self.targets.to(features)
+        return errors.square().mean() / 2 + parameters.square().sum() * (self.ridge / 2)
+
+    def accuracy(self, parameters: Tensor, features: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The share of the variance of targets `(n, k)` that is explained (R^2): 0 for guessing their mean."""
+        shares = labels.new_ones(len(labels)) if weights is None else weights
+        shares = (shares / shares.sum()).unsqueeze(-1)
+        errors = augment(features) @ parameters.to(features).mT - labels
+        spread = labels - (shares * labels).sum(0)
+        return 1 - (shares * errors.square()).sum() / (shares * spread.square()).sum()
+
+    def _head(self, like: Tensor) -> Head:
+        targets = self.targets.to(like)
+
+        def expand(scores: Tensor) -> Expansion:
+            errors = scores - targets
+            return Expansion(lambda: errors.square().sum(-1) / 2, errors, lambda direction: direction)
+
+        return expand
+
+
+@dataclass(frozen=True)
+class ReconstructionTask:
+    """The input itself, to be reconstructed from the features by least squares (eq. 10, with the square of the norm).
+
+    A problem turns it into a `TargetTask` on its own inputs.
+    """
+
+    ridge: float = RIDGE
+    name: str = "reconstruction"
+    importance: float = 1.0
+
+    def bound(self, inputs: Tensor) -> TargetTask:
+        """The task of reconstructing inputs `(n, ..., D)`, every row of D numbers a sample."""
+        return TargetTask(inputs.flatten(0, -2), self.ridge, self.name, self.importance)
+
+
+def augment(features: Tensor) -> Tensor:
+    """[features, 1], `(n, d)` to `(n, d + 1)`: the intercept is a parameter like the others."""
+    return functional.pad(features, (0, 1), value=1.0)
+
+
+def _check_constants(ridge: float, importance: float) -> None:
+    if not ridge > 0 or not importance > 0:
+        raise ModelError(f"ridge and importance must be > 0, got {ridge} and {importance}")

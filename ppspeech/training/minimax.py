@@ -1,0 +1,151 @@
+"""Minimax filters for large networks and corpora: alternating gradient steps, or gradient reversal, by Lightning.
+
+`ppspeech.filters.learn_filter` solves the inner problems exactly and holds all data at once. Here the opponents are
+networks that follow with steps of their own, on batches. The game is the same (seed 003 eq. 9): the filter descends
+- loss_private + rho loss_task while each opponent descends its own loss, private ones too.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Literal, cast, get_args
+
+import pytorch_lightning as lightning
+import torch
+from pytorch_lightning.core.optimizer import LightningOptimizer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ppspeech.errors import ModelError
+from ppspeech.filters.modules import Mlp
+
+Mode = Literal["steps", "reversal"]
+
+
+class MinimaxFilter(lightning.LightningModule):
+    """A filter and its opponents.
+
+    Batches are mappings with `features` `(batch, D)` or `(batch, frames, D)`, integer labels `(batch,)` under the
+    names of the tasks, and, for frames of differing numbers, `lengths` `(batch,)`. Every frame is one observation.
+
+    An adversary's loss counts for the filter only up to that of guessing, ln(classes): a best response never does
+    worse, so a larger loss only shows an opponent that lags behind, and chasing it makes such games diverge.
+
+    Args:
+        filter: maps features to features, with `.features`; it wants standardised inputs.
+        private: how many classes each label to hide has, by name.
+        task: how many classes each label to keep has, by name.
+        rho: what the task weighs against the secret, > 0.
+        mode: `steps` lets the opponents take `opponent_steps` steps on a batch before the filter takes one;
+            `reversal` moves all at once, with the gradient that reaches the filter from adversaries reversed.
+        opponent_steps: k >= 1; only for `steps`.
+        hidden: units of one hidden layer of the opponents; 0 makes them linear, as in the seed.
+        learning_rate: of the filter's Adam.
+        opponent_rate: of the opponents' Adam.
+    """
+
+    def __init__(
+        self,
+        filter: nn.Module,
+        private: Mapping[str, int],
+        task: Mapping[str, int],
+        rho: float = 10.0,
+        mode: Mode = "steps",
+        opponent_steps: int = 5,
+        hidden: int = 0,
+        learning_rate: float = 1e-3,
+        opponent_rate: float = 1e-2,
+    ) -> None:
+        super().__init__()
+        if mode not in get_args(Mode):
+            raise ModelError(f"mode must be one of {', '.join(get_args(Mode))}, got {mode!r}")
+        if not private or not task or min(*private.values(), *task.values()) < 2:
+            raise ModelError(f"need private and task labels of at least two classes, got {private} and {task}")
+        if set(private) & set(task):
+            raise ModelError(f"a label cannot be hidden and kept at once: {sorted(set(private) & set(task))}")
+        if not rho > 0 or opponent_steps < 1 or hidden < 0:
+            raise ModelError(f"need rho > 0, opponent_steps >= 1, hidden >= 0, got {rho}, {opponent_steps}, {hidden}")
+        self.automatic_optimization = False
+        self.filter = filter
+        self.classes = {**private, **task}
+        self.hide, self.keep = tuple(private), tuple(task)
+        self.rho, self.mode, self.opponent_steps = rho, mode, opponent_steps
+        self.learning_rate, self.opponent_rate = learning_rate, opponent_rate
+        layers = [hidden] if hidden else []
+        size = cast(int, filter.features)
+        self.opponents = nn.ModuleDict({name: Mlp(size, layers, classes) for name, classes in self.classes.items()})
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Filter a batch."""
+        return cast(Tensor, self.filter(features))
+
+    def configure_optimizers(self) -> list[torch.optim.Optimizer]:
+        """One Adam for the filter, one for all opponents."""
+        return [
+            torch.optim.Adam(self.filter.parameters(), self.learning_rate),
+            torch.optim.Adam(self.opponents.parameters(), self.opponent_rate),
+        ]
+
+    def training_step(self, batch: Mapping[str, Tensor]) -> None:
+        """One step of the filter, and those of its opponents."""
+        of_filter, of_opponents = cast(list[LightningOptimizer], self.optimizers())
+        if self.mode == "steps":
+            still = self(batch["features"]).detach()
+            for _ in range(self.opponent_steps):
+                of_opponents.zero_grad()
+                self.manual_backward(torch.stack(list(self.losses(batch, still, still).values())).sum())
+                of_opponents.step()
+            filtered = self(batch["features"])
+            losses = self.losses(batch, filtered, filtered)
+            hidden = torch.stack([losses[name].clamp_max(math.log(self.classes[name])) for name in self.hide]).sum()
+            of_filter.zero_grad()
+            self.manual_backward(self.rho * torch.stack([losses[name] for name in self.keep]).sum() - hidden)
+            of_filter.step()
+        else:
+            filtered = self(batch["features"])
+            losses = self.losses(batch, reversed_gradient(filtered), filtered)
+            for optimizer in (of_filter, of_opponents):
+                optimizer.zero_grad()
+            kept = self.rho * torch.stack([losses[name] for name in self.keep]).sum()
+            self.manual_backward(kept + torch.stack([losses[name] for name in self.hide]).sum())
+            for optimizer in (of_filter, of_opponents):
+                optimizer.step()
+        self.log_dict({f"train_loss/{name}": loss.detach() for name, loss in losses.items()})
+
+    def validation_step(self, batch: Mapping[str, Tensor]) -> None:
+        """The accuracy of every opponent as it is: retrain attackers before believing it."""
+        filtered = self(batch["features"])
+        keep = _observations(batch, filtered)
+        for name in self.classes:
+            right = self.opponents[name](filtered)[keep].argmax(-1) == _labels(batch, name, filtered)[keep]
+            self.log(f"accuracy/{name}", right.to(filtered.dtype).mean(), prog_bar=True, batch_size=int(right.numel()))
+
+    def losses(self, batch: Mapping[str, Tensor], to_hide: Tensor, to_keep: Tensor) -> dict[str, Tensor]:
+        """Each opponent's mean cross-entropy: private ones are given `to_hide`, the others `to_keep`."""
+        keep = _observations(batch, to_keep)
+        found = {}
+        for name in self.classes:
+            filtered = to_hide if name in self.hide else to_keep
+            scores = self.opponents[name](filtered)
+            found[name] = functional.cross_entropy(scores[keep], _labels(batch, name, filtered)[keep])
+        return found
+
+
+def reversed_gradient(features: Tensor) -> Tensor:
+    """The features as they are, with minus one times the gradient."""
+    return 2 * features.detach() - features
+
+
+def _observations(batch: Mapping[str, Tensor], filtered: Tensor) -> Tensor:
+    """Which observations count, bool `(batch,)` or `(batch, frames)`: frames past an utterance's end do not."""
+    if filtered.ndim == 2 or "lengths" not in batch:
+        return torch.ones(filtered.shape[:-1], dtype=torch.bool, device=filtered.device)
+    frames = torch.arange(filtered.shape[1], device=filtered.device)
+    return frames < batch["lengths"].unsqueeze(-1)
+
+
+def _labels(batch: Mapping[str, Tensor], name: str, filtered: Tensor) -> Tensor:
+    """A label for every observation."""
+    if name not in batch:
+        raise ModelError(f"batches have no label {name!r}; they have {', '.join(sorted(batch))}")
+    labels = batch[name]
+    return labels if filtered.ndim == 2 else labels.unsqueeze(-1).expand(filtered.shape[:-1])
