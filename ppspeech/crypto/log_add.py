@@ -5,9 +5,10 @@ With v = a - b, log(e^a + e^b) = b + [v >= 0] v + T(v), and T(v) = log(1 + e^-|v
     i = ⌊v_0 / 2^s⌋ + ⌊v_1 / 2^s⌋ mod 2^(k - s)       (each party shifts its own share: no carry is waited for)
     result = b + [i >= 32] v + [0 <= i < 64] T(i)     (after v_0 was moved up by 32 steps)
 
-The look-up in T (64 entries) and the range test run side by side, in two rounds for rings of up to s + 22 bits. Since
-v = 2^s i + l with l the sum of two remainders, T is taken at the middle, l = 2^s - 1; where i and v differ in sign,
-v is at most a step below zero. A step of 1/8 nat covers ±4 nats and is right to 1/16 nat at worst, near v = 0.
+The look-up in T (64 entries) and the range test run side by side, in two rounds for rings of up to s + 18 bits (s + 22
+for a few additions at once). Since v = 2^s i + l with l the sum of two remainders, T is taken at the middle,
+l = 2^s - 1; where i and v differ in sign, v is at most a step below zero. A step of 1/8 nat covers ±4 nats and is right
+to 1/16 nat at worst, near v = 0.
 """
 
 from dataclasses import dataclass
@@ -40,6 +41,8 @@ INDEX = 6
 ENTRIES = 1 << INDEX
 LONGEST = 8
 """Bits of the longest block above the table's index."""
+FEW = 400
+"""Additions at once up to which a round trip saved is worth more than the larger tables."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,14 @@ class LogAdd:
         values: Words = np.rint(np.logaddexp(0, exponent) * 2.0**self.fraction).astype(np.uint64)
         return values
 
-    @property
-    def upper(self) -> list[int]:
-        """Widths of the blocks above the table's index, the lowest first.
+    def upper(self, count: int) -> list[int]:
+        """Widths of the blocks above the table's index, the lowest first, for `count` additions at once.
 
-        Of 6 bits, and what is left on top; where two blocks of up to 8 bits do, two: they save a round.
+        Of 6 bits, and what is left on top. Where two blocks of up to 8 bits do, they save a round, which counts in a
+        recursion; but their tables are four times as large, which counts where many are added at once.
         """
         bits = self.ring.bits - self.step - INDEX
-        if 2 * INDEX < bits <= 2 * LONGEST:
+        if 2 * INDEX < bits <= 2 * LONGEST and count <= FEW:
             return [bits // 2, bits - bits // 2]
         whole, rest = divmod(bits - 1, INDEX)
         return [INDEX] * whole + [rest + 1]
@@ -94,7 +97,8 @@ def log_add(engine: ShareEngine, left: Words, right: Words, how: LogAdd) -> Word
     moved = difference
     if engine.is_first:
         moved = ring.reduce(difference + np.uint64(ENTRIES // 2 << how.step))
-    low, blocks = _cut(moved >> np.uint64(how.step), how.upper)
+    upper = how.upper(len(left))
+    low, blocks = _cut(moved >> np.uint64(how.step), upper)
     entry, place, parts = _first_round(engine, low, blocks, how)
     top, middle = parts[-1], parts[:-1]
     while len(middle) > 1:
@@ -102,7 +106,7 @@ def log_add(engine: ShareEngine, left: Words, right: Words, how: LogAdd) -> Word
     index = place | top << np.uint8(2)
     if middle:
         index |= middle[0] << np.uint8(5)
-    (found,) = look_up_public(engine, [_last_table(len(how.upper) > 1)], [index])
+    (found,) = look_up_public(engine, [_last_table(len(upper) > 1)], [index])
     bits = np.concatenate([found & np.uint8(1), found >> np.uint8(1)])
     products = multiply_bit(engine, bits, np.concatenate([difference, entry]), ring)
     return ring.reduce(right + products[: len(right)] + products[len(right) :])
@@ -110,9 +114,10 @@ def log_add(engine: ShareEngine, left: Words, right: Words, how: LogAdd) -> Word
 
 def log_add_cost(how: LogAdd, count: int) -> Cost:
     """`log_add` of `count` pairs."""
-    middle = len(how.upper) - 1
+    upper = how.upper(count)
+    middle = len(upper) - 1
     tables = [(TableShape(INDEX, how.ring.bits + 2), count)]
-    tables += [(_block_table(width, at < middle).shape, count) for at, width in enumerate(how.upper)]
+    tables += [(_block_table(width, at < middle).shape, count) for at, width in enumerate(upper)]
     cost = tables_cost(tables)
     while middle > 1:
         cost += tables_cost([(_pair_table().shape, count)] * (middle // 2))
@@ -136,7 +141,7 @@ def log_add_twin(left: tuple[Words, Words], right: tuple[Words, Words], how: Log
 def _first_round(engine: ShareEngine, low: Bits, blocks: list[Bits], how: LogAdd) -> tuple[Words, Bits, list[Bits]]:
     """Shares of T's entry, of its index's carry and top bit, and of what the blocks above do with a carry."""
     last = len(blocks) - 1
-    tables = [_block_table(width, at < last) for at, width in enumerate(how.upper)]
+    tables = [_block_table(width, at < last) for at, width in enumerate(how.upper(len(low)))]
     shape = TableShape(INDEX, how.ring.bits + 2)
     shapes = [shape, *(table.shape for table in tables)]
     if engine.is_first:
