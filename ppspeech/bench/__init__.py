@@ -5,6 +5,7 @@ Every benchmark is a module of this package with `run(quick) -> list[Figure]`; i
 """
 
 NAMES = (
+    "eigen",
     "features",
     "filters",
     "gmm",

@@ -14,5 +14,6 @@ NAMES = (
     "five-classes",
     "dp-keywords",
     "encrypted-fsdd",
+    "eigenvectors",
 )
 """The experiments there are."""

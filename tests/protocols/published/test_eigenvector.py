@@ -9,7 +9,7 @@ import pytest
 from ppspeech.crypto.ciphertext_group import KEY_ID_BYTES
 from ppspeech.errors import PpspeechError, PrivacyError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_mesh
-from ppspeech.protocols.eigenvector import second_moments
+from ppspeech.protocols.eigen_moments import second_moments
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.published.eigenvector import (
     Seen,
