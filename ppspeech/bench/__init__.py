@@ -14,6 +14,7 @@ NAMES = (
     "large-margin",
     "lattice",
     "paillier",
+    "parties",
     "privacy",
     "privacy-sgd",
     "shares",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from ppspeech.cli.party_group import run_in_group
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
@@ -36,27 +37,42 @@ def party(
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
     seconds: Annotated[float, typer.Option(help="How long to wait for a message.", min=0.1)] = 60.0,
     transcript: Annotated[bool, typer.Option("--transcript", help="Show what went over the wire.")] = False,
+    config: Annotated[
+        Path | None, typer.Option(help="A group's parties.yaml, the same for all; --role is then a name in it.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="With --config: write the result here, as JSON.")] = None,
+    make: Annotated[
+        bool, typer.Option("--make", help="Make the files --certificate and --key, print the fingerprint and stop.")
+    ] = False,
 ) -> None:
     """Run one party of a protocol over TLS 1.3.
 
     The party that listens makes a certificate for the occasion, unless it is given one, and prints the fingerprint
-    that the other pins.
+    that the other pins. A group of any number finds itself by a file that says who takes part, where they listen and
+    which certificate each has.
 
     Examples: `ppspeech party millionaires --role alice --listen 127.0.0.1:7000 --input 5`, and on another terminal
-    `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`
+    `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`;
+    `ppspeech party aggregate --role bob --config parties.yaml --certificate bob.pem --key bob.key --input bob.csv`
     """
     from ppspeech.network import Address, Limits, Transcript
     from ppspeech.protocols import find_protocol, protocol_names
 
     console = Console(highlight=False, soft_wrap=True)
+    if make:
+        _make_certificate(console, certificate, key)
+        return
     if not name:
         for known in protocol_names():
             console.print(find_protocol(known).describe(), markup=False)
         return
+    if config is not None:
+        run_in_group(console, name, role, config, (certificate, key), private or (), _parse_input, seconds, out)
+        return
     protocol = find_protocol(name)
     roles = ", ".join(protocol.parties)
     if len(protocol.parties) != 2:
-        raise PpspeechError(f"{name} is between {roles}; this command runs protocols between two")
+        raise PpspeechError(f"{name} is between {roles}; without --config this command runs protocols between two")
     if role not in protocol.parties:
         raise PpspeechError(f"{name} has the roles {roles}; give one of them as --role, got {role!r}")
     if bool(connect) == bool(listen):
@@ -81,6 +97,18 @@ def party(
     if transcript:
         console.print(record.table())
     console.print(f"{role}: {'done' if result is None else result}", markup=False)
+
+
+def _make_certificate(console: Console, certificate: Path | None, key: Path | None) -> None:
+    from ppspeech.network import make_certificate
+
+    if certificate is None or key is None:
+        raise PpspeechError("--make needs the files to make: --certificate and --key")
+    try:
+        pin = make_certificate(certificate, key)
+    except FileExistsError:
+        raise PpspeechError(f"{key} exists already: a key is never replaced; choose another name") from None
+    console.print(f"made {certificate} and {key}; the others pin {pin}", markup=False)
 
 
 def _connect(

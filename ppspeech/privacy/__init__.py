@@ -7,6 +7,8 @@ Every mechanism is a frozen dataclass with `event`, `guarantee` and `release(val
 from ppspeech.privacy.accountant import Accountant, AccountReport
 from ppspeech.privacy.discrete_gaussian import DiscreteGaussian
 from ppspeech.privacy.discrete_laplace import DiscreteLaplace
+from ppspeech.privacy.distributed_events import SkellamEvent
+from ppspeech.privacy.distributed_noise import PolyaShares, SkellamShares, shares_for
 from ppspeech.privacy.events import (
     ApproximateEvent,
     BoundedRangeEvent,
@@ -36,6 +38,7 @@ from ppspeech.privacy.objective_events import (
 )
 from ppspeech.privacy.output import OutputPerturbation
 from ppspeech.privacy.parameters import Adjacency, Unit
+from ppspeech.privacy.pca import AnalyzeGauss
 from ppspeech.privacy.permute_and_flip import PermuteAndFlip
 from ppspeech.privacy.sampled_events import SampledGaussianEvent, noise_multiplier_for
 from ppspeech.privacy.sparse_vector import SparseVector
@@ -44,6 +47,7 @@ __all__ = [
     "AccountReport",
     "Accountant",
     "Adjacency",
+    "AnalyzeGauss",
     "ApproximateEvent",
     "BoundedRangeEvent",
     "DiscreteGaussian",
@@ -66,9 +70,12 @@ __all__ = [
     "ObjectivePureEvent",
     "OutputPerturbation",
     "PermuteAndFlip",
+    "PolyaShares",
     "PureEvent",
     "Released",
     "SampledGaussianEvent",
+    "SkellamEvent",
+    "SkellamShares",
     "SparseVector",
     "Unit",
     "UnsupportedAnalysisError",
@@ -81,4 +88,5 @@ __all__ = [
     "group_privacy",
     "noise_multiplier_for",
     "objective_sigma",
+    "shares_for",
 ]

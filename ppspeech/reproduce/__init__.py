@@ -14,6 +14,8 @@ NAMES = (
     "five-classes",
     "dp-keywords",
     "encrypted-fsdd",
+    "adult-parties",
+    "speech-parties",
     "eigenvectors",
 )
 """The experiments there are."""

@@ -1,0 +1,218 @@
+"""`ppspeech party --config` with several parties, and `ppspeech simulate`: results, tables, and clear words."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from ppspeech.channel import Channel
+from ppspeech.cli.app import guarded
+from ppspeech.cli.party import _parse_input, party
+from ppspeech.cli.party_group import read_rows, run_in_group
+from ppspeech.errors import PpspeechError
+from ppspeech.network import Address, make_certificate
+from ppspeech.network.connect import listen
+from ppspeech.network.mesh import Group, Member
+from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.protocols import registry
+
+SIMULATE = """
+import typer
+from ppspeech.cli.app import guarded
+from ppspeech.cli.simulate import simulate
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(guarded(simulate))
+app()
+"""
+
+
+def free_port() -> int:
+    with listen(Address("127.0.0.1", 0)) as bound:
+        return int(bound.getsockname()[1])
+
+
+def write_group(folder: Path, protocol: str, params: Mapping[str, Any], hub: str | None = "charlie") -> Path:
+    members = []
+    for name in ("charlie", "alice", "bob"):
+        pin = make_certificate(folder / f"{name}.pem", folder / f"{name}.key", days=1)
+        address = Address("127.0.0.1", free_port()) if name == "charlie" or hub is None else None
+        role = "curator" if name == "charlie" and hub else "party"
+        members.append(Member(name, role, pin, address))
+    path = folder / "parties.yaml"
+    path.write_text(Group(protocol, tuple(members), hub, dict(params), 20.0).to_yaml())
+    return path
+
+
+def run_all(config: Path, protocol: str, inputs: Mapping[str, list[str]], out: Path | None = None) -> dict[str, str]:
+    """What every party's terminal shows."""
+    shown: dict[str, str] = {}
+
+    def run(name: str) -> None:
+        screen = io.StringIO()
+        files = config.parent / f"{name}.pem", config.parent / f"{name}.key"
+        console = Console(file=screen, width=160, highlight=False)
+        try:
+            where = out if name == "alice" else None
+            run_in_group(console, protocol, name, config, files, inputs.get(name, []), _parse_input, 20.0, where)
+        except PpspeechError as error:
+            screen.write(f"error: {error}")
+        shown[name] = screen.getvalue()
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in ("charlie", "alice", "bob")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    return shown
+
+
+def test_vectors_on_three_terminals(tmp_path: Path) -> None:
+    terms = {"dimension": 2, "sensitivity": 0.001, "epsilon": 1.0}
+    config = write_group(tmp_path, "aggregate", terms)
+    shown = run_all(config, "aggregate", {"alice": ["[1, 2]"], "bob": ["[3, 4]"]}, tmp_path / "sum.json")
+    released = json.loads((tmp_path / "sum.json").read_text())
+    assert released == pytest.approx([4, 6], abs=0.2)
+    assert released != [4, 6]
+    assert f"bob: {released}" in shown["bob"]
+    assert "alice is there" in shown["charlie"]
+    assert "uniform words" in shown["charlie"]
+    assert "the released sum" in shown["bob"]
+    assert "the released sum" not in shown["charlie"].replace("as released", "")
+
+
+def test_training_on_three_terminals(tmp_path: Path) -> None:
+    training = {
+        "model": "logistic",
+        "features": 2,
+        "classes": 2,
+        "radius": 1.0,
+        "penalty": 0.05,
+        "sizes": [40, 60],
+        "epsilon": 2.0,
+    }
+    config = write_group(tmp_path, "aggregate", {"training": training})
+    chance = np.random.default_rng(0)
+    for name, size in (("alice", 40), ("bob", 60)):
+        x = chance.normal(size=(size, 2))
+        np.savetxt(tmp_path / f"{name}.csv", np.column_stack([x, x[:, 0] > 0]), delimiter=",")
+    inputs = {name: [str(tmp_path / f"{name}.csv")] for name in ("alice", "bob")}
+    shown = run_all(config, "aggregate", inputs, tmp_path / "model.json")
+    assert "trained LogisticRegression: (2, 1e-05)-DP for one record (replace)" in shown["bob"]
+    model = json.loads((tmp_path / "model.json").read_text())
+    assert Guarantee.from_json(model["guarantee"]).epsilon <= 2.0
+    assert np.shape(model["theta"]) == (1, 3)
+
+
+def test_numbered_parties_of_a_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    adding = registry.RegisteredProtocol("mesh-adding", functionality="x", leakage="x", assumptions="x")
+
+    def add(channels: Mapping[int, Channel], number: int, *, own: int, parties: int, scale: int) -> list[int]:
+        for channel in channels.values():
+            channel.send(1, bytes([number]))
+        heard = {other: channel.receive(1, 1)[0] for other, channel in channels.items()}
+        return [own, parties, scale * sum(heard.values())]
+
+    adding.party("party")(add)
+    monkeypatch.setitem(registry._PROTOCOLS, "mesh-adding", adding)
+    config = write_group(tmp_path, "mesh-adding", {"scale": 10}, hub=None)
+    shown = run_all(config, "mesh-adding", {"charlie": ["1"], "alice": ["2"], "bob": ["3"]})
+    assert "charlie: [0, 3, 50]" in shown["charlie"]
+    assert "bob: [2, 3, 30]" in shown["bob"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["aggregate", "--role", "eve", "--certificate", "alice.pem", "--key", "alice.key"], "no party 'eve'"),
+        (["aggregate", "--role", "bob"], "give --certificate and --key"),
+        (["millionaires", "--role", "bob"], "is for 'aggregate', not for 'millionaires'"),
+        (["aggregate", "--role", "bob", "--certificate", "bob.pem", "--key", "bob.key"], "party takes value"),
+        (
+            ["aggregate", "--role", "bob", "--certificate", "alice.pem", "--key", "alice.key", "--input", "[1, 2]"],
+            "not the one pinned for bob",
+        ),
+        (["--make"], "--make needs the files"),
+        (["--make", "--certificate", "new.pem", "--key", "bob.key"], "a key is never replaced"),
+    ],
+)
+def test_what_does_not_fit_is_a_word_and_exit_code_2(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    write_group(tmp_path, "aggregate", {"dimension": 2, "sensitivity": 0.001, "epsilon": 1.0})
+    app = typer.Typer()
+    app.command()(guarded(party))
+    result = CliRunner().invoke(app, [*words, *([] if "--make" in words else ["--config", "parties.yaml"])])
+    assert result.exit_code == 2, result.output
+    assert said in result.output
+
+
+def test_certificates_are_made(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(guarded(party))
+    words = ["--make", "--certificate", str(tmp_path / "a.pem"), "--key", str(tmp_path / "a.key")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    assert "the others pin" in result.output
+    assert (tmp_path / "a.key").stat().st_mode & 0o077 == 0
+
+
+def test_rows_are_read_or_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "rows.npz", x=np.ones((3, 2)), y=np.array([0, 1, 1]))
+    x, y = read_rows(tmp_path / "rows.npz", 2)
+    assert (x.shape, y.tolist()) == ((3, 2), [0, 1, 1])
+    for name, text in (("a.csv", "1,2,0.5\n"), ("b.csv", "1,nan,1\n"), ("c.csv", "1,1\n"), ("d.csv", "one,two,3\n")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(PpspeechError, match="rows"):
+            read_rows(tmp_path / name, 2)
+    with pytest.raises(PpspeechError, match="cannot read rows"):
+        read_rows(tmp_path / "absent.csv", 2)
+
+
+def run_simulation(*words: str) -> "subprocess.CompletedProcess[str]":
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "160", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", SIMULATE, *words], capture_output=True, text=True, timeout=120, env=environment
+    )
+
+
+def test_a_simulation(data: Path, tmp_path: Path) -> None:
+    words = ["aggregate", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--penalty", "0.01"]
+    done = run_simulation(*words, "--model", "logistic", "--epsilon", "4", "--out", str(tmp_path / "model.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "uniform words" in done.stdout
+    assert "(4, 1e-05)-DP for one record (replace)" in done.stdout
+    assert "test rows right" in done.stdout
+    assert (tmp_path / "model.json").exists()
+
+
+def test_a_simulation_in_which_a_party_dies(data: Path) -> None:
+    done = run_simulation(
+        "aggregate", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--kill", "party1"
+    )
+    assert done.returncode == 2
+    assert done.stdout.count("party1 is gone: the round is over, nothing is published") == 3
+    assert "the round ended without a result" in done.stderr
+
+
+def test_only_what_exists_is_simulated() -> None:
+    from ppspeech.cli.simulate import simulate
+
+    app = typer.Typer()
+    app.command()(guarded(simulate))
+    result = CliRunner().invoke(app, ["poker"])
+    assert result.exit_code == 2
+    assert "aggregate can be simulated" in result.output
