@@ -17,5 +17,10 @@ NAMES = (
     "adult-parties",
     "speech-parties",
     "eigenvectors",
+    "minimax-genki",
+    "minimax-emodb",
+    "minimax-har",
+    "minimax-personal",
+    "minimax-audiomnist",
 )
 """The experiments there are."""
