@@ -13,13 +13,18 @@ from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
 from ppspeech.cli.corpus import corpus
 from ppspeech.cli.demo import demo
+from ppspeech.cli.encrypt_plan import encrypt_plan
+from ppspeech.cli.enroll import enroll
 from ppspeech.cli.export import export
 from ppspeech.cli.features import features
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
+from ppspeech.cli.keys import keys
 from ppspeech.cli.party import party
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
+from ppspeech.cli.serve import serve
+from ppspeech.cli.simulate import simulate
 from ppspeech.cli.synth import synth
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
@@ -77,7 +82,12 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "export": export,
     "inspect": inspect_bundle,
     "audit": audit,
+    "encrypt-plan": encrypt_plan,
+    "serve": serve,
+    "keys": keys,
+    "enroll": enroll,
     "party": party,
+    "simulate": simulate,
     "bench": bench,
     "reproduce": reproduce,
 }

@@ -1,71 +1,181 @@
 """`ppspeech recognize`: which word is it?"""
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-if TYPE_CHECKING:
-    from ppspeech.training import KeywordHmm, LargeMarginKeyword
+from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, ShowTranscript, door_to
+from ppspeech.errors import ModelError
 
-    Recognizer = KeywordHmm | LargeMarginKeyword
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ppspeech.audio import MfccConfig
+    from ppspeech.encrypted import Answer, Client
+
+
+@dataclass(frozen=True)
+class Recognizer:
+    """A model in the clear, from a checkpoint or a bundle.
+
+    Attributes:
+        names: its words.
+        mfcc: its front end.
+        scores: of features `(batch, frames, features)` and lengths, `(batch, words)`.
+    """
+
+    names: tuple[str, ...]
+    mfcc: "MfccConfig"
+    scores: "Callable[[Tensor, Tensor], Tensor]"
 
 
 def recognize(
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of a keyword recipe.")],
-    clips: Annotated[list[Path] | None, typer.Argument(help="Sound files, a word each.")] = None,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="A bundle or checkpoint, then sound files, a word each; with --server, files alone."),
+    ] = None,
     corpus: Annotated[str, typer.Option(help="Instead of clips: a corpus or folder with known words.")] = "",
     confusion: Annotated[Path | None, typer.Option(help="With --corpus: save the confusion matrix (.png).")] = None,
+    server: Server = "",
+    pin: Pin = "",
+    ca: Authority = None,
+    certificate: Certificate = None,
+    key: Key = None,
+    insecure: Insecure = False,
+    model: Model = "",
+    mic: Annotated[bool, typer.Option("--mic", help="With --server: listen to the microphone.")] = False,
+    seconds: Annotated[float, typer.Option(help="With --mic: how long.", min=1)] = 2.0,
+    show_transcript: ShowTranscript = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Recognise words in the clear, or measure how well a corpus is recognised.
+    """Recognise words: in the clear, or by a server that learns neither the voice nor the word.
 
-    Examples: `ppspeech recognize word.ckpt yes.wav`, `ppspeech recognize word.ckpt --corpus fsdd --confusion fsdd.png`
+    Examples: `ppspeech recognize words yes.wav`, `ppspeech recognize word.ckpt --corpus fsdd --confusion fsdd.png`,
+    `ppspeech recognize yes.wav no.wav --server 127.0.0.1:7000 --pin …`
     """
+    given = list(paths or ())
+    if server:
+        if corpus or confusion or bool(given) == mic:
+            raise ModelError("with --server, give either sound files or --mic")
+        if mic:
+            from ppspeech.cli.microphone import find_recorder
+
+            find_recorder()  # before a query is spent
+        door = door_to(server, pin, ca, certificate, key, insecure)
+        from ppspeech.encrypted.client import connect_through
+
+        with connect_through(door, model=model or None, keep_payloads=show_transcript) as client:
+            answers = [_listen(client, seconds)] if mic else client.recognize_all(given)
+        _show_answers(["the microphone"] if mic else [str(clip) for clip in given], answers, as_json)
+        if show_transcript:
+            _show_transcript(answers)
+        return
+    if mic or show_transcript or pin:
+        raise ModelError("--mic, --show-transcript and --pin go with --server")
+    if not given:
+        raise ModelError("give a bundle or checkpoint and sound files, or sound files and --server")
+    clips = given[1:]
+    if bool(clips) == bool(corpus):
+        raise ModelError("give either sound files or --corpus NAME")
+    loaded = _load(given[0])
+    if corpus:
+        _measure(loaded, corpus, confusion, as_json)
+    else:
+        _show_plain(loaded, clips, as_json)
+
+
+def _load(path: Path) -> Recognizer:
+    if path.is_dir():
+        from ppspeech.bundle import load_bundle
+
+        bundle = load_bundle(path)
+        if not bundle.labels:
+            raise ModelError(f"{path} is a {bundle.config.type}, which has no words: `ppspeech verify` uses it")
+        return Recognizer(bundle.labels, bundle.mfcc, bundle.model)
+    from ppspeech.training import KeywordHmm, LargeMarginKeyword, load_checkpoint
+
+    model = load_checkpoint(path, KeywordHmm, LargeMarginKeyword)
+    assert isinstance(model, KeywordHmm | LargeMarginKeyword)
+    return Recognizer(model.names, model.mfcc, model)
+
+
+def _show_plain(model: Recognizer, clips: Sequence[Path], as_json: bool) -> None:
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
     from ppspeech.cli.clips import features_of
-    from ppspeech.errors import ModelError
-    from ppspeech.training import KeywordHmm, LargeMarginKeyword, load_checkpoint
 
-    model = load_checkpoint(checkpoint, KeywordHmm, LargeMarginKeyword)
-    assert isinstance(model, KeywordHmm | LargeMarginKeyword)
-    if bool(clips) == bool(corpus):
-        raise ModelError("give either sound files or --corpus NAME")
-    if corpus:
-        _measure(model, corpus, confusion, as_json)
-        return
-    features = features_of(clips or [], model.mfcc)
+    features = features_of(clips, model.mfcc)
     lengths = torch.tensor([len(f) for f in features])
     with torch.no_grad():
-        best = model(pad_sequence(features, batch_first=True), lengths).topk(2)
+        best = model.scores(pad_sequence(features, batch_first=True), lengths).topk(2)
+    margins = (best.values[:, 0] - best.values[:, 1]).tolist()
     rows = [
         {"clip": str(clip), "word": model.names[word], "margin": round(margin, 2)}
-        for clip, word, margin in zip(
-            clips or [], best.indices[:, 0].tolist(), (best.values[:, 0] - best.values[:, 1]).tolist(), strict=True
-        )
+        for clip, word, margin in zip(clips, best.indices[:, 0].tolist(), margins, strict=True)
     ]
+    _show_rows(rows, ("clip", "word", "nats above the next"), as_json)
+
+
+def _listen(client: "Client", seconds: float) -> "Answer":
+    from ppspeech.cli.microphone import record
+
+    with client.stream() as listening:
+        for chunk in record(seconds, client.offer.mfcc.sample_rate):
+            listening.feed(chunk)
+        return listening.finish()
+
+
+def _show_answers(clips: Sequence[str], answers: "Sequence[Answer]", as_json: bool) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            "clip": clip,
+            "word": answer.word,
+            "seconds": round(answer.seconds, 3),
+            "offline_seconds": round(answer.offline_seconds, 3),
+            "bytes": answer.bytes_up + answer.bytes_down,
+            "rounds": answer.rounds,
+            "together": answer.together,
+        }
+        for clip, answer in zip(clips, answers, strict=True)
+    ]
+    _show_rows(rows, ("clip", "word", "seconds", "offline s", "bytes", "rounds", "together"), as_json)
+
+
+def _show_transcript(answers: "Sequence[Answer]") -> None:
+    """One for each batch that ran in lock step."""
+    from ppspeech.cli.transcripts import show_transcript
+
+    shown: list[int] = []
+    for answer in answers:
+        if answer.transcript is not None and id(answer.transcript) not in shown:
+            shown.append(id(answer.transcript))
+            show_transcript(answer.transcript)
+
+
+def _show_rows(rows: Sequence[dict[str, Any]], headings: Sequence[str], as_json: bool) -> None:
     if as_json:
         for row in rows:
             typer.echo(json.dumps(row))
         return
-    table = Table("clip", "word", "nats above the next", box=box.SIMPLE_HEAD)
+    table = Table(*headings, box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*("none of them" if value is None else str(value) for value in row.values()))
     Console().print(table)
 
 
-def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: bool) -> None:
+def _measure(model: Recognizer, corpus: str, confusion: Path | None, as_json: bool) -> None:
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
     from ppspeech.data import FeatureStore, load_corpus
-    from ppspeech.errors import ModelError
     from ppspeech.figures import Figure, show_figures
     from ppspeech.training import Confusion
 
@@ -79,7 +189,7 @@ def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: 
         batch = features[start : start + 64]
         lengths = torch.tensor([len(f) for f in batch])
         with torch.no_grad():
-            heard = model(pad_sequence(batch, batch_first=True), lengths).argmax(-1)
+            heard = model.scores(pad_sequence(batch, batch_first=True), lengths).argmax(-1)
         said = torch.tensor([model.names.index(str(u.word)) for u in known[start : start + 64]])
         counts.add(said, heard)
     if confusion is not None:

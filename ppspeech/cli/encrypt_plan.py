@@ -1,0 +1,96 @@
+"""`ppspeech encrypt-plan`: what serving a model encrypted will cost and leak, before it runs."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from ppspeech.encrypted.plan import ServicePlan
+
+
+def encrypt_plan(
+    bundle: Annotated[Path, typer.Argument(help="A bundle.")],
+    frames: Annotated[int, typer.Option(help="Utterances will be padded to this many.")] = 100,
+    operation: Annotated[Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best.")] = (
+        "forward"
+    ),
+    reject: Annotated[bool, typer.Option("--reject", help="With a garbage model.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+) -> None:
+    """Say what `ppspeech serve` would cost, what would leak and how exact it would be. Nothing is served.
+
+    Bytes and rounds are exact; seconds are estimates for one machine with two cores.
+
+    Example: `ppspeech encrypt-plan words --operation viterbi`
+    """
+    from ppspeech.bundle import load_bundle
+    from ppspeech.encrypted.exporters import Deployment
+    from ppspeech.encrypted.plan import plan_service
+
+    plan = plan_service(load_bundle(bundle), Deployment(frames=frames, operation=operation, reject=reject))
+    if as_json:
+        typer.echo(json.dumps(plan.to_json()))
+    else:
+        _show(plan, bundle)
+
+
+def _show(plan: "ServicePlan", bundle: Path) -> None:
+    from ppspeech.encrypted.plan import MEETING_BYTES
+
+    console = Console(highlight=False)
+    costs = Table(title=f"{bundle}: one utterance", title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in ("way to run", "MB up", "MB down", "rounds", "offline s", "loopback s", "at 10 ms", "at 40 ms"):
+        costs.add_column(heading, justify="left" if heading == "way to run" else "right")
+    for each in plan.modes:
+        sizes = (f"{size / 1e6:.2f}" for size in (each.cost.bytes_up, each.cost.bytes_down))
+        seconds = (f"{value:.2f}" for value in (each.cost.offline_seconds, *each.seconds))
+        costs.add_row(each.mode, *sizes, str(each.cost.rounds), *seconds)
+    console.print(costs)
+    once = f"once a session: {MEETING_BYTES / 1e3:.0f} kB to meet"
+    if plan.model_bytes:
+        once += f", {plan.model_bytes / 1e3:.0f} kB of encrypted models for streaming"
+    console.print(f"  [dim]seconds are estimates; streaming counts from the last frame; {once}[/]")
+    facts = Table(box=box.SIMPLE_HEAD, show_header=False)
+    facts.add_column(style="bold")
+    facts.add_column(overflow="fold")
+    for name, text in _facts(plan):
+        facts.add_row(name, escape(text))
+    console.print(facts)
+    for warning in plan.warnings:
+        console.print(f"[yellow]note:[/] {escape(warning)}", soft_wrap=True)
+
+
+def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
+    errors, shape = plan.errors, plan.shape
+    facts = [
+        ("model", f"{plan.type}: {plan.task}"),
+        ("trained with", plan.guarantee),
+        ("clients will know", ", ".join(f"{name} {value}" for name, value in shape.to_params().items())),
+        ("packing", plan.packing),
+        (
+            "error of a score",
+            f"{errors.score.typical:.2g} nat typically, {errors.score.certain:.3g} at the very worst "
+            f"({shape.frames} frames of {errors.frame.typical:.2g} / {errors.frame.certain:.2g}, log-adds of "
+            f"{errors.log_add.typical:.2g} / {errors.log_add.certain:.2g})",
+        ),
+        (
+            "range of scores",
+            f"{errors.range_nats.typical:,.0f} nats typically ({errors.range_bits.typical:g} bits), "
+            f"{errors.range_nats.certain:,.0f} at the very worst ({errors.range_bits.certain:g}); shares have "
+            f"{errors.bits}",
+        ),
+    ]
+    for statement in {each.statement.name: each.statement for each in plan.modes}.values():
+        facts += [
+            (f"{statement.name} computes", statement.functionality),
+            ("  leaks", statement.leakage),
+            ("  assumes", statement.assumptions),
+        ]
+    facts.append(("not covered", "a party that cheats; what many answers together tell about the model (see --budget)"))
+    return facts

@@ -1,0 +1,42 @@
+"""`ppspeech keys`: certificates by which client and server know each other."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from ppspeech.errors import PpspeechError
+
+
+def keys(
+    what: Annotated[Literal["new"], typer.Argument(help="`new` makes a certificate and its key.")],  # noqa: ARG001
+    folder: Annotated[Path, typer.Argument(help="Where they go; made if it is not there.")],
+    name: Annotated[
+        list[str] | None, typer.Option(help="Host name or address it is for; several times. The first is its own.")
+    ] = None,
+    days: Annotated[float, typer.Option(help="How long it is valid.", min=1)] = 365,
+) -> None:
+    """Make a self-signed certificate for a server or a client, and a key that only its owner can read.
+
+    A server shows it with `ppspeech serve --certificate … --key …`, and lets in a client's with `--client-ca`.
+
+    Example: `ppspeech keys new my_keys --name speech.example.org`
+    """
+    from ppspeech.network import make_certificate
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    if certificate.exists() or key.exists():
+        raise PpspeechError(f"{folder} holds a certificate or key already: choose another folder")
+    # OpenSSL finds a trusted certificate by its subject, the first name: two clients must not share one.
+    own = folder.resolve().name
+    if not name and not re.fullmatch("[A-Za-z0-9][A-Za-z0-9_.-]{0,62}", own):
+        raise PpspeechError(f"a certificate is named after its folder, and {own!r} is no host name: give --name")
+    names = tuple(name or (own, "localhost", "127.0.0.1"))
+    fingerprint = make_certificate(certificate, key, names, days)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"certificate: {certificate} (may be given to anyone)", markup=False)
+    console.print(f"key:         {key} (keep it to yourself)", markup=False)
+    console.print(f"fingerprint: {fingerprint} (clients pin it: --pin)", markup=False)

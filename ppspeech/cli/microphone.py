@@ -1,0 +1,60 @@
+"""Sound from the microphone, by the recorder that the system has."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ppspeech.errors import AudioError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CHUNK_SECONDS = 0.1
+
+
+def find_recorder() -> str:
+    """The path of the recorder.
+
+    Raises:
+        AudioError: if there is none.
+    """
+    recorder = shutil.which("arecord")
+    if recorder is None:
+        raise AudioError("no recorder on this machine: install `arecord` (ALSA utilities), or give a sound file")
+    return recorder
+
+
+def record(seconds: float, rate: int) -> "Iterator[Tensor]":
+    """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds.
+
+    Raises:
+        AudioError: if there is no recorder (`arecord`, of the ALSA utilities), or it fails.
+    """
+    import numpy as np
+    import torch
+
+    command = [
+        find_recorder(),
+        "-q",
+        "-t",
+        "raw",
+        "-f",
+        "S16_LE",
+        "-c",
+        "1",
+        "-r",
+        str(rate),
+        "-d",
+        str(round(seconds)),
+    ]
+    size = 2 * round(rate * CHUNK_SECONDS)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603 - ours
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while data := process.stdout.read(size):
+            samples = np.frombuffer(data[: len(data) // 2 * 2], "<i2").astype(np.float32) / 32768
+            yield torch.from_numpy(samples)
+        said = process.stderr.read().decode(errors="replace").strip()
+    if process.returncode:
+        raise AudioError(f"the recorder failed: {said or process.returncode}")

@@ -1,0 +1,138 @@
+"""`ppspeech serve`: answer clients whose voices stay with them."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from ppspeech.errors import PpspeechError
+
+if TYPE_CHECKING:
+    from ppspeech.bundle import Bundle
+    from ppspeech.network import Server, ServerTls, Service
+
+
+def serve(
+    bundles: Annotated[list[Path], typer.Argument(help="Bundles; each is offered under its folder's name.")],
+    listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
+    frames: Annotated[int, typer.Option(help="Utterances are padded to this many; longer ones are refused.")] = 100,
+    operation: Annotated[
+        Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best, which is quicker.")
+    ] = "forward",
+    reject: Annotated[bool, typer.Option("--reject", help="Let a garbage model say that it was none of them.")] = False,
+    garbage: Annotated[float, typer.Option(help="With --reject: nats a frame on top for it.")] = 0.0,
+    budget: Annotated[
+        int | None, typer.Option(help="Queries of one client to one model; without, they are only counted.", min=0)
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Folder that keeps budgets and speakers; one that passes by default.")
+    ] = None,
+    places: Annotated[
+        int, typer.Option(help="Speakers: room for so many; clients see it, not how many there are.")
+    ] = 64,
+    threshold: Annotated[float, typer.Option(help="Speakers: accept voices at or above this cosine.")] = 0.5,
+    decision: Annotated[Literal["client", "server"], typer.Option(help="Speakers: who learns it.")] = "client",
+    enrol: Annotated[bool, typer.Option("--enrol", help="Speakers: let clients enrol; keep --state safe.")] = False,
+    certificate: Annotated[Path | None, typer.Option(help="Our certificate, PEM; one is made by default.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    client_ca: Annotated[
+        Path | None, typer.Option(help="Let in only clients whose certificate is, or is signed by, one of these.")
+    ] = None,
+    metrics: Annotated[Path | None, typer.Option(help="Keep sums here, in Prometheus' text format.")] = None,
+    sessions: Annotated[int, typer.Option(help="Clients at a time, a process each.", min=1)] = 64,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
+) -> None:
+    """Serve released models encrypted: clients learn the word or name, we learn nothing. JSON logs on standard error.
+
+    Ends in order on Ctrl-C or SIGTERM.
+
+    Examples: `ppspeech serve words`, `ppspeech serve words --listen 0.0.0.0:7000 --certificate c.pem --key k.pem
+    --budget 1000 --state /var/lib/ppspeech`
+    """
+    import torch
+
+    from ppspeech.encrypted import Deployment, ServiceFiles, SpeakerDeployment, build_services
+    from ppspeech.encrypted.json_log import log_as_json
+
+    torch.set_num_threads(1)  # the server forks: threads would not survive it
+    deployment = Deployment(frames=frames, operation=operation, reject=reject, garbage=garbage)
+    speakers = SpeakerDeployment(places, threshold, decision, enrol)
+    loaded = _load(bundles)
+    with log_as_json(), _kept(state) as folder, server_tls(certificate, key, client_ca, insecure) as tls:
+        services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), deployment, speakers)
+        server = _listen(listen, services, tls, insecure, sessions)
+        _show(server, tls, loaded)
+        counters = server.run()
+    Console(highlight=False).print(f"stopped: {counters}", soft_wrap=True)
+
+
+def _load(folders: Sequence[Path]) -> "dict[str, Bundle]":
+    from ppspeech.bundle import load_bundle
+
+    names = [folder.resolve().name.lower() for folder in folders]
+    if len(set(names)) < len(names):
+        raise PpspeechError(f"bundles are offered under their folders' names, which must differ, got {names}")
+    return {name: load_bundle(folder) for name, folder in zip(names, folders, strict=True)}
+
+
+def _listen(
+    listen: str, services: "dict[str, Service]", tls: "ServerTls | None", insecure: bool, sessions: int
+) -> "Server":
+    from ppspeech.network import Address, Capacity, Server
+
+    address = Address.parse(listen)
+    try:
+        return Server(address, services, tls=tls, insecure=insecure, capacity=Capacity(sessions=sessions))
+    except ValueError as error:
+        raise PpspeechError(str(error)) from None
+    except OSError as error:
+        raise PpspeechError(f"cannot listen at {address}: {error.strerror}") from None
+
+
+def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]") -> None:
+    """Say how clients come in; what is printed is what they need to type."""
+    from ppspeech.network import fingerprint
+
+    console = Console(highlight=False, soft_wrap=True)
+    trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
+    if tls is not None and tls.client_ca is not None:
+        trust += " --certificate … --key …"
+    which = f" --model {next(iter(bundles))}" if len(bundles) > 1 else ""
+    first = next(iter(bundles.values()))
+    command = "recognize clip.wav" if first.labels else "identify BUNDLE clip.wav"
+    console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with", markup=False)
+    console.print(f"  ppspeech {command} --server {server.address} {trust}{which}", markup=False)
+
+
+@contextmanager
+def _kept(state: Path | None) -> Iterator[Path]:
+    """The folder that was given, or one that lasts as long as the server."""
+    if state is not None:
+        yield state
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+
+
+@contextmanager
+def server_tls(
+    certificate: Path | None, key: Path | None, client_ca: Path | None, insecure: bool
+) -> "Iterator[ServerTls | None]":
+    """The certificate we were given, or one that lasts as long as the server."""
+    from ppspeech.network import ServerTls, make_certificate
+
+    if insecure:
+        yield None
+    elif certificate is not None and key is not None:
+        yield ServerTls(certificate, key, client_ca)
+    elif certificate is not None or key is not None:
+        raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            made = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"), client_ca)
+            make_certificate(made.certificate, made.key)
+            yield made

@@ -1,0 +1,54 @@
+"""A transcript on the terminal: what went over the wire, and what the bytes looked like to the server."""
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from ppspeech.network import Transcript
+
+SHOWN_BYTES = 12
+
+
+def show_transcript(record: "Transcript") -> None:
+    """Print every step, then what the server received of each kind, for a transcript that kept payloads."""
+    console = Console(highlight=False)
+    names = kind_names()
+    seen = Table(title="What the server saw of the voice", title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in ("kind", "messages", "bytes", "bits of surprise a byte", "begins with"):
+        seen.add_column(heading, justify="left" if heading in {"kind", "begins with"} else "right")
+    received: dict[int, list[bytes]] = {}
+    for entry in record.entries:
+        if entry.direction == "sent":
+            received.setdefault(entry.kind, []).append(entry.payload or b"")
+    for kind, payloads in received.items():
+        data = b"".join(payloads)
+        seen.add_row(
+            names.get(kind, str(kind)),
+            f"{len(payloads):,}",
+            f"{len(data):,}",
+            f"{_entropy(data):.3f}",
+            data[:SHOWN_BYTES].hex(" "),
+        )
+    console.print(seen)
+    console.print(
+        f"  [dim]{record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
+        "order are the same for every voice; 8 bits a byte are coin flips, fewer come from headers and packed bits[/]"
+    )
+
+
+def kind_names() -> dict[int, str]:
+    """Names of the kinds of messages that keyword and speaker protocols send."""
+    from ppspeech.crypto.message_kinds import Kind as CryptoKind
+    from ppspeech.protocols.message_kinds import Kind
+
+    return {int(kind): kind.name.lower().replace("_", " ") for kind in (*Kind, *CryptoKind)}
+
+
+def _entropy(data: bytes) -> float:
+    counts = Counter(data)
+    return -sum(count / len(data) * math.log2(count / len(data)) for count in counts.values()) if data else 0.0
