@@ -61,7 +61,7 @@ def demo(
     console.print(f"with privacy: {accuracy:.1f} % of the words are right")
     _release(trainer, folder / "bundle", accuracy)
 
-    console.rule("[bold]5. The bundle on a server that hears nothing: encrypted recognition of people it never heard")
+    console.rule("[bold]5. The bundle on a server that hears nothing: words of unseen people")
     _recognize_encrypted(folder, voices, private)
 
     console.rule("[bold]Pictures")
