@@ -1,6 +1,7 @@
 """A released model on disk: weights, public choices, and a privacy statement that is checked on every load."""
 
-import ppspeech.bundle.model_types  # noqa: F401 (fills the registry)
+import ppspeech.bundle.filter_type
+import ppspeech.bundle.model_types  # noqa: F401 (they fill the registry)
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.privacy_statement import DataTouch, PrivacyStatement, in_words, privacy_schema
 from ppspeech.bundle.reader import Bundle, load_bundle

@@ -17,6 +17,7 @@ from ppspeech.cli.encrypt_plan import encrypt_plan
 from ppspeech.cli.enroll import enroll
 from ppspeech.cli.export import export
 from ppspeech.cli.features import features
+from ppspeech.cli.filter import FILTER_COMMANDS
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
@@ -93,6 +94,11 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name)(guarded(command))
+
+filters = typer.Typer(help="Features that keep the task and lose the person.", no_args_is_help=True)
+for name, command in FILTER_COMMANDS.items():
+    filters.command(name)(guarded(command))
+app.add_typer(filters, name="filter")
 
 
 def _print_version(wanted: bool) -> None:

@@ -23,6 +23,11 @@ MEANING = {
     "ROSTER": "everyone's public keys and signatures",
     "MASKED_VECTOR": "uniform words",
     "SUM": "the released sum",
+    "ENTER": "a name and how many samples",
+    "COMMON_FILTER": "the public filter to start from",
+    "TASK_LABELS": "labels of the task",
+    "FILTERED": "filtered samples",
+    "OTHERS": "filtered samples of the others",
 }
 """What a message is to whoever receives it, where a protocol's kinds are known here."""
 

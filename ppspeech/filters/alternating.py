@@ -14,7 +14,7 @@ from ppspeech.filters.result import FilterCertificate, Result
 
 ENOUGH = 1e-4  # share of the promised decrease that a step must keep
 HALVINGS = 30
-FIRST_STEP = 0.1  # of the length of u
+FIRST_STEP = 0.1  # of the length of u, or of 1
 
 
 def solve_alternating(
@@ -47,7 +47,8 @@ def solve_alternating(
     while len(history) <= iterations and not converged:
         direction = memory.direction(gradient)
         if len(memory) == 0:
-            direction = direction * min(1.0, FIRST_STEP * float(here.u.norm() / gradient.norm().clamp_min(1e-300)))
+            length = max(float(here.u.norm()), 1.0)  # a filter that is zero must be able to leave
+            direction = direction * min(1.0, FIRST_STEP * length / max(float(gradient.norm()), 1e-300))
         slope = float((gradient * direction).sum())
         fraction = 1.0
         for _ in range(HALVINGS):

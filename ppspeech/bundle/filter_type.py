@@ -1,0 +1,90 @@
+"""The bundle type of a minimax filter: features to features, with what it keeps and what it hides."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.bundle.registry import Shapes, register_model
+from ppspeech.bundle.strict_json import check_text
+from ppspeech.errors import BundleError
+from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardised
+
+MOST_INPUTS = 100_000
+
+Shape = Literal["linear", "sigmoid", "mlp"]
+Level = Literal["utterance", "frames", "table"]
+"""What one sample is: the statistics of an utterance, a frame, or a row of a table."""
+
+
+@register_model("minimax_filter")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinimaxFilterSettings:
+    """A filter.
+
+    Attributes:
+        shape: the family.
+        inputs: D; for speech it follows from the front end.
+        hidden: units of the layer inside; 0 for `linear`.
+        features: d.
+        level: what one sample is; the front end says nothing for rows of a table.
+        keep: the label that should stay.
+        hide: the label that should not.
+    """
+
+    shape: Shape
+    inputs: int
+    hidden: int
+    features: int
+    level: Level
+    keep: str
+    hide: str
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.features <= MOST_INPUTS or not 1 <= self.inputs <= MOST_INPUTS or self.hidden < 0:
+            raise BundleError(f"a filter has 1 to {MOST_INPUTS:,} inputs and features, got {self}")
+        if (self.shape == "linear") != (self.hidden == 0):
+            raise BundleError(f"a {self.shape} filter cannot have {self.hidden} hidden units")
+        for name in ("keep", "hide"):
+            check_text(name, getattr(self, name), longest=64)
+
+    def task(self, labels: tuple[str, ...]) -> str:  # noqa: ARG002
+        """What it is for."""
+        return (
+            f"Turns {self.inputs} features of a sample ({self.level}) into {self.features} that keep {self.keep} and "
+            f"should not show {self.hide}, to attackers like those it was measured with."
+        )
+
+    def tensors(self, labels: tuple[str, ...], mfcc: MfccConfig) -> Shapes:
+        """The weights; the non-linear ones carry the public scale of their inputs."""
+        if labels:
+            raise BundleError(f"a filter has no labels, got {len(labels)}")
+        per_frame = {"utterance": 4 * mfcc.features, "frames": mfcc.features, "table": self.inputs}[self.level]
+        if per_frame != self.inputs:
+            raise BundleError(
+                f"the front end gives {per_frame} inputs a sample ({self.level}), the filter takes {self.inputs}"
+            )
+        if self.shape == "linear":
+            return {"weight": (self.features, self.inputs), "bias": (self.features,)}
+        first, second = {"sigmoid": ("first", "second"), "mlp": ("layers.0", "layers.2")}[self.shape]
+        return {
+            "mean": (self.inputs,),
+            "scale": (self.inputs,),
+            f"filter.{first}.weight": (self.hidden, self.inputs),
+            f"filter.{first}.bias": (self.hidden,),
+            f"filter.{second}.weight": (self.features, self.hidden),
+            f"filter.{second}.bias": (self.features,),
+        }
+
+    def build(self, labels: tuple[str, ...], mfcc: MfccConfig) -> nn.Module:  # noqa: ARG002
+        """The filter: `(..., inputs)` to `(..., features)`."""
+        if self.shape == "linear":
+            return LinearFilter(self.inputs, self.features)
+        inside: nn.Module
+        if self.shape == "sigmoid":
+            inside = SigmoidNetwork(self.inputs, self.hidden, self.features)
+        else:
+            inside = Mlp(self.inputs, [self.hidden], self.features)
+        return Standardised(inside, Scaling(torch.zeros(2, self.inputs))).float()

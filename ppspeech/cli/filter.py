@@ -1,0 +1,221 @@
+"""`ppspeech filter`: learn features that keep a task and lose the person, write them, and attack them."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ppspeech.errors import ModelError
+
+if TYPE_CHECKING:
+    from ppspeech.bundle import Bundle
+    from ppspeech.filters.apply import Kind
+    from ppspeech.filters.attack import AttackReport
+    from ppspeech.filters.noisy import FeatureNoise
+    from ppspeech.training.filter_recipe import LearnedFilter
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a figure.")]
+
+
+def train(
+    config: Annotated[Path, typer.Option(help="The recipe, such as configs/filter_speaker.yaml.")],
+    out: Annotated[Path, typer.Option(help="Folder of the filter, a bundle; must not exist.")],
+    corpus: Annotated[str, typer.Option(help="Another corpus than the recipe's, by name or folder.")] = "",
+    plot: Annotated[Path | None, typer.Option(help="Save private against task accuracy here (.png).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a filter, attack it on held-out recordings, and save it as a bundle that states what was found.
+
+    Examples: `ppspeech filter train --config configs/filter_speaker.yaml --out quiet`,
+    `ppspeech filter train --config configs/filter_emotion.yaml --out emotions --plot emotions.png`
+    """
+    from dataclasses import replace
+
+    from ppspeech.figures import show_figures
+    from ppspeech.training.filter_recipe import FilterRecipe, learn
+
+    recipe = FilterRecipe.load(config)
+    if corpus:
+        # What a recipe expects, it expects of its own data.
+        recipe = replace(recipe, corpus=corpus, table="", options={}, expect={})
+    if out.exists():
+        raise ModelError(f"{out} exists already: choose another folder")
+    learned = learn(recipe)
+    learned.check()
+    learned.release(out)
+    if plot is not None:
+        _plot(learned, plot)
+    show_figures(learned.figures(), as_json=as_json, title=f"{recipe.keep} kept, {recipe.hide} hidden")
+    if not as_json:
+        console = Console(highlight=False, soft_wrap=True)
+        console.print(f"the filter: {out}; it proves nothing, the attacks are the evidence", markup=False)
+
+
+def apply(
+    filter: Annotated[Path, typer.Argument(help="A filter, as `filter train` saved it.")],
+    source: Annotated[str, typer.Argument(help="A corpus by name or folder, or the name of a table.")],
+    out: Annotated[Path, typer.Option(help="Folder for the filtered features; must not exist.")],
+    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the corpus's loader.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Add noise: local DP of this epsilon for each sample.")] = None,
+    delta: Annotated[float, typer.Option(help="Above 0, Gaussian noise; 0, noise of pure DP.")] = 0.0,
+    bound: Annotated[float, typer.Option(help="With --epsilon: clip every sample to this norm first.")] = 3.0,
+    as_json: Json = False,
+) -> None:
+    """Filter a corpus, sample by sample, and write features, a manifest without what is private, and a statement.
+
+    Whose each sample was goes to a file beside the folder, for `filter attack`; keep it to yourself.
+
+    Examples: `ppspeech filter apply quiet synthetic --out filtered`,
+    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`
+    """
+    from ppspeech.filters.apply import private_file, write_filtered
+    from ppspeech.training.filter_recipe import load_samples, loader_of
+
+    bundle = _load(filter)
+    settings: Any = bundle.config.settings
+    noise = _noise(epsilon, delta, bound)
+    mfcc = None if settings.level == "table" else bundle.mfcc
+    samples = load_samples(settings.keep, settings.hide, settings.level, source, _options(option), mfcc)
+    if samples.inputs[0].shape[-1] != settings.inputs:
+        raise ModelError(f"the filter takes {settings.inputs} inputs, {source} has {samples.inputs[0].shape[-1]}")
+    evidence = {figure.metric: figure.value for figure in bundle.metrics}
+    about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
+    kind: Kind = "frames" if settings.level == "frames" else "vectors"
+    guarantee = write_filtered(
+        out, bundle.model, samples.owners(), loader_of(samples), kind=kind, noise=noise, about=about
+    )
+    if as_json:
+        typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}", markup=False)
+    console.print(f"whose they were: {private_file(out)}; keep it to yourself", markup=False)
+
+
+def attack(
+    folder: Annotated[Path, typer.Argument(help="Filtered features, as `filter apply` wrote them.")],
+    private: Annotated[Path | None, typer.Option(help="Whose they were; beside the folder by default.")] = None,
+    attacker: Annotated[list[str] | None, typer.Option(help="Which attackers; all that apply by default.")] = None,
+    share: Annotated[float, typer.Option(help="Of each person's recordings, to score on.")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Of the draws.")] = 0,
+    plot: Annotated[Path | None, typer.Option(help="Save private against task accuracy here (.png).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train attackers on half of the filtered features and see how often they name the person in the other half.
+
+    Examples: `ppspeech filter attack filtered`, `ppspeech filter attack filtered --attacker logistic --json`
+    """
+    from ppspeech.figures import Figure, show_figures
+    from ppspeech.filters.apply import read_filtered
+    from ppspeech.filters.attack import attack as run_attack
+    from ppspeech.filters.held_out import hold_out
+    from ppspeech.training.filter_recipe import pick
+
+    read = read_filtered(folder, private)
+    is_test = hold_out(read.private, read.recordings, share, seed)
+    known, asked = pick(read.features, ~is_test), pick(read.features, is_test)
+    report = run_attack(known, read.private[~is_test], asked, read.private[is_test], attacker or None, seed=seed)
+    task = run_attack(known, read.kept[~is_test], asked, read.kept[is_test], ("logistic",)).worst
+    if plot is not None:
+        _plot_attacks(report, task.accuracy, folder.name, plot)
+    if as_json:
+        found = [Figure("filter.attack.task", task.accuracy, note="logistic classifier of the label that was kept")]
+        found += [
+            Figure(f"filter.attack.{f.attacker}", f.accuracy, note=f"{f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}")
+            for f in report.findings
+        ]
+        worst = report.worst
+        found.append(
+            Figure("filter.attack.worst", worst.accuracy, note=f"{worst.attacker}, chance {report.chance:.3f}")
+        )
+        show_figures(found, as_json=True)
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(_table(report))
+    console.print(f"the task: {task.accuracy:.3f} ({task.low:.3f} to {task.high:.3f})", markup=False)
+    console.print(str(report), markup=False)
+
+
+FILTER_COMMANDS = {"train": train, "apply": apply, "attack": attack}
+"""The commands of `ppspeech filter`, by name."""
+
+
+def _load(folder: Path) -> "Bundle":
+    from ppspeech.bundle import load_bundle
+    from ppspeech.bundle.filter_type import MinimaxFilterSettings
+
+    bundle = load_bundle(folder)
+    if not isinstance(bundle.config.settings, MinimaxFilterSettings):
+        raise ModelError(f"{folder} holds a {bundle.config.type}, not a filter: make one with `ppspeech filter train`")
+    return bundle
+
+
+def _noise(epsilon: float | None, delta: float, bound: float) -> "FeatureNoise | None":
+    from ppspeech.filters.noisy import FeatureNoise
+
+    if epsilon is None:
+        return None
+    return FeatureNoise(bound=bound, epsilon=epsilon, delta=delta, law="gaussian" if delta > 0 else "gamma_norm")
+
+
+def _options(given: list[str] | None) -> dict[str, Any]:
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ModelError(f"an option is NAME=VALUE, got {text!r}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _table(report: "AttackReport") -> Table:
+    table = Table(title="attacks", title_justify="left", box=box.SIMPLE_HEAD)
+    for heading in ("attacker", "named", "interval", "verification EER", "linkability"):
+        table.add_column(heading, justify="left" if heading == "attacker" else "right")
+    for f in report.findings:
+        name = f"[bold]{escape(f.attacker)}[/]" if f is report.worst else escape(f.attacker)
+        table.add_row(
+            name, f"{f.accuracy:.3f}", f"{f.low:.3f} to {f.high:.3f}", f"{f.eer:.3f}", f"{f.linkability.value:.3f}"
+        )
+    table.caption = f"chance {report.chance:.3f} among {report.classes}, {report.samples} samples"
+    return table
+
+
+def _plot(learned: "LearnedFilter", path: Path) -> None:
+    from ppspeech.reproduce.intervals import Mean
+    from ppspeech.reproduce.minimax_plot import Point, plot_trade_off
+
+    points = [
+        Point(method, Mean(found.task, 0.0), Mean(found.attacks["logistic"].accuracy, 0.0))
+        for method, found in learned.evidence.items()
+    ]
+    worst = learned.evidence["minimax"]
+    points.append(Point("worst attacker", Mean(worst.task, 0.0), Mean(worst.attacks.worst.accuracy, 0.0)))
+    recipe = learned.recipe
+    plot_trade_off({recipe.features: points}, f"{recipe.keep} against {recipe.hide}", path)
+
+
+def _plot_attacks(report: "AttackReport", task: float, title: str, path: Path) -> None:
+    """Each attacker's accuracy with its interval, at the task's accuracy."""
+    from matplotlib.figure import Figure as Picture
+
+    from ppspeech.storage import atomic_write
+
+    picture = Picture(figsize=(6, 4), layout="constrained")
+    axes = picture.subplots()
+    for f in report.findings:
+        errors = [[f.accuracy - f.low], [f.high - f.accuracy]]
+        axes.errorbar(f.accuracy, task, xerr=errors, fmt="o", capsize=3, label=f.attacker)
+    axes.axvline(report.chance, color="0.6", linestyle=":", label="chance")
+    axes.set(title=title, xlabel="private accuracy", ylabel="task accuracy", xlim=(0, 1), ylim=(0, 1.02))
+    axes.legend(fontsize="small")
+    with atomic_write(path) as temporary:
+        picture.savefig(temporary, dpi=150)

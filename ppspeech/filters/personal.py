@@ -1,0 +1,209 @@
+"""Personal minimax filters (seed 003 section 3): each contributor hides among the others with a filter of its own.
+
+All share the task; each has its own filter u_s and faces its own adversary v_s, who tells its samples from everyone
+else's. The sum of all (16) is minimised a contributor at a time (19), the others' filtered samples held fixed. Here is
+the mathematics of one such step; `ppspeech.protocols.personal_filters` is the conversation around it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from ppspeech.errors import ModelError
+from ppspeech.filters.alternating import solve_alternating
+from ppspeech.filters.modules import LinearFilter
+from ppspeech.filters.problem import MinimaxProblem
+from ppspeech.filters.tasks import ClassTask
+
+Family = Literal["shift", "affine"]
+
+INNER_TOLERANCE = 1e-6
+"""On the gradients of the inner solves: a step of the filter needs no more, and the others move anyway."""
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered:
+    """What a contributor shows: filtered samples and their task labels.
+
+    Attributes:
+        features: `(n, d)`.
+        labels: `(n,)`, integers from 0.
+    """
+
+    features: Tensor
+    labels: Tensor
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
+            raise ModelError(
+                f"filtered samples are (n, d) with a label each, got {tuple(self.features.shape)} and "
+                f"{tuple(self.labels.shape)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class PersonalSettings:
+    """How a contributor improves its filter; the same for all.
+
+    Attributes:
+        rho: what the task weighs against being recognised, > 0.
+        steps: of the filter in one turn (T_s of Algorithm 3), >= 1.
+        private_ridge: of the adversary's parameters, > 0.
+        task_ridge: of the aggregator's parameters, > 0.
+    """
+
+    rho: float = 2.0
+    steps: int = 1
+    private_ridge: float = 1e-3
+    task_ridge: float = 1e-2
+
+    def __post_init__(self) -> None:
+        if not self.rho > 0 or not self.private_ridge > 0 or not self.task_ridge > 0 or self.steps < 1:
+            raise ModelError(f"rho and ridges must be > 0 and steps >= 1, got {self}")
+
+
+class PersonalFilter(nn.Module):
+    """The common filter, then a map of one's own: x to turn g(x) + shift.
+
+    `shift` learns where one's samples lie, d numbers; `affine` the whole map, d (d + 1) numbers. Both are few where a
+    filter from the inputs on has d D, which one person's samples cannot pay for; and whoever keeps the samples of every
+    round learns nothing that the common filter's features do not hold. More freedom is not more privacy: a linear
+    adversary cannot follow a person's own turn, but that turn marks all of the person's samples, and others can
+    (`ppspeech reproduce minimax-personal` measures both).
+
+    Args:
+        common: learned from public data; it is copied and stays as it is.
+        family: what is learned.
+
+    Shape: `(..., D)` to `(..., d)`.
+    """
+
+    def __init__(self, common: LinearFilter, family: Family = "shift") -> None:
+        super().__init__()
+        if family not in get_args(Family):
+            raise ModelError(f"family must be one of {', '.join(get_args(Family))}, got {family!r}")
+        self.features = common.features
+        self.common = LinearFilter.of(common.weight.detach(), common.bias.detach()).requires_grad_(False)
+        self.turn = nn.Parameter(torch.eye(self.features).to(common.weight), requires_grad=family == "affine")
+        # The shift plus 1: solvers take the length of what they move as the measure of a first step, and 0 has none.
+        self.place = nn.Parameter(torch.ones(self.features).to(common.weight))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Filter `(..., D)` to `(..., d)`."""
+        return nn.functional.linear(cast(Tensor, self.common(x)), self.turn, self.shift)
+
+    @property
+    def shift(self) -> Tensor:
+        """Where one's samples are moved, `(d,)`; 0 at the start."""
+        return self.place - 1
+
+    @torch.no_grad()
+    def merged(self) -> LinearFilter:
+        """The same filter as one projection."""
+        return LinearFilter.of(self.turn @ self.common.weight, self.turn @ self.common.bias + self.shift)
+
+
+def weighted_membership(own: int, others: int) -> tuple[Tensor, Tensor]:
+    """Labels and weights of the weighted binary loss (7) for samples of one's own, followed by the others'.
+
+    The seed weighs one's own samples S - 1 times; with differing numbers of samples that is `others / own`. Both sides
+    then weigh the same, and guessing is right half of the time.
+
+    Returns:
+        Labels 1 (own) and 0, and weights, each `(own + others,)`.
+
+    Raises:
+        ModelError: if either side is empty: there is nothing to tell apart.
+
+    >>> labels, weights = weighted_membership(1, 2)
+    >>> labels.tolist(), weights.tolist()
+    ([1, 0, 0], [2.0, 1.0, 1.0])
+    """
+    if own < 1 or others < 1:
+        raise ModelError(f"hiding needs samples of one's own and of others, got {own} and {others}")
+    labels = torch.arange(own + others) < own
+    weights = torch.ones(own + others, dtype=torch.float64)
+    weights[:own] = others / own
+    return labels.long(), weights
+
+
+def personal_problem(
+    inputs: Tensor, labels: Tensor, others: Filtered, classes: int, settings: PersonalSettings
+) -> MinimaxProblem:
+    """Problem (19) of one contributor. Its filter must be wrapped in `Among` the others' samples.
+
+    Args:
+        inputs: one's own, `(n, D)`, scaled as the common filter takes them.
+        labels: their task labels, `(n,)`.
+        others: everyone else's filtered samples.
+        classes: of the task.
+        settings: the common choices.
+    """
+    membership, weights = weighted_membership(len(inputs), len(others))
+    everyone = torch.cat([labels, others.labels.to(labels)])
+    hide = ClassTask(membership.to(labels.device), 2, settings.private_ridge, weights.to(inputs.device), name="own")
+    keep = ClassTask(everyone, classes, settings.task_ridge, name="task")
+    return MinimaxProblem(inputs, [hide], [keep], settings.rho, ridge=0.0)
+
+
+class Among(nn.Module):
+    """One's own filtered samples, followed by those of the others, which do not move.
+
+    Args:
+        filter: one's own.
+        others: `(m, d)`.
+    """
+
+    others: Tensor
+
+    def __init__(self, filter: nn.Module, others: Tensor) -> None:
+        super().__init__()
+        self.filter = filter
+        self.register_buffer("others", others.detach())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`(n, D)` to `(n + m, d)`."""
+        return torch.cat([cast(Tensor, self.filter(x)), self.others])
+
+
+def improve_(
+    filter: nn.Module, inputs: Tensor, labels: Tensor, others: Filtered, classes: int, settings: PersonalSettings
+) -> tuple[float, ...]:
+    """Take one contributor's turn: a few steps on (19). The filter is changed in place and becomes double precision.
+
+    Returns:
+        Phi before and after every step; it never goes up while the others hold still.
+
+    Raises:
+        ModelError: if there is nobody to hide among, or sizes do not fit.
+    """
+    problem = personal_problem(inputs, labels, others, classes, settings)
+    result = solve_alternating(problem, Among(filter, others.features), settings.steps, inner_tolerance=INNER_TOLERANCE)
+    return result.history
+
+
+def improve_all_(
+    filters: Sequence[nn.Module], own: Sequence[tuple[Tensor, Tensor]], classes: int, settings: PersonalSettings
+) -> None:
+    """One round of Algorithm 3 with everyone in one place, in order: what the protocol computes, for experiments.
+
+    Args:
+        filters: one a contributor, changed in place.
+        own: each contributor's inputs `(n, D)` and task labels `(n,)`.
+        classes: of the task.
+        settings: the common choices.
+    """
+    with torch.no_grad():
+        shown = [Filtered(filter(x), z) for filter, (x, z) in zip(filters, own, strict=True)]
+    for turn, (filter, (x, z)) in enumerate(zip(filters, own, strict=True)):
+        others = shown[:turn] + shown[turn + 1 :]
+        everyone = Filtered(torch.cat([o.features for o in others]), torch.cat([o.labels for o in others]))
+        improve_(filter, x, z, everyone, classes, settings)
+        with torch.no_grad():
+            shown[turn] = Filtered(filter(x), z)

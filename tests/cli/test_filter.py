@@ -1,0 +1,143 @@
+"""`ppspeech filter` as a person meets it: train, apply, attack on a few built-in voices."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from typer.testing import CliRunner
+
+from ppspeech.bundle import load_bundle
+from ppspeech.bundle.filter_type import MinimaxFilterSettings
+from ppspeech.cli.app import guarded
+from ppspeech.cli.filter import FILTER_COMMANDS
+from ppspeech.errors import BundleError, ModelError
+from ppspeech.training.filter_recipe import FilterRecipe, learn, load_samples
+
+app = typer.Typer()
+for name, command in FILTER_COMMANDS.items():
+    app.command(name)(guarded(command))
+runner = CliRunner()
+
+VOICES = {"words": ["go", "stop"], "speakers": 4, "takes": 8}
+RECIPE = {"keep": "word", "hide": "speaker", "features": 3, "corpus": "synthetic", "options": VOICES, "test": 0.5}
+OPTIONS = [word for key, value in VOICES.items() for word in ("--option", f"{key}={json.dumps(value)}")]
+
+
+def run(*words: str | Path, code: int = 0) -> str:
+    result = runner.invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output + str(result.exception)
+    return result.output
+
+
+def recipe_file(folder: Path, **changes: object) -> Path:
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump({**RECIPE, "attackers": ["logistic", "neighbours"], **changes}))
+    return path
+
+
+@pytest.mark.parametrize(("level", "shape"), [("utterance", "linear"), ("frames", "mlp")])
+def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
+    config = recipe_file(tmp_path, level=level, filter=shape, most_samples=500)
+    said = run("train", "--config", config, "--out", tmp_path / "filter", "--plot", tmp_path / "p.png", "--json")
+    figures = {f["metric"]: f["value"] for f in map(json.loads, said.splitlines())}
+    assert (
+        figures["filter.task"] - figures["filter.private"]
+        > figures["filter.none.task"] - figures["filter.none.private"]
+    )
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+    bundle = load_bundle(tmp_path / "filter")
+    assert bundle.statement.guarantee.kind == "none"
+    assert {figure.metric for figure in bundle.metrics} == set(figures)
+
+    assert "keep it to yourself" in run("apply", tmp_path / "filter", "synthetic", "--out", tmp_path / "out", *OPTIONS)
+    manifest = (tmp_path / "out" / "manifest.csv").read_text()
+    assert manifest.count("\n") == 1 + 2 * 4 * 8
+    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    assert statement["about"]["filter"] == bundle.fingerprint
+    assert statement["about"]["attacks"]["filter.private_worst"] == figures["filter.private_worst"]
+
+    shown = run("attack", tmp_path / "out", "--attacker", "logistic", "--plot", tmp_path / "a.png")
+    assert "worst of 1 attackers: logistic" in shown
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    told = [
+        json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
+    ]
+    assert [f["metric"] for f in told] == ["filter.attack.task", "filter.attack.logistic", "filter.attack.worst"]
+
+
+def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
+    run("train", "--config", recipe_file(tmp_path), "--out", tmp_path / "filter")
+    said = run(
+        "apply", tmp_path / "filter", "synthetic", "--out", tmp_path / "out", "--epsilon", 0.1, "--json", *OPTIONS
+    )
+    guarantee = json.loads(said)["guarantee"]
+    assert (guarantee["kind"], guarantee["unit"]) == ("pure", "speaker")
+    assert guarantee["epsilon"] == pytest.approx(0.1 * 2 * 8)
+    told = [
+        json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
+    ]
+    assert told[-1]["value"] < 0.7  # one of four people, 32 samples: chance is 0.25 +- 0.08
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"hide": "word"}, "kept and hidden at once"),
+        ({"table": "har"}, "either a corpus or a table"),
+        ({"hide": "shoe size"}, "no label 'shoe size'"),
+        ({"colour": "blue"}, "colour"),
+        ({"filter": "magic"}, "filter must be one of"),
+        ({"features": 99}, "1 to 52 features"),
+        ({"mfcc": {"cepstra": 99}}, "the recipe's mfcc"),
+        ({"expect": {"task": 2.0}}, "task >= 2.0"),
+        ({"expect": {"speed": 2.0}}, "speed"),
+    ],
+)
+def test_a_recipe_that_cannot_be_met_is_refused(tmp_path: Path, changes: dict[str, object], word: str) -> None:
+    assert word in run("train", "--config", recipe_file(tmp_path, **changes), "--out", tmp_path / "f", code=2)
+    assert not (tmp_path / "f").exists()
+
+
+def test_wrong_folders_are_refused(tmp_path: Path) -> None:
+    config = recipe_file(tmp_path)
+    assert "exists already" in run("train", "--config", config, "--out", tmp_path, code=2)
+    assert "cannot read" in run("train", "--config", tmp_path / "none.yaml", "--out", tmp_path / "f", code=2)
+    run("apply", tmp_path / "none", "synthetic", "--out", tmp_path / "out", code=2)
+    assert "no statement" in run("attack", tmp_path / "none", code=2)
+    for command in FILTER_COMMANDS:
+        assert "Examples" in run(command, "--help")
+
+
+def test_a_table_divides_recordings_never_rows(data: Path, tmp_path: Path) -> None:
+    samples = load_samples("class", "person", "table", "har", {}, None)
+    assert len(samples.inputs) == 10_299
+    assert samples.inputs[0].shape == (561,)
+    assert len(set(samples.recordings)) < len(samples.inputs) / 10
+    with pytest.raises(ModelError, match="no label 'shoe'"):
+        load_samples("shoe", "person", "table", "har", {}, None)
+
+
+def test_the_recipes_in_the_repository_can_be_read() -> None:
+    found = sorted(Path(__file__).parents[2].glob("configs/filter_*.yaml"))
+    recipes = [FilterRecipe.load(path) for path in found]
+    assert {recipe.hide for recipe in recipes} == {"speaker", "person"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["speaker", "emotion", "motion"])
+def test_the_recipes_give_what_they_promise(data: Path, name: str) -> None:
+    recipe = FilterRecipe.load(Path(__file__).parents[2] / "configs" / f"filter_{name}.yaml")
+    assert recipe.expect
+    learn(recipe).check()
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [({"features": 0}, "inputs and features"), ({"hidden": 3}, "hidden units"), ({"shape": "mlp"}, "hidden units")],
+)
+def test_a_bundle_holds_no_impossible_filter(changes: dict[str, object], word: str) -> None:
+    good: dict[str, object] = {"shape": "linear", "inputs": 4, "hidden": 0, "features": 2, "level": "table"}
+    with pytest.raises(BundleError, match=word):
+        MinimaxFilterSettings(**{**good, "keep": "a", "hide": "b", **changes})  # type: ignore[arg-type]
