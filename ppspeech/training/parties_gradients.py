@@ -37,6 +37,7 @@ class JointDescent:
         clip: C, the largest norm of one record's gradient.
         regularisation: Lambda, in sum form.
         momentum: of the steps, in [0, 1): post-processing.
+        averaged: the result is the mean of so many last iterates, which takes noise out: post-processing.
     """
 
     rounds: int
@@ -44,6 +45,7 @@ class JointDescent:
     clip: float
     regularisation: float
     momentum: float = 0.9
+    averaged: int = 1
 
     def __post_init__(self) -> None:
         check_count("rounds", self.rounds)
@@ -52,6 +54,9 @@ class JointDescent:
         check_positive("regularisation", self.regularisation)
         if not 0 <= self.momentum < 1:
             raise PrivacyError(f"momentum must be in [0, 1), got {self.momentum}")
+        check_count("averaged", self.averaged)
+        if self.averaged > self.rounds:
+            raise PrivacyError(f"only {self.rounds} iterates can be averaged, got averaged = {self.averaged}")
 
     def shares(
         self,
@@ -117,13 +122,16 @@ def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: 
         RoundEndedError: if a party is missing.
         PrivacyError: if the sums grew beyond all bounds: the step is too long.
     """
-    speed = torch.zeros_like(module.weight)
-    for _ in range(descent.rounds):
+    speed, late = torch.zeros_like(module.weight), torch.zeros_like(module.weight)
+    for done in range(1, descent.rounds + 1):
         slope = total(clipped_gradient(module, x, y, descent.clip)) + descent.regularisation * module.weight
         speed = descent.momentum * speed - descent.step * slope
         module.weight.add_(speed)
         if not bool(torch.isfinite(module.weight).all()):
             raise PrivacyError(f"the weights are no longer finite: a step of {descent.step} is too long")
+        if done > descent.rounds - descent.averaged:
+            late += module.weight / descent.averaged
+    module.weight.copy_(late)
 
 
 def personalise(module: Linear, x: Tensor, y: Tensor, regularisation: float) -> Linear:

@@ -268,7 +268,23 @@ def test_a_personal_model_fits_its_own_data_and_stays_near_the_common_one() -> N
         assert type(personalise(other, x, y, 1.0)) is type(other)
 
 
-@pytest.mark.parametrize("change", [{"rounds": 0}, {"step": -1.0}, {"clip": 0.0}, {"momentum": 1.0}])
+def test_the_last_iterates_are_averaged() -> None:
+    (x, y), _ = two_kinds(40)
+
+    def end(rounds: int, averaged: int) -> Tensor:
+        module = LogisticRegression(2, constant=0.0, dtype=torch.double)
+        terms = JointDescent(rounds=rounds, step=0.02, clip=0.4, regularisation=1.0, averaged=averaged)
+        descend_jointly_(module, lambda gradient: gradient, x, y, terms)
+        return module.weight.detach().clone()
+
+    iterates = [end(rounds, 1) for rounds in (5, 6, 7)]
+    torch.testing.assert_close(end(7, 3), torch.stack(iterates).mean(0))
+    assert not torch.allclose(end(7, 3), iterates[-1])
+
+
+@pytest.mark.parametrize(
+    "change", [{"rounds": 0}, {"step": -1.0}, {"clip": 0.0}, {"momentum": 1.0}, {"averaged": 0}, {"averaged": 4}]
+)
 def test_descents_that_cannot_be_are_refused(change: dict[str, Any]) -> None:
     terms: dict[str, Any] = {"rounds": 3, "step": 0.1, "clip": 1.0, "regularisation": 1.0}
     with pytest.raises(PrivacyError):
