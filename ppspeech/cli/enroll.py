@@ -2,18 +2,38 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, door_to
+from ppspeech.cli.serve import kept_folder, listening, server_tls
+from ppspeech.errors import PpspeechError
+
+if TYPE_CHECKING:
+    from ppspeech.encrypted import SpeakerClient
+    from ppspeech.encrypted.keeper import PublishedGallery
+    from ppspeech.network import Server as RunningServer
+    from ppspeech.network import ServerTls
 
 
 def enroll(
     bundle: Annotated[Path, typer.Argument(help="The background model, the same bundle as the server's.")],
-    clips: Annotated[list[Path], typer.Argument(help="Sound files of the speaker.")],
-    name: Annotated[str, typer.Option(help="What the speaker is to be called.")],
+    clips: Annotated[list[Path] | None, typer.Argument(help="Sound files of the speaker.")] = None,
+    name: Annotated[str, typer.Option(help="What the speaker is to be called.")] = "",
+    private: Annotated[
+        str, typer.Option(help="Hide templates from the server: name of an encrypted gallery; stay as its keeper.")
+    ] = "",
+    listen: Annotated[str, typer.Option(help="With --private: HOST:PORT where probers find us.")] = "127.0.0.1:7001",
+    state: Annotated[
+        Path | None, typer.Option(help="With --private: folder that keeps our speakers; one that passes by default.")
+    ] = None,
+    threshold: Annotated[float, typer.Option(help="With --private: accept at or above this cosine.")] = 0.5,
+    decision: Annotated[
+        Literal["prober", "keeper"], typer.Option(help="With --private: who learns whether a claim holds.")
+    ] = "prober",
+    budget: Annotated[int | None, typer.Option(help="With --private: probes of one client.", min=0)] = None,
     server: Server = "",
     pin: Pin = "",
     ca: Authority = None,
@@ -25,14 +45,86 @@ def enroll(
 ) -> None:
     """Enrol a speaker at a server. The template is computed here; the server gets the template and no sound.
 
-    Example: `ppspeech enroll voices ann1.wav ann2.wav --name ann --server 127.0.0.1:7000 --pin …`
+    With --private it gets ciphertexts only. Their key stays in this process, which goes on to answer probes until
+    Ctrl-C or SIGTERM; with --state it keeps its speakers, and may be started again without clips.
+
+    Examples: `ppspeech enroll voices ann1.wav ann2.wav --name ann --server 127.0.0.1:7000 --pin …`,
+    `ppspeech enroll voices ann.wav --name ann --private family --state mine --server 127.0.0.1:7000 --pin …`
     """
+    import torch
+
     from ppspeech.bundle import load_bundle
     from ppspeech.encrypted import connect_speakers
 
+    if bool(clips) != bool(name) or (not clips and not private):
+        raise PpspeechError("give sound files of a speaker, and --name what the speaker is called")
+    torch.set_num_threads(1)  # a keeper forks: threads would not survive it
     door = door_to(server, pin, ca, certificate, key, insecure)
-    with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
-        place = client.enrol(name, clips)
+    if not private:
+        with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
+            _say(name, client.enrol(name, clips or []), as_json)
+        return
+    from ppspeech.encrypted.json_log import log_as_json
+
+    with log_as_json(), kept_folder(state) as folder, server_tls(certificate, key, None, insecure) as tls:
+        with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
+            place = _enrol_here(client, folder, name, clips or [])
+            published = _publish(client, folder, private, threshold, decision)
+        running = _keep(published, folder, budget, listen, tls, insecure)
+        if place is not None:
+            _say(name, place, as_json)
+        _show(running, tls, published, server)
+        running.run()
+
+
+def _enrol_here(store: "SpeakerClient", folder: Path, name: str, clips: list[Path]) -> int | None:
+    """Put a speaker among our own; None where there is none to put."""
+    from ppspeech.encrypted.keeper import own_gallery
+
+    if not clips:
+        return None
+    place = own_gallery(store, folder).enrol(name, store.embedding(clips))
+    if place is None:
+        raise PpspeechError(f"{name!r} was not enrolled: the name is taken, or there is no room")
+    return place
+
+
+def _publish(
+    store: "SpeakerClient", folder: Path, gallery: str, threshold: float, decision: Literal["prober", "keeper"]
+) -> "PublishedGallery":
+    from ppspeech.encrypted.keeper import PublishedGallery, own_gallery
+
+    return PublishedGallery.of(store, gallery, own_gallery(store, folder), threshold, decision)
+
+
+def _keep(
+    published: "PublishedGallery",
+    folder: Path,
+    budget: int | None,
+    listen: str,
+    tls: "ServerTls | None",
+    insecure: bool,
+) -> "RunningServer":
+    from ppspeech.encrypted import ServiceFiles
+
+    files = ServiceFiles.at(folder, budget)
+    return listening(listen, published.services(files.budget, files.book), tls, insecure)
+
+
+def _show(running: "RunningServer", tls: "ServerTls | None", published: "PublishedGallery", store: str) -> None:
+    """Say how probers come in; what is printed is what they need to type."""
+    from ppspeech.network import fingerprint
+
+    console = Console(highlight=False, soft_wrap=True)
+    trust = "" if tls is None else f" --keeper-pin {fingerprint(tls.certificate)}"
+    console.print(f"keeping {published.offer.gallery} at {running.address}; a client claims a place with", markup=False)
+    console.print(
+        f"  ppspeech verify BUNDLE clip.wav --claim PLACE --server {store} … --keeper {running.address}{trust}",
+        markup=False,
+    )
+
+
+def _say(name: str, place: int, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"name": name, "place": place}))
         return

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def serve(
     bundles: Annotated[list[Path], typer.Argument(help="Bundles; each is offered under its folder's name.")],
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
-    frames: Annotated[int, typer.Option(help="Utterances are padded to this many; longer ones are refused.")] = 100,
+    frames: Annotated[
+        int, typer.Option(help="Utterances are padded to this many; longer words are refused, longer trials thinned.")
+    ] = 100,
     operation: Annotated[
         Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best, which is quicker.")
     ] = "forward",
@@ -32,11 +34,38 @@ def serve(
         Path | None, typer.Option(help="Folder that keeps budgets and speakers; one that passes by default.")
     ] = None,
     places: Annotated[
-        int, typer.Option(help="Speakers: room for so many; clients see it, not how many there are.")
+        int,
+        typer.Option(
+            "--places", "--most-speakers", help="Speakers: room for so many; clients see it, not how many there are."
+        ),
     ] = 64,
-    threshold: Annotated[float, typer.Option(help="Speakers: accept voices at or above this cosine.")] = 0.5,
-    decision: Annotated[Literal["client", "server"], typer.Option(help="Speakers: who learns it.")] = "client",
+    scoring: Annotated[
+        Literal["linear", "gmm"], typer.Option(help="Speakers: cosines of supervectors, or likelihoods of mixtures.")
+    ] = "linear",
+    hardened: Annotated[
+        bool, typer.Option("--hardened", help="Speakers: withstand clients that cheat; few places, verification only.")
+    ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Speakers: accept at or above; 0.5 for linear, the bundle's for gmm, none with --cohort."),
+    ] = None,
+    cohort: Annotated[
+        str | None,
+        typer.Option(help="Speakers: a folder with one folder of clips a person, or `synthetic`, to norm scores by."),
+    ] = None,
+    norm: Annotated[Literal["z", "t", "zt"], typer.Option(help="With --cohort: per model, per trial, or both.")] = "zt",
+    decision: Annotated[
+        Literal["client", "server"], typer.Option(help="Speakers: who learns whether a claim holds.")
+    ] = "client",
+    names: Annotated[
+        Literal["client", "server"],
+        typer.Option(help="Speakers: who learns a name; ours go to identified.jsonl in --state."),
+    ] = "client",
     enrol: Annotated[bool, typer.Option("--enrol", help="Speakers: let clients enrol; keep --state safe.")] = False,
+    store: Annotated[
+        bool,
+        typer.Option("--store", help="Speakers: keep encrypted galleries of others (`enroll --private`)."),
+    ] = False,
     certificate: Annotated[Path | None, typer.Option(help="Our certificate, PEM; one is made by default.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
     client_ca: Annotated[
@@ -51,7 +80,7 @@ def serve(
     Ends in order on Ctrl-C or SIGTERM.
 
     Examples: `ppspeech serve words`, `ppspeech serve words --listen 0.0.0.0:7000 --certificate c.pem --key k.pem
-    --budget 1000 --state /var/lib/ppspeech`
+    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enrol --state people --scoring gmm`
     """
     import torch
 
@@ -60,11 +89,26 @@ def serve(
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     deployment = Deployment(frames=frames, operation=operation, reject=reject, garbage=garbage)
-    speakers = SpeakerDeployment(places, threshold, decision, enrol)
+    if names == "server" and state is None:
+        raise PpspeechError("names that are ours to learn need a --state folder to be written in")
+    if hardened and (scoring, decision) != ("linear", "server"):
+        raise PpspeechError("--hardened goes with --scoring linear and --decision server")
+    speakers = SpeakerDeployment(
+        places=places,
+        scoring="hardened" if hardened else scoring,
+        threshold=threshold,
+        cohort=cohort,
+        norm=norm,
+        frames=frames,
+        decision=decision,
+        names=names,
+        enrols=enrol,
+        stores=store,
+    )
     loaded = _load(bundles)
-    with log_as_json(), _kept(state) as folder, server_tls(certificate, key, client_ca, insecure) as tls:
+    with log_as_json(), kept_folder(state) as folder, server_tls(certificate, key, client_ca, insecure) as tls:
         services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), deployment, speakers)
-        server = _listen(listen, services, tls, insecure, sessions)
+        server = listening(listen, services, tls, insecure, sessions)
         _show(server, tls, loaded)
         counters = server.run()
     Console(highlight=False).print(f"stopped: {counters}", soft_wrap=True)
@@ -79,9 +123,14 @@ def _load(folders: Sequence[Path]) -> "dict[str, Bundle]":
     return {name: load_bundle(folder) for name, folder in zip(names, folders, strict=True)}
 
 
-def _listen(
-    listen: str, services: "dict[str, Service]", tls: "ServerTls | None", insecure: bool, sessions: int
+def listening(
+    listen: str, services: "dict[str, Service]", tls: "ServerTls | None", insecure: bool, sessions: int = 64
 ) -> "Server":
+    """A server that is ready to run.
+
+    Raises:
+        PpspeechError: if it cannot listen there, or not without TLS.
+    """
     from ppspeech.network import Address, Capacity, Server
 
     address = Address.parse(listen)
@@ -109,7 +158,7 @@ def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]
 
 
 @contextmanager
-def _kept(state: Path | None) -> Iterator[Path]:
+def kept_folder(state: Path | None) -> Iterator[Path]:
     """The folder that was given, or one that lasts as long as the server."""
     if state is not None:
         yield state

@@ -1,6 +1,8 @@
 """`ppspeech verify` and `ppspeech identify`: who speaks?"""
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,18 +13,48 @@ from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin,
 from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ppspeech.audio import MfccConfig
     from ppspeech.encrypted.client import Door
     from ppspeech.encrypted.speaker_client import SpeakerAnswer
+    from ppspeech.models.verification import SpeakerVerifier
 
-SUFFIXES = {".wav", ".flac", ".ogg"}
+
+@dataclass(frozen=True)
+class Speakers:
+    """A background model in the clear, from a checkpoint or a bundle.
+
+    Attributes:
+        mfcc: its front end.
+        threshold: a trial is accepted at or above it; None where none was released.
+        enrol: a verifier from the features of each speaker's clips.
+    """
+
+    mfcc: "MfccConfig"
+    threshold: float | None
+    enrol: "Callable[[Sequence[Sequence[Tensor]]], SpeakerVerifier]"
+
+    def least(self, chosen: float | None) -> float:
+        """The threshold that was chosen, else the model's own.
+
+        Raises:
+            ModelError: if there is neither.
+        """
+        found = self.threshold if chosen is None else chosen
+        if found is None:
+            raise ModelError("the bundle was released without a threshold: give --threshold, such as 0.2")
+        return found
 
 
 def verify(
-    model: Annotated[Path, typer.Argument(help="A checkpoint of a speaker recipe; with --server, a bundle.")],
+    model: Annotated[Path, typer.Argument(help="A speaker bundle or checkpoint; with --server, a bundle.")],
     clip: Annotated[Path, typer.Argument(help="The voice to check.")],
     enrol: Annotated[list[Path] | None, typer.Option(help="Clips of the claimed speaker; several times.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Accept at or above; the checkpoint's by default.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Accept at or above; the model's by default.")] = None,
     claim: Annotated[int | None, typer.Option(help="With --server: the place that enrolment gave.", min=0)] = None,
+    keeper: Annotated[str, typer.Option(help="HOST:PORT of an `enroll --private`: the server has ciphertexts.")] = "",
+    keeper_pin: Annotated[str, typer.Option(help="Fingerprint of the keeper's certificate, which it prints.")] = "",
     server: Server = "",
     pin: Pin = "",
     ca: Authority = None,
@@ -35,28 +67,32 @@ def verify(
 ) -> None:
     """Is this the voice of the person who enrolled? In the clear, or by a server that does not hear it.
 
-    Exits with 0 either way. A server does not learn which place is claimed.
+    Exits with 0 either way. Neither a server nor a keeper learns which place is claimed.
 
-    Examples: `ppspeech verify speaker.ckpt claim.wav --enrol ann1.wav --enrol ann2.wav`,
-    `ppspeech verify voices claim.wav --claim 0 --server 127.0.0.1:7000 --pin …`
+    Examples: `ppspeech verify voices claim.wav --enrol ann1.wav --enrol ann2.wav`,
+    `ppspeech verify voices claim.wav --claim 0 --server 127.0.0.1:7000 --pin …`,
+    `ppspeech verify voices claim.wav --claim 0 --server … --pin … --keeper 127.0.0.1:7001 --keeper-pin …`
     """
     if server:
         if enrol or threshold is not None or claim is None:
             raise ModelError("with --server, give --claim PLACE; enrolment and threshold are the server's")
         door = door_to(server, pin, ca, certificate, key, insecure)
-        _ask(door, model, clip, service, claim, show_transcript, as_json)
+        if keeper:
+            other = door_to(keeper, keeper_pin, None if keeper_pin else ca, certificate, key, insecure)
+            _probe(door, other, model, clip, service, claim, show_transcript, as_json)
+        else:
+            _ask(door, model, clip, service, claim, show_transcript, as_json)
         return
-    if not enrol or claim is not None:
+    if not enrol or claim is not None or keeper:
         raise ModelError("give clips of the claimed speaker with --enrol, or --claim PLACE with --server")
     import torch
 
     from ppspeech.cli.clips import features_of
-    from ppspeech.training import SpeakerUbm, load_checkpoint
 
-    trained = load_checkpoint(model, SpeakerUbm)
-    least = trained.threshold if threshold is None else threshold
-    verifier = trained.enrol([features_of(enrol, trained.mfcc)])
-    trial = features_of([clip], trained.mfcc)[0].unsqueeze(0)
+    speakers = _load(model)
+    least = speakers.least(threshold)
+    verifier = speakers.enrol([features_of(enrol, speakers.mfcc)])
+    trial = features_of([clip], speakers.mfcc)[0].unsqueeze(0)
     with torch.no_grad():
         score = float(verifier(trial).squeeze())
     facts = {"clip": str(clip), "accepted": score >= least, "score": round(score, 4), "threshold": round(least, 4)}
@@ -68,12 +104,12 @@ def verify(
 
 
 def identify(
-    model: Annotated[Path, typer.Argument(help="A checkpoint of a speaker recipe; with --server, a bundle.")],
+    model: Annotated[Path, typer.Argument(help="A speaker bundle or checkpoint; with --server, a bundle.")],
     clip: Annotated[Path, typer.Argument(help="The voice to name.")],
     speakers: Annotated[
         Path | None, typer.Option(help="A folder with one folder of clips for each known speaker.")
     ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Below it, nobody; the checkpoint's by default.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Below it, nobody; the model's by default.")] = None,
     server: Server = "",
     pin: Pin = "",
     ca: Authority = None,
@@ -86,7 +122,7 @@ def identify(
 ) -> None:
     """Whose voice is it, if any of these people's? In the clear, or by a server that does not hear it.
 
-    Examples: `ppspeech identify speaker.ckpt who.wav --speakers family/`,
+    Examples: `ppspeech identify voices who.wav --speakers family/`,
     `ppspeech identify voices who.wav --server 127.0.0.1:7000 --pin …`
     """
     if server:
@@ -100,32 +136,75 @@ def identify(
     import torch
 
     from ppspeech.cli.clips import features_of
-    from ppspeech.training import SpeakerUbm, load_checkpoint
+    from ppspeech.encrypted.cohort import clips_by_speaker
 
-    if not speakers.is_dir():
-        raise ModelError(f"no folder {speakers}: it holds one folder of clips for each known speaker")
-    folders = sorted(folder for folder in speakers.iterdir() if folder.is_dir())
-    clips = [sorted(f for f in folder.iterdir() if f.suffix.lower() in SUFFIXES) for folder in folders]
-    if not folders or not all(clips):
-        raise ModelError(f"{speakers} needs one folder for each speaker with at least one sound file in each")
-    trained = load_checkpoint(model, SpeakerUbm)
-    least = trained.threshold if threshold is None else threshold
-    verifier = trained.enrol([features_of(own, trained.mfcc) for own in clips])
+    clips = clips_by_speaker(speakers)
+    known = _load(model)
+    least = known.least(threshold)
+    verifier = known.enrol([features_of(own, known.mfcc) for own in clips.values()])
     with torch.no_grad():
-        scores = verifier(features_of([clip], trained.mfcc)[0].unsqueeze(0)).squeeze(0)
+        scores = verifier(features_of([clip], known.mfcc)[0].unsqueeze(0)).squeeze(0)
     best = int(scores.argmax())
-    known = float(scores[best]) >= least
+    named = list(clips)[best] if float(scores[best]) >= least else None
     facts = {
         "clip": str(clip),
-        "speaker": folders[best].name if known else None,
-        "scores": {folder.name: round(score, 4) for folder, score in zip(folders, scores.tolist(), strict=True)},
+        "speaker": named,
+        "scores": {name: round(score, 4) for name, score in zip(clips, scores.tolist(), strict=True)},
         "threshold": round(least, 4),
     }
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    named = f"[green]{folders[best].name}[/]" if known else "[red]nobody known[/]"
-    Console(highlight=False).print(f"{clip}: {named} (best score {float(scores[best]):.3f}, threshold {least:.3f})")
+    shown = f"[green]{named}[/]" if named is not None else "[red]nobody known[/]"
+    Console(highlight=False).print(f"{clip}: {shown} (best score {float(scores[best]):.3f}, threshold {least:.3f})")
+
+
+def _load(path: Path) -> Speakers:
+    """A speaker bundle, which is a folder, or a checkpoint, which is a file."""
+    if not path.is_dir():
+        from ppspeech.training import SpeakerUbm, load_checkpoint
+
+        trained = load_checkpoint(path, SpeakerUbm)
+        return Speakers(trained.mfcc, trained.threshold, trained.enrol)
+    import torch
+    from torch.nn.utils.rnn import pad_sequence
+
+    from ppspeech.bundle import load_bundle
+    from ppspeech.encrypted.embedding import background_of, released_threshold
+    from ppspeech.models.verification import SpeakerVerifier
+
+    bundle = load_bundle(path)
+    ubm, relevance = background_of(bundle)
+
+    def enrol(clips: "Sequence[Sequence[Tensor]]") -> SpeakerVerifier:
+        joined = [torch.cat(list(own)) for own in clips]
+        lengths = torch.tensor([len(frames) for frames in joined])
+        return SpeakerVerifier.enrol(ubm, pad_sequence(joined, batch_first=True), lengths, relevance=relevance)
+
+    return Speakers(bundle.mfcc, released_threshold(bundle), enrol)
+
+
+def _probe(
+    door: "Door",
+    keeper: "Door",
+    bundle: Path,
+    clip: Path,
+    service: str,
+    claim: int,
+    show_transcript: bool,
+    as_json: bool,
+) -> None:
+    """Claim a place of a gallery that its server cannot read."""
+    from ppspeech.bundle import load_bundle
+    from ppspeech.encrypted import connect_speakers
+    from ppspeech.encrypted.probe_client import connect_keeper
+
+    with (
+        connect_speakers(door, load_bundle(bundle), model=service or None) as store,
+        connect_keeper(store, keeper, keep_payloads=show_transcript) as client,
+    ):
+        answer = client.verify(claim, [clip])
+    _show(clip, answer, True, show_transcript, as_json)
 
 
 def _ask(
@@ -133,17 +212,24 @@ def _ask(
 ) -> None:
     """Ask a server about a voice: a claim, or whose it is."""
     from ppspeech.bundle import load_bundle
-    from ppspeech.cli.transcripts import show_transcript as show
     from ppspeech.encrypted import connect_speakers
 
     loaded = load_bundle(bundle)
     with connect_speakers(door, loaded, model=service or None, keep_payloads=show_transcript) as client:
         answer = client.identify([clip]) if claim is None else client.verify(claim, [clip])
-        decides = client.offer.decision
+        ours = claim is not None or client.offer.names == "client"
+    _show(clip, answer, claim is not None, show_transcript, as_json, ours=ours)
+
+
+def _show(
+    clip: Path, answer: "SpeakerAnswer", is_claim: bool, show_transcript: bool, as_json: bool, *, ours: bool = True
+) -> None:
+    from ppspeech.cli.transcripts import show_transcript as show
+
     if as_json:
-        typer.echo(json.dumps(_facts(clip, answer, claim is not None)))
+        typer.echo(json.dumps(_facts(clip, answer, is_claim)))
     else:
-        Console(highlight=False).print(f"{clip}: {_in_words(answer, claim is not None, decides)}", soft_wrap=True)
+        Console(highlight=False).print(f"{clip}: {_in_words(answer, is_claim, ours)}", soft_wrap=True)
     if show_transcript:
         show(answer.transcript)
 
@@ -154,10 +240,10 @@ def _facts(clip: Path, answer: "SpeakerAnswer", is_claim: bool) -> dict[str, Any
     return {"clip": str(clip), **found, **cost}
 
 
-def _in_words(answer: "SpeakerAnswer", is_claim: bool, decides: str) -> str:
+def _in_words(answer: "SpeakerAnswer", is_claim: bool, ours: bool) -> str:
     cost = f"({answer.seconds:.2f} s, {(answer.bytes_up + answer.bytes_down) / 1e6:.2f} MB, {answer.rounds} rounds)"
-    if is_claim and decides == "server":
-        return f"the server knows {cost}"
+    if not ours or (is_claim and answer.accepted is None):
+        return f"the other party knows {cost}"
     if is_claim:
         return ("[green]accepted[/] " if answer.accepted else "[red]rejected[/] ") + cost
     return (f"[green]{answer.name}[/] " if answer.name is not None else "[red]nobody known[/] ") + cost

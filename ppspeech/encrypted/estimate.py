@@ -62,16 +62,20 @@ def planned_job(shape: WordShape, utterances: int = 1, order: Order = "frames") 
 
 def estimate(job: KeywordJob) -> Estimate:
     """What one recognition of this job takes."""
-    shares, product = job.shares_cost, job.plan.job
+    return estimate_shared(job.plan, job.shares_cost, job.rounds)
+
+
+def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
+    """What an encrypted product and the work on its shares take, in so many round trips."""
     return Estimate(
-        bytes_up=product.query_bytes + shares.bytes_second + shares.offline_bytes_second,
-        bytes_down=product.reply_bytes + shares.bytes_first + shares.offline_bytes_first,
-        online_bytes=job.plan.total_bytes + shares.online_bytes,
-        rounds=job.rounds,
-        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + _zeros_seconds(job.plan),
+        bytes_up=plan.job.query_bytes + shares.bytes_second + shares.offline_bytes_second,
+        bytes_down=plan.job.reply_bytes + shares.bytes_first + shares.offline_bytes_first,
+        online_bytes=plan.total_bytes + shares.online_bytes,
+        rounds=rounds,
+        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + _zeros_seconds(plan),
         online_seconds=_share_seconds(shares, TABLE_ONLINE_SECONDS)
         + shares.messages * MESSAGE_SECONDS
-        + _product_seconds(job.plan),
+        + _product_seconds(plan),
     )
 
 

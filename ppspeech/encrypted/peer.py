@@ -1,8 +1,5 @@
 """Who is at the other end of a session, as far as it has proved it."""
 
-import hashlib
-import ssl
-
 from ppspeech.channel import Channel
 from ppspeech.network import StreamChannel
 
@@ -15,12 +12,10 @@ def peer_name(channel: Channel) -> str:
     """
     if not isinstance(channel, StreamChannel):
         return "local"
-    connection = channel._stream._socket
-    certificate = connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
-    if certificate is not None:
-        return f"certificate:{hashlib.sha256(certificate).hexdigest()}"
-    peer = connection.getpeername()
-    return f"address:{peer[0]}" if isinstance(peer, tuple) else "local"
+    peer = channel.peer
+    if peer.certificate is not None:
+        return f"certificate:{peer.certificate}"
+    return "local" if peer.address is None else f"address:{peer.address}"
 
 
 def session_name(channel: Channel) -> str:

@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ppspeech.bundle import Bundle
-from ppspeech.encrypted.description import Mode
 from ppspeech.encrypted.error_budget import ErrorBudget, error_budget
 from ppspeech.encrypted.estimate import Estimate, estimate, estimate_stream, planned_job
 from ppspeech.encrypted.exporters import Deployment, export_words
@@ -32,10 +31,26 @@ class ModePlan:
         statement: what is computed, what leaks, under which assumptions.
     """
 
-    mode: Mode
+    mode: str
     cost: Estimate
     seconds: tuple[float, ...]
     statement: RegisteredProtocol
+
+    @staticmethod
+    def of(mode: str, cost: Estimate, protocol: str) -> "ModePlan":
+        """A way to run that a registered protocol describes."""
+        seconds = tuple(cost.online_over(trip) if trip else cost.online_seconds for trip in ROUND_TRIPS)
+        return ModePlan(mode, cost, seconds, find_protocol(protocol))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            **asdict(self.cost),
+            "seconds": list(self.seconds),
+            "computes": self.statement.functionality,
+            "leaks": self.statement.leakage,
+            "assumes": self.statement.assumptions,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +104,7 @@ class ServicePlan:
             "meeting_bytes": MEETING_BYTES,
             "model_bytes": self.model_bytes,
             "round_trips": list(ROUND_TRIPS),
-            "modes": {
-                each.mode: {
-                    **asdict(each.cost),
-                    "seconds": list(each.seconds),
-                    "computes": each.statement.functionality,
-                    "leaks": each.statement.leakage,
-                    "assumes": each.statement.assumptions,
-                }
-                for each in self.modes
-            },
+            "modes": {each.mode: each.to_json() for each in self.modes},
             "errors": asdict(self.errors),
             "warnings": list(self.warnings),
         }
@@ -113,13 +119,13 @@ def plan_service(bundle: Bundle, deployment: Deployment | None = None) -> Servic
     models = export_words(bundle.model, bundle.labels, deployment)
     shape = models.shape
     modes = [
-        _mode(order, estimate(planned_job(shape, 1, order)), "keyword")
+        ModePlan.of(order, estimate(planned_job(shape, 1, order)), "keyword")
         for order in ORDERS
         if order == "frames" or (can_scan(shape) and shape.frames > 1)
     ]
     stream = StreamJob(shape) if shape.frames > 1 else None
     if stream is not None:
-        modes.append(_mode("stream", estimate_stream(stream), "keyword_stream"))
+        modes.append(ModePlan.of("stream", estimate_stream(stream), "keyword_stream"))
     return ServicePlan(
         task=bundle.config.task,
         type=bundle.config.type,
@@ -130,11 +136,6 @@ def plan_service(bundle: Bundle, deployment: Deployment | None = None) -> Servic
         errors=error_budget(models),
         packing=_packing(shape),
     )
-
-
-def _mode(mode: Mode, cost: Estimate, protocol: str) -> ModePlan:
-    seconds = tuple(cost.online_over(trip) if trip else cost.online_seconds for trip in ROUND_TRIPS)
-    return ModePlan(mode, cost, seconds, find_protocol(protocol))
 
 
 def _packing(shape: WordShape) -> str:

@@ -39,6 +39,8 @@ class Ask(IntEnum):
     VERIFY = 4
     IDENTIFY = 5
     ENROL = 6
+    PUBLISH = 7
+    FETCH = 8
 
 
 class BudgetSpentError(PpspeechError):
@@ -127,10 +129,7 @@ def send_template(channel: Channel, name: str, template: NDArray[np.floating]) -
     Raises:
         RangeError: for a name that is too long; nothing is sent then.
     """
-    spelt = name.encode()
-    if not 0 < len(spelt) <= LONGEST_NAME:
-        raise RangeError(f"a name has 1 to {LONGEST_NAME} bytes, got {len(spelt)}")
-    channel.send(Kind.GALLERY, spelt.ljust(LONGEST_NAME, b"\0") + template.astype("<f4").tobytes())
+    channel.send(Kind.GALLERY, _spelt(name) + template.astype("<f4").tobytes())
 
 
 def receive_template(channel: Channel, features: int) -> tuple[str, NDArray[np.floating]]:
@@ -140,8 +139,36 @@ def receive_template(channel: Channel, features: int) -> tuple[str, NDArray[np.f
         BadTypeError: for a name that is no text.
     """
     data = channel.receive(Kind.GALLERY, LONGEST_NAME + 4 * features)
+    return _read(data[:LONGEST_NAME]), np.frombuffer(data[LONGEST_NAME:], "<f4").astype(np.float64)
+
+
+def send_name(channel: Channel, name: str) -> None:
+    """Client: the name of an encrypted gallery.
+
+    Raises:
+        RangeError: for a name that is too long; nothing is sent then.
+    """
+    channel.send(Kind.REQUEST, _spelt(name))
+
+
+def receive_name(channel: Channel) -> str:
+    """Server: what `send_name` sent.
+
+    Raises:
+        BadTypeError: for a name that is no text.
+    """
+    return _read(channel.receive(Kind.REQUEST, LONGEST_NAME))
+
+
+def _spelt(name: str) -> bytes:
+    spelt = name.encode()
+    if not 0 < len(spelt) <= LONGEST_NAME:
+        raise RangeError(f"a name has 1 to {LONGEST_NAME} bytes, got {len(spelt)}")
+    return spelt.ljust(LONGEST_NAME, b"\0")
+
+
+def _read(spelt: bytes) -> str:
     try:
-        name = data[:LONGEST_NAME].rstrip(b"\0").decode()
+        return spelt.rstrip(b"\0").decode()
     except UnicodeDecodeError:
-        raise BadTypeError("a speaker's name is no text") from None
-    return name, np.frombuffer(data[LONGEST_NAME:], "<f4").astype(np.float64)
+        raise BadTypeError("a name is no text") from None

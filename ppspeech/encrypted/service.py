@@ -10,10 +10,11 @@ from ppspeech.bundle import Bundle
 from ppspeech.bundle.model_types import SpeakerUbmSettings
 from ppspeech.channel import Channel
 from ppspeech.encrypted.budget import QueryBudget
+from ppspeech.encrypted.cohort import cohort_at
 from ppspeech.encrypted.description import Description, describe
 from ppspeech.encrypted.exporters import Deployment
 from ppspeech.encrypted.peer import peer_name
-from ppspeech.encrypted.served_speakers import ServedSpeakers, SpeakerDeployment
+from ppspeech.encrypted.served_speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.encrypted.served_words import ServedWords
 from ppspeech.encrypted.service_names import DESCRIBE, HEALTH, check_name
 from ppspeech.encrypted.sessions import Program, SessionBook, Tally
@@ -30,12 +31,12 @@ class ServiceFiles:
     Attributes:
         budget: of queries, by client and model.
         book: where sessions are counted.
-        gallery: the file of enrolled speakers.
+        speakers: the files of speaker services.
     """
 
     budget: QueryBudget
     book: SessionBook
-    gallery: Path
+    speakers: SpeakerFiles
 
     @classmethod
     def at(cls, folder: Path, limit: int | None = None, metrics: Path | None = None) -> "ServiceFiles":
@@ -49,7 +50,7 @@ class ServiceFiles:
         return cls(
             QueryBudget(folder / "budget.sqlite", limit),
             SessionBook(folder / "sessions.sqlite", metrics),
-            folder / "gallery.sqlite",
+            SpeakerFiles(folder / "gallery.sqlite", folder / "sealed.sqlite", folder / "identified.jsonl"),
         )
 
 
@@ -98,7 +99,9 @@ def _served(
     speakers: SpeakerDeployment | None,
 ) -> ServedWords | ServedSpeakers:
     if isinstance(bundle.config.settings, SpeakerUbmSettings):
-        return ServedSpeakers.of(name, bundle, speakers or SpeakerDeployment(), files.gallery)
+        chosen = speakers or SpeakerDeployment()
+        cohort = None if chosen.cohort is None else cohort_at(bundle, chosen.cohort)
+        return ServedSpeakers.of(name, bundle, chosen, files.speakers, cohort)
     return ServedWords.of(name, bundle, deployment or Deployment())
 
 

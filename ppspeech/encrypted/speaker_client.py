@@ -6,23 +6,31 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from ppspeech.audio.mfcc import Mfcc
 from ppspeech.bundle import Bundle
-from ppspeech.encrypted.client import Door, choose_offer
+from ppspeech.encrypted.client import MOST_BYTES, Door, choose_offer
 from ppspeech.encrypted.client_session import ClientSession
 from ppspeech.encrypted.description import read_description
-from ppspeech.encrypted.embedding import embed
+from ppspeech.encrypted.embedding import adapted_means, embed
 from ppspeech.encrypted.front_end import Reals, Sound, waveform_at
-from ppspeech.encrypted.requests import Ask, Request, receive_ready, send_template
+from ppspeech.encrypted.mixture_form import trial_frames
+from ppspeech.encrypted.requests import Ask, Request, receive_ready, send_name, send_template
 from ppspeech.encrypted.service_names import DESCRIBE
-from ppspeech.encrypted.speaker_offer import SpeakerOffer
+from ppspeech.encrypted.speaker_offer import SpeakerOffer, job_bytes
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols.choose import check_index
-from ppspeech.protocols.speaker_identification import identify_as_client
+from ppspeech.protocols.meeting import MetClient
+from ppspeech.protocols.speaker_hardened import prove_as_client
+from ppspeech.protocols.speaker_identification import Identification, identify_as_client
+from ppspeech.protocols.speaker_mixture_identification import identify_mixture_as_client
+from ppspeech.protocols.speaker_mixture_verification import MixtureVerification, verify_mixture_as_client
 from ppspeech.protocols.speaker_verification import verify_as_client
+from ppspeech.protocols.templates import EncryptedGallery
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +38,9 @@ class SpeakerAnswer:
     """What came of one question.
 
     Attributes:
-        accepted: whether a claim holds; None for a name, or where the decision is the server's.
-        name: of the speaker; None for a claim, and where nobody was accepted.
-        seconds: from the embedding to the answer, offline work too.
+        accepted: whether a claim holds; None for a name, or where the decision is not ours.
+        name: of the speaker; None for a claim, where nobody was accepted, or where the name is not ours.
+        seconds: from the features to the answer, offline work too.
         bytes_up: payload to the server.
         bytes_down: payload from it.
         rounds: round trips.
@@ -46,6 +54,12 @@ class SpeakerAnswer:
     bytes_down: int
     rounds: int
     transcript: Transcript = field(repr=False, compare=False)
+
+    @staticmethod
+    def of(accepted: bool | None, name: str | None, started: float, record: Transcript) -> "SpeakerAnswer":
+        """The answer that has just come to a question that was `started` then."""
+        took = time.perf_counter() - started
+        return SpeakerAnswer(accepted, name, took, record.bytes_up, record.bytes_down, record.rounds, record)
 
 
 def connect_speakers(
@@ -63,6 +77,8 @@ def connect_speakers(
     offer = choose_offer(speakers, model)
     if offer.fingerprint != bundle.fingerprint:
         raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, ours is {bundle.fingerprint}")
+    if offer.scoring != "hardened" and job_bytes(offer.verification) > MOST_BYTES:
+        raise WrongSessionError(f"{offer.name} would exchange {job_bytes(offer.verification):,} bytes a claim")
     return SpeakerClient(door, offer, bundle, keep_payloads)
 
 
@@ -74,25 +90,27 @@ class SpeakerClient:
         offer: as the server described it.
         bundle: the background model, the same as the server's.
         keep_payloads: keep the bytes of every message in the answers' transcripts.
+
+    Attributes:
+        offer: as the server described it.
+        bundle: the background model.
     """
 
     def __init__(self, door: Door, offer: SpeakerOffer, bundle: Bundle, keep_payloads: bool = False) -> None:
         self.offer = offer
+        self.bundle = bundle
         self._door = door
-        self._bundle = bundle
         self._keep = keep_payloads
         self._mfcc = Mfcc(bundle.mfcc)
         self._session: ClientSession | None = None
 
-    @torch.no_grad()
     def embedding(self, sounds: Sequence[Sound], rate: int | None = None) -> Reals:
-        """What one speaker said, as one vector.
+        """What one speaker said, as one direction.
 
         Raises:
             AudioError: for sound that cannot be used.
         """
-        clips = [self._mfcc(waveform_at(sound, rate, self._bundle.mfcc.sample_rate)).features[0] for sound in sounds]
-        return embed(self._bundle, clips)
+        return embed(self.bundle, self._features(sounds, rate))
 
     def enrol(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """Enrol a speaker; the place is what it claims later. The server gets the template, and no sound.
@@ -102,7 +120,8 @@ class SpeakerClient:
         """
         if not self.offer.enrols:
             raise ModelError(f"{self.offer.name} enrols nobody: its server was started without --enrol")
-        template = self.embedding(sounds, rate)
+        clips = self._features(sounds, rate)
+        template = (adapted_means if self.offer.scoring == "gmm" else embed)(self.bundle, clips)
         with self._met().asking(Request(Ask.ENROL), with_transfers=False) as (met, _):
             send_template(met.channel, name, template)
             done, place = receive_ready(met.channel)
@@ -117,17 +136,58 @@ class SpeakerClient:
             RangeError: for a place that is not there; nothing is sent then.
         """
         check_index(claimed, self.offer.places)
-        vector, started = self.embedding(sounds, rate), time.perf_counter()
+        voice, started = self._voice(sounds, rate), time.perf_counter()
         with self._met().asking(Request(Ask.VERIFY), with_transfers=False) as (met, record):
-            accepted = verify_as_client(met, self.offer.verification, vector, claimed)
-        return _answer(accepted, None, started, record)
+            accepted = self._verify(met, voice, claimed)
+        return SpeakerAnswer.of(accepted, None, started, record)
 
     def identify(self, sounds: Sequence[Sound], rate: int | None = None) -> SpeakerAnswer:
-        """Who of the enrolled speakers is this, if any?"""
-        vector, started = self.embedding(sounds, rate), time.perf_counter()
+        """Who of the enrolled speakers is this, if any?
+
+        Raises:
+            ModelError: if the server answers no such question.
+        """
+        if not self.offer.identifies:
+            raise ModelError(f"{self.offer.name} verifies claims only: hardened and normed mixtures give no names")
+        job = self.offer.identification
+        if job_bytes(job) > MOST_BYTES:
+            raise WrongSessionError(f"{self.offer.name} would exchange {job_bytes(job):,} bytes for a name")
+        voice, started = self._voice(sounds, rate), time.perf_counter()
         with self._met().asking(Request(Ask.IDENTIFY), with_transfers=False) as (met, record):
-            found = identify_as_client(met, self.offer.identification, vector)
-        return _answer(None, None if found is None else found.name, started, record)
+            if isinstance(job, Identification):
+                found = identify_as_client(met, job, voice)
+            else:
+                found = identify_mixture_as_client(met, job, voice)
+        return SpeakerAnswer.of(None, None if found is None else found.name, started, record)
+
+    def publish(self, gallery: str, sealed: EncryptedGallery) -> None:
+        """Have the server keep a gallery that it cannot read, in place of ours of the same name.
+
+        Raises:
+            PpspeechError: if the server keeps none, or not this one.
+        """
+        self._check_stores()
+        with self._met().asking(Request(Ask.PUBLISH), with_transfers=False) as (met, _):
+            send_name(met.channel, gallery)
+            sealed.send(met.channel)
+            kept, _ = receive_ready(met.channel)
+        if not kept:
+            raise PpspeechError(f"the server does not keep {gallery!r}: the name is another's, or there is no room")
+
+    def fetch(self, gallery: str) -> EncryptedGallery:
+        """A gallery that someone has published.
+
+        Raises:
+            PpspeechError: if the server keeps none, or not this one.
+        """
+        self._check_stores()
+        with self._met().asking(Request(Ask.FETCH), with_transfers=False) as (met, _):
+            send_name(met.channel, gallery)
+            found, _ = receive_ready(met.channel)
+            sealed = EncryptedGallery.receive(met.channel, self.offer.gallery) if found else None
+        if sealed is None:
+            raise PpspeechError(f"the server keeps no gallery {gallery!r}")
+        return sealed
 
     def close(self) -> None:
         """Leave the server."""
@@ -143,13 +203,35 @@ class SpeakerClient:
     ) -> None:
         self.close()
 
+    @torch.no_grad()
+    def _features(self, sounds: Sequence[Sound], rate: int | None) -> list[Tensor]:
+        return [self._mfcc(waveform_at(sound, rate, self.bundle.mfcc.sample_rate)).features[0] for sound in sounds]
+
+    def _voice(self, sounds: Sequence[Sound], rate: int | None) -> Reals:
+        """What the scoring takes: frames, or a direction, clipped to the levels where it is hardened."""
+        features = self._features(sounds, rate)
+        if self.offer.mixture is not None:
+            return trial_frames(self.offer.mixture, np.asarray(torch.cat(features).double().numpy()))
+        direction = embed(self.bundle, features)
+        if self.offer.scoring == "hardened":
+            return direction.clip(-self.offer.hardened.limit, self.offer.hardened.limit)
+        return direction
+
+    def _verify(self, met: MetClient, voice: Reals, claimed: int) -> bool | None:
+        if self.offer.scoring == "hardened":
+            prove_as_client(met.channel, self.offer.hardened, voice, claimed)
+            return None
+        job = self.offer.verification
+        if isinstance(job, MixtureVerification):
+            return verify_mixture_as_client(met, job, voice, claimed)
+        return verify_as_client(met, job, voice, claimed)
+
+    def _check_stores(self) -> None:
+        if not self.offer.stores:
+            raise ModelError(f"{self.offer.name} keeps no encrypted galleries: its server runs without --store")
+
     def _met(self) -> ClientSession:
         """The session with the server; a new one where the last has ended."""
         if self._session is None or not self._session.is_alive:
             self._session = ClientSession(self._door.open(self.offer.name, self.offer.agreement), self._keep)
         return self._session
-
-
-def _answer(accepted: bool | None, name: str | None, started: float, record: Transcript) -> SpeakerAnswer:
-    took = time.perf_counter() - started
-    return SpeakerAnswer(accepted, name, took, record.bytes_up, record.bytes_down, record.rounds, record)

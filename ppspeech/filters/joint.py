@@ -1,11 +1,13 @@
 """Algorithm 2 of seed 003: the joint form of Kiwiel's method, for a minimax problem and a filter on autograd."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ppspeech.filters.borrowed_newton import Solve
 from ppspeech.filters.flat import FlatFilter
 from ppspeech.filters.kiwiel import KiwielOptions, Piece, descend
 from ppspeech.filters.problem import Evaluation, MinimaxProblem
@@ -63,6 +65,8 @@ class Joint:
 
     def evaluate(self, u: Tensor, near: Evaluation | None) -> Evaluation:
         """Phi(u) by exact inner solves."""
+        if near is not None and self._factors is not None and self._factors[0] is near:
+            near = self._with_own_hessians(near, [response.solve for response in self._factors[1]])
         return self.problem.evaluate(self.filter, u, near, self.tolerance)
 
     def piece(self, at: Evaluation) -> Piece:
@@ -98,6 +102,12 @@ class Joint:
 
     def _quadratic(self, u: Tensor) -> Tensor:
         return self.problem.ridge / 2 * u.square().sum()
+
+    @staticmethod
+    def _with_own_hessians(near: Evaluation, solvers: Sequence[Solve]) -> Evaluation:
+        """The same point, its solutions with the Hessians there in place of those they were found with."""
+        own = [replace(s, newton=newton) for s, newton in zip((*near.private, *near.utility), solvers, strict=True)]
+        return replace(near, private=tuple(own[: len(near.private)]), utility=tuple(own[len(near.private) :]))
 
     def _responses(self, at: Evaluation) -> "list[Linearised]":
         """The linearised inner problems at a point, factored once for all directions tried there."""

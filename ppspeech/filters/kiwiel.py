@@ -160,20 +160,20 @@ def _line_search(
     The search starts from what the last one ended with.
     """
 
-    def reached(by: float) -> tuple[At, bool]:
-        there = function.evaluate(here.u + by * aim.q, here)
+    def reached(by: float, near: At) -> tuple[At, bool]:
+        there = function.evaluate(here.u + by * aim.q, near)
         return there, bool(there.value - here.value <= -options.enough * by * aim.promised)
 
-    there, enough = reached(reach)
+    there, enough = reached(reach, here)
     if not enough:
         for _ in range(options.halvings):
             reach /= 2
-            there, enough = reached(reach)
+            there, enough = reached(reach, here)
             if enough:
                 return there, reach
         return None
     for _ in range(options.halvings):
-        further, enough = reached(2 * reach)
+        further, enough = reached(2 * reach, there)
         if not enough or further.value >= there.value:
             break
         there, reach = further, 2 * reach

@@ -115,9 +115,9 @@ class MinimaxProblem:
                     f"task {task.name or type(task).__name__!r} has {task.rows} labels, the filter gives "
                     f"{len(features)} observations: give one label for each (repeat labels over frames)"
                 )
-        starts = [None] * len(self.private) if near is None else [s.parameters for s in near.private]
+        starts = [None] * len(self.private) if near is None else near.private
         private = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.private, starts, strict=True))
-        starts = [None] * len(self.utility) if near is None else [s.parameters for s in near.utility]
+        starts = [None] * len(self.utility) if near is None else near.utility
         utility = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.utility, starts, strict=True))
         value = self.ridge / 2 * u.square().sum()
         for task, solution in zip(self.private, private, strict=True):
@@ -126,13 +126,14 @@ class MinimaxProblem:
             value = value + self.rho * task.importance * solution.loss
 
         def pull(right: Tensor) -> Tensor:
-            return torch.autograd.grad(filtered, leaf, right, retain_graph=True)[0]
+            # Not grad_outputs=right: torch's check of it imports sympy, two seconds the first time.
+            return torch.autograd.grad((filtered * right).sum(), leaf, retain_graph=True)[0]
 
         def push(q: Tensor) -> Tensor:
             # `pull` is linear: the derivative of <pull(right), q> by `right` is its transpose at q.
             right = torch.zeros_like(features).requires_grad_()
-            pulled = torch.autograd.grad(filtered, leaf, right, create_graph=True)[0]
-            return torch.autograd.grad(pulled, right, q)[0]
+            pulled = torch.autograd.grad((filtered * right).sum(), leaf, create_graph=True)[0]
+            return torch.autograd.grad((pulled * q).sum(), right)[0]
 
         return Evaluation(u, value, features, private, utility, pull, push)
 
@@ -153,6 +154,10 @@ class MinimaxProblem:
 
 def _slope(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor) -> Tensor:
     """The gradient of the weighted losses by the features."""
-    leaf = features.detach().requires_grad_()
-    losses = [task.importance * task.loss(v, leaf) for task, v in zip(tasks, parameters, strict=True)]
-    return torch.autograd.grad(torch.stack(losses).sum(), leaf)[0]
+    total = torch.zeros_like(features)
+    for task, v in zip(tasks, parameters, strict=True):
+        objective = task.objective(features)
+        assert objective.weights is not None
+        slopes = objective.head(objective.features @ v.mT).slopes * (task.importance * objective.weights).unsqueeze(-1)
+        total = total + slopes @ v[:, :-1]
+    return total

@@ -18,10 +18,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
-from ppspeech.models.convex import Certificate, ConvexObjective, Expansion, Head, minimise
+from ppspeech.filters.borrowed_newton import Factored, Solve, minimise_with
+from ppspeech.models.convex import LARGEST_EXPLICIT, Certificate, ConvexObjective, Expansion, Head, minimise
 from ppspeech.models.logistic import SoftmaxRegression
 
 RIDGE = 1e-6  # seed 003 section 5, "Parameters"
+CHUNK = 1 << 18  # numbers of a Hessian's rows made at once: 2 MB stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +34,14 @@ class Solution:
         parameters: `(heads, features + 1)`, float64.
         loss: the regularised loss there, a tensor of no dimensions.
         certificate: how far it can be from the exact minimum.
+        newton: solves systems with the Hessian there or nearby, for problems that start from here; none if it is too
+            large to be formed, or if the next solution does not depend on where it starts.
     """
 
     parameters: Tensor
     loss: Tensor
     certificate: Certificate
+    newton: Solve | None = None
 
 
 class Task(Protocol):
@@ -54,7 +59,9 @@ class Task(Protocol):
     def rows(self) -> int:
         """How many samples it has labels for."""
 
-    def best_response(self, features: Tensor, start: Tensor | None = None, tolerance: float = 1e-8) -> Solution:
+    def best_response(
+        self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
+    ) -> Solution:
         """The parameters with the least loss on features `(n, d)`, exactly."""
 
     def objective(self, features: Tensor) -> ConvexObjective:
@@ -114,20 +121,31 @@ class ClassTask:
         """How many samples it has labels for."""
         return len(self.labels)
 
-    def best_response(self, features: Tensor, start: Tensor | None = None, tolerance: float = 1e-8) -> Solution:
+    def best_response(
+        self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
+    ) -> Solution:
         """The parameters with the least loss on features `(n, d)`, by Newton's method in double precision.
 
         Args:
             features: `(n, d)`.
-            start: parameters to start from, such as the response to similar features.
+            start: parameters to start from, or the response to similar features, whose Hessian then serves again.
             tolerance: on the norm of the gradient.
 
         Raises:
             ModelError: if it is not reached.
         """
-        found = minimise(self.objective(features), start, tolerance)
+        objective = self.objective(features)
+        borrowed = None
+        if isinstance(start, Solution):
+            borrowed, start = start.newton, start.parameters
+        begin = objective.zeros() if start is None else start.detach().to(objective.features)
+        newton: Solve | None = None
+        if objective.parameters <= LARGEST_EXPLICIT:
+            found, newton = minimise_with(objective, lambda v: self._newton(v, objective), begin, borrowed, tolerance)
+        else:
+            found = minimise(objective, begin, tolerance)
         loss = torch.as_tensor(found.certificate.objective, dtype=found.theta.dtype, device=features.device)
-        return Solution(found.theta, loss, found.certificate)
+        return Solution(found.theta, loss, found.certificate, newton)
 
     def objective(self, features: Tensor) -> ConvexObjective:
         """The loss on features `(n, d)` as a function of the parameters."""
@@ -142,9 +160,17 @@ class ClassTask:
 
     def newton(self, parameters: Tensor, features: Tensor) -> Callable[[Tensor], Tensor]:
         """Solves (Hessian at `parameters`) step = right-hand side, both of the shape of the parameters."""
-        objective = self.objective(features)
-        factor = torch.linalg.cholesky(objective.hessian(objective.at(parameters)))
-        return lambda right: torch.cholesky_solve(right.reshape(-1, 1), factor).view_as(right)
+        return self._newton(parameters, self.objective(features))
+
+    @staticmethod
+    def _newton(parameters: Tensor, objective: ConvexObjective) -> Solve:
+        def hessian() -> Tensor:
+            wide, weights = objective.features, objective.weights
+            assert weights is not None
+            shares = (wide @ parameters.mT).softmax(-1)
+            return softmax_hessian(wide, shares, weights, objective.quadratic)
+
+        return Factored(hessian)
 
     def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
         """The regularised loss of features `(n, d)`, for autograd by either argument."""
@@ -198,14 +224,16 @@ class TargetTask:
         """How many samples it has targets for."""
         return len(self.targets)
 
-    def best_response(self, features: Tensor, start: Tensor | None = None, tolerance: float = 1e-8) -> Solution:
+    def best_response(
+        self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
+    ) -> Solution:
         """The least-squares parameters on features `(n, d)`: one Cholesky system, whatever the start.
 
         Raises:
             ModelError: if rounding leaves a gradient above `tolerance`: the features span too many scales.
         """
         objective = self.objective(features)
-        begin = objective.zeros() if start is None else start
+        begin = start.parameters if isinstance(start, Solution) else objective.zeros() if start is None else start
         point = objective.at(begin)
         solve = self.newton(begin, features)
         for iteration in (1, 2):  # the second step only removes rounding
@@ -275,6 +303,32 @@ class ReconstructionTask:
 def augment(features: Tensor) -> Tensor:
     """[features, 1], `(n, d)` to `(n, d + 1)`: the intercept is a parameter like the others."""
     return functional.pad(features, (0, 1), value=1.0)
+
+
+def softmax_hessian(features: Tensor, shares: Tensor, weights: Tensor, ridge: float) -> Tensor:
+    """The Hessian of the weighted cross-entropy by the flattened parameters, `(heads d, heads d)`.
+
+    Block (j, k) is sum_i c_i p_ij (1[j = k] - p_ik) phi_i phi_i', from one product over the samples: of rows
+    sqrt(c_i) [p_i1 phi_i, p_i2 phi_i, ...] with themselves.
+
+    Args:
+        features: phi, `(n, d)`.
+        shares: p, the probabilities of the classes, `(n, heads)`.
+        weights: c, `(n,)`.
+        ridge: added to the diagonal.
+    """
+    width, heads = features.shape[1], shares.shape[1]
+    hessian = torch.zeros(heads * width, heads * width, dtype=features.dtype, device=features.device)
+    own = hessian.new_zeros(heads, width, width)
+    at_once = max(1, CHUNK // len(hessian))
+    for phi, p, c in zip(*(torch.split(part, at_once) for part in (features, shares, weights)), strict=True):
+        scaled = ((c.sqrt().unsqueeze(-1) * p).unsqueeze(-1) * phi.unsqueeze(1)).view(len(phi), -1)
+        hessian.addmm_(scaled.mT, scaled, alpha=-1)
+        own.add_(((c.unsqueeze(-1) * p).mT.unsqueeze(-1) * phi).mT @ phi)
+    blocks = hessian.view(heads, width, heads, width).diagonal(dim1=0, dim2=2)  # (d, d, heads), a view
+    blocks.add_(own.permute(1, 2, 0))
+    hessian.diagonal().add_(ridge)
+    return hessian
 
 
 def _check_constants(ridge: float, importance: float) -> None:

@@ -17,7 +17,7 @@ from ppspeech.network.frames import (
     pack_header,
 )
 from ppspeech.network.limits import Limits
-from ppspeech.network.stream import ByteStream
+from ppspeech.network.stream import ByteStream, Peer
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,11 @@ class StreamChannel:
         self._received = 0
         self._over = False
         self._inside_write = False
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end: its address, and the certificate it has shown."""
+        return self._stream.peer
 
     @property
     def bytes_sent(self) -> int:

@@ -1,12 +1,14 @@
 """Bytes over one connected socket, plain or TLS: in time, in bounded memory, and never stuck on one another."""
 
 import contextlib
+import hashlib
 import io
 import select
 import socket
 import ssl
 import struct
 import time
+from dataclasses import dataclass
 
 from ppspeech.errors import BadLengthError, BadTypeError, PeerGoneError, PeerTimeoutError, ProtocolError
 
@@ -20,6 +22,31 @@ place of two; after that, and near a deadline, `poll` keeps the time. TLS needs 
 polls."""
 
 
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end, as far as the connection shows it.
+
+    Attributes:
+        address: its IP address, which many may share and anyone may change; None without a network.
+        certificate: SHA-256 fingerprint of the certificate it has proved to own, in hexadecimal; None without one.
+    """
+
+    address: str | None
+    certificate: str | None
+
+    @staticmethod
+    def of(connection: socket.socket) -> "Peer":
+        """The peer of a connection whose TLS handshake, if there is one, is done."""
+        address: object = None
+        with contextlib.suppress(OSError):  # a peer that has left already has none
+            address = connection.getpeername()
+        shown = connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
+        return Peer(
+            str(address[0]) if isinstance(address, tuple) else None,
+            None if shown is None else hashlib.sha256(shown).hexdigest(),
+        )
+
+
 class ByteStream:
     """One end of a connection, used by one thread.
 
@@ -30,6 +57,11 @@ class ByteStream:
     Args:
         connection: a connected stream socket; the stream owns and closes it.
         inbox_bytes: the most bytes put aside while sending.
+
+    Attributes:
+        peer: who is at the other end.
+        bytes_sent: by us so far.
+        bytes_received: from the peer so far.
     """
 
     def __init__(self, connection: socket.socket, inbox_bytes: int) -> None:
@@ -40,6 +72,7 @@ class ByteStream:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", BLOCKING_SECONDS, 0))
         if connection.family in {socket.AF_INET, socket.AF_INET6}:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.peer = Peer.of(connection)
         self.bytes_sent = 0
         self.bytes_received = 0
         self._socket = connection

@@ -81,8 +81,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     plain.fit(coded.x, coded.y, quadratic=1.0)
     nonprivate = coded.accuracy(plain.predict(coded.test_x))
     curves = {
-        "gaussian": {at: repeated(draws, objective_weights, coded, at, DELTA) for at in epsilons},
-        "pure": {at: repeated(draws, objective_weights, coded, at, 0.0) for at in epsilons},
+        "gaussian": {at: repeated(draws, objective_accuracy, coded, at, DELTA) for at in epsilons},
+        "pure": {at: repeated(draws, objective_accuracy, coded, at, 0.0) for at in epsilons},
         "output": {at: repeated(draws, _output, coded, at) for at in epsilons},
         "published": dict(zip(epsilons, _published(raw, epsilons, draws), strict=True)),
         "diffprivlib": {at: repeated(draws, _peer, raw, at) for at in epsilons},
@@ -154,7 +154,7 @@ def _objective_hook(split: Split, epsilon: float, delta: float) -> ObjectivePert
     )
 
 
-def objective_weights(split: Split, epsilon: float, delta: float) -> float:
+def objective_accuracy(split: Split, epsilon: float, delta: float) -> float:
     """One run with noise in the objective."""
     return _private(split, _objective_hook(split, epsilon, delta))
 

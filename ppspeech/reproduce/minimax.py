@@ -66,6 +66,8 @@ class Experiment:
         main: the dimension of the headline figures, one of `dimensions`.
         learning: how ours is learned.
         networks: other filters to learn, by name: from training inputs, private and task labels and a seed.
+        learn: ours, in place of `learning`: from training inputs, private and task labels, dimension and seed.
+        baselines: others to compare with at the main dimension, by name; they learn from the same as `learn`.
     """
 
     name: str
@@ -78,6 +80,8 @@ class Experiment:
     main: int
     learning: Learning = field(default_factory=Learning)
     networks: dict[str, Callable[[Tensor, Tensor, Tensor, int], nn.Module]] = field(default_factory=dict)
+    learn: Callable[[Tensor, Tensor, Tensor, int, int], nn.Module] | None = None
+    baselines: dict[str, Callable[[Tensor, Tensor, Tensor, int, int], nn.Module]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.main not in self.dimensions:
@@ -93,10 +97,14 @@ class Found:
     worst: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
     reconstruction: list[float] = field(default_factory=list)
 
+    def gaps(self, method: str, dimension: int) -> list[float]:
+        """Task - private, trial by trial."""
+        both = zip(self.task[method, dimension], self.private[method, dimension], strict=True)
+        return [task - private for task, private in both]
+
     def gap(self, method: str, dimension: int) -> Mean:
         """Task - private."""
-        both = zip(self.task[method, dimension], self.private[method, dimension], strict=True)
-        return Mean.of([task - private for task, private in both])
+        return Mean.of(self.gaps(method, dimension))
 
 
 def run_trials(experiment: Experiment, trials: int) -> Found:
@@ -234,7 +242,11 @@ def _filters(experiment: Experiment, parts: Parts, seed: int) -> list[tuple[str,
             if method == "none" and dimension != experiment.main:
                 continue
             made.append((method, dimension, fit(*train, dimension, seed=seed)))
-        made.append((OURS, dimension, linear_filter(*train, dimension, experiment.learning, seed)))
+        if experiment.learn is None:
+            made.append((OURS, dimension, linear_filter(*train, dimension, experiment.learning, seed)))
+        else:
+            made.append((OURS, dimension, experiment.learn(*train, dimension, seed)))
+    made += [(name, experiment.main, fit(*train, experiment.main, seed)) for name, fit in experiment.baselines.items()]
     made += [(name, experiment.main, learn(*train, seed)) for name, learn in experiment.networks.items()]
     return made
 
@@ -286,14 +298,20 @@ def _points(found: Found, dimension: int) -> list[Point]:
 def _gap_figures(name: str, found: Found, experiment: Experiment) -> list[Figure]:
     """Ours (task - private) minus the best baseline's, at the main dimension and at the worst one."""
     gaps = {}
+    compared = {*BASELINES, *experiment.baselines}
     for dimension in experiment.dimensions:
-        places = [key for key in found.task if key[0] in BASELINES and (key[1] == dimension or key[0] == "none")]
+        places = [key for key in found.task if key[0] in compared and (key[1] == dimension or key[0] == "none")]
         best = max(places, key=lambda key: found.gap(*key).value)
         ours = found.gap(OURS, dimension)
         gaps[dimension] = ours.value - found.gap(*best).value, best[0], ours
     value, best_name, ours = gaps[experiment.main]
     least = min(gaps, key=lambda dimension: gaps[dimension][0])
-    note = f"ours {ours.value:.3f} +- {ours.half_width:.3f}; best baseline: {best_name}"
+    pairs = zip(found.gaps(OURS, experiment.main), found.gaps(best_name, experiment.main), strict=True)
+    paired = Mean.of([own - other for own, other in pairs])
+    note = (
+        f"+- {paired.half_width:.3f}, trial by trial; ours {ours.value:.3f} +- {ours.half_width:.3f}; "
+        f"best baseline: {best_name}"
+    )
     return [
         Figure(f"{name}.best_baseline_gap", value, note=note),
         Figure(

@@ -28,7 +28,7 @@ from ppspeech.privacy.accountant import Accountant
 from ppspeech.privacy.grid import Grid
 from ppspeech.progress import track
 from ppspeech.protocols.parties import Shares
-from ppspeech.reproduce.adult_central import Split, objective_weights
+from ppspeech.reproduce.adult_central import Split, objective_accuracy
 from ppspeech.reproduce.intervals import Mean, repeated
 from ppspeech.storage import atomic_write
 from ppspeech.training.parties_gradients import JointDescent, clipped_gradient, descend_jointly_
@@ -143,7 +143,7 @@ def compare(split: Split, epsilons: Sequence[float], runs: int, fits: int) -> di
         errors = {
             parties: _errors(split, descent, shares, parties, runs) for parties in (PARTIES, PARTIES - shares.colluders)
         }
-        accuracy = repeated(fits, objective_weights, split, at, DELTA)
+        accuracy = repeated(fits, objective_accuracy, split, at, DELTA)
         found[at] = Beside(
             descent=errors[PARTIES],
             central_descent=errors[PARTIES - shares.colluders],

@@ -4,7 +4,9 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,15 @@ from ppspeech.bundle import Bundle
 from ppspeech.encrypted import BudgetSpentError, SpeakerClient, SpeakerDeployment, connect_speakers
 from ppspeech.encrypted.embedding import embed, embedding_size
 from ppspeech.encrypted.gallery import Gallery
-from ppspeech.encrypted.requests import Ask, Request, receive_template, send_request, send_template
+from ppspeech.encrypted.requests import (
+    Ask,
+    Request,
+    receive_name,
+    receive_template,
+    send_name,
+    send_request,
+    send_template,
+)
 from ppspeech.encrypted.speaker_offer import SpeakerOffer
 from ppspeech.errors import (
     BadTypeError,
@@ -28,6 +38,7 @@ from ppspeech.errors import (
 from ppspeech.network import memory_pair
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
+from ppspeech.protocols.speaker_mixture import MixturePlan
 from tests.encrypted.conftest import Running
 from tests.encrypted.voices import RATE, SPEAKERS, released, voice
 
@@ -162,17 +173,74 @@ def test_galleries(tmp_path: Path) -> None:
     (tmp_path / "no.sqlite").write_bytes(b"no database " * 100)
     with pytest.raises(PpspeechError, match="cannot hold"):
         Gallery(tmp_path / "no.sqlite", "m", 2, 3)
-    with pytest.raises(PpspeechError, match="cosine"):
-        SpeakerDeployment(threshold=2.0)
+    means = Gallery(tmp_path / "g.sqlite", "m", 2, 3, "means")
+    assert means.load()[0] == []  # a kind has speakers of its own
+    assert means.enrol("ann", 5 * unit) == 0
+    np.testing.assert_allclose(means.load()[1], [5 * unit], atol=1e-6)
+    for wrong in (np.full(3, np.inf), np.full(3, 1e4)):
+        with pytest.raises(RangeError, match="means"):
+            means.enrol("bob", wrong)
 
 
-def test_messages_and_offers_are_read_literally() -> None:
+FINE = {
+    "name": "voices", "task": "a task", "fingerprint": "0" * 64, "privacy": "none", "features": 10, "places": 5,
+    "scoring": "linear", "normed": False, "cohort": 0, "mixture": None, "decision": "client", "names": "client",
+    "enrols": False, "stores": False, "queries_left": None,
+}  # fmt: skip
+MIXTURE = MixturePlan(30, 5, 2, models=5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "No Name"},
+        {"fingerprint": "0"},
+        {"features": 0},
+        {"features": 10**6},
+        {"places": 0},
+        {"places": 5000, "stores": True},
+        {"queries_left": -1},
+        {"cohort": 4},
+        {"normed": True, "cohort": 65},
+        {"mixture": MIXTURE},
+        {"scoring": "gmm"},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, models=6)},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, components=3)},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, frames=10**5)},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, cohort=3)},
+        {"scoring": "hardened"},
+        {"scoring": "hardened", "decision": "server", "normed": True},
+        {"scoring": "hardened", "decision": "server", "places": 100},
+    ],
+    ids=str,
+)
+def test_offers_are_read_literally(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BundleError):
+        SpeakerOffer(**(FINE | wrong))
+
+
+def test_offers_say_what_both_parties_need() -> None:
+    linear = SpeakerOffer(**FINE)
+    assert linear.plan.columns == 5
+    assert linear.identifies
+    gmm = SpeakerOffer(**(FINE | {"scoring": "gmm", "mixture": MIXTURE}))
+    assert gmm.verification.plan is MIXTURE
+    normed = SpeakerOffer(**(FINE | {"scoring": "gmm", "mixture": MIXTURE, "normed": True}))
+    hard = SpeakerOffer(**(FINE | {"scoring": "hardened", "decision": "server"}))
+    assert (gmm.identifies, normed.identifies, hard.identifies) == (True, False, False)
+    assert len({str(offer.agreement) for offer in (linear, gmm, normed, hard)}) == 4
+    assert replace(linear, queries_left=3, task="another").agreement == linear.agreement
+
+
+def test_names_on_the_wire_are_text() -> None:
     here, there = memory_pair()
     here.send(Kind.GALLERY, b"\xff" * 21 + bytes(8))
     with pytest.raises(BadTypeError):
         receive_template(there, 2)
-    fine = ("voices", "a task", "0" * 64, "none", 10, 5, "client", False, None)
-    assert SpeakerOffer(*fine).plan.columns == 5  # type: ignore[arg-type]
-    for at, value in ((0, "No Name"), (2, "0"), (4, 0), (4, 10**6), (5, 0), (8, -1)):
-        with pytest.raises(BundleError):
-            SpeakerOffer(*fine[:at], value, *fine[at + 1 :])  # type: ignore[arg-type]
+    here.send(Kind.REQUEST, b"\xff" * 21)
+    with pytest.raises(BadTypeError):
+        receive_name(there)
+    with pytest.raises(RangeError):
+        send_name(here, "")
+    send_name(here, "größe")
+    assert receive_name(there) == "größe"

@@ -38,7 +38,7 @@ SPEAKERS = SpeakerUbmSettings(components=6, covariance="diagonal", floor=0.05, r
 
 def released(folder: Path, settings: ModelSettings = HMM, mfcc: MfccConfig = WHOLE, seed: int = 0) -> Bundle:
     """A bundle whose weights come from a seed."""
-    config = BundleConfig(settings, () if settings is SPEAKERS else LABELS, mfcc)
+    config = BundleConfig(settings, () if isinstance(settings, SpeakerUbmSettings) else LABELS, mfcc)
     torch.manual_seed(seed)
     model = config.build()
     for parameter in model.parameters():

@@ -3,12 +3,15 @@ import math
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.filters import ClassTask, ReconstructionTask, TargetTask
+from ppspeech.filters import ClassTask, ReconstructionTask, TargetTask, tasks
 from ppspeech.filters.tasks import Task, augment
+from ppspeech.models import convex
 from tests.filters.games import people
 
 
@@ -102,6 +105,63 @@ def test_newton_solves_with_the_hessian(kind: str) -> None:
     right = torch.randn(3, 7, dtype=torch.float64)
     slow = torch.linalg.solve(hessian, right.flatten()).view(3, 7)
     torch.testing.assert_close(task.newton(v, x)(right), slow)
+
+
+@pytest.mark.parametrize("moved", [1e-3, 1e-1, 10.0])
+def test_a_borrowed_hessian_gives_the_same_response(moved: float) -> None:
+    """However far the features move: where the old Hessian is of no use a new one is made."""
+    x, subject, _ = people()
+    task = ClassTask(subject, 3, 1e-5)
+    near = task.best_response(x)
+    there = x + moved * torch.randn(x.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    borrowed, cold = task.best_response(there, near, 1e-9), task.best_response(there, tolerance=1e-9)
+    torch.testing.assert_close(borrowed.parameters, cold.parameters, atol=2e-4, rtol=0)  # 2 x 1e-9 / ridge
+    assert float(borrowed.loss) == pytest.approx(float(cold.loss), abs=1e-12)
+    assert borrowed.certificate.residual <= 1e-9
+    assert moved > 0.1 or borrowed.certificate.iterations < cold.certificate.iterations
+    assert (borrowed.newton is near.newton) == (moved < 0.1)
+
+
+def test_a_large_hessian_is_never_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, subject, _ = people(60)
+    small = ClassTask(subject, 3, 1e-2).best_response(x)
+    monkeypatch.setattr(tasks, "LARGEST_EXPLICIT", 5)
+    monkeypatch.setattr(convex, "LARGEST_EXPLICIT", 5)
+    monkeypatch.setattr(tasks, "softmax_hessian", None)
+    large = ClassTask(subject, 3, 1e-2).best_response(x, small)
+    torch.testing.assert_close(large.parameters, small.parameters, atol=1e-6, rtol=0)
+    assert large.newton is None
+
+
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(2, 5), st.integers(1, 1 << 10))
+def test_the_hessian_is_that_of_autograd_however_it_is_cut(rows: int, width: int, classes: int, chunk: int) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    x = torch.randn(rows, width, generator=generator, dtype=torch.float64)
+    labels = torch.randint(0, classes, (rows,), generator=generator)
+    task = ClassTask(labels, classes, 0.1, torch.rand(rows, generator=generator, dtype=torch.float64) + 0.1)
+    v = torch.randn(classes, width + 1, generator=generator, dtype=torch.float64)
+    slow = torch.autograd.functional.hessian(lambda flat: task.loss(flat.view_as(v), x), v.flatten())
+    objective = task.objective(x)
+    assert objective.weights is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "CHUNK", chunk)
+        shares = (objective.features @ v.mT).softmax(-1)
+        fast = tasks.softmax_hessian(objective.features, shares, objective.weights, 0.1)
+    torch.testing.assert_close(fast, slow)
+
+
+def test_a_tolerance_that_rounding_forbids_is_refused() -> None:
+    x, subject, _ = people(60)
+    with pytest.raises(ModelError, match="gradient norm"):
+        ClassTask(subject, 3, 1e-3).best_response(x, tolerance=1e-30)
+    with pytest.raises(ModelError, match="tolerance must be > 0"):
+        ClassTask(subject, 3, 1e-3).best_response(x, tolerance=0.0)
+
+
+def test_features_that_drown_the_ridge_are_refused() -> None:
+    x, subject, _ = people(60)
+    with pytest.raises(ModelError, match="scale the features"):
+        ClassTask(subject, 3, 1e-9).best_response(1e9 * x)
 
 
 def test_accuracy_of_targets_is_the_explained_variance() -> None:

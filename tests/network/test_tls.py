@@ -30,6 +30,7 @@ from ppspeech.network import (
     fingerprint,
     make_certificate,
 )
+from ppspeech.network.stream import ByteStream, Peer
 from tests.network.conftest import QUICK, Identity, make_identity
 
 LOCAL = Address("127.0.0.1", 0)
@@ -262,3 +263,35 @@ def test_closing_leaves_no_socket_open(identity: Identity) -> None:
 
     meet(identity.server, keep)
     assert ends[0]._stream._socket.fileno() == -1
+
+
+def test_each_knows_who_the_other_is(tmp_path: Path, identity: Identity) -> None:
+    """The address, and the certificate that was shown: the server's always, a client's where it was asked for."""
+    own = make_identity(tmp_path, "ann", names=("ann",))
+    seen: list[Peer] = []
+
+    def serve(listener: Listener) -> None:
+        with listener.wait("toy", {}, seconds=10) as channel:
+            seen.append(channel.peer)
+            channel.receive(1, size=0)
+
+    for authority, shown in ((None, None), (own.certificate, own.pin)):
+        tls = ServerTls(identity.certificate, identity.key, authority)
+        with Listener(LOCAL, tls=tls, limits=QUICK) as listener:
+            serving = threading.Thread(target=serve, args=(listener,))
+            serving.start()
+            client = ClientTls(pin=identity.pin, certificate=own.certificate, key=own.key)
+            with connect(listener.address, "toy", {}, tls=client, limits=QUICK) as channel:
+                assert channel.peer == Peer("127.0.0.1", identity.pin)
+                channel.send(1, b"")
+            serving.join()
+        assert seen.pop() == Peer("127.0.0.1", shown)
+
+
+def test_a_peer_without_a_network_or_that_has_left() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        assert ByteStream(ours, 100).peer == Peer(None, None)
+    with socket.socket() as lonely:
+        assert Peer.of(lonely) == Peer(None, None)
+    ours.close()
