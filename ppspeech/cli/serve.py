@@ -152,7 +152,7 @@ def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]
         trust += " --certificate … --key …"
     which = f" --model {next(iter(bundles))}" if len(bundles) > 1 else ""
     first = next(iter(bundles.values()))
-    command = "recognize clip.wav" if first.labels else "identify BUNDLE clip.wav"
+    command = "recognize clip.wav" if first.labels else "verify BUNDLE clip.wav --claim PLACE"
     console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with", markup=False)
     console.print(f"  ppspeech {command} --server {server.address} {trust}{which}", markup=False)
 

@@ -167,7 +167,7 @@ class ServedSpeakers:
         return cls(offer, scoring, kept, sealed, files.identified)
 
     def session(self, channel: Channel, tally: Tally, budget: QueryBudget) -> None:
-        """Meet one client and answer its requests until it leaves.
+        """Meet one client and answer its requests until it leaves; each but a ping is paid for.
 
         Raises:
             ProtocolError: for a client that does not keep to the protocol; this session ends, and no other.
