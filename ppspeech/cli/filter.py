@@ -1,6 +1,7 @@
 """`ppspeech filter`: learn features that keep a task and lose the person, write them, and attack them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -141,7 +142,7 @@ def attack(
     console.print(str(report), markup=False)
 
 
-FILTER_COMMANDS = {"train": train, "apply": apply, "attack": attack}
+FILTER_COMMANDS: dict[str, Callable[..., None]] = {"train": train, "apply": apply, "attack": attack}
 """The commands of `ppspeech filter`, by name."""
 
 
