@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 UV := $(BIN)/uv
+# Processes that the tests are spread over.
+WORKERS ?= 2
 export MPLBACKEND := Agg
 # A waiting thread must not burn a core that another needs.
 export OMP_WAIT_POLICY := PASSIVE
@@ -27,7 +29,7 @@ demo: setup  ## the main job, end to end, on the built-in voices
 	$(BIN)/ppspeech demo
 
 test: setup  ## the whole test suite but the slow experiments
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 test-slow: setup  ## the slow experiments
 	$(BIN)/python -m pytest -m slow
