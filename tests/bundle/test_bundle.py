@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import MODEL_TYPES, BundleConfig, load_bundle, register_model, write_bundle
+from ppspeech.bundle.filter_type import MinimaxFilterSettings
 from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, SIZES, WEIGHTS
 from ppspeech.bundle.model_types import (
     KeywordHmmSettings,
@@ -62,11 +63,16 @@ ALL_SETTINGS: list[ModelSettings] = [
     SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0, threshold=None),
     SpeakerUbmSettings(components=4, covariance="tied", floor=0.1, relevance=16.0, threshold=0.5),
     LargeMarginClassifierSettings(label="emotion", width=0.5, radius=2.0),
+    MinimaxFilterSettings(
+        shape="linear", inputs=16, hidden=0, features=3, level="utterance", keep="word", hide="speaker"
+    ),
+    MinimaxFilterSettings(shape="sigmoid", inputs=4, hidden=5, features=3, level="frames", keep="word", hide="speaker"),
+    MinimaxFilterSettings(shape="mlp", inputs=7, hidden=5, features=3, level="table", keep="activity", hide="subject"),
 ]
 
 
 def config_of(settings: ModelSettings) -> BundleConfig:
-    labels = () if isinstance(settings, SpeakerUbmSettings) else ("a", "b", "c")
+    labels = () if isinstance(settings, SpeakerUbmSettings | MinimaxFilterSettings) else ("a", "b", "c")
     return BundleConfig(settings, labels, MfccConfig(cepstra=4, deltas=0))
 
 
