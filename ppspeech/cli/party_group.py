@@ -28,6 +28,17 @@ MEANING = {
     "TASK_LABELS": "labels of the task",
     "FILTERED": "filtered samples",
     "OTHERS": "filtered samples of the others",
+    "SHARES": "uniform words",
+    "LATTICE_KEY": "a public key",
+    "QUERY": "ciphertexts",
+    "REPLY": "masked ciphertexts",
+    "DIRECTIONS": "the released directions",
+    "BASE_POINT": "a point of a group",
+    "BASE_REPLY": "blinded points",
+    "RESUME": "where both are in their transfers",
+    "COLUMNS": "blinded transfers",
+    "CODE_COLUMNS": "blinded transfers",
+    "FLIGHT": "masked words and tables",
 }
 """What a message is to whoever receives it, where a protocol's kinds are known here."""
 

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ppspeech.cli.simulate_eigen import find_direction
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:  # torch is loaded when a simulation runs, not for `--help`
@@ -24,7 +25,7 @@ RADII = {"adult": 14**0.5}
 
 
 def simulate(
-    name: Annotated[str, typer.Argument(help="Which protocol: aggregate.")],
+    name: Annotated[str, typer.Argument(help="Which protocol: aggregate or eigen.")],
     parties: Annotated[int, typer.Option(help="How many parties hold rows.", min=2, max=100)] = 5,
     table: Annotated[str, typer.Option(help="The table they hold, such as adult.")] = "adult",
     model: Annotated[str, typer.Option(help="logistic, softmax, huber_svm or large_margin.")] = "softmax",
@@ -36,13 +37,17 @@ def simulate(
     kill: Annotated[str, typer.Option(help="A party that dies in the middle, to see what the others are told.")] = "",
     out: Annotated[Path | None, typer.Option(help="Write the released model here, as JSON.")] = None,
 ) -> None:
-    """Train one private classifier from parties who keep their rows, and show what each of them saw.
+    """Let parties who keep their rows compute together, and show what each of them saw.
+
+    `aggregate` trains one private classifier, `eigen` finds the principal direction of all rows (it takes --parties and
+    --table alone).
 
     Examples: `ppspeech simulate aggregate --parties 5 --table adult --model logistic --epsilon 1`,
-    `ppspeech simulate aggregate --parties 20 --kill party3`
+    `ppspeech simulate aggregate --parties 20 --kill party3`,
+    `ppspeech simulate eigen --parties 3 --table breast_cancer`
     """
-    if name != "aggregate":
-        raise PpspeechError(f"aggregate can be simulated, got {name!r}; two-party protocols run with `ppspeech party`")
+    if name not in {"aggregate", "eigen"}:
+        raise PpspeechError(f"aggregate and eigen can be simulated, got {name!r}; others run with `ppspeech party`")
     import torch
 
     from ppspeech.data.registry import load_table
@@ -53,6 +58,9 @@ def simulate(
     torch.set_num_threads(1)  # the parties are forks of this process, and thread pools do not survive a fork
     console = Console(highlight=False, soft_wrap=True)
     rows = load_table(table)
+    if name == "eigen":
+        console.print(_table(find_direction(console, rows.features.double().numpy(), parties, table)))
+        return
     train, test = rows.split_by_row(0.25) if rows.is_test is None else rows.train_test()
     scale = radius or RADII.get(table, 1.0)
     sizes = [len(train) // parties + (place < len(train) % parties) for place in range(parties)]
@@ -111,7 +119,7 @@ def _party(name: str, x: "Tensor", y: "Tensor", *, dies: bool) -> Callable[..., 
         records = {other: Transcript(channel) for other, channel in channels.items()}
         local = train_alone(group, name, x, y)
         _die_if(dies)
-        return {"fit": as_plain(take_part(records, group, identity, name, local)), "saw": _saw(records)}
+        return {"fit": as_plain(take_part(records, group, identity, name, local)), "saw": seen_by(records)}
 
     return program
 
@@ -124,7 +132,7 @@ def _curator(*, dies: bool) -> Callable[..., dict[str, Any]]:
         records = {other: Transcript(channel) for other, channel in channels.items()}
         _die_if(dies)
         curate(records, group)
-        return {"saw": _saw(records)}
+        return {"saw": seen_by(records)}
 
     return program
 
@@ -137,11 +145,12 @@ def _die_if(dies: bool) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _saw(records: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+def seen_by(records: Mapping[Any, Any]) -> list[tuple[str, int, int]]:
     """Kinds of the messages received, with their number and bytes, over all peers."""
+    from ppspeech.crypto.message_kinds import Kind as CryptoKind
     from ppspeech.protocols.message_kinds import Kind
 
-    names = {int(kind): kind.name for kind in Kind}
+    names = {int(kind): kind.name for kinds in (Kind, CryptoKind) for kind in kinds}
     seen: dict[str, list[int]] = {}
     for record in records.values():
         for entry in record.entries:

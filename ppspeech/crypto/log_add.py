@@ -53,11 +53,13 @@ class LogAdd:
         ring: of the words.
         fraction: bits after the point of the words, in nats.
         step: bits each party drops from its share of v; the table has a step of 2^(step - fraction) nats.
+        few_rounds: save a round however many are added at once, for links where a round trip is dear.
     """
 
     ring: Ring
     fraction: int
     step: int
+    few_rounds: bool = False
 
     def __post_init__(self) -> None:
         check_ring(self.ring)
@@ -80,7 +82,7 @@ class LogAdd:
         recursion; but their tables are four times as large, which counts where many are added at once.
         """
         bits = self.ring.bits - self.step - INDEX
-        if 2 * INDEX < bits <= 2 * LONGEST and count <= FEW:
+        if 2 * INDEX < bits <= 2 * LONGEST and (self.few_rounds or count <= FEW):
             return [bits // 2, bits - bits // 2]
         whole, rest = divmod(bits - 1, INDEX)
         return [INDEX] * whole + [rest + 1]

@@ -25,14 +25,17 @@ class Combine:
     Attributes:
         operation: `viterbi` or `forward`.
         scale: of the scores, in nats.
+        few_rounds: save rounds at the price of larger tables.
     """
 
     operation: Literal["forward", "viterbi"]
     scale: Scale
+    few_rounds: bool = False
 
     @property
     def _log_add(self) -> LogAdd:
-        return LogAdd(self.scale.ring, self.scale.fraction, max(0, self.scale.fraction - TABLE_STEP))
+        step = max(0, self.scale.fraction - TABLE_STEP)
+        return LogAdd(self.scale.ring, self.scale.fraction, step, self.few_rounds)
 
     def __call__(self, engine: ShareEngine, left: Words, right: Words) -> Words:
         """Shares of the combined scores, of any shape that both have."""

@@ -36,7 +36,7 @@ def scan_paths(engine: ShareEngine, shape: WordShape, models: WordModels | None,
     """
     if not can_scan(shape):
         raise RangeError(f"a prefix scan needs chains from the first state, got moves {shape.moves}, {shape.starts}")
-    ring, combine = shape.scale.ring, Combine(shape.operation, shape.scale)
+    ring, combine = shape.scale.ring, Combine(shape.operation, shape.scale, few_rounds=True)
     stay = emissions.copy()
     if models is not None:
         stay[:, 1:] += models.transition_words[:, :, 0]
@@ -57,7 +57,7 @@ def scan_paths(engine: ShareEngine, shape: WordShape, models: WordModels | None,
 
 def scan_cost(shape: WordShape, utterances: int) -> Cost:
     """`scan_paths`."""
-    combine, cost = Combine(shape.operation, shape.scale), Cost()
+    combine, cost = Combine(shape.operation, shape.scale, few_rounds=True), Cost()
     for j in range(1, min(shape.states, shape.frames)):
         for later, _ in _levels(shape.frames - j):
             cost += combine.cost(utterances * len(later) * shape.words)

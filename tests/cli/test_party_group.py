@@ -215,4 +215,13 @@ def test_only_what_exists_is_simulated() -> None:
     app.command()(guarded(simulate))
     result = CliRunner().invoke(app, ["poker"])
     assert result.exit_code == 2
-    assert "aggregate can be simulated" in result.output
+    assert "aggregate and eigen can be simulated" in result.output
+
+
+@pytest.mark.usefixtures("data")
+def test_parties_find_the_direction_of_all_rows() -> None:
+    asked = [sys.executable, "-c", SIMULATE, "eigen", "--parties", "3", "--table", "breast_cancer"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "|cos| = 1.00000" in done.stdout or "|cos| = 0.99999" in done.stdout
+    assert "uniform words" in done.stdout

@@ -1,0 +1,76 @@
+"""`ppspeech simulate eigen`: the principal direction of what local processes hold together."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from ppspeech.errors import PpspeechError
+
+if TYPE_CHECKING:
+    from ppspeech.network.mesh import Group
+    from ppspeech.network.mesh_identity import Identity
+
+Reals = NDArray[np.floating]
+
+
+def find_direction(console: Console, rows: Reals, parties: int, name: str) -> Mapping[str, Any]:
+    """Run the protocol between processes that hold parts of the rows, and say how good the answer is.
+
+    Args:
+        console: where to.
+        rows: `(rows, features)`, at most 128 features.
+        parties: how many.
+        name: of the table, for people.
+
+    Returns:
+        How each party ended, for the table of what it saw.
+
+    Raises:
+        PpspeechError: if the table has too many features, or the round ended without a result.
+    """
+    from ppspeech.network import Limits
+    from ppspeech.network.mesh_processes import Player, run_group
+    from ppspeech.protocols.eigenvector import MOST_FEATURES
+
+    features = rows.shape[1]
+    if features > MOST_FEATURES:
+        raise PpspeechError(
+            f"{name} has {features} features, and directions are found among up to {MOST_FEATURES}: try --table adult"
+        )
+    # Public by the coding of the table: no party can have more.
+    bound = len(rows) * float(np.square(rows).sum(axis=1).max())
+    order = np.random.default_rng(0).permutation(len(rows))
+    parts = np.array_split(rows[order], parties)
+    players = {
+        f"party{place}": Player("party", _party(place, part, features, bound)) for place, part in enumerate(parts)
+    }
+    console.print(f"{parties} parties, each a process with rows of {features} features; TLS on loopback")
+    start = time.perf_counter()
+    outcomes = run_group("eigen", players, limits=Limits(message_seconds=600.0))
+    took = time.perf_counter() - start
+    found = [outcome.result["direction"] for outcome in outcomes.values() if outcome.result]
+    if len(found) < parties:
+        raise PpspeechError("the round ended without a result for everybody; nothing was published")
+    central = np.linalg.eigh(rows.T @ rows)[1][:, -1]
+    agreement = abs(float(np.asarray(found[0]) @ central))
+    console.print(
+        f"all have the same direction after {took:.1f} s; with all rows in one place: |cos| = {agreement:.8f}"
+    )
+    return outcomes
+
+
+def _party(place: int, rows: Reals, features: int, bound: float) -> Callable[..., dict[str, Any]]:
+    def program(channels: Mapping[str, Any], _: "Group", __: "Identity") -> dict[str, Any]:
+        from ppspeech.cli.simulate import seen_by
+        from ppspeech.network import Transcript
+        from ppspeech.protocols.eigenvector_parties import party
+
+        records = {int(other.removeprefix("party")): Transcript(channel) for other, channel in channels.items()}
+        found = party(records, rows, own=place, features=features, bound=bound)
+        return {"direction": found[0].tolist(), "saw": seen_by(records)}
+
+    return program
