@@ -99,9 +99,10 @@ def saw_table(records: Mapping[str, "Mapping[str, Transcript]"]) -> Table:
     Args:
         records: by party, then by whom it talked to.
     """
+    from ppspeech.crypto.message_kinds import Kind as CryptoKind
     from ppspeech.protocols.message_kinds import Kind
 
-    names = {int(kind): kind.name for kind in Kind}
+    names = {int(kind): kind.name for kinds in (Kind, CryptoKind) for kind in kinds}
     table = Table(title="What each party saw")
     for heading in ("party", "from", "message", "what it is", "messages", "bytes"):
         table.add_column(heading, justify="right" if heading in {"messages", "bytes"} else "left")
