@@ -105,12 +105,12 @@ def test_homomorphic_identities(a: int, b: int, k: int) -> None:
     assert public.scale(left, k) == public.scale(left, k, secret=False)
 
 
-@pytest.mark.parametrize("value", [LARGEST, -LARGEST, 0])
+@pytest.mark.parametrize("value", [LARGEST, -LARGEST, 0], ids=["largest", "smallest", "zero"])
 def test_the_ends_of_the_range(value: int) -> None:
     assert DEMO.decrypt(DEMO.encrypt(value)) == value
 
 
-@pytest.mark.parametrize("value", [LARGEST + 1, -LARGEST - 1, 2**4000])
+@pytest.mark.parametrize("value", [LARGEST + 1, -LARGEST - 1, 2**4000], ids=["above", "below", "far"])
 def test_beyond_the_range_is_refused(value: int) -> None:
     for attempt in (DEMO.encrypt, DEMO.public.encrypt, lambda v: DEMO.public.add_plain(DEMO.encrypt(0), v)):
         with pytest.raises(RangeError, match="does not fit"):

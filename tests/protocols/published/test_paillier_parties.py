@@ -33,6 +33,7 @@ SIZE = demo_key().public.ciphertext_bytes
         (b"\x02\x00\x00" + bytes(64), BadTypeError),
         (b"\x02\x00\x00" + b"\xff" * 64, NotInGroupError),
     ],
+    ids=["nothing", "short", "long", "zero", "even"],
 )
 def test_bob_refuses_keys_that_are_none(payload: bytes, error: type[ProtocolError]) -> None:
     here, there = memory_pair()
@@ -50,6 +51,7 @@ def test_bob_refuses_keys_that_are_none(payload: bytes, error: type[ProtocolErro
         (bytes(16) + b"\1" * SIZE, WrongKeyError),
         (demo_key().public.key_id, BadLengthError),
     ],
+    ids=["zero", "too large", "a factor", "another key", "short"],
 )
 def test_neither_takes_ciphertexts_that_are_none(payload: bytes, error: type[ProtocolError]) -> None:
     for party in (lambda c: Alice(c, demo_key()), lambda c: Bob(c, demo_key().public)):
