@@ -1,11 +1,18 @@
 """What all tests share: the data folder, a private cache, and seeds."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
+
+
+def pytest_configure() -> None:
+    """A shell that starts us in the background makes us ignore Ctrl-C, and our children too: have it back."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
