@@ -230,3 +230,21 @@ def test_more_inputs_than_labels_are_refused_by_the_solvers_too() -> None:
     problem = MinimaxProblem(x, [TargetTask(x[:5, :1])], [TargetTask(x[:, :1])])
     with pytest.raises(ModelError, match="5 labels"):
         solve_kiwiel(problem, LinearFilter(6, 2), 1)
+
+
+class Tilted(torch.nn.Module):
+    """A fixed projection and what is learned on top of it, which begins at zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = 2
+        self.register_buffer("fixed", torch.eye(6)[:, :2])
+        self.more = torch.nn.Parameter(torch.zeros(6, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ (self.fixed + self.more)
+
+
+def test_a_filter_whose_parameters_begin_at_zero_still_moves() -> None:
+    result = solve_alternating(game(), Tilted(), iterations=3)
+    assert result.history[-1] < result.history[0] - 1e-3
