@@ -27,7 +27,7 @@ def reproduce(
     if not name:
         for known in NAMES:
             summary = (_module(known).__doc__ or "").splitlines()[0]
-            Console().print(f"[bold]{known:14}[/] {summary}", highlight=False)
+            Console().print(f"[bold]{known:19}[/] {summary}", highlight=False)
         return
     if name not in NAMES:
         raise PpspeechError(f"no experiment called {name!r}: known are {', '.join(NAMES)}")
