@@ -1,6 +1,7 @@
 """The group that ciphertexts of one key live in: everything the schemes do in the same way."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import gmpy2
@@ -16,7 +17,7 @@ from ppspeech.errors import BadCiphertextError, BadLengthError, NotInGroupError,
 KEY_ID_BYTES = 16
 
 
-class CiphertextGroup:
+class CiphertextGroup(ABC):
     """Units modulo `modulus`, in which Enc(a) Enc(b) = Enc(a + b). The public keys of the schemes are kinds of it.
 
     A scheme adds `_embed(m)`, its generator to the power m, and `_fresh_zeros(count)`, random encryptions of zero.
@@ -36,11 +37,13 @@ class CiphertextGroup:
         self.ciphertext_bytes: int = (modulus.bit_length() + 7) // 8
         self.randomisers = RandomiserPool(self._fresh_zeros, self.ciphertext_bytes)
 
+    @abstractmethod
     def _embed(self, value: mpz) -> mpz:
-        raise NotImplementedError
+        """A plaintext as a ciphertext without randomness."""
 
+    @abstractmethod
     def _fresh_zeros(self, count: int) -> list[mpz]:
-        raise NotImplementedError
+        """Encryptions of zero, fresh ones."""
 
     # Encrypting
 
