@@ -202,9 +202,8 @@ def measure(work: list[Job], repeats: int, tls: Tls | None = None) -> dict[str, 
             for job in work:
                 for _ in range(1 + repeats):
                     _wait_for_each_other(channel)
-                    met.evaluator.prepare(job.product.job)
                     arranged = job.arrange()
-                    engine = ShareEngine(channel, met.setup, job.cost)
+                    engine = met.prepare(job.product, job.cost)
                     _wait_for_each_other(channel)
                     job.answer(met, engine, arranged)
                     _wait_for_each_other(channel)
@@ -217,9 +216,8 @@ def _measure_client(met: MetClient, job: Job, repeats: int) -> Measured:
     for repeat in range(1 + repeats):
         _wait_for_each_other(met.channel)
         began = time.perf_counter()
-        met.key.prepare(job.product.job)
         offline, online = Transcript(met.channel), Transcript(met.channel)
-        engine = ShareEngine(offline, met.setup, job.cost)
+        engine = replace(met, channel=offline).prepare(job.product, job.cost)
         _wait_for_each_other(met.channel)
         prepared = time.perf_counter()
         engine.channel = online

@@ -10,8 +10,7 @@ Any number of utterances run in lock step: they share round trips and fill ciphe
 alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -109,7 +108,7 @@ class KeywordClient:
 
     def prepare(self) -> None:
         """Offline: transfers with the server, encryptions of zero; then one `recognize`."""
-        self._engine = prepare_together(self._met, self._job, lambda: self._met.key.prepare(self._job.plan.job))
+        self._engine = self._met.prepare(self._job.plan, self._job.shares_cost)
 
     def recognize(self, utterances: Sequence[Reals]) -> list[str | None]:
         """The word of each utterance `(frames, dimensions)`; None where the garbage model won.
@@ -154,7 +153,7 @@ class KeywordServer:
 
     def prepare(self) -> None:
         """Offline; the client does so at the same time."""
-        self._engine = prepare_together(self._met, self._job, lambda: self._met.evaluator.prepare(self._job.plan.job))
+        self._engine = self._met.prepare(self._job.plan, self._job.shares_cost)
 
     def answer(self) -> None:
         """Help the client to its words.
@@ -170,15 +169,6 @@ class KeywordServer:
         with engine.in_flights():
             scores = share_scores(engine, self._job, self._models, emissions, None)
             choose_words(engine, self._job.shape, self._models, scores)
-
-
-def prepare_together(met: MetClient | MetServer, job: KeywordJob, encrypt_zeros: Callable[[], None]) -> ShareEngine:
-    """The transfers, and at the same time what needs no peer: each side waits for the other half of the time."""
-    with ThreadPoolExecutor(max_workers=1) as aside:
-        zeros = aside.submit(encrypt_zeros)
-        engine = ShareEngine(met.channel, met.setup, job.shares_cost)
-        zeros.result()
-    return engine
 
 
 def encode_models(models: WordModels, utterances: int = 1) -> EncodedWeights:

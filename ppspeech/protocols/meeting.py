@@ -4,7 +4,8 @@ The client is the second party of the share engine and the one with a lattice ke
 ciphertexts only, and has no key in its process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.channel import Channel
+from ppspeech.crypto.engine import ShareEngine
 from ppspeech.crypto.lattice import (
     EncodedWeights,
     Evaluator,
@@ -24,6 +26,7 @@ from ppspeech.crypto.lattice import (
 )
 from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
 from ppspeech.crypto.ot_state import PairSetup, Party
+from ppspeech.crypto.share_cost import Cost
 from ppspeech.protocols.message_kinds import Kind
 
 Words = NDArray[np.uint64]
@@ -53,6 +56,10 @@ class MetClient:
         with self.setup.session(self.channel):
             yield
 
+    def prepare(self, plan: MatrixPlan, cost: Cost) -> ShareEngine:
+        """Offline, as the server does: transfers for `cost`, and encryptions of zero for one product."""
+        return _prepare(self.channel, self.setup, cost, lambda: self.key.prepare(plan.job))
+
     def multiply(self, plan: MatrixPlan, features: Reals) -> Words:
         """Our share of features times weights, `(rows, columns)` mod 2^bits of the plan's result."""
         self.channel.send(Kind.QUERY, client_query(self.key, plan, features))
@@ -79,6 +86,10 @@ class MetServer:
         with self.setup.session(self.channel):
             yield
 
+    def prepare(self, plan: MatrixPlan, cost: Cost) -> ShareEngine:
+        """Offline, as the client does: transfers for `cost`, and encryptions of zero for one product."""
+        return _prepare(self.channel, self.setup, cost, lambda: self.evaluator.prepare(plan.job))
+
     def multiply(self, plan: MatrixPlan, weights: EncodedWeights) -> Words:
         """Our share of the client's features times weights, `(rows, columns)`."""
         query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
@@ -103,3 +114,12 @@ def meet_as_server(channel: Channel, parameters: LatticeParameters | None = None
     chosen = parameters or LatticeParameters()
     evaluator = Evaluator(channel.receive(Kind.LATTICE_KEY, ciphertext_length(chosen)), chosen)
     return MetServer(channel, PairSetup.agree(channel, Party.FIRST), evaluator)
+
+
+def _prepare(channel: Channel, setup: PairSetup, cost: Cost, encrypt_zeros: Callable[[], None]) -> ShareEngine:
+    """Transfers, and at the same time what needs no peer: each party waits for the other half of the time."""
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        zeros = aside.submit(encrypt_zeros)
+        engine = ShareEngine(channel, setup, cost)
+        zeros.result()
+    return engine

@@ -37,6 +37,7 @@ from ppspeech.protocols.speaker_names import (
     give_name_cost,
     learn_name,
     name_words,
+    say_name,
     words_of,
 )
 from ppspeech.protocols.speaker_verification import check_scorer, server_scores
@@ -175,8 +176,7 @@ def identify_as_client(
     row = job.plan.check_embedding(embedding)
     check_third(job.recipient, third)
     with met.session():
-        met.key.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         scores = met.multiply(job.plan.product, row)[0]
         return name_best(engine, job, scores, np.zeros((job.plan.models, job.words), np.uint64), third)
 
@@ -196,8 +196,7 @@ def identify_as_server(
     check_scorer(job.plan, arranged.scorer)
     check_third(job.recipient, third)
     with met.session():
-        met.evaluator.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         scores = server_scores(met, arranged.scorer)
         return name_best(engine, job, scores, arranged.names, third, turn=arranged.scorer.turn)
 
@@ -225,7 +224,7 @@ def name_best(
 def client(channel: Channel, embedding: list[float], /, **public: Any) -> str:
     """Meet, and ask once; `features`, `models`, and optionally the rest of `LinearPlan` and `Identification`."""
     job = _job(public)
-    return _say(identify_as_client(meet_as_client(channel), job, np.asarray(embedding, np.float64)))
+    return say_name(identify_as_client(meet_as_client(channel), job, np.asarray(embedding, np.float64)))
 
 
 @identification.party("server")
@@ -233,7 +232,7 @@ def server(channel: Channel, models: list[list[float]], names: list[str], thresh
     """Meet, and answer once for models, one row a speaker."""
     job = _job(public)
     enrolled = Enrolled.of(job, LinearColumns.of(np.asarray(models, np.float64).T), names, threshold)
-    return _say(identify_as_server(meet_as_server(channel), job, enrolled))
+    return say_name(identify_as_server(meet_as_server(channel), job, enrolled))
 
 
 @to_third.party("client")
@@ -241,7 +240,7 @@ def client_for_third(channels: Mapping[str, Channel], embedding: list[float], /,
     """As `client`; the name goes to the party "third"."""
     job = _job({**public, "recipient": "third"})
     met = meet_as_client(channels["server"])
-    return _say(identify_as_client(met, job, np.asarray(embedding, np.float64), channels["third"]))
+    return say_name(identify_as_client(met, job, np.asarray(embedding, np.float64), channels["third"]))
 
 
 @to_third.party("server")
@@ -251,14 +250,14 @@ def server_for_third(
     """As `server`; the name goes to the party "third"."""
     job = _job({**public, "recipient": "third"})
     enrolled = Enrolled.of(job, LinearColumns.of(np.asarray(models, np.float64).T), names, threshold)
-    return _say(identify_as_server(meet_as_server(channels["client"]), job, enrolled, channels["third"]))
+    return say_name(identify_as_server(meet_as_server(channels["client"]), job, enrolled, channels["third"]))
 
 
 @to_third.party("third")
 def third(channels: Mapping[str, Channel], /, **public: Any) -> str:
     """Learn the name."""
     job = _job({**public, "recipient": "third"})
-    return _say(learn_name(channels["client"], channels["server"], job.words))
+    return say_name(learn_name(channels["client"], channels["server"], job.words))
 
 
 def _job(public: dict[str, Any]) -> Identification:
@@ -267,9 +266,3 @@ def _job(public: dict[str, Any]) -> Identification:
         return Identification(LinearPlan(**public), **own)
     except TypeError as error:
         raise ModelError(f"identification takes the fields of LinearPlan and Identification: {error}") from None
-
-
-def _say(answer: Answer | None) -> str:
-    if answer is None:
-        return "the other party knows"
-    return "nobody" if answer.name is None else answer.name

@@ -32,6 +32,7 @@ from ppspeech.protocols.speaker_names import (
     give_name,
     give_name_cost,
     name_words,
+    say_name,
     words_of,
 )
 
@@ -146,8 +147,7 @@ def identify_mixture_as_client(
     monomials = job.plan.expand(frames)
     check_third(job.recipient, third)
     with met.session():
-        met.key.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         densities = met.multiply(job.plan.product, monomials)
         return _name_best(engine, job, densities, np.zeros((job.plan.models, job.words), np.uint64), third)
 
@@ -160,8 +160,7 @@ def identify_mixture_as_server(
         raise ModelError(f"the speakers were enrolled for {enrolled.scorer.plan}, the job is {job.plan}")
     check_third(job.recipient, third)
     with met.session():
-        met.evaluator.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         densities = met.multiply(job.plan.product, enrolled.scorer.weights)
         return _name_best(engine, job, densities, enrolled.names, third)
 
@@ -178,7 +177,7 @@ def _name_best(
 @mixture_identification.party("client")
 def client(channel: Channel, frames: list[list[float]], /, **public: Any) -> str:
     """Meet, and ask once; the fields of `MixturePlan` and `MixtureIdentification` as parameters."""
-    return _say(identify_mixture_as_client(meet_as_client(channel), _job(public), np.asarray(frames, np.float64)))
+    return say_name(identify_mixture_as_client(meet_as_client(channel), _job(public), np.asarray(frames, np.float64)))
 
 
 @mixture_identification.party("server")
@@ -194,7 +193,7 @@ def server(
     """Meet, and answer once for mixtures with `log_weights`, `means` and `covariances`."""
     job = _job(public)
     enrolled = EnrolledMixtures.of(job, Mixtures.parse(background), Mixtures.parse(speakers), names, threshold)
-    return _say(identify_mixture_as_server(meet_as_server(channel), job, enrolled))
+    return say_name(identify_mixture_as_server(meet_as_server(channel), job, enrolled))
 
 
 def _job(public: dict[str, Any]) -> MixtureIdentification:
@@ -203,7 +202,3 @@ def _job(public: dict[str, Any]) -> MixtureIdentification:
         return MixtureIdentification(MixturePlan(**public), **own)
     except TypeError as error:
         raise ModelError(f"identification takes the fields of MixturePlan and MixtureIdentification: {error}") from None
-
-
-def _say(answer: Answer | None) -> str:
-    return "the other party knows" if answer is None else answer.name or "nobody"

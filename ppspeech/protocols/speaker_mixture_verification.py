@@ -89,8 +89,7 @@ def verify_mixture_as_client(met: MetClient, job: MixtureVerification, frames: R
     monomials = job.plan.expand(frames)
     check_index(claimed, job.plan.models)
     with met.session():
-        met.key.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         return decide(engine, job, met.multiply(job.plan.product, monomials), claimed, None)
 
 
@@ -99,8 +98,7 @@ def verify_mixture_as_server(met: MetServer, job: MixtureVerification, scorer: M
     if scorer.plan != job.plan:
         raise ModelError(f"the scorer was made for {scorer.plan}, the job is {job.plan}")
     with met.session():
-        met.evaluator.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         return decide(engine, job, met.multiply(job.plan.product, scorer.weights), None, scorer)
 
 

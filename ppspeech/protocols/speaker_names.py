@@ -39,6 +39,11 @@ class Answer:
     name: str | None
 
 
+def say_name(answer: Answer | None) -> str:
+    """The answer in words; None is that of a party who is not the recipient."""
+    return "the other party knows" if answer is None else answer.name or "nobody"
+
+
 def name_words(names: list[str], length: int) -> Words:
     """Names of up to `length` bytes of UTF-8 as words `(names, words)`.
 

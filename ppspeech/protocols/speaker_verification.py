@@ -87,8 +87,7 @@ def verify_as_client(met: MetClient, job: Verification, embedding: Reals, claime
     row = job.plan.check_embedding(embedding)
     check_index(claimed, job.plan.models)
     with met.session():
-        met.key.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         return decide(engine, job, met.multiply(job.plan.product, row)[0], claimed)
 
 
@@ -96,8 +95,7 @@ def verify_as_server(met: MetServer, job: Verification, scorer: LinearScorer) ->
     """The server's program: the decision, or None where it is the client's."""
     check_scorer(job.plan, scorer)
     with met.session():
-        met.evaluator.prepare(job.plan.product.job)
-        engine = ShareEngine(met.channel, met.setup, job.cost)
+        engine = met.prepare(job.plan.product, job.cost)
         return decide(engine, job, server_scores(met, scorer), None, turn=scorer.turn)
 
 
