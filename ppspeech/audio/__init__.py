@@ -1,11 +1,14 @@
 """Waveform to frames: sound files, MFCC features, utterance statistics, and the built-in voices."""
 
+from ppspeech.audio.cmvn import normalize_utterance
 from ppspeech.audio.files import read_audio, read_with_rate, write_audio
 from ppspeech.audio.frames import Frames, length_mask
 from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.audio.microphone import find_recorder, record
+from ppspeech.audio.picture import plot_clip
 from ppspeech.audio.statistics import utterance_statistics
-from ppspeech.audio.voices import VOICES, Voice
+from ppspeech.audio.voices.speakers import VOICES, Voice
 
 __all__ = [
     "VOICES",
@@ -13,9 +16,13 @@ __all__ = [
     "Mfcc",
     "MfccConfig",
     "Voice",
+    "find_recorder",
     "length_mask",
+    "normalize_utterance",
+    "plot_clip",
     "read_audio",
     "read_with_rate",
+    "record",
     "utterance_statistics",
     "write_audio",
 ]

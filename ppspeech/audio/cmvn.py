@@ -1,4 +1,4 @@
-"""Cepstral mean and variance normalisation, from the utterance itself or from public statistics."""
+"""Cepstral mean and variance normalization, from the utterance itself or from public statistics."""
 
 from collections.abc import Sequence
 
@@ -22,16 +22,16 @@ def normalize_utterance(frames: Frames) -> Frames:
     features, lengths = frames
     inside = length_mask(lengths, features.shape[1]).unsqueeze(-1)
     total = lengths.clamp_min(1).view(-1, 1, 1).to(features.dtype)
-    centred = (features - (features * inside).sum(1, keepdim=True) / total) * inside
-    variance = centred.square().sum(1, keepdim=True) / total
+    centered = (features - (features * inside).sum(1, keepdim=True) / total) * inside
+    variance = centered.square().sum(1, keepdim=True) / total
     if not torch.compiler.is_compiling():
         flat = (variance < FLAT).all(2).squeeze(1)
         if flat.any():
             raise AudioError(
                 f"utterance {int(flat.nonzero()[0])} is silent or does not change over time: its features cannot be "
-                "normalised; leave it out, or use cmvn='public' or 'none'"
+                "normalized; leave it out, or use cmvn='public' or 'none'"
             )
-    return Frames(centred / variance.clamp_min(FLAT).sqrt(), lengths)
+    return Frames(centered / variance.clamp_min(FLAT).sqrt(), lengths)
 
 
 def normalize_public(frames: Frames, mean: Sequence[float], std: Sequence[float]) -> Frames:

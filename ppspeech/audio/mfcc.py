@@ -18,9 +18,9 @@ from ppspeech.errors import AudioError
 
 
 class Mfcc(nn.Module):
-    """Waveforms to MFCCs: D log(M |F x|^2), then derivatives, voice activity and normalisation.
+    """Waveforms to MFCCs: D log(M |F x|^2), then derivatives, voice activity and normalization.
 
-    F is the Fourier transform of a frame, M the mel filters and D the cosine transform (seed 000 section
+    F is the Fourier transform of a frame, M the mel filters and D the cosine transform (Pathak 2010 section
     2.1.1). Batched and masked: an utterance gives the same frames alone and in a padded batch, whatever its
     padding holds. Differentiable to the waveform, on any device; frames start at sample 0 and only whole
     frames count, so every frame is known as soon as its last sample is.
@@ -52,7 +52,7 @@ class Mfcc(nn.Module):
 
         Raises:
             AudioError: for a wrong shape, an utterance too short for one frame (two with `cmvn="utterance"`),
-                samples that are not finite, or silence, which has no spectrum to normalise. Inside
+                samples that are not finite, or silence, which has no spectrum to normalize. Inside
                 `torch.compile` only shapes are checked.
         """
         if waveforms.ndim == 1:
@@ -92,7 +92,7 @@ class Mfcc(nn.Module):
         return energies.clamp_min(self.config.floor).log()
 
     def _features(self, samples: Tensor, count: Tensor) -> Frames:
-        """Cepstra, their derivatives, voice activity, normalisation, in this order."""
+        """Cepstra, their derivatives, voice activity, normalization, in this order."""
         config = self.config
         orders = [self._log_mel(samples) @ self.cosine]
         for _ in range(config.deltas):

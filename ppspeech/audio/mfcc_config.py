@@ -8,11 +8,11 @@ from ppspeech.errors import AudioError
 
 @dataclass(frozen=True)
 class MfccConfig:
-    """The choices of the MFCC front end (seed 000 section 2.1.1).
+    """The choices of the MFCC front end (Pathak 2010 section 2.1.1).
 
     Every field is public: nothing here may be estimated from private speech. `cmvn="utterance"` uses each
     utterance's own mean and variance; `cmvn="public"` uses `public_mean` and `public_std`, which must come from
-    public speech. There is deliberately no data-set normalisation.
+    public speech. There is deliberately no data-set normalization.
 
     Attributes:
         sample_rate: of the waveforms, in Hz.
@@ -30,7 +30,7 @@ class MfccConfig:
         delta_reach: frames on each side that a derivative looks at.
         level: `peak` scales each utterance to a peak of 1 first; `keep` leaves it.
         floor: smallest filter energy before the logarithm.
-        cmvn: cepstral mean and variance normalisation: `utterance`, `public` or `none`.
+        cmvn: cepstral mean and variance normalization: `utterance`, `public` or `none`.
         public_mean: for `cmvn="public"`, one value a feature.
         public_std: for `cmvn="public"`, one positive value a feature.
         vad_db: drop frames more than this many dB below the utterance's loudest; None keeps all.
@@ -100,8 +100,8 @@ class MfccConfig:
         return cls(sample_rate=8_000, mel_filters=23)
 
     @classmethod
-    def seed003(cls, sample_rate: int = 16_000) -> "MfccConfig":
-        """The front end of seed 003 section 5.2: 20 ms with 50 % overlap, 13 bands, no derivatives."""
+    def hamm2015(cls, sample_rate: int = 16_000) -> "MfccConfig":
+        """The front end of Hamm 2015 section 5.2: 20 ms with 50 % overlap, 13 bands, no derivatives."""
         return cls(sample_rate=sample_rate, window_s=0.020, mel_filters=13, lifter=0, deltas=0, cmvn="none")
 
     @classmethod

@@ -8,9 +8,9 @@ from ppspeech.errors import AudioError
 
 
 def utterance_statistics(frames: Frames) -> Tensor:
-    """Mean, maximum, minimum and standard deviation over time (seed 003 section 5.2).
+    """Mean, maximum, minimum and standard deviation over time (Hamm 2015 section 5.2).
 
-    With the 13 coefficients of `MfccConfig.seed003()` this is the seed's 52-dimensional vector. The standard
+    With the 13 coefficients of `MfccConfig.hamm2015()` this is the paper's 52-dimensional vector. The standard
     deviation is the population's (divided by the number of frames).
 
     Args:
@@ -30,7 +30,7 @@ def utterance_statistics(frames: Frames) -> Tensor:
     mean = (features * inside).sum(1) / total
     largest = features.masked_fill(~inside, -torch.inf).amax(1)
     smallest = features.masked_fill(~inside, torch.inf).amin(1)
-    centred = (features - mean.unsqueeze(1)) * inside
+    centered = (features - mean.unsqueeze(1)) * inside
     # sqrt has no derivative at 0: a constant feature gets a tiny positive variance.
-    deviation = (centred.square().sum(1) / total).clamp_min(torch.finfo(features.dtype).tiny).sqrt()
+    deviation = (centered.square().sum(1) / total).clamp_min(torch.finfo(features.dtype).tiny).sqrt()
     return torch.cat([mean, largest, smallest, deviation], dim=-1)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ppspeech.bundle.config import BundleConfig
-from ppspeech.bundle.privacy_statement import PrivacyStatement, in_words
+from ppspeech.bundle.statement import PrivacyStatement, in_words
 from ppspeech.figures import Figure
 from ppspeech.privacy import Accountant
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.audio import MfccConfig
 from ppspeech.bundle.registry import ModelSettings, Shapes, settings_type, type_of
 from ppspeech.bundle.strict_json import LONGEST_WORD, check_text, from_plain, to_plain
 from ppspeech.errors import BundleError, PpspeechError

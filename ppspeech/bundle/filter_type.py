@@ -6,11 +6,11 @@ from typing import Literal
 import torch
 from torch import nn
 
-from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.audio import MfccConfig
 from ppspeech.bundle.registry import Shapes, register_model
 from ppspeech.bundle.strict_json import check_text
 from ppspeech.errors import BundleError
-from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardised
+from ppspeech.filters import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized
 
 MOST_INPUTS = 100_000
 
@@ -87,4 +87,4 @@ class MinimaxFilterSettings:
             inside = SigmoidNetwork(self.inputs, self.hidden, self.features)
         else:
             inside = Mlp(self.inputs, [self.hidden], self.features)
-        return Standardised(inside, Scaling(torch.zeros(2, self.inputs))).float()
+        return Standardized(inside, Scaling(torch.zeros(2, self.inputs))).float()

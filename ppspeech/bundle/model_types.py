@@ -5,18 +5,13 @@ from typing import Literal
 
 from torch import nn
 
-from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.audio import MfccConfig
 from ppspeech.bundle.registry import Shapes, register_model
-from ppspeech.bundle.utterance_classifier import UtteranceClassifier
 from ppspeech.errors import BundleError
-from ppspeech.models.emissions import GaussianEmission
-from ppspeech.models.gaussian import Covariance
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.large_margin import LargeMarginGaussians
-from ppspeech.models.large_margin_hmm import LargeMarginHmm
-from ppspeech.models.margin import MarginLoss
-from ppspeech.models.mixture import GaussianMixture
-from ppspeech.models.topology import left_right
+from ppspeech.models import UtteranceClassifier
+from ppspeech.models.gaussian import Covariance, GaussianMixture
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, left_right
+from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm, MarginLoss
 
 MOST_STATES = 1_000
 
@@ -93,7 +88,7 @@ class LargeMarginKeywordSettings:
 @register_model("speaker_ubm")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakerUbmSettings:
-    """A background model of many speakers, from which a device enrols its own speaker.
+    """A background model of many speakers, from which a device enrolls its own speaker.
 
     Attributes:
         threshold: accept at or above it; None where none was released (it would have touched private speech).
@@ -119,7 +114,7 @@ class SpeakerUbmSettings:
         }
 
     def build(self, labels: tuple[str, ...], mfcc: MfccConfig) -> GaussianMixture:
-        """The mixture; `SpeakerVerifier.enrol` takes it."""
+        """The mixture; `SpeakerVerifier.enroll` takes it."""
         if labels:
             raise BundleError(f"a background model has no labels, got {len(labels)}")
         return GaussianMixture(self.components, mfcc.features, self.covariance, self.floor)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from torch import nn
 
-from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.audio import MfccConfig
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
 from ppspeech.bundle.metrics import metrics_from_json
-from ppspeech.bundle.privacy_statement import PrivacyStatement
+from ppspeech.bundle.statement import PrivacyStatement
 from ppspeech.bundle.strict_json import read_json
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, PrivacyError

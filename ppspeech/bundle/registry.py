@@ -5,7 +5,7 @@ from typing import Protocol, TypeVar
 
 from torch import nn
 
-from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.audio import MfccConfig
 from ppspeech.errors import BundleError
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -12,8 +12,8 @@ from ppspeech.bundle.card import model_card
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digest_file
 from ppspeech.bundle.metrics import metrics_to_json
-from ppspeech.bundle.privacy_statement import PrivacyStatement
 from ppspeech.bundle.reader import Bundle, load_bundle
+from ppspeech.bundle.statement import PrivacyStatement
 from ppspeech.bundle.strict_json import write_json
 from ppspeech.bundle.weights import write_weights
 from ppspeech.errors import BundleError

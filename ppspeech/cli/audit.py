@@ -43,7 +43,9 @@ def audit(
     """
     from ppspeech.errors import PrivacyError
     from ppspeech.figures import show_figures
-    from ppspeech.privacy.audit.catalogue import AUDITS, run_audits
+    from ppspeech.privacy.audit import AUDITS, run_audits
+
+    AUDITS.look_in("ppspeech.evidence.published.mechanisms")
 
     if every and target:
         raise PrivacyError(f"give either {target!r} or --all")
@@ -94,7 +96,7 @@ def _named_by(folder: Path, as_json: bool) -> list[str]:
     """The audits of the mechanisms whose events a bundle holds; loading it has replayed them."""
     from ppspeech.bundle import load_bundle
     from ppspeech.errors import BundleError
-    from ppspeech.privacy.audit.catalogue import AUDITS
+    from ppspeech.privacy.audit import AUDITS
 
     bundle = load_bundle(folder)
     guarantee = bundle.statement.guarantee

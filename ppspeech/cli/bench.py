@@ -1,14 +1,14 @@
 """`ppspeech bench`: measured figures beside peers."""
 
-import importlib
-from types import ModuleType
-from typing import Annotated
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from ppspeech.bench import NAMES
 from ppspeech.errors import PpspeechError
+from ppspeech.registry import Registry
 
 
 def bench(
@@ -21,18 +21,15 @@ def bench(
 
     Examples: `ppspeech bench features`, `ppspeech bench features --quick --json`
     """
+    from ppspeech.evidence.bench import BENCHES
     from ppspeech.figures import show_figures
 
     if not name and not every:
-        for known in NAMES:
-            summary = (_module(known).__doc__ or "").splitlines()[0]
-            Console().print(f"[bold]{known:14}[/] {summary}", highlight=False)
+        list_evidence(BENCHES)
         return
-    if name and name not in NAMES:
-        raise PpspeechError(f"no benchmark called {name!r}: known are {', '.join(NAMES)}")
-    for chosen in NAMES if every else (name,):
+    for chosen in BENCHES if every else (name,):
         try:
-            figures = _module(chosen).run(quick)
+            figures = BENCHES[chosen](quick)
         except ModuleNotFoundError as missing:
             raise PpspeechError(
                 f"bench {chosen} runs beside {missing.name}, which is not installed: pip install 'ppspeech[peers]'"
@@ -40,5 +37,9 @@ def bench(
         show_figures(figures, as_json=as_json, title=f"bench {chosen}")
 
 
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"ppspeech.bench.{name.replace('-', '_')}")
+def list_evidence(registry: Registry[Callable[..., Any]]) -> None:
+    """Print what can be run, each with the first line of its file."""
+    widest = max(map(len, registry))
+    for name, run in registry.items():
+        summary = (sys.modules[run.__module__].__doc__ or "").splitlines()[0]
+        Console().print(f"[bold]{name:{widest}}[/]  {summary}", highlight=False)

@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from ppspeech.data.summary import CorpusSummary
+    from ppspeech.data import CorpusSummary
     from ppspeech.data.tables import Table
 
 
@@ -21,8 +21,7 @@ def corpus(
 
     Examples: `ppspeech corpus synthetic`, `ppspeech corpus fsdd --json`, `ppspeech corpus my_folder --plot mine.png`
     """
-    from ppspeech.data import corpus_names, load_corpus, load_table, table_names
-    from ppspeech.data.summary import plot_corpus, summarize
+    from ppspeech.data import corpus_names, load_corpus, load_table, plot_corpus, summarize, table_names
     from ppspeech.figures import show_figures
 
     if name == "list":

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import pytorch_lightning as lightning
     from torch import Tensor
 
-    from ppspeech.data import Utterance
-    from ppspeech.data.datamodule import SpeechDataModule
+    from ppspeech.data import SpeechDataModule, Utterance
 
 
 def demo(
@@ -31,9 +30,8 @@ def demo(
 
     Example: `ppspeech demo --folder /tmp/demo`
     """
-    from ppspeech.data.datamodule import SpeechDataModule
-    from ppspeech.training import KeywordHmm, PrivateKeywordHmm, StatisticsRelease
-    from ppspeech.training.quiet import quiet_lightning
+    from ppspeech.data import SpeechDataModule
+    from ppspeech.training import KeywordHmm, PrivateKeywordHmm, StatisticsRelease, quiet_lightning
 
     quiet_lightning()
     console = Console(highlight=False)
@@ -48,7 +46,7 @@ def demo(
     features = voices.config(voices.corpus).features
     console.print(f"{frames:,} frames of {features} features from {len(voices.corpus):,} utterances")
 
-    console.rule("[bold]3. A recogniser: ten hidden Markov models, tested on people it never heard")
+    console.rule("[bold]3. A recognizer: ten hidden Markov models, tested on people it never heard")
     plain = KeywordHmm(prior_covariance=1_000.0)
     _train(plain, voices, epochs=5)
     console.print(f"without privacy: {_accuracy(plain, voices, folder / 'confusion.png'):.1f} % of the words are right")
@@ -70,10 +68,9 @@ def demo(
 
 
 def _show_voices(voices: "SpeechDataModule", folder: Path) -> None:
-    from ppspeech.audio import Mfcc
-    from ppspeech.audio.picture import plot_clip
+    from ppspeech.audio import Mfcc, plot_clip
     from ppspeech.cli.corpus import show_summary
-    from ppspeech.data.summary import plot_corpus, summarize
+    from ppspeech.data import plot_corpus, summarize
 
     summary = summarize(voices.corpus)
     show_summary(summary)
@@ -132,8 +129,7 @@ def _release(trainer: "lightning.Trainer", bundle: Path, accuracy: float) -> Non
 
 def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -> None:
     """A server process with the bundle, a client here; one clip of each word, by people neither has heard."""
-    from ppspeech.encrypted import connect
-    from ppspeech.encrypted.picture import plot_views
+    from ppspeech.service import connect, plot_views
 
     console = Console(highlight=False)
     part = voices.parts["test"]
@@ -156,7 +152,7 @@ def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -
     assert answer.transcript is not None
     picture = folder / "what_each_saw.png"
     plot_views(features.numpy(), answer.transcript, picture, f"“{word}” by {clip.speaker}, as each party sees it")
-    console.print("the server learnt nothing of voices or words; the client learnt one word each, and no score")
+    console.print("the server learned nothing of voices or words; the client learned one word each, and no score")
 
 
 def _spread(part: Any, word: str, place: int) -> "tuple[Utterance, Tensor]":

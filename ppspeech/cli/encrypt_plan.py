@@ -12,8 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from ppspeech.encrypted.plan import ModePlan, ServicePlan
-    from ppspeech.encrypted.speaker_plan import SpeakerPlan
+    from ppspeech.service import ModePlan, ServicePlan, SpeakerPlan
 
 
 def encrypt_plan(
@@ -35,12 +34,9 @@ def encrypt_plan(
 
     Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
-    from ppspeech.bundle import load_bundle
-    from ppspeech.bundle.model_types import SpeakerUbmSettings
-    from ppspeech.encrypted.exporters import Deployment
-    from ppspeech.encrypted.plan import plan_service
-    from ppspeech.encrypted.served_speakers import SpeakerDeployment
-    from ppspeech.encrypted.speaker_plan import plan_speakers
+    from ppspeech.bundle import SpeakerUbmSettings, load_bundle
+    from ppspeech.service import Deployment, plan_service, plan_speakers
+    from ppspeech.service.server import SpeakerDeployment
 
     loaded = load_bundle(bundle)
     plan: ServicePlan | SpeakerPlan
@@ -84,7 +80,7 @@ def _show(
 
 
 def _once(plan: "ServicePlan") -> str:
-    from ppspeech.encrypted.plan import MEETING_BYTES
+    from ppspeech.service import MEETING_BYTES
 
     once = f"streaming counts from the last frame; once a session: {MEETING_BYTES / 1e3:.0f} kB to meet"
     if plan.model_bytes:
@@ -93,7 +89,7 @@ def _once(plan: "ServicePlan") -> str:
 
 
 def _once_for_speakers(plan: "SpeakerPlan") -> str:
-    from ppspeech.encrypted.plan import MEETING_BYTES
+    from ppspeech.service import MEETING_BYTES
 
     once = f"once a session: {MEETING_BYTES / 1e3:.0f} kB to meet"
     if plan.gallery_bytes:

@@ -12,10 +12,10 @@ from ppspeech.cli.serve import kept_folder, listening, server_tls
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:
-    from ppspeech.encrypted import SpeakerClient
-    from ppspeech.encrypted.keeper import PublishedGallery
     from ppspeech.network import Server as RunningServer
     from ppspeech.network import ServerTls
+    from ppspeech.service import SpeakerClient
+    from ppspeech.service.server import PublishedGallery
 
 
 def enroll(
@@ -43,7 +43,7 @@ def enroll(
     model: Model = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
-    """Enrol a speaker at a server. The template is computed here; the server gets the template and no sound.
+    """Enroll a speaker at a server. The template is computed here; the server gets the template and no sound.
 
     With --private it gets ciphertexts only. Their key stays in this process, which goes on to answer probes until
     Ctrl-C or SIGTERM; with --state it keeps its speakers, and may be started again without clips.
@@ -54,7 +54,7 @@ def enroll(
     import torch
 
     from ppspeech.bundle import load_bundle
-    from ppspeech.encrypted import connect_speakers
+    from ppspeech.service import connect_speakers
 
     if bool(clips) != bool(name) or (not clips and not private):
         raise PpspeechError("give sound files of a speaker, and --name what the speaker is called")
@@ -62,13 +62,13 @@ def enroll(
     door = door_to(server, pin, ca, certificate, key, insecure)
     if not private:
         with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
-            _say(name, client.enrol(name, clips or []), as_json)
+            _say(name, client.enroll(name, clips or []), as_json)
         return
-    from ppspeech.encrypted.json_log import log_as_json
+    from ppspeech.service.server import log_as_json
 
     with log_as_json(), kept_folder(state) as folder, server_tls(certificate, key, None, insecure) as tls:
         with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
-            place = _enrol_here(client, folder, name, clips or [])
+            place = _enroll_here(client, folder, name, clips or [])
             published = _publish(client, folder, private, threshold, decision)
         running = _keep(published, folder, budget, listen, tls, insecure)
         if place is not None:
@@ -77,13 +77,13 @@ def enroll(
         running.run()
 
 
-def _enrol_here(store: "SpeakerClient", folder: Path, name: str, clips: list[Path]) -> int | None:
+def _enroll_here(store: "SpeakerClient", folder: Path, name: str, clips: list[Path]) -> int | None:
     """Put a speaker among our own; None where there is none to put."""
-    from ppspeech.encrypted.keeper import own_gallery
+    from ppspeech.service.server import own_gallery
 
     if not clips:
         return None
-    place = own_gallery(store, folder).enrol(name, store.embedding(clips))
+    place = own_gallery(store, folder).enroll(name, store.embedding(clips))
     if place is None:
         raise PpspeechError(f"{name!r} was not enrolled: the name is taken, or there is no room")
     return place
@@ -92,7 +92,7 @@ def _enrol_here(store: "SpeakerClient", folder: Path, name: str, clips: list[Pat
 def _publish(
     store: "SpeakerClient", folder: Path, gallery: str, threshold: float, decision: Literal["prober", "keeper"]
 ) -> "PublishedGallery":
-    from ppspeech.encrypted.keeper import PublishedGallery, own_gallery
+    from ppspeech.service.server import PublishedGallery, own_gallery
 
     return PublishedGallery.of(store, gallery, own_gallery(store, folder), threshold, decision)
 
@@ -105,7 +105,7 @@ def _keep(
     tls: "ServerTls | None",
     insecure: bool,
 ) -> "RunningServer":
-    from ppspeech.encrypted import ServiceFiles
+    from ppspeech.service import ServiceFiles
 
     files = ServiceFiles.at(folder, budget)
     return listening(listen, published.services(files.budget, files.book), tls, insecure)

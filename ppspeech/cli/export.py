@@ -27,7 +27,7 @@ def export(
     Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`
     """
     from ppspeech.bundle import in_words
-    from ppspeech.training.export import export_checkpoint
+    from ppspeech.training import export_checkpoint
 
     figures = _figures(metrics) if metrics is not None else []
     bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures)

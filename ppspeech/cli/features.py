@@ -14,7 +14,7 @@ def features(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the arrays here (.npz), one a clip.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Save a picture of the first clip here (.png).")] = None,
     band: Annotated[Literal["wide", "narrow"], typer.Option(help="16 kHz or 8 kHz front end.")] = "wide",
-    cmvn: Annotated[Literal["utterance", "none"], typer.Option(help="Mean and variance normalisation.")] = "utterance",
+    cmvn: Annotated[Literal["utterance", "none"], typer.Option(help="Mean and variance normalization.")] = "utterance",
     vad_db: Annotated[float | None, typer.Option(help="Drop frames this far below the loudest, in dB.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a clip instead of a table.")] = False,
 ) -> None:
@@ -26,8 +26,7 @@ def features(
     import torch
     from rich.table import Table
 
-    from ppspeech.audio import Mfcc, MfccConfig, read_audio
-    from ppspeech.audio.picture import plot_clip
+    from ppspeech.audio import Mfcc, MfccConfig, plot_clip, read_audio
     from ppspeech.errors import AudioError
     from ppspeech.progress import track
     from ppspeech.storage import atomic_write

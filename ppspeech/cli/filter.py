@@ -15,10 +15,9 @@ from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
-    from ppspeech.filters.apply import Kind
+    from ppspeech.filters import FeatureNoise, Kind
     from ppspeech.filters.attack import AttackReport
-    from ppspeech.filters.noisy import FeatureNoise
-    from ppspeech.training.filter_recipe import LearnedFilter
+    from ppspeech.training import LearnedFilter
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a figure.")]
 
@@ -38,7 +37,7 @@ def train(
     from dataclasses import replace
 
     from ppspeech.figures import show_figures
-    from ppspeech.training.filter_recipe import FilterRecipe, learn
+    from ppspeech.training import FilterRecipe, learn
 
     recipe = FilterRecipe.load(config)
     if corpus:
@@ -74,8 +73,8 @@ def apply(
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
     `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`
     """
-    from ppspeech.filters.apply import private_file, write_filtered
-    from ppspeech.training.filter_recipe import load_samples, loader_of
+    from ppspeech.filters import private_file, write_filtered
+    from ppspeech.training import load_samples, loader_of
 
     bundle = _load(filter)
     settings: Any = bundle.config.settings
@@ -112,10 +111,9 @@ def attack(
     Examples: `ppspeech filter attack filtered`, `ppspeech filter attack filtered --attacker logistic --json`
     """
     from ppspeech.figures import Figure, show_figures
-    from ppspeech.filters.apply import read_filtered
+    from ppspeech.filters import hold_out, read_filtered
     from ppspeech.filters.attack import attack as run_attack
-    from ppspeech.filters.held_out import hold_out
-    from ppspeech.training.filter_recipe import pick
+    from ppspeech.training import pick
 
     read = read_filtered(folder, private)
     is_test = hold_out(read.private, read.recordings, share, seed)
@@ -147,8 +145,7 @@ FILTER_COMMANDS: dict[str, Callable[..., None]] = {"train": train, "apply": appl
 
 
 def _load(folder: Path) -> "Bundle":
-    from ppspeech.bundle import load_bundle
-    from ppspeech.bundle.filter_type import MinimaxFilterSettings
+    from ppspeech.bundle import MinimaxFilterSettings, load_bundle
 
     bundle = load_bundle(folder)
     if not isinstance(bundle.config.settings, MinimaxFilterSettings):
@@ -157,7 +154,7 @@ def _load(folder: Path) -> "Bundle":
 
 
 def _noise(epsilon: float | None, delta: float, bound: float) -> "FeatureNoise | None":
-    from ppspeech.filters.noisy import FeatureNoise
+    from ppspeech.filters import FeatureNoise
 
     if epsilon is None:
         return None
@@ -191,8 +188,8 @@ def _table(report: "AttackReport") -> Table:
 
 
 def _plot(learned: "LearnedFilter", path: Path) -> None:
-    from ppspeech.reproduce.intervals import Mean
-    from ppspeech.reproduce.minimax_plot import Point, plot_trade_off
+    from ppspeech.filters.attack import Point, plot_trade_off
+    from ppspeech.intervals import Mean
 
     points = [
         Point(method, Mean(found.task, 0.0), Mean(found.attacks["logistic"].accuracy, 0.0))

@@ -57,8 +57,7 @@ def _plain(bundle: "Bundle") -> dict[str, Any]:
 
 def show_bundle(bundle: "Bundle", folder: Path) -> None:
     """Print the model, its guarantee, and what the guarantee leaves out."""
-    from ppspeech.bundle import in_words
-    from ppspeech.bundle.card import STATUS
+    from ppspeech.bundle import STATUS, in_words
 
     config, statement = bundle.config, bundle.statement
     table = Table(title=str(folder), title_justify="left", box=box.SIMPLE_HEAD, show_header=False)

@@ -56,20 +56,21 @@ def party(
     `ppspeech party aggregate --role bob --config parties.yaml --certificate bob.pem --key bob.key --input bob.csv`
     """
     from ppspeech.network import Address, Limits, Transcript
-    from ppspeech.protocols import find_protocol, protocol_names
+    from ppspeech.protocols import PROTOCOLS
 
+    PROTOCOLS.look_in("ppspeech.evidence.published.protocols")
     console = Console(highlight=False, soft_wrap=True)
     if make:
         _make_certificate(console, certificate, key)
         return
     if not name:
-        for known in protocol_names():
-            console.print(find_protocol(known).describe(), markup=False)
+        for known in PROTOCOLS.names():
+            console.print(PROTOCOLS[known].describe(), markup=False)
         return
     if config is not None:
         run_in_group(console, name, role, config, (certificate, key), private or (), _parse_input, seconds, out)
         return
-    protocol = find_protocol(name)
+    protocol = PROTOCOLS[name]
     roles = ", ".join(protocol.parties)
     if len(protocol.parties) != 2:
         raise PpspeechError(f"{name} is between {roles}; without --config this command runs protocols between two")

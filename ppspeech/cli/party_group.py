@@ -14,9 +14,8 @@ from ppspeech.errors import PpspeechError
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from torch import Tensor
 
-    from ppspeech.network.mesh import Group
-    from ppspeech.network.mesh_identity import Identity
-    from ppspeech.network.transcript import Transcript
+    from ppspeech.network.channel import Transcript
+    from ppspeech.network.group import Group, Identity
 
 MEANING = {
     "SESSION_KEY": "a public key and its signature",
@@ -68,9 +67,7 @@ def run_in_group(
         out: where to write the result as JSON.
     """
     from ppspeech.network import Limits, Transcript
-    from ppspeech.network.mesh import Group
-    from ppspeech.network.mesh_identity import Identity
-    from ppspeech.network.mesh_join import join
+    from ppspeech.network.group import Group, Identity, join
 
     group = Group.load(config)
     member = group.member(name)
@@ -99,8 +96,8 @@ def saw_table(records: Mapping[str, "Mapping[str, Transcript]"]) -> Table:
     Args:
         records: by party, then by whom it talked to.
     """
-    from ppspeech.crypto.message_kinds import Kind as CryptoKind
-    from ppspeech.protocols.message_kinds import Kind
+    from ppspeech.crypto import Kind as CryptoKind
+    from ppspeech.protocols import Kind
 
     names = {int(kind): kind.name for kinds in (Kind, CryptoKind) for kind in kinds}
     table = Table(title="What each party saw")
@@ -123,9 +120,9 @@ def _work(
     """What to do once everyone is there; wrong inputs are refused before anyone is called."""
     if "training" in group.params:
         return _training(group, name, role, identity, inputs)
-    from ppspeech.protocols import find_protocol
+    from ppspeech.protocols import PROTOCOLS
 
-    protocol = find_protocol(group.protocol)
+    protocol = PROTOCOLS[group.protocol]
     if role not in protocol.parties:
         raise PpspeechError(f"{protocol.name} has the roles {', '.join(protocol.parties)}, the file says {role!r}")
     program = protocol.parties[role]
@@ -149,7 +146,7 @@ def _work(
 
 def _terms(program: Callable[..., Any], group: "Group", name: str, identity: "Identity") -> dict[str, Any]:
     """The public parameters, and what a program may ask for that follows from the group."""
-    from ppspeech.protocols.aggregation_masks import Signatures
+    from ppspeech.protocols.sums import Signatures
 
     wanted = inspect.signature(program).parameters
     follows = {"own": group.names.index(name), "parties": len(group.with_role("party"))}
@@ -162,7 +159,7 @@ def _terms(program: Callable[..., Any], group: "Group", name: str, identity: "Id
 def _training(
     group: "Group", name: str, role: str, identity: "Identity", inputs: Sequence[str]
 ) -> Callable[[Mapping[str, Any]], Any]:
-    from ppspeech.training.parties_group import CURATOR, PARTY, as_plain, curate, take_part, terms_of, train_alone
+    from ppspeech.training.together import CURATOR, PARTY, as_plain, curate, take_part, terms_of, train_alone
 
     terms = terms_of(group)
     if role == CURATOR:
@@ -214,7 +211,7 @@ def _write(out: Path, result: Any) -> None:
 
 def _short(result: Any) -> str:
     if isinstance(result, dict) and "guarantee" in result:
-        from ppspeech.privacy.guarantee import Guarantee
+        from ppspeech.privacy import Guarantee
 
         return f"trained {result['model']}: {Guarantee.from_json(result['guarantee'])}; --out FILE keeps it"
     return str(result)

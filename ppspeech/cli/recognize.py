@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ppspeech.audio import MfccConfig
-    from ppspeech.encrypted import Answer, Client
+    from ppspeech.service import Answer, Client
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def recognize(
     show_transcript: ShowTranscript = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Recognise words: in the clear, or by a server that learns neither the voice nor the word.
+    """Recognize words: in the clear, or by a server that learns neither the voice nor the word.
 
     Examples: `ppspeech recognize words yes.wav`, `ppspeech recognize word.ckpt --corpus fsdd --confusion fsdd.png`,
     `ppspeech recognize yes.wav no.wav --server 127.0.0.1:7000 --pin …`
@@ -65,11 +65,11 @@ def recognize(
         if corpus or confusion or bool(given) == mic:
             raise ModelError("with --server, give either sound files or --mic")
         if mic:
-            from ppspeech.cli.microphone import find_recorder
+            from ppspeech.audio import find_recorder
 
             find_recorder()  # before a query is spent
         door = door_to(server, pin, ca, certificate, key, insecure)
-        from ppspeech.encrypted.client import connect_through
+        from ppspeech.service.client import connect_through
 
         with connect_through(door, model=model or None, keep_payloads=show_transcript) as client:
             answers = [_listen(client, seconds)] if mic else client.recognize_all(given)
@@ -125,7 +125,7 @@ def _show_plain(model: Recognizer, clips: Sequence[Path], as_json: bool) -> None
 
 
 def _listen(client: "Client", seconds: float) -> "Answer":
-    from ppspeech.cli.microphone import record
+    from ppspeech.audio import record
 
     with client.stream() as listening:
         for chunk in record(seconds, client.offer.mfcc.sample_rate):

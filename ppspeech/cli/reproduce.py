@@ -1,15 +1,11 @@
 """`ppspeech reproduce`: results measured again on the real corpora."""
 
-import importlib
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from ppspeech.errors import PpspeechError
-from ppspeech.reproduce import NAMES
+from ppspeech.cli.bench import list_evidence
 
 
 def reproduce(
@@ -22,18 +18,10 @@ def reproduce(
 
     Examples: `ppspeech reproduce fsdd`, `ppspeech reproduce speakers --json`
     """
+    from ppspeech.evidence.experiments import EXPERIMENTS
     from ppspeech.figures import show_figures
 
     if not name:
-        for known in NAMES:
-            summary = (_module(known).__doc__ or "").splitlines()[0]
-            Console().print(f"[bold]{known:19}[/] {summary}", highlight=False)
+        list_evidence(EXPERIMENTS)
         return
-    if name not in NAMES:
-        raise PpspeechError(f"no experiment called {name!r}: known are {', '.join(NAMES)}")
-    figures = _module(name).run(quick, folder)
-    show_figures(figures, as_json=as_json, title=f"reproduce {name}")
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"ppspeech.reproduce.{name.replace('-', '_')}")
+    show_figures(EXPERIMENTS[name](quick, folder), as_json=as_json, title=f"reproduce {name}")

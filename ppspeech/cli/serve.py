@@ -61,7 +61,7 @@ def serve(
         Literal["client", "server"],
         typer.Option(help="Speakers: who learns a name; ours go to identified.jsonl in --state."),
     ] = "client",
-    enrol: Annotated[bool, typer.Option("--enrol", help="Speakers: let clients enrol; keep --state safe.")] = False,
+    enroll: Annotated[bool, typer.Option("--enroll", help="Speakers: let clients enroll; keep --state safe.")] = False,
     store: Annotated[
         bool,
         typer.Option("--store", help="Speakers: keep encrypted galleries of others (`enroll --private`)."),
@@ -80,12 +80,12 @@ def serve(
     Ends in order on Ctrl-C or SIGTERM.
 
     Examples: `ppspeech serve words`, `ppspeech serve words --listen 0.0.0.0:7000 --certificate c.pem --key k.pem
-    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enrol --state people --scoring gmm`
+    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enroll --state people --scoring gmm`
     """
     import torch
 
-    from ppspeech.encrypted import Deployment, ServiceFiles, SpeakerDeployment, build_services
-    from ppspeech.encrypted.json_log import log_as_json
+    from ppspeech.service import Deployment, ServiceFiles, SpeakerDeployment, build_services
+    from ppspeech.service.server import log_as_json
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     deployment = Deployment(frames=frames, operation=operation, reject=reject, garbage=garbage)
@@ -102,7 +102,7 @@ def serve(
         frames=frames,
         decision=decision,
         names=names,
-        enrols=enrol,
+        enrolls=enroll,
         stores=store,
     )
     loaded = _load(bundles)

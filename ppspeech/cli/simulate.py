@@ -16,9 +16,8 @@ if TYPE_CHECKING:  # torch is loaded when a simulation runs, not for `--help`
     from torch import Tensor
 
     from ppspeech.data.tables import Table as Rows
-    from ppspeech.network.mesh import Group
-    from ppspeech.network.mesh_identity import Identity
-    from ppspeech.training.parties import JointTraining
+    from ppspeech.network.group import Group, Identity
+    from ppspeech.training.together import JointTraining
 
 RADII = {"adult": 14**0.5}
 """Norms that no row of a table exceeds by its coding; other tables are clipped to --radius."""
@@ -31,7 +30,7 @@ def simulate(
     model: Annotated[str, typer.Option(help="logistic, softmax, huber_svm or large_margin.")] = "softmax",
     epsilon: Annotated[float, typer.Option(help="Of the release.")] = 1.0,
     delta: Annotated[float, typer.Option(help="Of the release; 0 for pure privacy.")] = 1e-5,
-    penalty: Annotated[float, typer.Option(help="Lambda of the seeds, beside an average loss.")] = 0.01,
+    penalty: Annotated[float, typer.Option(help="Lambda of the papers, beside an average loss.")] = 0.01,
     radius: Annotated[float, typer.Option(help="Rows are divided by it and clipped to norm 1.")] = 0.0,
     colluders: Annotated[int, typer.Option(help="How many parties may share what they know.", min=1)] = 1,
     kill: Annotated[str, typer.Option(help="A party that dies in the middle, to see what the others are told.")] = "",
@@ -50,10 +49,10 @@ def simulate(
         raise PpspeechError(f"aggregate and eigen can be simulated, got {name!r}; others run with `ppspeech party`")
     import torch
 
-    from ppspeech.data.registry import load_table
+    from ppspeech.data import load_table
     from ppspeech.network import Limits
-    from ppspeech.network.mesh_processes import run_group
-    from ppspeech.training.parties import JointTraining
+    from ppspeech.network.local import run_group
+    from ppspeech.training.together import JointTraining
 
     torch.set_num_threads(1)  # the parties are forks of this process, and thread pools do not survive a fork
     console = Console(highlight=False, soft_wrap=True)
@@ -95,7 +94,7 @@ def _players(train: "Rows", sizes: list[int], scale: float, kill: str) -> dict[s
     """The curator, and parties who hold parts of the rows in a random order."""
     import torch
 
-    from ppspeech.network.mesh_processes import Player
+    from ppspeech.network.local import Player
 
     order = torch.randperm(len(train), generator=torch.Generator().manual_seed(0))
     parts = torch.split(order, sizes)
@@ -114,7 +113,7 @@ def _players(train: "Rows", sizes: list[int], scale: float, kill: str) -> dict[s
 def _party(name: str, x: "Tensor", y: "Tensor", *, dies: bool) -> Callable[..., dict[str, Any]]:
     def program(channels: Mapping[str, Any], group: "Group", identity: "Identity") -> dict[str, Any]:
         from ppspeech.network import Transcript
-        from ppspeech.training.parties_group import as_plain, take_part, train_alone
+        from ppspeech.training.together import as_plain, take_part, train_alone
 
         records = {other: Transcript(channel) for other, channel in channels.items()}
         local = train_alone(group, name, x, y)
@@ -127,7 +126,7 @@ def _party(name: str, x: "Tensor", y: "Tensor", *, dies: bool) -> Callable[..., 
 def _curator(*, dies: bool) -> Callable[..., dict[str, Any]]:
     def program(channels: Mapping[str, Any], group: "Group", _: "Identity") -> dict[str, Any]:
         from ppspeech.network import Transcript
-        from ppspeech.training.parties_group import curate
+        from ppspeech.training.together import curate
 
         records = {other: Transcript(channel) for other, channel in channels.items()}
         _die_if(dies)
@@ -147,8 +146,8 @@ def _die_if(dies: bool) -> None:
 
 def seen_by(records: Mapping[Any, Any]) -> list[tuple[str, int, int]]:
     """Kinds of the messages received, with their number and bytes, over all peers."""
-    from ppspeech.crypto.message_kinds import Kind as CryptoKind
-    from ppspeech.protocols.message_kinds import Kind
+    from ppspeech.crypto import Kind as CryptoKind
+    from ppspeech.protocols import Kind
 
     names = {int(kind): kind.name for kinds in (Kind, CryptoKind) for kind in kinds}
     seen: dict[str, list[int]] = {}
@@ -189,9 +188,9 @@ def _report(
 
     import torch
 
-    from ppspeech.privacy.guarantee import Guarantee
+    from ppspeech.privacy import Guarantee
     from ppspeech.storage import atomic_write
-    from ppspeech.training.parties import model_of
+    from ppspeech.training.together import model_of
 
     module = model_of(training, torch.tensor(fit["theta"], dtype=torch.double))
     right = module.predict(test.features.double() / scale) == test.labels

@@ -5,16 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
+from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:
-    from ppspeech.network.mesh import Group
-    from ppspeech.network.mesh_identity import Identity
-
-Reals = NDArray[np.floating]
+    from ppspeech.network.group import Group, Identity
 
 
 def find_direction(console: Console, rows: Reals, parties: int, name: str) -> Mapping[str, Any]:
@@ -33,8 +30,8 @@ def find_direction(console: Console, rows: Reals, parties: int, name: str) -> Ma
         PpspeechError: if the table has too many features, or the round ended without a result.
     """
     from ppspeech.network import Limits
-    from ppspeech.network.mesh_processes import Player, run_group
-    from ppspeech.protocols.eigenvector import MOST_FEATURES
+    from ppspeech.network.local import Player, run_group
+    from ppspeech.protocols.eigen import MOST_FEATURES
 
     features = rows.shape[1]
     if features > MOST_FEATURES:
@@ -67,7 +64,7 @@ def _party(place: int, rows: Reals, features: int, bound: float) -> Callable[...
     def program(channels: Mapping[str, Any], _: "Group", __: "Identity") -> dict[str, Any]:
         from ppspeech.cli.simulate import seen_by
         from ppspeech.network import Transcript
-        from ppspeech.protocols.eigenvector_parties import party
+        from ppspeech.protocols.eigen import party
 
         records = {int(other.removeprefix("party")): Transcript(channel) for other, channel in channels.items()}
         found = party(records, rows, own=place, features=features, bound=bound)

@@ -22,7 +22,7 @@ def synth(
     Example: `ppspeech synth commands --words "start,stop,left,right" --speakers 20 --takes 3`
     """
     from ppspeech.data import SyntheticCorpus
-    from ppspeech.data.synthetic import DIGITS
+    from ppspeech.data.corpora import DIGITS
 
     listed = tuple(word.strip() for word in words.split(",") if word.strip())
     sentences = tuple(sentence or ())

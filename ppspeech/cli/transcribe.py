@@ -30,10 +30,7 @@ def transcribe(
     import torch
 
     from ppspeech.cli.clips import features_of
-    from ppspeech.models.decoder import decode
-    from ppspeech.models.grammar import OneOf, Repeated, parse_grammar
-    from ppspeech.models.graph import units_of_bank
-    from ppspeech.models.task_graphs import grammar_graph
+    from ppspeech.models.decoding import OneOf, Repeated, decode, grammar_graph, parse_grammar, units_of_bank
     from ppspeech.training import KeywordHmm, load_checkpoint
 
     model = load_checkpoint(checkpoint, KeywordHmm)

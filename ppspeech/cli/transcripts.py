@@ -43,8 +43,8 @@ def show_transcript(record: "Transcript") -> None:
 
 def kind_names() -> dict[int, str]:
     """Names of the kinds of messages that keyword and speaker protocols send."""
-    from ppspeech.crypto.message_kinds import Kind as CryptoKind
-    from ppspeech.protocols.message_kinds import Kind
+    from ppspeech.crypto import Kind as CryptoKind
+    from ppspeech.protocols import Kind
 
     return {int(kind): kind.name.lower().replace("_", " ") for kind in (*Kind, *CryptoKind)}
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ppspeech.audio import MfccConfig
-    from ppspeech.encrypted.client import Door
-    from ppspeech.encrypted.speaker_client import SpeakerAnswer
-    from ppspeech.models.verification import SpeakerVerifier
+    from ppspeech.models import SpeakerVerifier
+    from ppspeech.service.client import Door, SpeakerAnswer
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,12 @@ class Speakers:
     Attributes:
         mfcc: its front end.
         threshold: a trial is accepted at or above it; None where none was released.
-        enrol: a verifier from the features of each speaker's clips.
+        enroll: a verifier from the features of each speaker's clips.
     """
 
     mfcc: "MfccConfig"
     threshold: float | None
-    enrol: "Callable[[Sequence[Sequence[Tensor]]], SpeakerVerifier]"
+    enroll: "Callable[[Sequence[Sequence[Tensor]]], SpeakerVerifier]"
 
     def least(self, chosen: float | None) -> float:
         """The threshold that was chosen, else the model's own.
@@ -50,9 +49,9 @@ class Speakers:
 def verify(
     model: Annotated[Path, typer.Argument(help="A speaker bundle or checkpoint; with --server, a bundle.")],
     clip: Annotated[Path, typer.Argument(help="The voice to check.")],
-    enrol: Annotated[list[Path] | None, typer.Option(help="Clips of the claimed speaker; several times.")] = None,
+    enroll: Annotated[list[Path] | None, typer.Option(help="Clips of the claimed speaker; several times.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Accept at or above; the model's by default.")] = None,
-    claim: Annotated[int | None, typer.Option(help="With --server: the place that enrolment gave.", min=0)] = None,
+    claim: Annotated[int | None, typer.Option(help="With --server: the place that enrollment gave.", min=0)] = None,
     keeper: Annotated[str, typer.Option(help="HOST:PORT of an `enroll --private`: the server has ciphertexts.")] = "",
     keeper_pin: Annotated[str, typer.Option(help="Fingerprint of the keeper's certificate, which it prints.")] = "",
     server: Server = "",
@@ -69,13 +68,13 @@ def verify(
 
     Exits with 0 either way. Neither a server nor a keeper learns which place is claimed.
 
-    Examples: `ppspeech verify voices claim.wav --enrol ann1.wav --enrol ann2.wav`,
+    Examples: `ppspeech verify voices claim.wav --enroll ann1.wav --enroll ann2.wav`,
     `ppspeech verify voices claim.wav --claim 0 --server 127.0.0.1:7000 --pin …`,
     `ppspeech verify voices claim.wav --claim 0 --server … --pin … --keeper 127.0.0.1:7001 --keeper-pin …`
     """
     if server:
-        if enrol or threshold is not None or claim is None:
-            raise ModelError("with --server, give --claim PLACE; enrolment and threshold are the server's")
+        if enroll or threshold is not None or claim is None:
+            raise ModelError("with --server, give --claim PLACE; enrollment and threshold are the server's")
         door = door_to(server, pin, ca, certificate, key, insecure)
         if keeper:
             other = door_to(keeper, keeper_pin, None if keeper_pin else ca, certificate, key, insecure)
@@ -83,15 +82,15 @@ def verify(
         else:
             _ask(door, model, clip, service, claim, show_transcript, as_json)
         return
-    if not enrol or claim is not None or keeper:
-        raise ModelError("give clips of the claimed speaker with --enrol, or --claim PLACE with --server")
+    if not enroll or claim is not None or keeper:
+        raise ModelError("give clips of the claimed speaker with --enroll, or --claim PLACE with --server")
     import torch
 
     from ppspeech.cli.clips import features_of
 
     speakers = _load(model)
     least = speakers.least(threshold)
-    verifier = speakers.enrol([features_of(enrol, speakers.mfcc)])
+    verifier = speakers.enroll([features_of(enroll, speakers.mfcc)])
     trial = features_of([clip], speakers.mfcc)[0].unsqueeze(0)
     with torch.no_grad():
         score = float(verifier(trial).squeeze())
@@ -136,12 +135,12 @@ def identify(
     import torch
 
     from ppspeech.cli.clips import features_of
-    from ppspeech.encrypted.cohort import clips_by_speaker
+    from ppspeech.service.server import clips_by_speaker
 
     clips = clips_by_speaker(speakers)
     known = _load(model)
     least = known.least(threshold)
-    verifier = known.enrol([features_of(own, known.mfcc) for own in clips.values()])
+    verifier = known.enroll([features_of(own, known.mfcc) for own in clips.values()])
     with torch.no_grad():
         scores = verifier(features_of([clip], known.mfcc)[0].unsqueeze(0)).squeeze(0)
     best = int(scores.argmax())
@@ -165,23 +164,23 @@ def _load(path: Path) -> Speakers:
         from ppspeech.training import SpeakerUbm, load_checkpoint
 
         trained = load_checkpoint(path, SpeakerUbm)
-        return Speakers(trained.mfcc, trained.threshold, trained.enrol)
+        return Speakers(trained.mfcc, trained.threshold, trained.enroll)
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
     from ppspeech.bundle import load_bundle
-    from ppspeech.encrypted.embedding import background_of, released_threshold
-    from ppspeech.models.verification import SpeakerVerifier
+    from ppspeech.models import SpeakerVerifier
+    from ppspeech.service import background_of, released_threshold
 
     bundle = load_bundle(path)
     ubm, relevance = background_of(bundle)
 
-    def enrol(clips: "Sequence[Sequence[Tensor]]") -> SpeakerVerifier:
+    def enroll(clips: "Sequence[Sequence[Tensor]]") -> SpeakerVerifier:
         joined = [torch.cat(list(own)) for own in clips]
         lengths = torch.tensor([len(frames) for frames in joined])
-        return SpeakerVerifier.enrol(ubm, pad_sequence(joined, batch_first=True), lengths, relevance=relevance)
+        return SpeakerVerifier.enroll(ubm, pad_sequence(joined, batch_first=True), lengths, relevance=relevance)
 
-    return Speakers(bundle.mfcc, released_threshold(bundle), enrol)
+    return Speakers(bundle.mfcc, released_threshold(bundle), enroll)
 
 
 def _probe(
@@ -196,8 +195,8 @@ def _probe(
 ) -> None:
     """Claim a place of a gallery that its server cannot read."""
     from ppspeech.bundle import load_bundle
-    from ppspeech.encrypted import connect_speakers
-    from ppspeech.encrypted.probe_client import connect_keeper
+    from ppspeech.service import connect_speakers
+    from ppspeech.service.client import connect_keeper
 
     with (
         connect_speakers(door, load_bundle(bundle), model=service or None) as store,
@@ -212,7 +211,7 @@ def _ask(
 ) -> None:
     """Ask a server about a voice: a claim, or whose it is."""
     from ppspeech.bundle import load_bundle
-    from ppspeech.encrypted import connect_speakers
+    from ppspeech.service import connect_speakers
 
     loaded = load_bundle(bundle)
     with connect_speakers(door, loaded, model=service or None, keep_payloads=show_transcript) as client:

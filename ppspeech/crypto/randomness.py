@@ -2,7 +2,7 @@
 
 Single numbers come from `secrets`. Bulk masks come from AES-256 in counter mode under a key that the operating system
 gives for this one call and nobody keeps: no state is shared between calls, so threads and forked processes cannot
-draw the same words.
+draw the same residues.
 """
 
 import os
@@ -25,22 +25,22 @@ def uniform_bytes(count: int) -> bytes:
     return stream.update(bytes(count))
 
 
-def uniform_words(shape: int | tuple[int, ...], bits: int = 64) -> NDArray[np.uint64]:
-    """Words uniform in 0..2^bits - 1, for masks and shares.
+def uniform_residues(shape: int | tuple[int, ...], bits: int = 64) -> NDArray[np.uint64]:
+    """Residues uniform in 0..2^bits - 1, for masks and shares.
 
     Args:
         shape: the shape of the array.
         bits: 1..64.
 
-    >>> words = uniform_words((2, 3), bits=7)
-    >>> words.shape, words.dtype.name, bool((words < 128).all())
+    >>> residues = uniform_residues((2, 3), bits=7)
+    >>> residues.shape, residues.dtype.name, bool((residues < 128).all())
     ((2, 3), 'uint64', True)
     """
     if not 1 <= bits <= 64:
-        raise RangeError(f"words have 1 to 64 bits, got {bits}")
+        raise RangeError(f"residues have 1 to 64 bits, got {bits}")
     count = int(np.prod(shape, dtype=np.int64))
-    words = np.frombuffer(uniform_bytes(8 * count), dtype="<u8").astype(np.uint64)
-    return (words >> np.uint64(64 - bits)).reshape(shape)
+    residues = np.frombuffer(uniform_bytes(8 * count), dtype="<u8").astype(np.uint64)
+    return (residues >> np.uint64(64 - bits)).reshape(shape)
 
 
 def uniform_below(bound: mpz) -> mpz:

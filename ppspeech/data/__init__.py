@@ -1,24 +1,22 @@
 """Corpora and tables: what models learn from, split so that nobody is on both sides."""
 
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
+from ppspeech.data.corpora.synthetic import SyntheticCorpus
+from ppspeech.data.corpus import Corpus, Utterance
+from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.registry import (
-    corpus_names,
-    load_corpus,
-    load_table,
-    register_corpus,
-    register_table,
-    table_names,
-)
+from ppspeech.data.public import public_scale
+from ppspeech.data.registry import corpus_names, load_corpus, load_table, register_corpus, register_table, table_names
 from ppspeech.data.splits import Split, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
-from ppspeech.data.synthetic import SyntheticCorpus
-from ppspeech.data.utterance import Corpus, Utterance
+from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
 
 __all__ = [
     "Batch",
     "Corpus",
+    "CorpusSummary",
     "FeatureStore",
     "LengthBuckets",
+    "SpeechDataModule",
     "Split",
     "SyntheticCorpus",
     "Utterance",
@@ -29,10 +27,13 @@ __all__ = [
     "leave_one_speaker_out",
     "load_corpus",
     "load_table",
+    "plot_corpus",
+    "public_scale",
     "register_corpus",
     "register_table",
     "split_by_speaker",
     "split_by_take",
     "split_official",
+    "summarize",
     "table_names",
 ]

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, Sampler
 
-from ppspeech.data.utterance import Corpus
+from ppspeech.data.corpus import Corpus
 from ppspeech.errors import CorpusError
 
 LABELS = ("word", "speaker", "emotion", "gender")

@@ -6,12 +6,12 @@ from typing import Any, Literal
 import pytorch_lightning as lightning
 from torch.utils.data import DataLoader
 
-from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.audio import MfccConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
+from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.registry import load_corpus
 from ppspeech.data.splits import Split, split_by_speaker, split_by_take, split_official
-from ppspeech.data.utterance import Corpus
 from ppspeech.errors import CorpusError
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ppspeech.audio.mfcc import Mfcc
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.data.utterance import Utterance
+from ppspeech.audio import Mfcc, MfccConfig
+from ppspeech.data.corpus import Utterance
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
 from ppspeech.storage import atomic_write, cache_folder

@@ -5,11 +5,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from ppspeech.audio.frames import Frames
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.audio.statistics import utterance_statistics
+from ppspeech.audio import Frames, MfccConfig, utterance_statistics
+from ppspeech.data.corpora.synthetic import DIGITS, SyntheticCorpus
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.synthetic import DIGITS, SyntheticCorpus
 
 
 @lru_cache(maxsize=8)

@@ -8,8 +8,8 @@ from typing import Literal
 
 import torch
 
+from ppspeech.data.corpus import Corpus
 from ppspeech.data.layout import first_few
-from ppspeech.data.utterance import Corpus
 from ppspeech.errors import CorpusError
 
 

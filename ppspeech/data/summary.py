@@ -6,7 +6,7 @@ from pathlib import Path
 
 import soundfile
 
-from ppspeech.data.utterance import Corpus
+from ppspeech.data.corpus import Corpus
 from ppspeech.errors import CorpusError
 from ppspeech.figures import Figure
 from ppspeech.progress import track

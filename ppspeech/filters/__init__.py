@@ -1,42 +1,65 @@
-"""Features to features that hide someone: minimax filters (seed 003), baselines and attackers.
+"""Features to features that hide someone: minimax filters (Hamm 2015), baselines and attackers.
 
 A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides who or what is behind the features;
 `BASELINES` are the ones to compare with.
 """
 
-from ppspeech.filters.alternating import solve_alternating
+from ppspeech.filters.apply import Kind, Owner, private_file, read_filtered, write_filtered
 from ppspeech.filters.baselines import BASELINES
-from ppspeech.filters.joint import solve_kiwiel
-from ppspeech.filters.kiwiel import KiwielOptions
-from ppspeech.filters.learn import learn_filter
-from ppspeech.filters.modules import LinearFilter, Mlp, SigmoidNetwork, Standardised, TemporalConvolution
-from ppspeech.filters.noisy import FeatureNoise, NoisyFilter
+from ppspeech.filters.flat import FlatFilter
+from ppspeech.filters.held_out import hold_out
+from ppspeech.filters.learn import HIDDEN, learn_filter
+from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized, TemporalConvolution
+from ppspeech.filters.noisy import NO_NOISE, FeatureNoise, NoisyFilter
+from ppspeech.filters.personal import Filtered, PersonalFilter, PersonalSettings, improve_, improve_all_
+from ppspeech.filters.personal_risk import weighted_risks, worst_risks
 from ppspeech.filters.pretraining import pretrain_, supervise_
 from ppspeech.filters.problem import MinimaxProblem
-from ppspeech.filters.result import FilterCertificate, Result
-from ppspeech.filters.starts import STARTS
+from ppspeech.filters.solvers.alternating import solve_alternating
+from ppspeech.filters.solvers.joint import solve_kiwiel
+from ppspeech.filters.solvers.kiwiel import KiwielOptions
+from ppspeech.filters.solvers.result import FilterCertificate, Result
+from ppspeech.filters.starts import STARTS, principal_directions
 from ppspeech.filters.tasks import ClassTask, ReconstructionTask, TargetTask
 
 __all__ = [
     "BASELINES",
+    "HIDDEN",
+    "NO_NOISE",
     "STARTS",
     "ClassTask",
     "FeatureNoise",
     "FilterCertificate",
+    "Filtered",
+    "FlatFilter",
+    "Kind",
     "KiwielOptions",
     "LinearFilter",
     "MinimaxProblem",
     "Mlp",
     "NoisyFilter",
+    "Owner",
+    "PersonalFilter",
+    "PersonalSettings",
     "ReconstructionTask",
     "Result",
+    "Scaling",
     "SigmoidNetwork",
-    "Standardised",
+    "Standardized",
     "TargetTask",
     "TemporalConvolution",
+    "hold_out",
+    "improve_",
+    "improve_all_",
     "learn_filter",
     "pretrain_",
+    "principal_directions",
+    "private_file",
+    "read_filtered",
     "solve_alternating",
     "solve_kiwiel",
     "supervise_",
+    "weighted_risks",
+    "worst_risks",
+    "write_filtered",
 ]

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio.frames import Frames
-from ppspeech.crypto.randomness import uniform_words
+from ppspeech.audio import Frames
+from ppspeech.crypto import uniform_residues
 from ppspeech.errors import ModelError
 from ppspeech.filters.noisy import FeatureNoise, NoisyFilter
-from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy import Guarantee
 from ppspeech.progress import track
 from ppspeech.storage import atomic_write
 
@@ -115,7 +115,7 @@ def write_filtered(
     if not owners:
         raise ModelError("there is no sample to filter")
     released = NoisyFilter(filter, noise)
-    order = np.argsort(uniform_words(len(owners))).tolist()
+    order = np.argsort(uniform_residues(len(owners))).tolist()
     counts: dict[str, int] = {}
     vectors: list[Tensor] = []
     for place, index in enumerate(track(order, "Filtering")):

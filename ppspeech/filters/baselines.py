@@ -1,6 +1,6 @@
 """Filters to compare with, all fitted by one call: `BASELINES[name](inputs, private, task, features)`.
 
-Inputs are standardised inside, as for `learn_filter`, and the filter that comes back takes raw inputs.
+Inputs are standardized inside, as for `learn_filter`, and the filter that comes back takes raw inputs.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,7 @@ from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
 from ppspeech.filters.modules import LinearFilter, Scaling
-from ppspeech.filters.starts import (
-    discriminant_ratio,
-    principal_directions,
-    private_pls,
-    random_directions,
-    targets_of,
-)
+from ppspeech.filters.starts import discriminant_ratio, principal_directions, private_pls, random_directions, targets_of
 from ppspeech.filters.tasks import ClassTask
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.convex import ConvexObjective, Point, Solution, check_solver_arguments, not_reached
+from ppspeech.models import ConvexObjective, Point, Solution, check_solver_arguments, not_reached
 
 Solve = Callable[[Tensor], Tensor]
 """The solution of Hessian step = right-hand side, both `(heads, features + 1)`."""
@@ -51,14 +51,14 @@ class Factored:
         return torch.cholesky_solve(right.reshape(-1, 1), self._factor).view_as(right)
 
 
-def minimise_with(
+def minimize_with(
     objective: ConvexObjective,
     newton: Callable[[Tensor], Solve],
     start: Tensor,
     borrowed: Solve | None,
     tolerance: float,
 ) -> tuple[Solution, Solve]:
-    """Minimise F from a start until the gradient norm is at most `tolerance`.
+    """Minimize F from a start until the gradient norm is at most `tolerance`.
 
     Args:
         objective: F.
@@ -68,7 +68,7 @@ def minimise_with(
         tolerance: on the norm of the gradient, > 0.
 
     Returns:
-        The minimiser with its certificate, and the solver that was used last.
+        The minimizer with its certificate, and the solver that was used last.
 
     Raises:
         ModelError: if the tolerance is not reached.

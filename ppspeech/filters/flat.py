@@ -9,7 +9,7 @@ from ppspeech.errors import ModelError
 
 
 class FlatFilter:
-    """g(x; u) of seed 003: a filter with its trainable parameters laid out in one vector.
+    """g(x; u) of Hamm 2015: a filter with its trainable parameters laid out in one vector.
 
     Args:
         module: maps `(n, ...)` to `(n, features)` or `(n, frames, features)`; parameters that do not require

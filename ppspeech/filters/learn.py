@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.alternating import solve_alternating
-from ppspeech.filters.joint import solve_kiwiel
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, TemporalConvolution
 from ppspeech.filters.pretraining import pretrain_, supervise_
 from ppspeech.filters.problem import MinimaxProblem
-from ppspeech.filters.result import Result
+from ppspeech.filters.solvers.alternating import solve_alternating
+from ppspeech.filters.solvers.joint import solve_kiwiel
+from ppspeech.filters.solvers.result import Result
 from ppspeech.filters.starts import STARTS, targets_of
 from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, Task
 
@@ -38,9 +38,9 @@ def learn_filter(
     ridge: float = RIDGE,
     seed: int = 0,
 ) -> Result:
-    """Learn a minimax filter (seed 003 eq. 9): keep the task, lose the person.
+    """Learn a minimax filter (Hamm 2015 eq. 9): keep the task, lose the person.
 
-    Inputs are standardised inside, and the filter that comes back takes raw inputs. It hides what the adversaries
+    Inputs are standardized inside, and the filter that comes back takes raw inputs. It hides what the adversaries
     it was trained against look for, on data like this; it gives no differential privacy (`NoisyFilter` does).
 
     Args:
@@ -50,7 +50,7 @@ def learn_filter(
         features: d.
         rho: what the task weighs against the secret, > 0.
         filter: `linear`, `sigmoid` (pre-trained), `mlp`, `convolution` (on frames), or a module of your own for
-            standardised inputs, with `.features`; it is changed in place.
+            standardized inputs, with `.features`; it is changed in place.
         solver: `alternating` or `kiwiel`.
         start: of a linear filter: `random`, `pca`, `ppls` or `plda`; the others start trained on the task alone.
         iterations: of the filter, at most.

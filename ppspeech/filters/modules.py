@@ -15,9 +15,9 @@ from ppspeech.errors import ModelError
 
 
 class LinearFilter(nn.Module):
-    """x to weight x + bias: the projection of seed 003 section 5, for vectors and frames alike.
+    """x to weight x + bias: the projection of Hamm 2015 section 5, for vectors and frames alike.
 
-    The bias only carries what standardisation shifts; a classifier with an intercept cannot tell, so it is not
+    The bias only carries what standardization shifts; a classifier with an intercept cannot tell, so it is not
     learned.
 
     Args:
@@ -55,9 +55,9 @@ class LinearFilter(nn.Module):
 
 
 class SigmoidNetwork(nn.Module):
-    """Two layers of sigmoids, the non-linear filter of seed 003 section 5.1 (there D x 10 x 10).
+    """Two layers of sigmoids, the non-linear filter of Hamm 2015 section 5.1 (there D x 10 x 10).
 
-    `pretrain_` in `pretraining.py` starts it as a stacked denoising autoencoder, as the seed does.
+    `pretrain_` in `pretraining.py` starts it as a stacked denoising autoencoder, as the paper does.
 
     Shape: `(..., D)` to `(..., features)`.
     """
@@ -115,8 +115,8 @@ class TemporalConvolution(nn.Module):
         return cast(Tensor, self.second(torch.relu(self.first(x.mT)))).mT
 
 
-class Standardised(nn.Module):
-    """A filter for raw inputs around one that was learned on standardised inputs.
+class Standardized(nn.Module):
+    """A filter for raw inputs around one that was learned on standardized inputs.
 
     Args:
         filter: what was learned.
@@ -132,7 +132,7 @@ class Standardised(nn.Module):
         self.scale = nn.Parameter(scaling.scale.clone(), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Standardise, then filter."""
+        """Standardize, then filter."""
         return cast(Tensor, self.filter((x - self.mean) / self.scale))
 
 
@@ -158,16 +158,16 @@ class Scaling:
         self.scale = torch.where(scale > 1e-12 * (1 + self.mean.abs()), scale, torch.ones_like(scale))
 
     def __call__(self, inputs: Tensor) -> Tensor:
-        """The inputs standardised, float64."""
+        """The inputs standardized, float64."""
         return (inputs.double() - self.mean) / self.scale
 
     def undo(self, filter: nn.Module, dtype: torch.dtype) -> nn.Module:
-        """A filter for raw inputs that equals `filter` on standardised ones; a linear one stays linear."""
+        """A filter for raw inputs that equals `filter` on standardized ones; a linear one stays linear."""
         if isinstance(filter, LinearFilter):
             weight = filter.weight.detach().double() / self.scale
             bias = filter.bias.detach().double() - weight @ self.mean
             return LinearFilter.of(weight.to(dtype), bias.to(dtype))
-        return Standardised(filter, self).to(dtype)
+        return Standardized(filter, self).to(dtype)
 
 
 def _check_sizes(*sizes: int) -> None:

@@ -12,14 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accountant import Accountant
-from ppspeech.privacy.clipping import clip_norm
-from ppspeech.privacy.events import Event, NonPrivateEvent
-from ppspeech.privacy.gamma_norm import GammaNorm
-from ppspeech.privacy.gaussian import Gaussian
-from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.parameters import Unit, check_choice, check_count, check_positive
-from ppspeech.privacy.randomness import exponential, standard_normal
+from ppspeech.privacy import Guarantee, Released, Unit, check_choice, check_count, check_positive
+from ppspeech.privacy.accounting import Accountant, Event, NonPrivateEvent
+from ppspeech.privacy.gradients import clip_norm
+from ppspeech.privacy.mechanisms import GammaNorm, Gaussian
+from ppspeech.privacy.samplers import exponential, standard_normal
 
 Law = Literal["gamma_norm", "gaussian"]
 
@@ -78,7 +75,7 @@ class FeatureNoise:
         return replace(stated, assumptions=(*stated.assumptions, FILTER_ASSUMPTION))
 
     def guarantee_for(self, samples: int, unit: Unit = "speaker") -> Guarantee:
-        """What is promised to someone with at most `samples` samples, all of which change between neighbours.
+        """What is promised to someone with at most `samples` samples, all of which change between neighbors.
 
         T epsilon for `gamma_norm`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
         """

@@ -1,8 +1,8 @@
-"""Personal minimax filters (seed 003 section 3): each contributor hides among the others with a filter of its own.
+"""Personal minimax filters (Hamm 2015 section 3): each contributor hides among the others with a filter of its own.
 
 All share the task; each has its own filter u_s and faces its own adversary v_s, who tells its samples from everyone
-else's. The sum of all (16) is minimised a contributor at a time (19), the others' filtered samples held fixed. Here is
-the mathematics of one such step; `ppspeech.protocols.personal_filters` is the conversation around it.
+else's. The sum of all (16) is minimized a contributor at a time (19), the others' filtered samples held fixed. Here is
+the mathematics of one such step; `ppspeech.protocols.filters.personal_filters` is the conversation around it.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.alternating import solve_alternating
 from ppspeech.filters.modules import LinearFilter
 from ppspeech.filters.problem import MinimaxProblem
+from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.tasks import ClassTask
 
 Family = Literal["shift", "affine"]
@@ -52,7 +52,7 @@ class PersonalSettings:
     """How a contributor improves its filter; the same for all.
 
     Attributes:
-        rho: what the task weighs against being recognised, > 0.
+        rho: what the task weighs against being recognized, > 0.
         steps: of the filter in one turn (T_s of Algorithm 3), >= 1.
         private_ridge: of the adversary's parameters, > 0.
         task_ridge: of the aggregator's parameters, > 0.
@@ -112,7 +112,7 @@ class PersonalFilter(nn.Module):
 def weighted_membership(own: int, others: int) -> tuple[Tensor, Tensor]:
     """Labels and weights of the weighted binary loss (7) for samples of one's own, followed by the others'.
 
-    The seed weighs one's own samples S - 1 times; with differing numbers of samples that is `others / own`. Both sides
+    The paper weighs one's own samples S - 1 times; with differing numbers of samples that is `others / own`. Both sides
     then weigh the same, and guessing is right half of the time.
 
     Returns:

@@ -1,4 +1,4 @@
-"""How well each contributor is told from the others: the weighted binary risk of seed 003, section 5.4."""
+"""How well each contributor is told from the others: the weighted binary risk of Hamm 2015, section 5.4."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.attackers import VECTOR_ATTACKERS
+from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS
 from ppspeech.filters.modules import Scaling
 
 
@@ -23,7 +23,7 @@ def weighted_risks(
         train_owners: `(n,)`, 0 to S - 1.
         test: `(m, d)`, from other recordings.
         test_owners: `(m,)`.
-        attacker: `logistic` as in the seed, or another on vectors.
+        attacker: `logistic` as in the paper, or another on vectors.
 
     Returns:
         `(S,)`.

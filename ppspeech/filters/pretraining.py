@@ -1,6 +1,6 @@
 """Where the sigmoid network starts: as a stacked denoising autoencoder (Vincent et al. 2008), then on the task.
 
-Seed 003 section 5.1 starts its non-linear filter so; from a random start the minimax game is lost before the network
+Hamm 2015 section 5.1 starts its non-linear filter so; from a random start the minimax game is lost before the network
 has learned what a face is.
 """
 
@@ -23,7 +23,7 @@ def pretrain_(
 
     Args:
         network: changed in place.
-        inputs: standardised, `(n, D)`.
+        inputs: standardized, `(n, D)`.
         corruption: the share of the numbers that are set to zero, in [0, 1).
         steps: of Adam on all inputs, for each layer.
         seed: of the decoders and the corruption.
@@ -60,7 +60,7 @@ def supervise_(network: nn.Module, inputs: Tensor, tasks: Iterable[Task], steps:
 
     Args:
         network: changed in place.
-        inputs: standardised, as the network takes them.
+        inputs: standardized, as the network takes them.
         tasks: what to keep.
         steps: of Adam on all inputs.
 

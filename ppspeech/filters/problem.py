@@ -1,4 +1,4 @@
-"""The minimax problem (9) of seed 003: its value by exact inner solves, and its gradient by the envelope theorem."""
+"""The minimax problem (9) of Hamm 2015: its value by exact inner solves, and its gradient by the envelope theorem."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,12 +42,12 @@ class Evaluation:
 class MinimaxProblem:
     """min over u of Phi(u) = max_v f_priv(u, v) - rho max_w (-f_util(u, w))     (eq. 9 and 11).
 
-    The signs are the seed's: f_priv is *minus* the adversary's loss, so that what it gains the contributors lose;
+    The signs are the paper's: f_priv is *minus* the adversary's loss, so that what it gains the contributors lose;
     f_util is *plus* the aggregator's loss. Written with losses,
 
         Phi(u) = - sum_a importance_a min_v loss_a(u, v) + rho sum_t importance_t min_w loss_t(u, w) + ridge / 2 |u|^2:
 
-    a filter is good if the best adversary does badly and the best aggregator does well; a larger rho favours the
+    a filter is good if the best adversary does badly and the best aggregator does well; a larger rho favors the
     task. This is the difference of two max functions ("min-diff-max"), not the min-max of one function: in u the
     adversary's part is a maximum and the aggregator's a minimum.
 
@@ -55,7 +55,7 @@ class MinimaxProblem:
     of f at fixed v*, w* (envelope theorem).
 
     Args:
-        inputs: `(n, D)`, or `(n, frames, D)` for filters on frames. Standardise them.
+        inputs: `(n, D)`, or `(n, frames, D)` for filters on frames. Standardize them.
         private: tasks to hide, at least one, with a label for every observation that the filter gives:
             `n`, or `n` times the frames it gives, sample by sample.
         utility: tasks to keep, at least one.

@@ -1,6 +1,6 @@
 """Where linear filters start, which are filters in their own right: random, PCA, private PLS and a discriminant ratio.
 
-Every function takes standardised inputs x `(n, D)` and, where it looks at labels, indicator (or target) matrices
+Every function takes standardized inputs x `(n, D)` and, where it looks at labels, indicator (or target) matrices
 `(n, k)` of the private and the utility tasks; it returns a weight `(d, D)`.
 """
 
@@ -38,7 +38,7 @@ def private_pls(
 ) -> Tensor:
     """Private partial least squares (Enev et al. 2012): directions that co-vary with the task and not with the secret.
 
-    Each direction w of length 1 maximises |Cov(w'x, task)|^2 - balance |Cov(w'x, private)|^2 among those orthogonal to
+    Each direction w of length 1 maximizes |Cov(w'x, task)|^2 - balance |Cov(w'x, private)|^2 among those orthogonal to
     the loadings of the earlier ones (deflation as in SIMPLS). Where no direction has a positive balance left, the
     rest are the directions of largest variance that co-vary with neither the secret nor the earlier ones.
 
@@ -84,7 +84,7 @@ def discriminant_ratio(
 ) -> Tensor:
     """Directions of the largest ratio of Fisher's metrics, that of the task over that of the secret.
 
-    The generalised eigenproblem (B_task + shrink T) w = mu (B_private + shrink T) w with B the scatter between
+    The generalized eigenproblem (B_task + shrink T) w = mu (B_private + shrink T) w with B the scatter between
     classes and T the total covariance with a hundredth of its mean variance added in every direction.
     """
     if not shrink > 0:
@@ -121,26 +121,26 @@ def targets_of(tasks: Sequence[Task]) -> Tensor:
     return torch.cat(columns, dim=1)
 
 
-def _centred(x: Tensor) -> Tensor:
+def _centered(x: Tensor) -> Tensor:
     return x - x.mean(0)
 
 
 def _covariance(x: Tensor) -> Tensor:
-    centred = _centred(x)
-    return centred.mT @ centred / len(x)
+    centered = _centered(x)
+    return centered.mT @ centered / len(x)
 
 
 def _cross(x: Tensor, targets: Tensor) -> Tensor:
     """Cov(x, targets), `(D, k)`."""
-    return _centred(x).mT @ _centred(targets.to(x)) / len(x)
+    return _centered(x).mT @ _centered(targets.to(x)) / len(x)
 
 
 def _between(x: Tensor, targets: Tensor) -> Tensor:
     """The covariance of what the targets predict of x linearly: for indicators, the scatter between the classes."""
-    centred = _centred(targets.to(x))
+    centered = _centered(targets.to(x))
     cross = _cross(x, targets)
     # Indicators of classes sum to a constant: one direction of theirs is nothing but rounding.
-    inverse: Tensor = torch.linalg.pinv(centred.mT @ centred / len(x), rtol=1e-10, hermitian=True)
+    inverse: Tensor = torch.linalg.pinv(centered.mT @ centered / len(x), rtol=1e-10, hermitian=True)
     return cross @ inverse @ cross.mT
 
 

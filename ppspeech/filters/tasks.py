@@ -1,7 +1,7 @@
 """What is to be inferred from filtered features, each with its convex inner problem.
 
 A task is a linear model on top of the filter, trained on the features it is given. The same task serves both sides
-of the game: as a *private* task it is the adversary (seed 003 eq. 1 and 5), as a *utility* task the aggregator
+of the game: as a *private* task it is the adversary (Hamm 2015 eq. 1 and 5), as a *utility* task the aggregator
 (eq. 2 and 8). Its parameters are `(heads, features + 1)`; the last column is the intercept. Its loss is
 
     l(v; g) = sum_i c_i loss_i(v [g_i, 1]) + (ridge / 2) ||v||^2,      sum_i c_i = 1,
@@ -18,11 +18,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.borrowed_newton import Factored, Solve, minimise_with
-from ppspeech.models.convex import LARGEST_EXPLICIT, Certificate, ConvexObjective, Expansion, Head, minimise
-from ppspeech.models.logistic import SoftmaxRegression
+from ppspeech.filters.borrowed_newton import Factored, Solve, minimize_with
+from ppspeech.models import LARGEST_EXPLICIT, Certificate, ConvexObjective, Expansion, Head, SoftmaxRegression, minimize
 
-RIDGE = 1e-6  # seed 003 section 5, "Parameters"
+RIDGE = 1e-6  # Hamm 2015 section 5, "Parameters"
 CHUNK = 1 << 18  # numbers of a Hessian's rows made at once: 2 MB stay in the processor's cache
 
 
@@ -32,7 +31,7 @@ class Solution:
 
     Attributes:
         parameters: `(heads, features + 1)`, float64.
-        loss: the regularised loss there, a tensor of no dimensions.
+        loss: the regularized loss there, a tensor of no dimensions.
         certificate: how far it can be from the exact minimum.
         newton: solves systems with the Hessian there or nearby, for problems that start from here; none if it is too
             large to be formed, or if the next solution does not depend on where it starts.
@@ -71,7 +70,7 @@ class Task(Protocol):
         """Solves (Hessian at `parameters`) step = right-hand side, both of the shape of the parameters."""
 
     def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
-        """The regularised loss, for autograd by either argument."""
+        """The regularized loss, for autograd by either argument."""
 
     def accuracy(self, parameters: Tensor, features: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         """How well the parameters do on other samples: 1 is perfect."""
@@ -85,9 +84,9 @@ class ClassTask:
         labels: `(n,)`, integers in 0..classes-1.
         classes: how many there are, >= 2.
         ridge: of the parameters, > 0.
-        weights: of the samples, `(n,)`, >= 0; none means all alike. The seed's weighted binary loss (7) is
+        weights: of the samples, `(n,)`, >= 0; none means all alike. The paper's weighted binary loss (7) is
             `weights = S - 1` for samples of the subject and 1 for all others. Weights are divided by their sum
-            (the seed divides by n): chance stays at ln(classes) for balanced weights.
+            (the paper divides by n): chance stays at ln(classes) for balanced weights.
         name: for people.
         importance: what the loss is multiplied with among several tasks, > 0.
 
@@ -141,9 +140,9 @@ class ClassTask:
         begin = objective.zeros() if start is None else start.detach().to(objective.features)
         newton: Solve | None = None
         if objective.parameters <= LARGEST_EXPLICIT:
-            found, newton = minimise_with(objective, lambda v: self._newton(v, objective), begin, borrowed, tolerance)
+            found, newton = minimize_with(objective, lambda v: self._newton(v, objective), begin, borrowed, tolerance)
         else:
-            found = minimise(objective, begin, tolerance)
+            found = minimize(objective, begin, tolerance)
         loss = torch.as_tensor(found.certificate.objective, dtype=found.theta.dtype, device=features.device)
         return Solution(found.theta, loss, found.certificate, newton)
 
@@ -173,7 +172,7 @@ class ClassTask:
         return Factored(hessian)
 
     def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
-        """The regularised loss of features `(n, d)`, for autograd by either argument."""
+        """The regularized loss of features `(n, d)`, for autograd by either argument."""
         scores = augment(features) @ parameters.mT
         losses = functional.cross_entropy(scores, self.labels.to(features.device), reduction="none")
         return losses @ self._shares(losses) + parameters.square().sum() * (self.ridge / 2)
@@ -196,7 +195,7 @@ class TargetTask:
     """Numbers to predict by least squares: the mean square error over samples and coordinates, over 2.
 
     Args:
-        targets: `(n, k)`, finite. Standardise them: errors are in their units.
+        targets: `(n, k)`, finite. Standardize them: errors are in their units.
         ridge: of the parameters, > 0.
         name: for people.
         importance: what the loss is multiplied with among several tasks, > 0.
@@ -262,7 +261,7 @@ class TargetTask:
         return lambda right: torch.cholesky_solve(right.mT, factor).mT
 
     def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
-        """The regularised loss of features `(n, d)`, for autograd by either argument."""
+        """The regularized loss of features `(n, d)`, for autograd by either argument."""
         errors = augment(features) @ parameters.mT - self.targets.to(features)
         return errors.square().mean() / 2 + parameters.square().sum() * (self.ridge / 2)
 

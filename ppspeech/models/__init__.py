@@ -1,31 +1,46 @@
 """Frames to scores: Gaussians, mixtures, hidden Markov models and large-margin classifiers as nn.Modules."""
 
-from ppspeech.models.baum_welch import baum_welch, flat_start_
-from ppspeech.models.convex import Certificate, ConvexObjective, Solution, minimise
-from ppspeech.models.decoder import Hypothesis, Word, decode
-from ppspeech.models.detection import det_curve, equal_error_rate, minimum_dcf
-from ppspeech.models.em import fit, fit_minibatch, fit_mixture
-from ppspeech.models.emissions import DiscreteEmission, GaussianEmission, Prior
-from ppspeech.models.gaussian import Gaussians
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.large_margin import LargeMarginGaussians
-from ppspeech.models.large_margin_hmm import LargeMarginHmm, train_large_margin
-from ppspeech.models.logistic import HuberSvm, LogisticRegression, SoftmaxRegression
-from ppspeech.models.margin import MarginLoss
-from ppspeech.models.mixture import GaussianMixture
-from ppspeech.models.phi import cost, moments_from_phi, phi_from_moments, smat, svec
-from ppspeech.models.topology import Topology, ergodic, left_right
-from ppspeech.models.ubm import map_adapt, supervectors
-from ppspeech.models.verification import SpeakerVerifier
-from ppspeech.models.word_error import word_errors
+from ppspeech.models.convex import (
+    LARGEST_EXPLICIT,
+    Certificate,
+    ConvexObjective,
+    Expansion,
+    Head,
+    Point,
+    Solution,
+    check_solver_arguments,
+    minimize,
+    not_reached,
+)
+from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
+from ppspeech.models.detection import det_curve, equal_error_rate, equal_error_threshold, minimum_dcf, plot_det
+from ppspeech.models.gaussian.em import fit, fit_minibatch, fit_mixture
+from ppspeech.models.gaussian.gaussians import Gaussians
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.gaussian.phi import cost, moments_from_phi, phi_from_moments, smat, svec
+from ppspeech.models.gaussian.ubm import map_adapt, supervectors
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
+from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
+from ppspeech.models.hmm.topology import Topology, ergodic, left_right
+from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.models.margin.gaussians import LargeMarginGaussians
+from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
+from ppspeech.models.margin.loss import MarginLoss
+from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
+from ppspeech.models.utterance_classifier import UtteranceClassifier
+from ppspeech.models.word_error import total_word_errors, word_errors
 
 __all__ = [
+    "LARGEST_EXPLICIT",
     "Certificate",
     "ConvexObjective",
     "DiscreteEmission",
+    "Expansion",
     "GaussianEmission",
     "GaussianMixture",
     "Gaussians",
+    "Head",
     "HiddenMarkovModel",
     "HuberSvm",
     "Hypothesis",
@@ -33,17 +48,22 @@ __all__ = [
     "LargeMarginHmm",
     "LogisticRegression",
     "MarginLoss",
+    "Point",
     "Prior",
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
     "Topology",
+    "UtteranceClassifier",
     "Word",
+    "adapt_speakers",
     "baum_welch",
+    "check_solver_arguments",
     "cost",
     "decode",
     "det_curve",
     "equal_error_rate",
+    "equal_error_threshold",
     "ergodic",
     "fit",
     "fit_minibatch",
@@ -51,13 +71,17 @@ __all__ = [
     "flat_start_",
     "left_right",
     "map_adapt",
-    "minimise",
+    "minimize",
     "minimum_dcf",
     "moments_from_phi",
+    "not_reached",
     "phi_from_moments",
+    "plot_det",
     "smat",
+    "supervector_scores",
     "supervectors",
     "svec",
+    "total_word_errors",
     "train_large_margin",
     "word_errors",
 ]

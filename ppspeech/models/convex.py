@@ -6,11 +6,11 @@ parameters. Their objective is the sum form
 
     F(Theta) = sum_i w_i f_i(Theta phi_i) + <B, Theta> + (Lambda / 2) ||Theta||^2,       Lambda > 0,
 
-where the linear term B and Lambda come from outside: a trace regulariser, or the noise and the strength that a
+where the linear term B and Lambda come from outside: a trace regularizer, or the noise and the strength that a
 privacy mechanism asks for. The gradient and Hessian-vector products are two matrix products each.
 
 F is Lambda-strongly convex, so a small gradient *is* a certificate: ||Theta - Theta*|| <= ||grad F(Theta)|| / Lambda.
-`minimise` returns a point with its certificate, or refuses; it never returns something almost good.
+`minimize` returns a point with its certificate, or refuses; it never returns something almost good.
 """
 
 import math
@@ -36,7 +36,7 @@ class Expansion:
     Attributes:
         losses: gives f_i, `(n,)`; a function, because some solvers need slopes only.
         slopes: gradients of f_i by the scores, `(n, heads)`.
-        curve: maps score directions `(..., n, heads)` to (generalised) Hessian products of the same shape.
+        curve: maps score directions `(..., n, heads)` to (generalized) Hessian products of the same shape.
     """
 
     losses: Callable[[], Tensor]
@@ -54,11 +54,11 @@ class Certificate:
 
     Attributes:
         residual: norm of the gradient there (of the least-norm subgradient found, under a constraint).
-        distance: bound on the distance to the exact minimiser, residual / Lambda.
+        distance: bound on the distance to the exact minimizer, residual / Lambda.
         gap: bound on the excess objective, residual^2 / (2 Lambda), plus what smoothing a hinge costs.
         objective: the value there.
         iterations: Newton steps taken.
-        converged: always true on what `minimise` returns; kept so that a record of it reads by itself.
+        converged: always true on what `minimize` returns; kept so that a record of it reads by itself.
     """
 
     residual: float
@@ -71,7 +71,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Solution:
-    """A minimiser `(heads, features)` and its certificate."""
+    """A minimizer `(heads, features)` and its certificate."""
 
     theta: Tensor
     certificate: Certificate
@@ -161,7 +161,7 @@ class ConvexObjective:
         return self.value(point), point.gradient
 
     def hessian_vector(self, point: Point, direction: Tensor) -> Tensor:
-        """The (generalised) Hessian at a point times a direction, both `(heads, features)`."""
+        """The (generalized) Hessian at a point times a direction, both `(heads, features)`."""
         curved = point.expansion.curve(self.features @ direction.mT)
         if self.weights is not None:
             curved = curved * self.weights.unsqueeze(-1)
@@ -209,13 +209,13 @@ class ConvexObjective:
         )
 
 
-def minimise(
+def minimize(
     objective: ConvexObjective,
     start: Tensor | None = None,
     tolerance: float = 1e-8,
     max_iterations: int = 200,
 ) -> Solution:
-    """Minimise F by damped Newton steps until the gradient norm is at most `tolerance`.
+    """Minimize F by damped Newton steps until the gradient norm is at most `tolerance`.
 
     Systems are solved exactly up to `LARGEST_EXPLICIT` parameters, else by conjugate gradients. The method is
     deterministic and converges from any start, because F is strongly convex with a Lipschitz gradient.

@@ -74,7 +74,7 @@ def error_rates(scores: Tensor, labels: Tensor) -> ErrorRates:
 def equal_error_rate(scores: Tensor, labels: Tensor) -> float:
     """The rate at which misses and false alarms are equal.
 
-    Interpolated linearly between the two neighbouring operating points where the curves cross (a verifier that
+    Interpolated linearly between the two neighboring operating points where the curves cross (a verifier that
     draws between two thresholds attains it). It is never below the EER of the convex hull.
 
     >>> equal_error_rate(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([0, 0, 1, 1]))

@@ -1,4 +1,4 @@
-"""Score normalisation against a cohort of impostors: Z-norm, T-norm and both."""
+"""Score normalization against a cohort of impostors: Z-norm, T-norm and both."""
 
 from dataclasses import dataclass
 

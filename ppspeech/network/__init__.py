@@ -4,19 +4,19 @@ Nothing here knows what is said: a party program is any function over a `Channel
 """
 
 from ppspeech.network.address import Address
-from ppspeech.network.background import RunningServer, in_background
-from ppspeech.network.capacity import Capacity
-from ppspeech.network.certificates import fingerprint, make_certificate
-from ppspeech.network.connect import Listener, connect
-from ppspeech.network.counters import Counters
+from ppspeech.network.channel.memory import MemoryChannel, memory_pair
+from ppspeech.network.channel.session import StreamChannel
+from ppspeech.network.channel.transcript import Entry, Transcript
 from ppspeech.network.limits import Limits
-from ppspeech.network.memory import MemoryChannel, memory_pair
-from ppspeech.network.server import Server
-from ppspeech.network.session import StreamChannel
-from ppspeech.network.tls import ClientTls, ServerTls
-from ppspeech.network.together import run_in_processes, run_mesh, run_together, socket_pair
-from ppspeech.network.transcript import Entry, Transcript
-from ppspeech.network.worker import Service
+from ppspeech.network.local.pairs import run_in_processes, run_mesh, run_together, socket_pair
+from ppspeech.network.server.background import RunningServer, in_background
+from ppspeech.network.server.capacity import Capacity
+from ppspeech.network.server.counters import Counters
+from ppspeech.network.server.server import Server
+from ppspeech.network.server.worker import Service
+from ppspeech.network.tls.certificates import fingerprint, make_certificate
+from ppspeech.network.tls.connect import Listener, connect
+from ppspeech.network.tls.context import ClientTls, ServerTls
 
 __all__ = [
     "Address",

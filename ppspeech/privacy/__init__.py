@@ -4,12 +4,8 @@ Every mechanism is a frozen dataclass with `event`, `guarantee` and `release(val
 `DiscreteLaplace` and `DiscreteGaussian` are the default: their guarantee holds for the released bits.
 """
 
-from ppspeech.privacy.accountant import Accountant, AccountReport
-from ppspeech.privacy.discrete_gaussian import DiscreteGaussian
-from ppspeech.privacy.discrete_laplace import DiscreteLaplace
-from ppspeech.privacy.distributed_events import SkellamEvent
-from ppspeech.privacy.distributed_noise import PolyaShares, SkellamShares, shares_for
-from ppspeech.privacy.events import (
+from ppspeech.privacy.accounting.accountant import Accountant, AccountReport
+from ppspeech.privacy.accounting.events import (
     ApproximateEvent,
     BoundedRangeEvent,
     Event,
@@ -20,28 +16,45 @@ from ppspeech.privacy.events import (
     event_from_json,
     event_to_json,
 )
-from ppspeech.privacy.exponential import Exponential
-from ppspeech.privacy.gamma_norm import GammaNorm
-from ppspeech.privacy.gaussian import Gaussian
-from ppspeech.privacy.group_privacy import group_privacy
-from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
-from ppspeech.privacy.laplace import Laplace
-from ppspeech.privacy.logistic_objective_event import LogisticObjectiveGaussianEvent
-from ppspeech.privacy.noise_events import DiscreteGaussianEvent, DiscreteLaplaceEvent, GaussianEvent, LaplaceEvent
-from ppspeech.privacy.objective import ObjectivePerturbation
-from ppspeech.privacy.objective_events import (
+from ppspeech.privacy.accounting.groups import group_privacy
+from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from ppspeech.privacy.accounting.noise_events import (
+    DiscreteGaussianEvent,
+    DiscreteLaplaceEvent,
+    GaussianEvent,
+    LaplaceEvent,
+)
+from ppspeech.privacy.convex.events import (
     LogisticObjectivePureEvent,
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
     objective_sigma,
 )
-from ppspeech.privacy.output import OutputPerturbation
-from ppspeech.privacy.parameters import Adjacency, Unit
-from ppspeech.privacy.pca import AnalyzeGauss
-from ppspeech.privacy.permute_and_flip import PermuteAndFlip
-from ppspeech.privacy.sampled_events import SampledGaussianEvent, noise_multiplier_for
-from ppspeech.privacy.sparse_vector import SparseVector
+from ppspeech.privacy.convex.logistic_event import LogisticObjectiveGaussianEvent
+from ppspeech.privacy.convex.objective import ObjectivePerturbation
+from ppspeech.privacy.convex.output import OutputPerturbation
+from ppspeech.privacy.gradients.events import SampledGaussianEvent, noise_multiplier_for
+from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace
+from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamShares, shares_for
+from ppspeech.privacy.mechanisms.distributed_events import SkellamEvent
+from ppspeech.privacy.mechanisms.exponential import Exponential
+from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
+from ppspeech.privacy.mechanisms.gaussian import Gaussian
+from ppspeech.privacy.mechanisms.laplace import Laplace
+from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
+from ppspeech.privacy.mechanisms.permute_and_flip import PermuteAndFlip
+from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
+from ppspeech.privacy.parameters import (
+    Adjacency,
+    Unit,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+    check_relation,
+)
 
 __all__ = [
     "AccountReport",
@@ -80,6 +93,11 @@ __all__ = [
     "Unit",
     "UnsupportedAnalysisError",
     "ZcdpEvent",
+    "check_choice",
+    "check_count",
+    "check_positive",
+    "check_probability",
+    "check_relation",
     "event_from_json",
     "event_to_json",
     "gaussian_delta",

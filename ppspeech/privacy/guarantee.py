@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.events import Event
+from ppspeech.privacy.accounting.events import Event
 from ppspeech.privacy.parameters import (
     Adjacency,
     Unit,
@@ -29,7 +29,7 @@ Value = TypeVar("Value", covariant=True)
 class Guarantee:
     """A statement of differential privacy that cannot be written without its unit and adjacency.
 
-    Formally, for kinds `pure` and `approximate`: for all neighbouring D, D' and all sets S of outputs,
+    Formally, for kinds `pure` and `approximate`: for all neighboring D, D' and all sets S of outputs,
     P(M(D) in S) <= exp(epsilon) P(M(D') in S) + delta. For kind `zcdp` the Renyi divergence of every order
     alpha is at most alpha rho. The other kinds promise nothing: their epsilon is infinite, and what a paper
     claims stands in `claimed_epsilon`, where no accountant reads it.
@@ -37,7 +37,7 @@ class Guarantee:
     Attributes:
         kind: which statement is made.
         unit: what is protected.
-        adjacency: what neighbouring means.
+        adjacency: what neighboring means.
         epsilon: >= 0; infinite where nothing is proven, or where only `rho` is stated.
         delta: in [0, 1).
         rho: the zCDP parameter, where there is one.

@@ -10,7 +10,7 @@ Unit = Literal["frame", "utterance", "record", "speaker", "party"]
 """What one person's presence is counted in. `record` is one row of a table, `party` one holder of a data set."""
 
 Adjacency = Literal["add_remove", "replace"]
-"""Neighbouring data sets differ by one unit more or less, or by one unit exchanged for another (number public)."""
+"""Neighboring data sets differ by one unit more or less, or by one unit exchanged for another (number public)."""
 
 
 def check_finite(name: str, value: Any) -> float:

@@ -1,5 +1,17 @@
 """Protocols: one file each, with its parties as functions over a channel, what it computes and what it leaks."""
 
-from ppspeech.protocols.registry import RegisteredProtocol, find_protocol, protocol_names, register_protocol
+from ppspeech.protocols.meeting import WORKERS, MetClient, MetServer, meet_as_client, meet_as_server
+from ppspeech.protocols.message_kinds import Kind
+from ppspeech.protocols.party import PROTOCOLS, RegisteredProtocol, register_protocol
 
-__all__ = ["RegisteredProtocol", "find_protocol", "protocol_names", "register_protocol"]
+__all__ = [
+    "PROTOCOLS",
+    "WORKERS",
+    "Kind",
+    "MetClient",
+    "MetServer",
+    "RegisteredProtocol",
+    "meet_as_client",
+    "meet_as_server",
+    "register_protocol",
+]

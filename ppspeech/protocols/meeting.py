@@ -9,28 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ppspeech.arrays import Reals, Residues
 from ppspeech.channel import Channel
-from ppspeech.crypto.engine import ShareEngine
 from ppspeech.crypto.lattice import (
     EncodedWeights,
     Evaluator,
     KeyHolder,
     LatticeParameters,
     MatrixPlan,
+    ciphertext_length,
     client_finish,
     client_query,
     server_reply,
 )
-from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
-from ppspeech.crypto.ot_state import PairSetup, Party
-from ppspeech.crypto.share_cost import Cost
+from ppspeech.crypto.shares import Cost, ShareEngine
+from ppspeech.crypto.transfer import PairSetup, Party
 from ppspeech.protocols.message_kinds import Kind
-
-Words = NDArray[np.uint64]
-Reals = NDArray[np.floating]
 
 WORKERS = 2
 """Threads of a lattice step: the other party waits meanwhile, so its core is free where both share a machine."""
@@ -60,7 +54,7 @@ class MetClient:
         """Offline, as the server does: transfers for `cost`, and encryptions of zero for one product."""
         return _prepare(self.channel, self.setup, cost, lambda: self.key.prepare(plan.job))
 
-    def multiply(self, plan: MatrixPlan, features: Reals) -> Words:
+    def multiply(self, plan: MatrixPlan, features: Reals) -> Residues:
         """Our share of features times weights, `(rows, columns)` mod 2^bits of the plan's result."""
         self.channel.send(Kind.QUERY, client_query(self.key, plan, features))
         return client_finish(self.key, plan, self.channel.receive(Kind.REPLY, plan.job.reply_bytes), WORKERS)
@@ -90,7 +84,7 @@ class MetServer:
         """Offline, as the client does: transfers for `cost`, and encryptions of zero for one product."""
         return _prepare(self.channel, self.setup, cost, lambda: self.evaluator.prepare(plan.job))
 
-    def multiply(self, plan: MatrixPlan, weights: EncodedWeights) -> Words:
+    def multiply(self, plan: MatrixPlan, weights: EncodedWeights) -> Residues:
         """Our share of the client's features times weights, `(rows, columns)`."""
         query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
         reply, share = server_reply(self.evaluator, plan, weights, query, WORKERS)

@@ -21,7 +21,7 @@ class Kind(IntEnum):
     DECISION_TABLE = 23
     DECISION = 24
 
-    # The seed's own keyword protocols, `published`.
+    # The paper's own keyword protocols, `published`.
     PAILLIER_KEY = 40
     SCALED = 41
     LOGARITHM = 42
@@ -42,14 +42,14 @@ class Kind(IntEnum):
     # Eigenvectors.
     DIRECTIONS = 120
 
-    # The seed's own eigenvectors, `published`.
+    # The paper's own eigenvectors, `published`.
     COMPONENT_PRODUCT = 125
     SCALED_SUM = 126
     NORM_TERM = 127
     NORM = 128
     COMPONENT = 129
 
-    # The seed's own aggregation, `published`.
+    # The paper's own aggregation, `published`.
     CURATOR_KEY = 140
     PARTIES_PRIMES = 141
     PARTIES_KEY = 142

@@ -8,17 +8,11 @@ import nacl.bindings as sodium
 import numpy as np
 
 from ppspeech.channel import Channel
-from ppspeech.crypto.base_ot import POINT_BYTES
-from ppspeech.crypto.compare import carry, carry_cost
-from ppspeech.crypto.engine import ShareEngine
-from ppspeech.crypto.fixed_point import Ring
-from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.ot_state import PairSetup, Party
-from ppspeech.crypto.randomness import uniform_bytes
-from ppspeech.crypto.ring_shares import open_bits_to, open_cost
-from ppspeech.crypto.share_cost import Cost
+from ppspeech.crypto import Kind, Ring, uniform_bytes
+from ppspeech.crypto.shares import Cost, ShareEngine, carry, carry_cost, open_bits_to, open_cost
+from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Party
 from ppspeech.errors import RangeError
-from ppspeech.protocols.registry import register_protocol
+from ppspeech.protocols.party import register_protocol
 
 millionaires = register_protocol(
     "millionaires",

@@ -4,25 +4,29 @@ from ppspeech.training.checkpoint import load_checkpoint
 from ppspeech.training.classifier import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
 from ppspeech.training.export import export_checkpoint
-from ppspeech.training.gradient_keyword import GradientKeywordHmm
-from ppspeech.training.gradient_privacy import GradientPrivacy
+from ppspeech.training.filter_recipe import FilterRecipe, LearnedFilter, learn, load_samples, loader_of, pick
 from ppspeech.training.keyword import KeywordHmm
 from ppspeech.training.large_margin_keyword import LargeMarginKeyword
 from ppspeech.training.minimax import MinimaxFilter
-from ppspeech.training.objective_callback import ObjectivePrivacy
-from ppspeech.training.private_convex import fit_privately
-from ppspeech.training.private_emissions import fit_private_emissions
-from ppspeech.training.private_keyword import PrivateKeywordHmm
-from ppspeech.training.private_statistics import StatisticsRelease
+from ppspeech.training.private.convex import fit_privately
+from ppspeech.training.private.emissions import fit_private_emissions
+from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
+from ppspeech.training.private.gradients import GradientPrivacy
+from ppspeech.training.private.keyword import PrivateKeywordHmm
+from ppspeech.training.private.objective import ObjectivePrivacy
+from ppspeech.training.private.statistics import StatisticsRelease
+from ppspeech.training.quiet import quiet_lightning
 from ppspeech.training.speakers import SpeakerUbm
 
 __all__ = [
     "Confusion",
+    "FilterRecipe",
     "GradientKeywordHmm",
     "GradientPrivacy",
     "KeywordHmm",
     "LargeMarginClassifier",
     "LargeMarginKeyword",
+    "LearnedFilter",
     "MinimaxFilter",
     "ObjectivePrivacy",
     "PrivateKeywordHmm",
@@ -31,5 +35,10 @@ __all__ = [
     "export_checkpoint",
     "fit_private_emissions",
     "fit_privately",
+    "learn",
     "load_checkpoint",
+    "load_samples",
+    "loader_of",
+    "pick",
+    "quiet_lightning",
 ]

@@ -8,22 +8,18 @@ import pytorch_lightning as lightning
 import torch
 from torch import Tensor
 
-from ppspeech.audio.frames import Frames
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.audio.statistics import utterance_statistics
-from ppspeech.data.batches import Batch
-from ppspeech.data.datamodule import SpeechDataModule
-from ppspeech.data.public import public_scale
+from ppspeech.audio import Frames, MfccConfig, utterance_statistics
+from ppspeech.data import Batch, SpeechDataModule, public_scale
 from ppspeech.errors import ModelError
-from ppspeech.models.large_margin import LargeMarginGaussians
-from ppspeech.models.margin import MarginLoss
+from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
 from ppspeech.training.confusion import ConfusionCallback
 from ppspeech.training.em import MaximizationStep
-from ppspeech.training.private_convex import ConvexHook, PrivateFit, fit_privately
+from ppspeech.training.private.convex import ConvexHook, PrivateFit, fit_privately
 
 
 class LargeMarginClassifier(lightning.LightningModule):
-    """Large-margin Gaussians (seed 001) on the mean, maximum, minimum and deviation of an utterance's features.
+    """Large-margin Gaussians (Pathak and Raj 2012) on the mean, maximum, minimum and deviation of an utterance's
+    features.
 
     Features are scaled by the statistics of the built-in voices, which are public, and clipped to a public radius, so
     that the privacy layer can bound what one utterance does.
@@ -58,7 +54,7 @@ class LargeMarginClassifier(lightning.LightningModule):
         self.label, self.solver, self.radius, self.learning_rate = label, solver, radius, learning_rate
         self.quadratic, self.trace, self.width = quadratic, trace, width
         self.names: tuple[str, ...] = ()
-        self.mfcc = MfccConfig.seed003()
+        self.mfcc = MfccConfig.hamm2015()
         self.model: LargeMarginGaussians | None = None
         self.privacy: ConvexHook | None = None
         self.private_fit: PrivateFit | None = None
@@ -87,8 +83,8 @@ class LargeMarginClassifier(lightning.LightningModule):
     def embed(self, features: Tensor, lengths: Tensor) -> Tensor:
         """Utterance statistics `(batch, 4 * features)`, scaled: the built-in voices have norm about 1."""
         mean, std = public_scale(self.mfcc)
-        centred = utterance_statistics(Frames(features, lengths)) - mean.to(features)
-        return centred / (std.to(features) * math.sqrt(len(mean)))
+        centered = utterance_statistics(Frames(features, lengths)) - mean.to(features)
+        return centered / (std.to(features) * math.sqrt(len(mean)))
 
     def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
         """Scores of every utterance for every class, higher is more likely, `(batch, classes)`."""
@@ -115,7 +111,7 @@ class LargeMarginClassifier(lightning.LightningModule):
                 self._seen = []
             return None
         examples = len(self.trainer.datamodule.parts["train"])  # type: ignore[attr-defined]
-        loss = self.model.loss(x, y).mean() + self.model.regularisation(self.quadratic, self.trace) / examples
+        loss = self.model.loss(x, y).mean() + self.model.regularization(self.quadratic, self.trace) / examples
         self.log("train_loss", loss, prog_bar=True)
         return loss
 
@@ -144,7 +140,7 @@ class LargeMarginClassifier(lightning.LightningModule):
         return self.validation_step(batch)
 
     def configure_callbacks(self) -> list[lightning.Callback]:
-        """Count and draw what is recognised."""
+        """Count and draw what is recognized."""
         return [ConfusionCallback()]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

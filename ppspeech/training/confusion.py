@@ -29,7 +29,7 @@ class Confusion:
     def counts(self) -> Tensor:
         """`(said, heard)`."""
         if self._flat is None:
-            raise ModelError("nothing was recognised yet: there is no confusion matrix")
+            raise ModelError("nothing was recognized yet: there is no confusion matrix")
         return self._flat.view(len(self.names), len(self.names))
 
     def add(self, said: Tensor, heard: Tensor) -> None:
@@ -63,7 +63,7 @@ class Confusion:
 
 
 class ConfusionCallback(lightning.Callback):
-    """Counts what a module recognises in validation and testing.
+    """Counts what a module recognizes in validation and testing.
 
     The module's `validation_step` and `test_step` return `{"said": (batch,), "heard": (batch,)}` and its `names` say
     what the integers mean. Logs `val_accuracy` and `test_accuracy`; `confusion.png` goes beside the test's logs.

@@ -1,4 +1,4 @@
-"""Expectation maximisation under a Lightning Trainer."""
+"""Expectation maximization under a Lightning Trainer."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -9,25 +9,30 @@ import pytorch_lightning as lightning
 import torch
 from torch import nn
 
-from ppspeech.bundle import Bundle, BundleConfig, DataTouch, PrivacyStatement, write_bundle
-from ppspeech.bundle.model_types import (
+from ppspeech.bundle import (
+    REQUIRED,
+    Bundle,
+    BundleConfig,
+    DataTouch,
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
+    PrivacyStatement,
     SpeakerUbmSettings,
+    Topic,
+    write_bundle,
 )
-from ppspeech.bundle.privacy_statement import REQUIRED, Topic
-from ppspeech.bundle.utterance_classifier import UtteranceClassifier
-from ppspeech.data.public import public_scale
+from ppspeech.data import public_scale
 from ppspeech.errors import BundleError
 from ppspeech.figures import Figure
-from ppspeech.models.emissions import GaussianEmission
+from ppspeech.models import UtteranceClassifier
+from ppspeech.models.hmm import GaussianEmission
 from ppspeech.privacy import Accountant, NonPrivateEvent
 from ppspeech.training.checkpoint import KINDS, load_checkpoint
 from ppspeech.training.classifier import LargeMarginClassifier
 from ppspeech.training.keyword import KeywordHmm
 from ppspeech.training.large_margin_keyword import LargeMarginKeyword
-from ppspeech.training.privacy_record import KEY, PrivacyRecord
+from ppspeech.training.private.record import KEY, PrivacyRecord
 from ppspeech.training.speakers import SpeakerUbm
 
 NO_THRESHOLD = DataTouch("threshold", "untouched", "the model has none: the highest score wins")
@@ -164,7 +169,7 @@ def _(module: LargeMarginClassifier, *, threshold: bool) -> Released:  # noqa: A
     with torch.no_grad():
         for ours, public in zip((model.mean, model.std), public_scale(module.mfcc), strict=True):
             ours.copy_(public)
-    scaled = DataTouch("normalisation", "untouched", "features are scaled by statistics of the built-in, public voices")
+    scaled = DataTouch("normalization", "untouched", "features are scaled by statistics of the built-in, public voices")
     config = BundleConfig(settings, module.names, module.mfcc)
     return Released(model, config, (scaled, NO_THRESHOLD), names_speakers=module.label == "speaker")
 
@@ -224,8 +229,8 @@ def _touches(record: PrivacyRecord | None, released: Released, measured: bool) -
     for touch in (*(record.touches if record is not None else ()), *released.touches):
         found.setdefault(touch.topic, touch)
     if released.config.mfcc.cmvn == "utterance":
-        note = "each utterance is normalised by its own mean and variance"
-        found.setdefault("normalisation", DataTouch("normalisation", "untouched", note))
+        note = "each utterance is normalized by its own mean and variance"
+        found.setdefault("normalization", DataTouch("normalization", "untouched", note))
     for topic in REQUIRED:
         found.setdefault(topic, DataTouch(topic, "not_covered", "the training run does not say"))
     if released.config.labels:

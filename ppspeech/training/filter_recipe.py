@@ -10,22 +10,22 @@ import yaml  # type: ignore[import-untyped]
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio.frames import Frames
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.audio.statistics import utterance_statistics
-from ppspeech.bundle import Bundle, BundleConfig, DataTouch, PrivacyStatement, write_bundle
-from ppspeech.bundle.filter_type import Level, MinimaxFilterSettings, Shape
-from ppspeech.data.features import FeatureStore
-from ppspeech.data.registry import load_corpus, load_table
+from ppspeech.audio import Frames, MfccConfig, utterance_statistics
+from ppspeech.bundle import (
+    Bundle,
+    BundleConfig,
+    DataTouch,
+    Level,
+    MinimaxFilterSettings,
+    PrivacyStatement,
+    Shape,
+    write_bundle,
+)
+from ppspeech.data import FeatureStore, load_corpus, load_table
 from ppspeech.errors import AudioError, ModelError
 from ppspeech.figures import Figure
-from ppspeech.filters import BASELINES, ClassTask, learn_filter
-from ppspeech.filters.apply import Owner
+from ppspeech.filters import BASELINES, HIDDEN, NO_NOISE, ClassTask, Owner, Standardized, hold_out, learn_filter
 from ppspeech.filters.attack import AttackReport, attack
-from ppspeech.filters.held_out import hold_out
-from ppspeech.filters.learn import HIDDEN
-from ppspeech.filters.modules import Standardised
-from ppspeech.filters.noisy import NO_NOISE
 from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent
 
 LABELS = ("speaker", "word", "emotion", "gender")
@@ -46,7 +46,7 @@ class FilterRecipe:
         table: a table by name.
         options: what its loader takes.
         level: `utterance` statistics or `frames`, for a corpus.
-        mfcc: what differs from the front end of seed 003 (utterance) or the preset for the rate (frames).
+        mfcc: what differs from the front end of Hamm 2015 (utterance) or the preset for the rate (frames).
         filter: `linear`, `sigmoid` or `mlp`.
         solver: `alternating` or `kiwiel`.
         start: of a linear filter.
@@ -184,7 +184,7 @@ def front_end(recipe: FilterRecipe, sample_rate: int) -> MfccConfig:
     Raises:
         ModelError: for choices that it does not have.
     """
-    preset = MfccConfig.seed003(sample_rate) if recipe.level == "utterance" else MfccConfig.at_rate(sample_rate)
+    preset = MfccConfig.hamm2015(sample_rate) if recipe.level == "utterance" else MfccConfig.at_rate(sample_rate)
     try:
         return MfccConfig(**(asdict(preset) | dict(recipe.mfcc)))
     except (TypeError, AudioError) as error:
@@ -269,7 +269,7 @@ class LearnedFilter:
             method="none",
             covers=(),
             touches=(
-                DataTouch("normalisation", "not_covered", "inputs are scaled by the training people's statistics"),
+                DataTouch("normalization", "not_covered", "inputs are scaled by the training people's statistics"),
                 DataTouch("early_stopping", "untouched", "the number of iterations is part of the recipe"),
                 DataTouch("tuning", "not_covered", "rho, iterations and ridges may have been chosen on such data"),
                 DataTouch("threshold", "untouched", "a filter has none"),
@@ -386,5 +386,5 @@ def _filtered(filter: nn.Module, samples: Samples, rows: Tensor) -> Tensor | Fra
 
 
 def _inputs(filter: nn.Module) -> int:
-    inside = filter.filter if isinstance(filter, Standardised) else filter
+    inside = filter.filter if isinstance(filter, Standardized) else filter
     return cast(int, inside.inputs)

@@ -9,15 +9,20 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.data.batches import Batch
-from ppspeech.data.datamodule import SpeechDataModule
+from ppspeech.audio import MfccConfig
+from ppspeech.data import Batch, SpeechDataModule
 from ppspeech.errors import ModelError
-from ppspeech.models.baum_welch import HmmStatistics, flat_start_, maximize_, statistics
-from ppspeech.models.emissions import GaussianEmission, Prior
 from ppspeech.models.gaussian import Covariance
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.topology import left_right
+from ppspeech.models.hmm import (
+    GaussianEmission,
+    HiddenMarkovModel,
+    HmmStatistics,
+    Prior,
+    flat_start_,
+    left_right,
+    maximize_,
+    statistics,
+)
 from ppspeech.training.confusion import ConfusionCallback
 from ppspeech.training.em import MaximizationStep
 
@@ -73,7 +78,7 @@ class KeywordHmm(lightning.LightningModule):
             ModelError: for fewer than two words.
         """
         if len(words) < 2:
-            raise ModelError(f"a recogniser needs at least two words to choose from, got {words}")
+            raise ModelError(f"a recognizer needs at least two words to choose from, got {words}")
         self.names, self.mfcc = words, mfcc
         self.bank = HiddenMarkovModel(self.topology, self.emission(models=len(words), features=mfcc.features))
 
@@ -137,7 +142,7 @@ class KeywordHmm(lightning.LightningModule):
         return self.validation_step(batch)
 
     def configure_callbacks(self) -> list[lightning.Callback]:
-        """Count and draw what is recognised."""
+        """Count and draw what is recognized."""
         return [ConfusionCallback()]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

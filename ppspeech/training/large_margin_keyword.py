@@ -9,15 +9,11 @@ from pytorch_lightning.utilities.types import OptimizerLRSchedulerConfig
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.data.batches import Batch
-from ppspeech.data.datamodule import SpeechDataModule
+from ppspeech.audio import MfccConfig
+from ppspeech.data import Batch, SpeechDataModule
 from ppspeech.errors import ModelError
-from ppspeech.models.baum_welch import baum_welch, flat_start_
-from ppspeech.models.emissions import GaussianEmission, Prior
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.large_margin_hmm import LargeMarginHmm
-from ppspeech.models.topology import left_right
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
+from ppspeech.models.margin import LargeMarginHmm
 from ppspeech.training.confusion import ConfusionCallback
 
 
@@ -65,7 +61,7 @@ class LargeMarginKeyword(lightning.LightningModule):
             ModelError: for fewer than two words.
         """
         if len(names) < 2:
-            raise ModelError(f"a recogniser needs at least two words to choose from, got {names}")
+            raise ModelError(f"a recognizer needs at least two words to choose from, got {names}")
         self.names, self.mfcc = names, mfcc
         self.bank = LargeMarginHmm(self.topology, len(names), mfcc.features, self.margin, self.width)
 
@@ -127,7 +123,7 @@ class LargeMarginKeyword(lightning.LightningModule):
         return self.validation_step(batch)
 
     def configure_callbacks(self) -> list[lightning.Callback]:
-        """Count and draw what is recognised."""
+        """Count and draw what is recognized."""
         return [ConfusionCallback()]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Minimax filters for large networks and corpora: alternating gradient steps, or gradient reversal, by Lightning.
 
 `ppspeech.filters.learn_filter` solves the inner problems exactly and holds all data at once. Here the opponents are
-networks that follow with steps of their own, on batches. The game is the same (seed 003 eq. 9): the filter descends
+networks that follow with steps of their own, on batches. The game is the same (Hamm 2015 eq. 9): the filter descends
 - loss_private + rho loss_task while each opponent descends its own loss, private ones too.
 """
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.modules import Mlp
+from ppspeech.filters import Mlp
 
 Mode = Literal["steps", "reversal"]
 
@@ -31,14 +31,14 @@ class MinimaxFilter(lightning.LightningModule):
     worse, so a larger loss only shows an opponent that lags behind, and chasing it makes such games diverge.
 
     Args:
-        filter: maps features to features, with `.features`; it wants standardised inputs.
+        filter: maps features to features, with `.features`; it wants standardized inputs.
         private: how many classes each label to hide has, by name.
         task: how many classes each label to keep has, by name.
         rho: what the task weighs against the secret, > 0.
         mode: `steps` lets the opponents take `opponent_steps` steps on a batch before the filter takes one;
             `reversal` moves all at once, with the gradient that reaches the filter from adversaries reversed.
         opponent_steps: k >= 1; only for `steps`.
-        hidden: units of one hidden layer of the opponents; 0 makes them linear, as in the seed.
+        hidden: units of one hidden layer of the opponents; 0 makes them linear, as in the paper.
         learning_rate: of the filter's Adam.
         opponent_rate: of the opponents' Adam.
     """

@@ -11,17 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio.frames import length_mask
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.data.batches import Batch, UtteranceDataset
-from ppspeech.data.datamodule import SpeechDataModule
+from ppspeech.audio import MfccConfig, length_mask
+from ppspeech.data import Batch, SpeechDataModule, UtteranceDataset
 from ppspeech.errors import ModelError
-from ppspeech.models.detection import equal_error_rate, equal_error_threshold, minimum_dcf, plot_det
-from ppspeech.models.em import initialize_, maximize_
-from ppspeech.models.gaussian import Covariance
-from ppspeech.models.mixture import GaussianMixture
-from ppspeech.models.mixture_statistics import MixtureStatistics, statistics
-from ppspeech.models.verification import SpeakerVerifier
+from ppspeech.models import SpeakerVerifier, equal_error_rate, equal_error_threshold, minimum_dcf, plot_det
+from ppspeech.models.gaussian import Covariance, GaussianMixture, MixtureStatistics, initialize_, maximize_, statistics
 from ppspeech.storage import atomic_write
 from ppspeech.training.em import MaximizationStep
 
@@ -32,15 +26,15 @@ Heard = Mapping[tuple[int, int], Sequence[Tensor]]
 class SpeakerUbm(lightning.LightningModule):
     """A background model of the training speakers' pooled frames; an epoch is an EM iteration.
 
-    Testing enrols the held-out speakers with some takes and tries every other take against every enrolled model:
+    Testing enrolls the held-out speakers with some takes and tries every other take against every enrolled model:
     the test speakers are never heard in training.
 
     Args:
         components: Gaussians in the mixture.
         covariance: `full`, `diagonal`, `spherical` or `tied`.
         floor: smallest variance in any direction.
-        relevance: of the MAP adaptation that enrols a speaker.
-        enrol_takes: the takes a speaker is enrolled with; the others are trials.
+        relevance: of the MAP adaptation that enrolls a speaker.
+        enroll_takes: the takes a speaker is enrolled with; the others are trials.
         start_frames: at most this many frames, evenly spread, choose the starting point.
     """
 
@@ -50,14 +44,14 @@ class SpeakerUbm(lightning.LightningModule):
         covariance: Covariance = "diagonal",
         floor: float = 1e-2,
         relevance: float = 16.0,
-        enrol_takes: Sequence[int] = (0, 1),
+        enroll_takes: Sequence[int] = (0, 1),
         start_frames: int = 50_000,
     ) -> None:
         super().__init__()
         self.save_hyperparameters()
         self.automatic_optimization = False
         self.components, self.covariance, self.floor = components, covariance, floor
-        self.relevance, self.enrol_takes, self.start_frames = relevance, frozenset(enrol_takes), start_frames
+        self.relevance, self.enroll_takes, self.start_frames = relevance, frozenset(enroll_takes), start_frames
         self.mfcc = MfccConfig()
         self.threshold = 0.0
         self.ubm: GaussianMixture | None = None
@@ -114,7 +108,7 @@ class SpeakerUbm(lightning.LightningModule):
         assert self._total is not None
         maximize_(self.ubm, self._total)
 
-    def enrol(self, clips: Sequence[Sequence[Tensor]]) -> SpeakerVerifier:
+    def enroll(self, clips: Sequence[Sequence[Tensor]]) -> SpeakerVerifier:
         """A verifier for speakers of whom there are clips, each `(frames, features)`.
 
         Raises:
@@ -122,30 +116,30 @@ class SpeakerUbm(lightning.LightningModule):
         """
         assert self.ubm is not None
         if not clips or not all(clips):
-            raise ModelError("enrolment needs at least one clip of each speaker")
+            raise ModelError("enrollment needs at least one clip of each speaker")
         joined = [torch.cat(list(speaker)).to(self.device) for speaker in clips]
         lengths = torch.tensor([len(frames) for frames in joined], device=self.device)
         frames = pad_sequence(joined, batch_first=True)
-        verifier = SpeakerVerifier.enrol(self.ubm, frames, lengths, relevance=self.relevance)
+        verifier = SpeakerVerifier.enroll(self.ubm, frames, lengths, relevance=self.relevance)
         verifier.threshold.fill_(self.threshold)
         return verifier
 
     @torch.no_grad()
-    def trials(self, heard: Heard, enrol_takes: Iterable[int]) -> tuple[Tensor, Tensor]:
+    def trials(self, heard: Heard, enroll_takes: Iterable[int]) -> tuple[Tensor, Tensor]:
         """Scores of every trial against every enrolled speaker, and which are genuine; both flat.
 
         Raises:
-            ModelError: if no speaker has both takes to enrol and takes to try.
+            ModelError: if no speaker has both takes to enroll and takes to try.
         """
-        enrolling = frozenset(enrol_takes)
+        enrolling = frozenset(enroll_takes)
         speakers = sorted({speaker for speaker, take in heard if take in enrolling})
         trials = [key for key in sorted(heard) if key[1] not in enrolling and key[0] in speakers]
         if len(speakers) < 2 or not trials:
             raise ModelError(
-                f"verification needs two speakers with takes among {sorted(enrolling)} to enrol and others to try, "
+                f"verification needs two speakers with takes among {sorted(enrolling)} to enroll and others to try, "
                 f"got {len(speakers)} speakers and {len(trials)} trials"
             )
-        verifier = self.enrol(
+        verifier = self.enroll(
             [[f for (s, t), fs in heard.items() if s == who and t in enrolling for f in fs] for who in speakers]
         )
         joined = [torch.cat(list(heard[key])).to(self.device) for key in trials]
@@ -166,8 +160,8 @@ class SpeakerUbm(lightning.LightningModule):
             self._heard[speaker, take].append(features[:length])
 
     def on_test_epoch_end(self) -> None:
-        """Enrol, try, and log the equal error rate; the DET curve goes beside the logs."""
-        scores, genuine = self.trials(self._heard, self.enrol_takes)
+        """Enroll, try, and log the equal error rate; the DET curve goes beside the logs."""
+        scores, genuine = self.trials(self._heard, self.enroll_takes)
         error = equal_error_rate(scores, genuine)
         self.log_dict({"test_eer": error, "test_accuracy": 1 - error, "test_min_dcf": minimum_dcf(scores, genuine)})
         if self.trainer.log_dir is not None:

@@ -11,7 +11,7 @@ import espeakng_loader
 import numpy as np
 import pytest
 
-from ppspeech.audio.espeak import LONGEST_TEXT, SAMPLE_RATE, Espeak, Prompt, UnsayableError
+from ppspeech.audio.voices.espeak import LONGEST_TEXT, SAMPLE_RATE, Espeak, Prompt, UnsayableError
 from ppspeech.errors import AudioError
 
 
@@ -105,10 +105,10 @@ def test_a_killed_process_is_an_error_that_says_so() -> None:
 
 
 def test_a_crash_while_speaking_names_the_signal_and_the_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = Path(sys.modules["ppspeech.audio.espeak_process"].__file__ or "").read_text()
+    program = Path(sys.modules["ppspeech.audio.voices.espeak_process"].__file__ or "").read_text()
     crashing = tmp_path / "crashing.py"
     crashing.write_text(program.replace("espeak.espeak_Synchronize()", "os.kill(os.getpid(), signal.SIGSEGV)"))
-    monkeypatch.setattr("ppspeech.audio.espeak.espeak_process.__file__", str(crashing))
+    monkeypatch.setattr("ppspeech.audio.voices.espeak.espeak_process.__file__", str(crashing))
     with Espeak() as espeak, pytest.raises(AudioError, match=r"signal 11 while saying .*seven"):
         espeak.say(Prompt("seven"))
 

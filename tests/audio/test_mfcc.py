@@ -79,7 +79,7 @@ def test_static_part_equals_librosa(data: Path) -> None:
         sr=16_000,
         n_fft=512,
         hop_length=160,
-        window=np.pad(np.hanning(400), (0, 112)),  # librosa centres a short window; ours starts the frame
+        window=np.pad(np.hanning(400), (0, 112)),  # librosa centers a short window; ours starts the frame
         center=False,
         n_mels=26,
         fmin=20.0,
@@ -110,7 +110,7 @@ def test_alone_equals_in_a_padded_batch(vad: float | None, cmvn: str, lengths: l
         assert not together.features[i, n:].any()
 
 
-def test_shapes_and_normalisation() -> None:
+def test_shapes_and_normalization() -> None:
     frames = Mfcc()(voice(16_000))
     assert frames.features.shape == (1, 98, 39)
     assert frames.lengths.tolist() == [98]
@@ -166,7 +166,7 @@ def test_bad_waveforms_are_refused(clip: torch.Tensor, message: str) -> None:
         Mfcc()(clip)
 
 
-def test_a_constant_is_refused_where_it_would_be_normalised() -> None:
+def test_a_constant_is_refused_where_it_would_be_normalized() -> None:
     constant = torch.ones(16_000)
     with pytest.raises(AudioError, match="utterance 0 is silent or does not change"):
         Mfcc(MfccConfig(pre_emphasis=0.0))(constant)

@@ -6,7 +6,7 @@ import scipy.signal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppspeech.audio.room import Room, coloured_noise
+from ppspeech.audio.voices.room import Room, colored_noise
 from ppspeech.errors import AudioError
 
 RATE = 16000
@@ -68,12 +68,12 @@ def test_recording_is_convolution_with_the_impulse_response() -> None:
     np.testing.assert_allclose(recording, slow / np.abs(slow).max(), atol=1e-6)
 
 
-@pytest.mark.parametrize("colour", [0.0, 0.5, 0.9])
-def test_noise_has_unit_power_and_the_spectrum_of_its_colour(colour: float) -> None:
-    noise = coloured_noise(200_000, colour, np.random.default_rng(0))
+@pytest.mark.parametrize("color", [0.0, 0.5, 0.9])
+def test_noise_has_unit_power_and_the_spectrum_of_its_color(color: float) -> None:
+    noise = colored_noise(200_000, color, np.random.default_rng(0))
     assert np.mean(noise**2) == pytest.approx(1)
     frequencies, power = scipy.signal.welch(noise, nperseg=256)
-    theory = (1 - colour**2) / np.abs(1 - colour * np.exp(-2j * np.pi * frequencies)) ** 2
+    theory = (1 - color**2) / np.abs(1 - color * np.exp(-2j * np.pi * frequencies)) ** 2
     np.testing.assert_allclose(power[2:-2] / 2, theory[2:-2], rtol=0.3)
 
 
@@ -82,7 +82,7 @@ def test_noise_has_unit_power_and_the_spectrum_of_its_colour(colour: float) -> N
     [
         ({"peak": 0}, "peak"),
         ({"peak": 1.01}, "peak"),
-        ({"colour": 1}, "colour"),
+        ({"color": 1}, "color"),
         ({"decay": 0}, "decay"),
         ({"before": -1}, "silence"),
         ({"after": float("nan")}, "silence"),

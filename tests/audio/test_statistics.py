@@ -19,8 +19,8 @@ def test_equals_numpy_and_ignores_padding() -> None:
         np.testing.assert_allclose(vector, expected, atol=1e-6)
 
 
-def test_seed003_vector_has_52_values() -> None:
-    frames = Mfcc(MfccConfig.seed003())(voice(16_000))
+def test_hamm2015_vector_has_52_values() -> None:
+    frames = Mfcc(MfccConfig.hamm2015())(voice(16_000))
     assert frames.features.shape == (1, 99, 13)
     assert utterance_statistics(frames).shape == (1, 52)
 

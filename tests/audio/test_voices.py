@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ppspeech.audio.espeak import SAMPLE_RATE, Espeak
-from ppspeech.audio.voices import STYLES, VOICES, Voice
+from ppspeech.audio.voices.espeak import SAMPLE_RATE, Espeak
+from ppspeech.audio.voices.speakers import STYLES, VOICES, Voice
 from ppspeech.errors import AudioError
 
 

@@ -15,7 +15,7 @@ from ppspeech.bundle.format import DIGESTS, SIZES, digest_file
 from ppspeech.bundle.model_types import KeywordHmmSettings
 from ppspeech.figures import Figure
 from ppspeech.privacy import Accountant, NonPrivateEvent
-from ppspeech.privacy.noise_events import GaussianEvent
+from ppspeech.privacy.accounting.noise_events import GaussianEvent
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -47,7 +47,7 @@ def plain_account() -> Accountant:
 
 def touches() -> tuple[DataTouch, ...]:
     return (
-        DataTouch("normalisation", "untouched", "each utterance by itself"),
+        DataTouch("normalization", "untouched", "each utterance by itself"),
         DataTouch("early_stopping", "untouched", "the number of iterations is fixed"),
         DataTouch("tuning", "not_covered", "states chosen on the training speakers"),
         DataTouch("threshold", "charged", "by the last event"),

@@ -158,7 +158,7 @@ def put(value: Any, *path: str) -> Edit:
         (PRIVACY, put(2, "format"), "statements of format 1"),
         (PRIVACY, delete("caveats"), "privacy.json has the fields"),
         (PRIVACY, put([], "covers"), "covers something"),
-        (PRIVACY, put([], "touches"), "missing .*normalisation"),
+        (PRIVACY, put([], "touches"), "missing .*normalization"),
         (PRIVACY, put([{"topic": "tuning", "status": "free", "note": "x"}], "touches"), "status must be one of"),
         (PRIVACY, put(["x" * 65], "caveats"), "looks like a key"),
         (PRIVACY, put(["-----BEGIN PRIVATE KEY-----"], "caveats"), "looks like a key"),

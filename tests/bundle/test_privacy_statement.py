@@ -14,7 +14,7 @@ from ppspeech.bundle import DataTouch, PrivacyStatement, deployment_yaml, in_wor
 from ppspeech.bundle.card import model_card
 from ppspeech.errors import BundleError
 from ppspeech.privacy import Accountant, Guarantee
-from ppspeech.privacy.noise_events import LaplaceEvent
+from ppspeech.privacy.accounting.noise_events import LaplaceEvent
 from tests.bundle.conftest import gaussian_account, plain_account, small_config, statement_of, touches
 
 
@@ -125,7 +125,7 @@ def test_touches_are_checked_where_they_are_made() -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 1e-5), (3.0, 0.01)])
 def test_the_words_are_the_best_attack_of_the_worst_mechanism(epsilon: float, delta: float) -> None:
     # The mechanism that (epsilon, delta) allows to be worst tells all with probability delta, and else answers by
-    # randomised response (Kairouz et al. 2015): its best attack is right exactly as often as the words say.
+    # randomized response (Kairouz et al. 2015): its best attack is right exactly as often as the words say.
     heads = (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
     kind = "approximate" if delta else "pure"
     said = in_words(Guarantee(kind=kind, epsilon=epsilon, delta=delta, unit="speaker", adjacency="add_remove"))
@@ -146,7 +146,7 @@ def test_the_registry_record_is_yaml_with_the_same_numbers(folder: Path) -> None
     assert deployment["basic"]["data_curators"] == [{"data_curator_name": "FILL IN", "data_curator_type": "FILL IN"}]
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
     assert "tuning: NOT covered" in deployment["dp_variant"]["unprotected_quantities"]
-    assert "normalisation" not in deployment["dp_variant"]["unprotected_quantities"]
+    assert "normalization" not in deployment["dp_variant"]["unprotected_quantities"]
     loss = deployment["privacy_loss"]
     assert loss["privacy_unit"] == "speaker-level"
     assert loss["privacy_parameters"] == {"epsilon": bundle.statement.guarantee.epsilon, "delta": 1e-5}

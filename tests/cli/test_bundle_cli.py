@@ -91,7 +91,7 @@ def test_audit_of_a_mechanism_is_a_table_and_figures() -> None:
     assert figures["audit.exponential.eps_stated"] == 1.0
     assert 0.99 < figures["audit.exponential.eps_lower"] <= 1.0
     assert set(run("audit").split()) == set(AUDITS)
-    assert "no audit is named" in run("audit", "nonesuch", code=2)
+    assert "no audit called" in run("audit", "nonesuch", code=2)
     assert "either" in run("audit", "gaussian", "--all", code=2)
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ppspeech.audio import write_audio
 from ppspeech.bundle import load_bundle
 from ppspeech.cli import app
-from tests.encrypted.voices import CLASSES, RATE, SPEAKERS, plain_answer, released, voice
+from tests.service.voices import CLASSES, RATE, SPEAKERS, plain_answer, released, voice
 
 
 def run(*words: str | Path, code: int = 0) -> str:
@@ -115,7 +115,7 @@ def test_speakers_behind_certificates_of_ones_own(folder: Path, tmp_path: Path) 
     for name in ("server", "ann"):
         run("keys", "new", tmp_path / name)
     own = ["--certificate", tmp_path / "server" / "certificate.pem", "--key", tmp_path / "server" / "key.pem"]
-    choices = ["--enrol", "--places", "3", "--threshold", "0.95", "--frames", "40"]
+    choices = ["--enroll", "--places", "3", "--threshold", "0.95", "--frames", "40"]
     process, words = start(
         bundle, folder / "words", "--listen", "127.0.0.1:0", *own, "--client-ca", ann / "certificate.pem", *choices
     )

@@ -33,7 +33,7 @@ def run(*words: str | Path, code: int = 0) -> str:
 
 def recipe_file(folder: Path, **changes: object) -> Path:
     path = folder / "recipe.yaml"
-    path.write_text(yaml.safe_dump({**RECIPE, "attackers": ["logistic", "neighbours"], **changes}))
+    path.write_text(yaml.safe_dump({**RECIPE, "attackers": ["logistic", "neighbors"], **changes}))
     return path
 
 
@@ -87,7 +87,7 @@ def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
         ({"hide": "word"}, "kept and hidden at once"),
         ({"table": "har"}, "either a corpus or a table"),
         ({"hide": "shoe size"}, "no label 'shoe size'"),
-        ({"colour": "blue"}, "colour"),
+        ({"color": "blue"}, "color"),
         ({"filter": "magic"}, "filter must be one of"),
         ({"features": 99}, "1 to 52 features"),
         ({"mfcc": {"cepstra": 99}}, "the recipe's mfcc"),

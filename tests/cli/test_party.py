@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_a_word_and_exit_code_2(
 ) -> None:
     app = typer.Typer()
     app.command()(guarded(party))
-    from ppspeech.protocols import registry
+    from ppspeech.protocols import party as registry
 
     adding = registry.RegisteredProtocol("adding", functionality="x", leakage="x", assumptions="x")
 

@@ -22,10 +22,10 @@ from ppspeech.cli.party import _parse_input, party
 from ppspeech.cli.party_group import read_rows, run_in_group
 from ppspeech.errors import PpspeechError
 from ppspeech.network import Address, make_certificate
-from ppspeech.network.connect import listen
-from ppspeech.network.mesh import Group, Member
+from ppspeech.network.group.file import Group, Member
+from ppspeech.network.tls.connect import listen
 from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.protocols import registry
+from ppspeech.protocols import party as registry
 
 SIMULATE = """
 import typer

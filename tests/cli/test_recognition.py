@@ -78,9 +78,9 @@ def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: 
 def test_verify_and_identify(speakers: Path, corpus: Corpus, tmp_path: Path) -> None:
     ann, bob = corpus.speakers[:2]
     clips = {who: [u.path for u in corpus if u.speaker == who] for who in (ann, bob)}
-    enrol = [part for path in clips[ann][:5] for part in ("--enrol", path)]
-    own = json.loads(run("verify", speakers, clips[ann][5], *enrol, "--json"))
-    other = json.loads(run("verify", speakers, clips[bob][5], *enrol, "--json"))
+    enroll = [part for path in clips[ann][:5] for part in ("--enroll", path)]
+    own = json.loads(run("verify", speakers, clips[ann][5], *enroll, "--json"))
+    other = json.loads(run("verify", speakers, clips[bob][5], *enroll, "--json"))
     assert own["score"] > other["score"]
     assert own["accepted"] == (own["score"] >= own["threshold"])
     for who, paths in clips.items():
@@ -100,7 +100,7 @@ def test_verify_and_identify(speakers: Path, corpus: Corpus, tmp_path: Path) -> 
 
 def test_wrong_requests_are_words(words: Path, speakers: Path, corpus: Corpus, tmp_path: Path) -> None:
     clip = corpus[0].path
-    assert "a SpeakerUbm is needed" in run("verify", words, clip, "--enrol", clip, code=2)
+    assert "a SpeakerUbm is needed" in run("verify", words, clip, "--enroll", clip, code=2)
     assert "is needed here" in run("recognize", speakers, clip, code=2)
     assert "either sound files or --corpus" in run("recognize", words, code=2)
     assert "no folder" in run("identify", speakers, clip, "--speakers", tmp_path / "absent", code=2)

@@ -14,7 +14,7 @@ import pytest
 
 from ppspeech.audio import write_audio
 from tests.cli.test_encrypted_cli import run, start
-from tests.encrypted.voices import RATE, SPEAKERS, released, voice
+from tests.service.voices import RATE, SPEAKERS, released, voice
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_a_gallery_that_its_server_cannot_read(folder: Path) -> None:
 
 
 def test_names_for_the_server_by_mixtures(folder: Path, tmp_path: Path) -> None:
-    choices = ["--scoring", "gmm", "--threshold=-1", "--names", "server", "--state", tmp_path, "--enrol"]
+    choices = ["--scoring", "gmm", "--threshold=-1", "--names", "server", "--state", tmp_path, "--enroll"]
     served, words = start(
         folder / "voices", "--listen", "127.0.0.1:0", "--most-speakers", "2", "--frames", "30", *choices
     )
@@ -91,7 +91,7 @@ def test_names_for_the_server_by_mixtures(folder: Path, tmp_path: Path) -> None:
 
 def test_speakers_in_the_clear(folder: Path, tmp_path: Path) -> None:
     bundle, clip = folder / "voices", folder / "0.wav"
-    enrolled = ["--enrol", clip, "--enrol", folder / "family" / "ann" / "3.wav"]
+    enrolled = ["--enroll", clip, "--enroll", folder / "family" / "ann" / "3.wav"]
     scores = [
         json.loads(run("verify", bundle, trial, *enrolled, "--threshold", "0.1", "--json"))["score"]
         for trial in (clip, folder / "5.wav")
@@ -133,7 +133,7 @@ def test_encrypt_plan_of_speakers(folder: Path) -> None:
         (["serve", "voices", "--threshold", "2"], "cosine"),
         (["enroll", "voices", "0.wav"], "--name"),
         (["enroll", "voices", "--name", "ann"], "sound files"),
-        (["verify", "voices", "0.wav", "--claim", "0", "--keeper", "127.0.0.1:1"], "--enrol"),
+        (["verify", "voices", "0.wav", "--claim", "0", "--keeper", "127.0.0.1:1"], "--enroll"),
     ],
 )
 def test_wrong_requests_are_words(words: list[str], said: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

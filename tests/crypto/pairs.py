@@ -5,9 +5,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 from ppspeech.channel import Channel
-from ppspeech.crypto.engine import ShareEngine
-from ppspeech.crypto.ot_state import PairSetup, Party
-from ppspeech.crypto.share_cost import Cost
+from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.transfer.setup import PairSetup, Party
 from ppspeech.network import Transcript, run_together
 
 Result = TypeVar("Result")

@@ -22,8 +22,8 @@ from ppspeech.crypto import (
     generate_damgard_jurik,
     generate_paillier,
 )
-from ppspeech.crypto.benaloh import generates, prime_factors
-from ppspeech.crypto.primes import prime_pair
+from ppspeech.crypto.paillier.benaloh import generates, prime_factors
+from ppspeech.crypto.paillier.primes import prime_pair
 from ppspeech.errors import BadCiphertextError, BadLengthError, NotInGroupError, PrivacyError, RangeError, WrongKeyError
 
 KEYS: dict[str, AdditiveDecryptor] = {
@@ -38,7 +38,7 @@ P, Q = prime_pair(128, lambda p, q: True)
 every_scheme = pytest.mark.parametrize("name", KEYS)
 
 
-def centred(value: int, modulus: int) -> int:
+def centered(value: int, modulus: int) -> int:
     return (value + modulus // 2) % modulus - modulus // 2
 
 
@@ -52,12 +52,12 @@ def test_sums_and_multiples(name: str, data: st.DataObject) -> None:
     a, b, k = (data.draw(numbers) for _ in range(3))
     left, right = scheme.encrypt(a), scheme.encrypt(b)
     assert key.decrypt(left) == a
-    assert key.decrypt(scheme.finish(scheme.add(left, right))) == centred(a + b, modulus)
-    assert key.decrypt(scheme.finish(scheme.add_plain(left, b))) == centred(a + b, modulus)
-    assert key.decrypt(scheme.finish(scheme.scale(left, k))) == centred(a * k, modulus)
+    assert key.decrypt(scheme.finish(scheme.add(left, right))) == centered(a + b, modulus)
+    assert key.decrypt(scheme.finish(scheme.add_plain(left, b))) == centered(a + b, modulus)
+    assert key.decrypt(scheme.finish(scheme.scale(left, k))) == centered(a * k, modulus)
     weights = np.array([[3, -2]])
     (product,) = scheme.scalar_products([left, right], weights)
-    assert key.decrypt(scheme.finish(product)) == centred(3 * a - 2 * b, modulus)
+    assert key.decrypt(scheme.finish(product)) == centered(3 * a - 2 * b, modulus)
 
 
 @every_scheme

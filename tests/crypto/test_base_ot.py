@@ -4,8 +4,8 @@ import nacl.bindings as sodium
 import numpy as np
 import pytest
 
-from ppspeech.crypto.base_ot import choose_keys, offer_keys
 from ppspeech.crypto.message_kinds import Kind
+from ppspeech.crypto.transfer.base import choose_keys, offer_keys
 from ppspeech.errors import BadLengthError, NotInGroupError, ProtocolError
 from ppspeech.network import Transcript, memory_pair, run_together
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppspeech.crypto.blind_permute import blind_permute, blind_permute_bytes
-from ppspeech.crypto.fixed_point import Ring
 from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.ot_state import Party
-from ppspeech.crypto.paillier import PaillierSecretKey, generate_paillier
-from ppspeech.crypto.randomness import uniform_words
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.paillier.scheme import PaillierSecretKey, generate_paillier
+from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.shares.blind_permute import blind_permute, blind_permute_bytes
+from ppspeech.crypto.transfer.setup import Party
 from ppspeech.errors import BadCiphertextError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 
@@ -36,7 +36,7 @@ def run(
 @pytest.mark.parametrize("bits", [8, 21, 64])
 def test_the_same_words_in_another_order(keys: tuple[PaillierSecretKey, PaillierSecretKey], bits: int) -> None:
     ring = Ring(bits)
-    words = np.concatenate([uniform_words(38, bits), np.array([0, (1 << bits) - 1], np.uint64)])
+    words = np.concatenate([uniform_residues(38, bits), np.array([0, (1 << bits) - 1], np.uint64)])
     first, second, record = run(keys, words, ring)
     result = ring.join(first, second)
     assert sorted(result.tolist()) == sorted(words.tolist())

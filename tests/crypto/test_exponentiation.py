@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ppspeech.crypto import WeightPlan
-from ppspeech.crypto.cores import map_numbers
-from ppspeech.crypto.fixed_base import FixedBase
-from ppspeech.crypto.multi_exponentiation import signed_windows
-from ppspeech.crypto.randomisers import RandomiserPool
+from ppspeech.crypto.paillier.cores import map_numbers
+from ppspeech.crypto.paillier.fixed_base import FixedBase
+from ppspeech.crypto.paillier.powers import signed_windows
+from ppspeech.crypto.paillier.randomizers import RandomizerPool
 from ppspeech.errors import NotInGroupError, PpspeechError, RangeError
 
 MODULUS = gmpy2.next_prime(1 << 96) * gmpy2.next_prime(1 << 90)
@@ -149,7 +149,7 @@ def test_no_workers_is_refused() -> None:
 
 def test_a_forked_process_finds_the_pool_empty() -> None:
     counter = iter(range(1, 1000))
-    pool = RandomiserPool(lambda count: [mpz(next(counter)) for _ in range(count)], 8)
+    pool = RandomizerPool(lambda count: [mpz(next(counter)) for _ in range(count)], 8)
     pool.prepare(5)
     first = pool.take(1)
     there = map_numbers(lambda part: [mpz(len(pool)) for _ in part], range(2), size=8, workers=2)
@@ -157,4 +157,4 @@ def test_a_forked_process_finds_the_pool_empty() -> None:
     taken = map_numbers(lambda part: pool.take(len(part)), range(2), size=8, workers=2)
     assert taken == [2, 6], "the child makes its own instead of taking what the parent holds"
     assert first == [1]
-    assert repr(pool) == "RandomiserPool(3 ready)"
+    assert repr(pool) == "RandomizerPool(3 ready)"

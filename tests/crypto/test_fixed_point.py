@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ppspeech.crypto import Ring, Scale
-from ppspeech.crypto.fixed_point import exact_product
+from ppspeech.crypto.numbers import exact_product
 from ppspeech.errors import RangeError
 
 words64 = st.integers(0, 2**64 - 1)

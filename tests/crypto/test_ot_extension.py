@@ -8,12 +8,12 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from ppspeech.crypto.bit_matrix import PORTION, ColumnStreams, portions, transpose_bits
-from ppspeech.crypto.block_hash import CHUNK, BlockHash
-from ppspeech.crypto.kkot import Batch, _code_columns, _code_words
 from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.ot_state import Party
-from ppspeech.crypto.randomness import uniform_bytes, uniform_words
+from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
+from ppspeech.crypto.transfer.bit_matrix import PORTION, ColumnStreams, portions, transpose_bits
+from ppspeech.crypto.transfer.block_hash import CHUNK, BlockHash
+from ppspeech.crypto.transfer.one_of_many import Batch, _code_columns, _code_words
+from ppspeech.crypto.transfer.setup import Party
 from ppspeech.errors import BadLengthError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 
@@ -23,7 +23,7 @@ FALSE_ALARM = 1e-6
 
 
 def random_words(*shape: int) -> np.ndarray:
-    return uniform_words(shape)
+    return uniform_residues(shape)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(64, 64), (128, 128), (256, 640), (128, 8192)])
@@ -88,7 +88,7 @@ def test_code_words_differ_in_128_places_and_columns_are_theirs() -> None:
 def test_correlated_random_and_chosen_transfers(sender: Party, count: int) -> None:
     setup = lasting_setup()
     gives, takes = setup[sender].sender, setup[1 - sender].receiver
-    choices = uniform_words(count, 1).astype(bool)
+    choices = uniform_residues(count, 1).astype(bool)
     at = np.arange(count)
 
     q, t = run_together(lambda c: gives.correlated(c, count), lambda c: takes.correlated(c, choices))
@@ -139,7 +139,7 @@ def test_choices_show_where_a_column_is_sent_twice() -> None:
     setup = agree()
     receiver = setup[1].receiver
     sent = []
-    for choices in (np.zeros(128, bool), uniform_words(128, 1).astype(bool)):
+    for choices in (np.zeros(128, bool), uniform_residues(128, 1).astype(bool)):
         receiver.__post_init__()  # starts the streams over
         here, there = memory_pair()
         receiver.correlated(here, choices)

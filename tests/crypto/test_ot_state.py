@@ -5,14 +5,14 @@ import os
 import numpy as np
 import pytest
 
-from ppspeech.crypto.compare import is_negative, is_negative_cost
-from ppspeech.crypto.correlations import Correlations
-from ppspeech.crypto.engine import ShareEngine
-from ppspeech.crypto.fixed_point import Ring
 from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.ot_state import PairSetup
-from ppspeech.crypto.select import multiply_bit_cost
-from ppspeech.crypto.share_cost import Cost, TableShape
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.shares.compare import is_negative, is_negative_cost
+from ppspeech.crypto.shares.correlations import Correlations
+from ppspeech.crypto.shares.cost import Cost, TableShape
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.select import multiply_bit_cost
+from ppspeech.crypto.transfer.setup import PairSetup
 from ppspeech.errors import NotInGroupError, PeerGoneError, ProtocolError, WrongSessionError
 from ppspeech.network import memory_pair, run_together
 

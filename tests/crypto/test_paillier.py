@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppspeech.crypto import PaillierPublicKey, PaillierSecretKey, Unfinished, WeightPlan, generate_paillier
-from ppspeech.crypto.primes import prime_pair
+from ppspeech.crypto.paillier.primes import prime_pair
 from ppspeech.errors import (
     BadCiphertextError,
     BadLengthError,
@@ -74,7 +74,7 @@ def test_our_key_serves_phe(key: PaillierSecretKey) -> None:
 
 
 def test_operations_are_those_of_phe() -> None:
-    """With the same randomiser, every operation gives phe's very number."""
+    """With the same randomizer, every operation gives phe's very number."""
     public = phe.PaillierPublicKey(int(FULL.public.n))
     one, two = FULL.encrypt(41), FULL.encrypt(-7)
     theirs = phe.EncryptedNumber(public, int(one.value))
@@ -155,7 +155,7 @@ def test_equal_plaintexts_have_different_ciphertexts(secret: PaillierSecretKey) 
 
 
 @pytest.mark.parametrize("secret", [DEMO, FULL], ids=["djn", "full"])
-def test_randomisers_are_nth_powers(secret: PaillierSecretKey) -> None:
+def test_randomizers_are_nth_powers(secret: PaillierSecretKey) -> None:
     """Encryptions of zero have order dividing (p - 1)(q - 1); a number with a plaintext in it does not."""
     p, q = (half.prime for half in secret._halves)
     for zero in secret._fresh_zeros(3) + secret.public._fresh_zeros(3):
@@ -184,15 +184,15 @@ def test_what_finishing_protects_against() -> None:
     assert DEMO.public.finish(result).value not in candidates
 
 
-def test_prepared_randomisers_are_used_once_and_by_one_thread() -> None:
+def test_prepared_randomizers_are_used_once_and_by_one_thread() -> None:
     secret = generate_paillier(128, insecure_demo=True)
     secret.prepare(300)
-    prepared = set(secret.randomisers._store)
+    prepared = set(secret.randomizers._store)
     taken: list[mpz] = []
 
     def take() -> None:
         for _ in range(100):
-            taken.extend(secret.randomisers.take(1))
+            taken.extend(secret.randomizers.take(1))
 
     threads = [threading.Thread(target=take) for _ in range(4)]
     for thread in threads:
@@ -201,16 +201,16 @@ def test_prepared_randomisers_are_used_once_and_by_one_thread() -> None:
         thread.join()
     assert len(taken) == len(set(taken)) == 400
     assert prepared < set(taken)
-    assert len(secret.randomisers) == 0
+    assert len(secret.randomizers) == 0
 
 
-def test_prepared_randomisers_make_valid_ciphertexts() -> None:
+def test_prepared_randomizers_make_valid_ciphertexts() -> None:
     DEMO.prepare(3, workers=2)
     DEMO.public.prepare(3)
-    assert (len(DEMO.randomisers), len(DEMO.public.randomisers)) == (3, 3)
+    assert (len(DEMO.randomizers), len(DEMO.public.randomizers)) == (3, 3)
     assert DEMO.decrypt_many(DEMO.encrypt_many([4, 5])) == [4, 5]
     assert DEMO.decrypt(DEMO.public.finish(DEMO.public.add_plain(DEMO.public.encrypt(-4), 1))) == -3
-    assert (len(DEMO.randomisers), len(DEMO.public.randomisers)) == (1, 1)
+    assert (len(DEMO.randomizers), len(DEMO.public.randomizers)) == (1, 1)
 
 
 # Keys
@@ -257,7 +257,7 @@ def test_the_default_is_3072_bits(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(bits)
         return prime_pair(128, lambda p, q: True)
 
-    monkeypatch.setattr("ppspeech.crypto.paillier.prime_pair", small_pair)
+    monkeypatch.setattr("ppspeech.crypto.paillier.scheme.prime_pair", small_pair)
     generate_paillier(insecure_demo=True)
     assert asked == [3072]
 

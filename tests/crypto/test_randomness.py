@@ -13,7 +13,7 @@ from gmpy2 import gcd, mpz
 from scipy import stats
 
 import ppspeech.crypto
-from ppspeech.crypto.randomness import uniform_below, uniform_bytes, uniform_unit, uniform_words
+from ppspeech.crypto.randomness import uniform_below, uniform_bytes, uniform_residues, uniform_unit
 from ppspeech.errors import RangeError
 
 FALSE_ALARM = 1e-6
@@ -26,7 +26,7 @@ def looks_uniform(values: np.ndarray, cells: int) -> bool:
 
 @pytest.mark.parametrize("bits", [1, 8, 21, 40, 63, 64])
 def test_words_are_uniform_at_both_ends(bits: int) -> None:
-    words = uniform_words(1 << 16, bits)
+    words = uniform_residues(1 << 16, bits)
     width = min(bits, 8)
     assert int(words.max()) < 1 << bits
     assert looks_uniform(words & np.uint64((1 << width) - 1), 1 << width)
@@ -35,13 +35,13 @@ def test_words_are_uniform_at_both_ends(bits: int) -> None:
 
 def test_the_test_has_power() -> None:
     """A mask that misses one cell in 256, or is one part in eight narrower, is caught."""
-    words = uniform_words(1 << 16, 8)
+    words = uniform_residues(1 << 16, 8)
     assert not looks_uniform(np.where(words == 0, 1, words), 256)
     assert not looks_uniform(words * np.uint64(224) // np.uint64(256), 256)
 
 
-def test_neighbouring_words_are_independent() -> None:
-    words = uniform_words(1 << 16, 4)
+def test_neighboring_words_are_independent() -> None:
+    words = uniform_residues(1 << 16, 4)
     assert looks_uniform(words[:-1:2] * np.uint64(16) + words[1::2], 256)
 
 
@@ -74,11 +74,11 @@ def test_numbers_below_a_bound() -> None:
 @pytest.mark.parametrize("bits", [0, 65, -1])
 def test_impossible_widths_are_refused(bits: int) -> None:
     with pytest.raises(RangeError, match="1 to 64 bits"):
-        uniform_words(3, bits)
+        uniform_residues(3, bits)
 
 
 def test_empty_and_negative_counts() -> None:
-    assert uniform_words((0, 5)).shape == (0, 5)
+    assert uniform_residues((0, 5)).shape == (0, 5)
     with pytest.raises(RangeError):
         uniform_bytes(-1)
 

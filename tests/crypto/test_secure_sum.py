@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from ppspeech.channel import Channel
-from ppspeech.crypto.fixed_point import Ring
 from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.randomness import uniform_words
-from ppspeech.crypto.secure_sum import PairKeys, secure_sum, share_among
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.shares.sums import PairKeys, secure_sum, share_among
 from ppspeech.errors import ProtocolError, RangeError
 from ppspeech.network import Transcript, run_mesh
 
@@ -22,7 +22,7 @@ ALARM = 1e-6
 @pytest.mark.parametrize("bits", [8, 40, 64])
 def test_the_named_get_the_sum_and_nobody_else(parties: int, bits: int) -> None:
     ring = Ring(bits)
-    terms = uniform_words((parties, 20), bits)
+    terms = uniform_residues((parties, 20), bits)
 
     def party(number: int, channels: Mapping[int, Channel]) -> list[np.ndarray | None]:
         keys = PairKeys(channels, number)
@@ -62,7 +62,7 @@ def test_what_is_sent_is_uniform_and_fresh_in_every_sum() -> None:
 
 def test_shares_among_two_of_four() -> None:
     ring = Ring(21)
-    terms = uniform_words((4, 50), 21)
+    terms = uniform_residues((4, 50), 21)
     named = {1, 3}
     results = run_mesh([lambda c, n=n: share_among(c, n, terms[n], ring, named) for n in range(4)])
     assert [result is not None for result in results] == [False, True, False, True]

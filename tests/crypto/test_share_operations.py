@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppspeech.crypto.argmax import argmax, argmax_cost, argmin, largest, largest_cost, smallest
-from ppspeech.crypto.bit_packing import pack_numbers, packed_bytes, unpack_numbers
-from ppspeech.crypto.bits import all_bits, all_bits_cost, from_bits, from_bits_cost, to_bits, to_bits_cost
-from ppspeech.crypto.compare import (
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
+from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.shares.argmax import argmax, argmax_cost, argmin, largest, largest_cost, smallest
+from ppspeech.crypto.shares.bits import all_bits, all_bits_cost, from_bits, from_bits_cost, to_bits, to_bits_cost
+from ppspeech.crypto.shares.compare import (
     at_least,
     carry,
     carry_cost,
@@ -20,18 +22,16 @@ from ppspeech.crypto.compare import (
     maximum_cost,
     minimum,
 )
-from ppspeech.crypto.engine import ShareEngine
-from ppspeech.crypto.exp_log import EXTRA, ExpLog, exp, exp_cost, log, log_cost
-from ppspeech.crypto.fixed_point import Ring
-from ppspeech.crypto.log_add import LogAdd, log_add, log_add_cost, log_add_twin
-from ppspeech.crypto.look_up import look_up, look_up_cost
-from ppspeech.crypto.ot_state import Party
-from ppspeech.crypto.randomness import uniform_words
-from ppspeech.crypto.ring_shares import give_shares, open_bits_to, open_cost, open_to, take_shares
-from ppspeech.crypto.select import and_bits, and_bits_cost, multiply_bit, multiply_bit_cost, select
-from ppspeech.crypto.share_cost import Cost
-from ppspeech.crypto.straight_lines import lines_twin
-from ppspeech.crypto.truncate import extend, extend_cost, truncate, truncate_cost, truncate_local
+from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.exp_log import EXTRA, ExpLog, exp, exp_cost, log, log_cost
+from ppspeech.crypto.shares.log_add import LogAdd, log_add, log_add_cost, log_add_twin
+from ppspeech.crypto.shares.look_up import look_up, look_up_cost
+from ppspeech.crypto.shares.open import give_shares, open_bits_to, open_cost, open_to, take_shares
+from ppspeech.crypto.shares.select import and_bits, and_bits_cost, multiply_bit, multiply_bit_cost, select
+from ppspeech.crypto.shares.straight_lines import lines_twin
+from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate, truncate_cost, truncate_local
+from ppspeech.crypto.transfer.setup import Party
 from ppspeech.errors import RangeError
 from ppspeech.network import run_together
 
@@ -42,7 +42,7 @@ MANY = 100_000
 
 def signed(count: int, bits: int) -> np.ndarray:
     """Uniform signed numbers of `bits` bits, with the edges among them."""
-    values = Ring(bits).to_signed(uniform_words(count, bits))
+    values = Ring(bits).to_signed(uniform_residues(count, bits))
     edges = [0, -1, 1, -(1 << (bits - 1)), (1 << (bits - 1)) - 1][:count]
     values[: len(edges)] = np.clip(edges, -(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     return values
@@ -82,7 +82,7 @@ def test_all_signs_of_a_small_ring_however_they_are_shared() -> None:
 
 @pytest.mark.parametrize("width", [1, 5, 20, 21, 24, 25, 60])
 def test_carries(width: int) -> None:
-    own = [uniform_words(1000, width), uniform_words(1000, width)]
+    own = [uniform_residues(1000, width), uniform_residues(1000, width)]
     top = np.uint64((1 << width) - 1)
     own[1][:500] = top - own[0][:500]  # propagates through all blocks
     own[0][250:500] += own[0][250:500] < top  # and one more: carries
@@ -124,7 +124,7 @@ LOG_ADDS += [LogAdd(Ring(25), 7, 4), LogAdd(Ring(25), 6, 3), LogAdd(Ring(16), 6,
 def test_log_add_is_its_twin_and_close_to_the_real_one(how: LogAdd, few: bool) -> None:
     ring, count = how.ring, 400 if few else MANY if how.ring.bits == 21 else 3000
     left = signed(count, ring.bits - 2)
-    right = left + Ring(how.fraction + 5).to_signed(uniform_words(count, how.fraction + 5))
+    right = left + Ring(how.fraction + 5).to_signed(uniform_residues(count, how.fraction + 5))
     right[: count // 4] = signed(count // 4, ring.bits - 2)
     right[-9:] = left[-9:]
     bound = 1 << (ring.bits - 3)
@@ -150,9 +150,9 @@ def test_log_add_refuses_steps_that_leave_no_range() -> None:
 @pytest.mark.parametrize(("bits", "width"), [(1, 1), (3, 8), (6, 21), (8, 61), (8, 64)])
 def test_look_up(bits: int, width: int) -> None:
     ring, count = Ring(width), 200
-    own = [uniform_words(count, 64), uniform_words(count, 64)]
+    own = [uniform_residues(count, 64), uniform_residues(count, 64)]
     index = (own[0] + own[1]) & np.uint64((1 << bits) - 1)
-    for table in (uniform_words(1 << bits, width), uniform_words((count, 1 << bits), width)):
+    for table in (uniform_residues(1 << bits, width), uniform_residues((count, 1 << bits), width)):
         # The second party sees no table: it passes one of the same shape.
         run = lambda e, p, t=table: look_up(e, own[p], t if p is Party.FIRST else np.zeros_like(t), ring)  # noqa: E731
         first, second, _, _ = together(run, look_up_cost(bits, ring, count))
@@ -172,8 +172,8 @@ def test_tables_of_other_lengths_are_refused(entries: int) -> None:
 def test_products_and_choices(bits: int) -> None:
     ring, count = Ring(bits), MANY if bits == 21 else 1000
     words, zeros = signed(count, bits), signed(count, bits)[::-1]
-    flags = uniform_words(count, 1).astype(np.uint8)
-    masks = uniform_words(count, 1).astype(np.uint8)
+    flags = uniform_residues(count, 1).astype(np.uint8)
+    masks = uniform_residues(count, 1).astype(np.uint8)
     own = [flags ^ masks, masks]
     shares = [ring.share(ring.from_signed(values)) for values in (words, zeros)]
     run = lambda e, p: multiply_bit(e, own[p], shares[0][p], ring)  # noqa: E731
@@ -193,7 +193,7 @@ def test_products_refuse_other_shapes_and_rings() -> None:
 
 def test_and() -> None:
     bits = [np.array([0, 0, 1, 1] * 8, np.uint8), np.array([0, 1] * 16, np.uint8)]
-    masks = [uniform_words(32, 1).astype(np.uint8) for _ in bits]
+    masks = [uniform_residues(32, 1).astype(np.uint8) for _ in bits]
     own = [[bit ^ mask for bit, mask in zip(bits, masks, strict=True)], masks]
     first, second, _, _ = together(lambda e, p: and_bits(e, *own[p]), and_bits_cost(32))
     assert ((first ^ second) == (bits[0] & bits[1])).all()
@@ -201,9 +201,9 @@ def test_and() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 8, 9, 17, 65])
 def test_all_bits(width: int) -> None:
-    bits = (uniform_words((50, width), 6) > 0).astype(np.uint8)
+    bits = (uniform_residues((50, width), 6) > 0).astype(np.uint8)
     bits[:10] = 1
-    mask = uniform_words(bits.shape, 1).astype(np.uint8)
+    mask = uniform_residues(bits.shape, 1).astype(np.uint8)
     first, second, _, _ = together(lambda e, p: all_bits(e, (bits ^ mask, mask)[p]), all_bits_cost(50, width))
     assert ((first ^ second) == bits.all(axis=1)).all()
 
@@ -211,7 +211,7 @@ def test_all_bits(width: int) -> None:
 @pytest.mark.parametrize("candidates", [1, 2, 9, 10, 30])
 def test_argmax_and_extremes(candidates: int) -> None:
     ring, count = Ring(21), 40
-    words = Ring(3).to_signed(uniform_words((count, candidates), 3)) * 100_000
+    words = Ring(3).to_signed(uniform_residues((count, candidates), 3)) * 100_000
     words[0] = 7  # all tied
     best = np.eye(candidates, dtype=np.uint8)
     cost = argmax_cost(ring, count, candidates)
@@ -279,7 +279,7 @@ def test_extension() -> None:
 
 @pytest.mark.parametrize("how", [ExpLog(Ring(24), 12), ExpLog(Ring(14), 8), ExpLog(Ring(40), 16)])
 def test_exp(how: ExpLog) -> None:
-    values = -(uniform_words(800, how.fraction + 4).astype(np.int64))
+    values = -(uniform_residues(800, how.fraction + 4).astype(np.int64))
     values[:3] = [0, -1, -(1 << (how.ring.bits - 2))]
     shares = how.ring.share(how.ring.from_signed(values))
     first, second, _, _ = together(lambda e, p: exp(e, shares[p], how), exp_cost(how, 800))
@@ -297,7 +297,7 @@ def test_exp(how: ExpLog) -> None:
 @pytest.mark.parametrize("how", [ExpLog(Ring(24), 12), ExpLog(Ring(14), 8), ExpLog(Ring(40), 16)])
 def test_log(how: ExpLog) -> None:
     top = how.ring.bits - 1
-    values = (uniform_words(120, top) >> (uniform_words(120, 16) % np.uint64(top))).astype(np.int64)
+    values = (uniform_residues(120, top) >> (uniform_residues(120, 16) % np.uint64(top))).astype(np.int64)
     values[:5] = [0, 1, 2, 1 << (top - 1), (1 << top) - 1]
     got = joined(on_shares(log, log_cost(how, 120), how.ring, values, how=how), how.ring)
     zero = values == 0

@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppspeech.crypto import correlations
-from ppspeech.crypto.argmax import argmax, argmax_cost
-from ppspeech.crypto.bit_packing import packed_bytes, unpack_numbers
-from ppspeech.crypto.compare import BLOCK, carry_cost, is_negative, maximum, maximum_cost
-from ppspeech.crypto.correlations import Asked, Correlations, Offered, Products
-from ppspeech.crypto.engine import ShareEngine
-from ppspeech.crypto.fixed_point import Ring
-from ppspeech.crypto.flights import HEADER, FlightChannel
-from ppspeech.crypto.log_add import LogAdd, log_add, log_add_cost
 from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.ot_state import PairSetup, Party
-from ppspeech.crypto.randomness import uniform_bytes, uniform_words
-from ppspeech.crypto.select import multiply_bit, multiply_bit_cost
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.packing import packed_bytes, unpack_numbers
+from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
+from ppspeech.crypto.shares import correlations
+from ppspeech.crypto.shares.argmax import argmax, argmax_cost
+from ppspeech.crypto.shares.compare import BLOCK, carry_cost, is_negative, maximum, maximum_cost
+from ppspeech.crypto.shares.correlations import Asked, Correlations, Offered, Products
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.flights import HEADER, FlightChannel
+from ppspeech.crypto.shares.log_add import LogAdd, log_add, log_add_cost
+from ppspeech.crypto.shares.select import multiply_bit, multiply_bit_cost
+from ppspeech.crypto.transfer.setup import PairSetup, Party
 from ppspeech.errors import BadLengthError, BadTypeError, ProtocolError
 from ppspeech.network import Transcript, memory_pair, run_together
 
@@ -338,7 +338,7 @@ def test_the_first_party_stands_rubbish_too() -> None:
 
 
 def test_the_room_draws_masks_from_one_place() -> None:
-    assert correlations.uniform_words.__module__ == "ppspeech.crypto.randomness"
+    assert correlations.uniform_residues.__module__ == "ppspeech.crypto.randomness"
 
 
 class Rubbish:
@@ -356,7 +356,7 @@ class Rubbish:
 
 def read_rubbish(count: int) -> int:
     """Read flights of random bytes, half of them with a header that may come: how many were taken."""
-    lengths = uniform_words(count, 5).astype(int)
+    lengths = uniform_residues(count, 5).astype(int)
     noise = uniform_bytes(32 * count)
     taken = 0
     for at, length in enumerate(lengths):

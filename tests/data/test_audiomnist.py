@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.audiomnist import load_audiomnist
-from ppspeech.data.fsdd import DIGIT_WORDS, load_fsdd
+from ppspeech.data.corpora.audiomnist import load_audiomnist
+from ppspeech.data.corpora.fsdd import DIGIT_WORDS, load_fsdd
 from ppspeech.errors import CorpusError
 from tests.data.conftest import LinkedCopy
 

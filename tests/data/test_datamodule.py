@@ -41,7 +41,7 @@ def test_splits_by_take() -> None:
 
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(CorpusError, match="options"):
-        SpeechDataModule("synthetic", {"colour": "red"}).setup()
+        SpeechDataModule("synthetic", {"color": "red"}).setup()
     with pytest.raises(CorpusError, match="did you mean 'fsdd'"):
         SpeechDataModule("fssd").setup()
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.emodb import EMOTIONS, load_emodb
+from ppspeech.data.corpora.emodb import EMOTIONS, load_emodb
 from ppspeech.errors import CorpusError
 from tests.data.conftest import LinkedCopy
 

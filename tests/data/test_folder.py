@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ppspeech.audio.files import write_audio
-from ppspeech.data.folder import load_folder
+from ppspeech.data.corpora.folder import load_folder
 from ppspeech.errors import CorpusError
 
 

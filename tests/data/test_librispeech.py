@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.librispeech import load_librispeech
+from ppspeech.data.corpora.librispeech import load_librispeech
 from ppspeech.errors import CorpusError
 from tests.data.conftest import LinkedCopy
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.music import load_music
+from ppspeech.data.corpora.music import load_music
 from ppspeech.errors import CorpusError
 from tests.data.conftest import LinkedCopy
 

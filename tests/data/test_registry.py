@@ -7,7 +7,6 @@ import torch
 
 from ppspeech.audio.files import write_audio
 from ppspeech.data.registry import (
-    Registry,
     corpus_names,
     load_corpus,
     load_table,
@@ -37,7 +36,7 @@ def test_names() -> None:
 def test_any_module_can_be_imported_first() -> None:
     code = """
 import importlib, sys
-for first in ("registry", "tables", "fsdd", "tables.har", "folder"):
+for first in ("registry", "tables", "corpora.fsdd", "tables.har", "corpora.folder"):
     for name in [name for name in sys.modules if name.startswith("ppspeech.data")]:
         del sys.modules[name]
     importlib.import_module("ppspeech.data." + first)
@@ -53,19 +52,6 @@ def test_duplicates_are_refused() -> None:
         register_corpus("fsdd")(lambda: None)
     with pytest.raises(CorpusError, match="table called 'har' is registered already"):
         register_table("har")(lambda: None)
-
-
-def test_a_registry_of_ones_own() -> None:
-    registry: Registry[int] = Registry("number", ())
-
-    @registry.register("seven")
-    def seven(plus: int = 0) -> int:
-        return 7 + plus
-
-    assert registry.names() == ("seven",)
-    assert registry.load("seven", {"plus": 1}) == seven(1) == 8
-    with pytest.raises(CorpusError, match=r"number 'seven' cannot be loaded.*'minus'"):
-        registry.load("seven", {"minus": 1})
 
 
 @pytest.mark.parametrize(

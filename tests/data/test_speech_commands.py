@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.speech_commands import has_speech_commands_layout, load_speech_commands
+from ppspeech.data.corpora.speech_commands import has_speech_commands_layout, load_speech_commands
 from ppspeech.errors import CorpusError
 
 FILES = (
@@ -79,7 +79,7 @@ def test_empty_word_folder_is_refused(folder: Path) -> None:
         load_speech_commands(folder, words=["up"])
 
 
-def test_layout_is_recognised(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_layout_is_recognized(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert has_speech_commands_layout(folder)
     (folder / "testing_list.txt").unlink()
     assert has_speech_commands_layout(folder)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppspeech.data.audiomnist import load_audiomnist
-from ppspeech.data.emodb import load_emodb
-from ppspeech.data.fsdd import load_fsdd
-from ppspeech.data.librispeech import load_librispeech
+from ppspeech.data.corpora.audiomnist import load_audiomnist
+from ppspeech.data.corpora.emodb import load_emodb
+from ppspeech.data.corpora.fsdd import load_fsdd
+from ppspeech.data.corpora.librispeech import load_librispeech
+from ppspeech.data.corpus import Corpus, Utterance
 from ppspeech.data.splits import Split, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
-from ppspeech.data.utterance import Corpus, Utterance
 from ppspeech.errors import CorpusError
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from ppspeech.audio.espeak import Espeak
-from ppspeech.audio.voices import VOICES
-from ppspeech.data import synthetic
-from ppspeech.data.synthetic import DIGITS, SyntheticCorpus
-from ppspeech.data.utterance import Corpus
+from ppspeech.audio.voices.espeak import Espeak
+from ppspeech.audio.voices.speakers import VOICES
+from ppspeech.data.corpora import synthetic
+from ppspeech.data.corpora.synthetic import DIGITS, SyntheticCorpus
+from ppspeech.data.corpus import Corpus
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.storage import cache_folder
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.wakewords import load_wakewords
+from ppspeech.data.corpora.wakewords import load_wakewords
 from ppspeech.errors import CorpusError
 from tests.data.conftest import LinkedCopy
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.yesno import load_yesno
+from ppspeech.data.corpora.yesno import load_yesno
 from ppspeech.errors import CorpusError
 from tests.data.conftest import LinkedCopy
 

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.attack import UNKNOWN, attack, attacker_names, clopper_pearson
-from ppspeech.filters.attackers import VECTOR_ATTACKERS, Attackers
-from ppspeech.filters.attackers.vectors import RIDGE
+from ppspeech.filters.attack.attack import UNKNOWN, attack, attacker_names, clopper_pearson
+from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS, Attackers
+from ppspeech.filters.attack.attackers.vectors import RIDGE
 from ppspeech.models.detection import equal_error_rate
 
 NAMES = attacker_names(speech=False)
@@ -84,8 +84,8 @@ def test_accuracy_and_verification_are_those_of_a_slow_loop_over_trials() -> Non
     x, y = people(1.5)
     z, w = people(1.5, seed=1)
     w[::5] = UNKNOWN
-    report = attack(x, y, z, w, ["neighbours"])
-    scores = VECTOR_ATTACKERS.known["neighbours"](x, y, 4, 0)(z)
+    report = attack(x, y, z, w, ["neighbors"])
+    scores = VECTOR_ATTACKERS.known["neighbors"](x, y, 4, 0)(z)
     named, trials, targets = [], [], []
     for row, who in zip(scores, w.tolist(), strict=True):
         if who != UNKNOWN:
@@ -142,7 +142,7 @@ def test_bad_input_is_refused(change: dict[str, object], message: str) -> None:
         "train_labels": torch.arange(8) % 2,
         "test_features": torch.randn(8, 5),
         "test_labels": torch.arange(8) % 2,
-        "attackers": ["neighbours"],
+        "attackers": ["neighbors"],
     }
     with pytest.raises(ModelError, match=message):
         attack(**(arguments | change))  # type: ignore[arg-type]
@@ -150,4 +150,4 @@ def test_bad_input_is_refused(change: dict[str, object], message: str) -> None:
 
 def test_asking_for_an_attacker_who_was_not_there() -> None:
     with pytest.raises(KeyError, match="svm"):
-        attack(*people(1.0), *people(1.0), ["neighbours"])["svm"]
+        attack(*people(1.0), *people(1.0), ["neighbors"])["svm"]

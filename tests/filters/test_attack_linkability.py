@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.linkability import linkability
+from ppspeech.filters.attack.linkability import linkability
 
 
 @pytest.mark.parametrize(("shift", "omega"), [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (1.0, 0.25)])

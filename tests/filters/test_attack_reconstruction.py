@@ -6,7 +6,7 @@ from sklearn.linear_model import LinearRegression
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.reconstruction_attack import reconstruct, reconstruction_attack
+from ppspeech.filters.attack.reconstruction import reconstruct, reconstruction_attack
 
 
 def samples(count: int, seed: int) -> Tensor:
@@ -38,9 +38,9 @@ def test_what_was_published_is_told_exactly() -> None:
 def test_the_prediction_is_exact_on_samples_with_that_covariance() -> None:
     known = samples(200, 0)
     found = reconstruction_attack(WEIGHT, BIAS, known, known)
-    assert found.regularised == pytest.approx(found.predicted, rel=1e-9)
+    assert found.regularized == pytest.approx(found.predicted, rel=1e-9)
     assert found.exposed == pytest.approx(1 - found.minimum_norm, rel=1e-9)
-    assert found.regularised < found.minimum_norm
+    assert found.regularized < found.minimum_norm
     assert found.rank == 2
 
 
@@ -51,7 +51,7 @@ def test_an_invertible_filter_hides_nothing_and_an_empty_one_everything() -> Non
     assert all_told.minimum_norm == pytest.approx(0, abs=1e-9)
     assert all_told.exposed == pytest.approx(1)
     nothing = reconstruction_attack(torch.zeros(2, 6), None, asked, known)
-    assert (nothing.minimum_norm, nothing.regularised, nothing.rank) == (1.0, 1.0, 0)
+    assert (nothing.minimum_norm, nothing.regularized, nothing.rank) == (1.0, 1.0, 0)
 
 
 @pytest.mark.parametrize(

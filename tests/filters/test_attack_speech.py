@@ -6,9 +6,9 @@ from torch import Tensor
 
 from ppspeech.audio.frames import Frames, length_mask
 from ppspeech.errors import ModelError
-from ppspeech.filters.attack import attack, attacker_names
-from ppspeech.filters.attackers import SPEECH_ATTACKERS
-from ppspeech.filters.attackers.standardising import Standardising, frames_inside
+from ppspeech.filters.attack.attack import attack, attacker_names
+from ppspeech.filters.attack.attackers import SPEECH_ATTACKERS
+from ppspeech.filters.attack.attackers.standardizing import Standardizing, frames_inside
 
 SPEECH = tuple(SPEECH_ATTACKERS.known)
 
@@ -52,10 +52,10 @@ def test_attackers_on_vectors_see_statistics_over_time() -> None:
     assert attacker_names(speech=True)[-2:] == SPEECH
 
 
-def test_standardised_frames_have_mean_0_and_variance_1_and_a_constant_stays_0() -> None:
+def test_standardized_frames_have_mean_0_and_variance_1_and_a_constant_stays_0() -> None:
     frames, _ = utterances(1.0)
     flat = Frames(torch.cat([frames.features, torch.ones(*frames.features.shape[:2], 1)], dim=-1), frames.lengths)
-    seen = frames_inside(Standardising(flat)(flat))
+    seen = frames_inside(Standardizing(flat)(flat))
     torch.testing.assert_close(seen.mean(0), torch.zeros(5), atol=1e-5, rtol=0)
     torch.testing.assert_close(seen.var(0, correction=0), torch.tensor([1.0, 1, 1, 1, 0]), atol=1e-4, rtol=0)
 

@@ -2,7 +2,7 @@ import torch
 
 from ppspeech.filters import ClassTask, LinearFilter, MinimaxProblem
 from ppspeech.filters.flat import FlatFilter
-from ppspeech.filters.joint import Joint
+from ppspeech.filters.solvers.joint import Joint
 from tests.filters.games import game, people
 
 
@@ -12,7 +12,7 @@ def test_points_of_a_line_search_share_the_hessians_of_where_it_starts() -> None
     joint = Joint(problem, flat)
     here = joint.evaluate(flat.vector(), None)
     q = 1e-4 * torch.ones(flat.size, dtype=torch.float64)
-    assert joint.linearised(here, q) is not None
+    assert joint.linearized(here, q) is not None
     there = joint.evaluate(here.u + q, here)
     further = joint.evaluate(here.u + 2 * q, there)
     own = [response.solve for response in joint._responses(here)]
@@ -27,7 +27,7 @@ def test_shared_hessians_do_not_change_phi() -> None:
     joint = Joint(problem, flat)
     here = joint.evaluate(flat.vector(), None)
     q = torch.randn(flat.size, dtype=torch.float64)
-    joint.linearised(here, 1e-6 * q)
+    joint.linearized(here, 1e-6 * q)
     for length in (1e-3, 1e-1, 1.0):
         near, cold = joint.evaluate(here.u + length * q, here), joint.evaluate(here.u + length * q, None)
         torch.testing.assert_close(near.value, cold.value, atol=1e-11, rtol=0)

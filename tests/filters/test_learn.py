@@ -13,14 +13,14 @@ from ppspeech.filters import (
     LinearFilter,
     ReconstructionTask,
     Result,
-    Standardised,
+    Standardized,
     learn_filter,
 )
 from tests.filters.games import people
 
 
 def score(filter: nn.Module, inputs: Tensor, labels: Tensor) -> float:
-    """What a fresh logistic attacker finds on standardised features it was trained on."""
+    """What a fresh logistic attacker finds on standardized features it was trained on."""
     features = filter(inputs).detach().flatten(0, -2).double()
     features = (features - features.mean(0)) / features.std(0)
     task = ClassTask(labels, int(labels.max()) + 1)
@@ -48,7 +48,7 @@ def test_the_task_is_kept_and_the_person_lost(solver: str, start: str) -> None:
 def test_non_linear_filters_are_learned_by_name(kind: str) -> None:
     x, subject, task = people(200)
     found = learn_filter(x, subject, task, features=3, filter=kind, iterations=15, ridge=1e-3)
-    assert isinstance(found.filter, Standardised)
+    assert isinstance(found.filter, Standardized)
     assert found.history[-1] < found.history[0]
     assert score(found.filter, x, task) > 0.85
     again = learn_filter(x, subject, task, features=3, filter=kind, iterations=15, ridge=1e-3)
@@ -118,7 +118,7 @@ def test_what_is_refused(change: dict[str, object], message: str) -> None:
 
 
 def test_motion_keeps_the_activity_and_loses_the_subject(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 003 section 5.3 on eight subjects, by an attacker that is retrained and scored on other recordings."""
+    """Hamm 2015 section 5.3 on eight subjects, by an attacker that is retrained and scored on other recordings."""
     from ppspeech.data.tables import load_har
 
     monkeypatch.setenv("PPSPEECH_DATA", str(data))

@@ -10,7 +10,7 @@ from ppspeech.filters import (
     LinearFilter,
     Mlp,
     SigmoidNetwork,
-    Standardised,
+    Standardized,
     TemporalConvolution,
     pretrain_,
     supervise_,
@@ -41,7 +41,7 @@ def test_filters_hold_to_the_device_they_are_on(name: str) -> None:
     VECTORS.update({"linear": LinearFilter(5, 2), "sigmoid": SigmoidNetwork(5, 4, 2), "mlp": Mlp(5, [4, 3], 2)})
 
 
-def test_a_convolution_sees_its_neighbourhood_and_no_more() -> None:
+def test_a_convolution_sees_its_neighborhood_and_no_more() -> None:
     module = TemporalConvolution(3, 4, 2, kernel=3)
     frames = torch.randn(1, 20, 3)
     changed = frames.clone()
@@ -58,13 +58,13 @@ def test_undoing_the_scaling_gives_the_same_filter_for_raw_inputs(kind: str) -> 
     scaling = Scaling(raw)
     learned = (LinearFilter(5, 2) if kind == "linear" else SigmoidNetwork(5, 4, 2)).double()
     whole = scaling.undo(learned, torch.float64)
-    assert isinstance(whole, LinearFilter if kind == "linear" else Standardised)
+    assert isinstance(whole, LinearFilter if kind == "linear" else Standardized)
     torch.testing.assert_close(whole(raw), learned(scaling(raw)))
     standard = scaling(raw)
     torch.testing.assert_close(standard.mean(0), torch.zeros(5).double(), atol=1e-9, rtol=0)
     torch.testing.assert_close(standard[:, 0].std(correction=0), torch.ones(()).double())
     assert standard[:, 2].eq(0).all()
-    restored = type(whole)(5, 2) if kind == "linear" else Standardised(SigmoidNetwork(5, 4, 2), scaling)
+    restored = type(whole)(5, 2) if kind == "linear" else Standardized(SigmoidNetwork(5, 4, 2), scaling)
     restored.double().load_state_dict(whole.state_dict())
     torch.testing.assert_close(restored(raw), whole(raw))
 

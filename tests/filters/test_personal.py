@@ -1,4 +1,4 @@
-"""Personal filters: the loss is the seed's, a turn never makes things worse, and people become hard to tell apart."""
+"""Personal filters: the loss is the paper's, a turn never makes things worse, and people become hard to tell apart."""
 
 import math
 
@@ -113,8 +113,8 @@ def test_the_weighted_risk_is_balanced_accuracy() -> None:
         judge = LogisticRegression(class_weight="balanced", C=10.0).fit(x[train], owners[train] == subject)
         wanted = balanced_accuracy_score(owners[test] == subject, judge.predict(x[test]))
         assert float(risks[subject]) == pytest.approx(wanted, abs=0.03)
-    worst, name = worst_risks(x[train], owners[train], x[test], owners[test], ("logistic", "neighbours"))
-    assert name in {"logistic", "neighbours"}
+    worst, name = worst_risks(x[train], owners[train], x[test], owners[test], ("logistic", "neighbors"))
+    assert name in {"logistic", "neighbors"}
     assert worst.mean() >= risks.mean()
 
 

@@ -17,9 +17,9 @@ from ppspeech.filters import (
     solve_kiwiel,
 )
 from ppspeech.filters.flat import FlatFilter
-from ppspeech.filters.joint import Joint, Linearised
-from ppspeech.filters.kiwiel import Piece, descend
-from ppspeech.filters.quasi_newton import StepMemory
+from ppspeech.filters.solvers.joint import Joint, Linearized
+from ppspeech.filters.solvers.kiwiel import Piece, descend
+from ppspeech.filters.solvers.quasi_newton import StepMemory
 from tests.filters.games import game, people
 
 SOLVERS = {"kiwiel": solve_kiwiel, "alternating": solve_alternating}
@@ -52,7 +52,7 @@ class Saddle:
     def piece(self, at: Here) -> Piece:
         return self._f(at.u, at.v)
 
-    def linearised(self, at: Here, q: Tensor) -> tuple[Tensor, Piece]:
+    def linearized(self, at: Here, q: Tensor) -> tuple[Tensor, Piece]:
         piece = self._f(at.u, self.matrix.T @ (at.u + q) + self.a)
         return piece.max_value + piece.max_gradient @ q, piece
 
@@ -73,7 +73,7 @@ class Kink:
     def piece(self, at: Here) -> Piece:
         return self._f(at.u, at.v)
 
-    def linearised(self, at: Here, q: Tensor) -> tuple[Tensor, Piece]:
+    def linearized(self, at: Here, q: Tensor) -> tuple[Tensor, Piece]:
         piece = self._f(at.u, torch.nn.functional.normalize(at.u + q - self.b, dim=0))
         value = (at.u + q - self.b).norm() + piece.min_value + piece.min_gradient @ q
         return value, piece
@@ -138,7 +138,7 @@ def test_solvers_agree() -> None:
     assert ends["kiwiel"].history[-1] == pytest.approx(ends["alternating"].history[-1], abs=2e-3)
 
 
-def test_linearised_phi_is_the_seeds_equation() -> None:
+def test_linearized_phi_is_the_seeds_equation() -> None:
     """Phi^l(q) = max_v [f_priv + <grad_u f_priv, q>] + rho min_w [...] against scipy on autograd's derivatives."""
     problem = game(ridge=1e-1)
     torch.manual_seed(0)
@@ -146,7 +146,7 @@ def test_linearised_phi_is_the_seeds_equation() -> None:
     joint = Joint(problem, flat)
     here = joint.evaluate(flat.vector(), None)
     q = 0.05 * torch.randn(flat.size, dtype=torch.float64)
-    answer = joint.linearised(here, q)
+    answer = joint.linearized(here, q)
     assert answer is not None
 
     def slow(task_index: int) -> float:
@@ -167,7 +167,7 @@ def test_linearised_phi_is_the_seeds_equation() -> None:
     assert float(answer[0]) == pytest.approx(-slow(0) + problem.rho * slow(1) + float(ridge), abs=1e-8)
 
 
-def test_linearised_phi_touches_phi_and_its_slope() -> None:
+def test_linearized_phi_touches_phi_and_its_slope() -> None:
     problem = game(ridge=1e-2)
     flat = FlatFilter(LinearFilter(6, 2).double())
     joint = Joint(problem, flat)
@@ -175,7 +175,7 @@ def test_linearised_phi_touches_phi_and_its_slope() -> None:
     q = torch.randn(flat.size, dtype=torch.float64)
     slope = float((problem.gradient(here) * q).sum())
     for step in (1e-3, 1e-4):
-        answer = joint.linearised(here, step * q)
+        answer = joint.linearized(here, step * q)
         assert answer is not None
         assert float(answer[0] - here.value) / step == pytest.approx(slope, rel=0.02, abs=0.05)
 
@@ -184,7 +184,7 @@ def test_a_direction_that_is_too_long_is_refused_and_not_answered_wrongly() -> N
     problem = game(ridge=1e-6)
     flat = FlatFilter(LinearFilter(6, 2).double())
     here = problem.evaluate(flat, flat.vector())
-    response = Linearised(problem.private[0], here.private[0], here.features)
+    response = Linearized(problem.private[0], here.private[0], here.features)
     assert response(torch.zeros_like(here.features)) is not None
     assert response(-100 * here.features) is None
 

@@ -71,7 +71,7 @@ def test_two_classes_are_the_binary_logistic_loss() -> None:
 
 
 def test_weighted_binary_loss_is_repetition_and_balances_chance() -> None:
-    """Seed 003 eq. (7): with S - 1 for the subject's own samples, guessing costs ln 2 and is right half the time."""
+    """Hamm 2015 eq. (7): with S - 1 for the subject's own samples, guessing costs ln 2 and is right half the time."""
     x, subject, _ = people(60)
     own = (subject == 0).long()
     weights = torch.where(own == 1, 2.0, 1.0).double()

@@ -9,10 +9,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio.mfcc_config import MfccConfig
+from ppspeech.data.corpora.fsdd import load_fsdd
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.fsdd import load_fsdd
 from ppspeech.errors import ModelError
-from ppspeech.models.baum_welch import (
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.baum_welch import (
     baum_welch,
     by_length,
     flat_start_,
@@ -20,9 +21,8 @@ from ppspeech.models.baum_welch import (
     statistics,
     utterance_statistics,
 )
-from ppspeech.models.emissions import DiscreteEmission, GaussianEmission, Prior
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.topology import Topology, ergodic, left_right
+from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
+from ppspeech.models.hmm.topology import Topology, ergodic, left_right
 
 TOPOLOGIES = {
     "left_right": left_right(3),
@@ -76,7 +76,7 @@ def test_training_goes_where_hmmlearn_goes(topology: str, covariance: str) -> No
     kind = {"diagonal": "diag"}.get(covariance, covariance)
     peers = []
     for m in range(2):
-        # hmmlearn's own priors off, so that both maximise the likelihood.
+        # hmmlearn's own priors off, so that both maximize the likelihood.
         peer = GaussianHMM(3, kind, n_iter=3, tol=-np.inf, init_params="", min_covar=0, covars_prior=0)
         if covariance == "diagonal":
             peer.covars_weight = 1

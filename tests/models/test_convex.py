@@ -1,14 +1,14 @@
-"""The objective against autograd, the solver against long-hand optimisation."""
+"""The objective against autograd, the solver against long-hand optimization."""
 
 import pytest
 import torch
 
 from ppspeech.errors import ModelError
 from ppspeech.models import convex
-from ppspeech.models.convex import ConvexObjective, minimise
-from ppspeech.models.large_margin import LargeMarginGaussians
-from ppspeech.models.logistic import HuberSvm, LogisticRegression, SoftmaxRegression
-from ppspeech.models.margin import MarginLoss
+from ppspeech.models.convex import ConvexObjective, minimize
+from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.models.margin.gaussians import LargeMarginGaussians
+from ppspeech.models.margin.loss import MarginLoss
 
 MODELS = {
     "logistic": (LogisticRegression(3), 2),
@@ -95,25 +95,25 @@ def test_gradient_is_numerically_right(name: str) -> None:
 def test_minimum_is_certified_and_the_same_by_conjugate_gradients(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = problem(name, examples=60)
     objective = model.objective(*data, quadratic=0.8)
-    exact = minimise(objective, tolerance=1e-9)
+    exact = minimize(objective, tolerance=1e-9)
     value, gradient = objective.value_and_gradient(exact.theta)
     certificate = exact.certificate
     assert certificate.converged
     assert certificate.residual == pytest.approx(float(gradient.norm()), abs=1e-12)
     assert certificate.residual <= 1e-9
     assert certificate.objective == pytest.approx(float(value))
-    rough = minimise(objective, tolerance=1.0)
+    rough = minimize(objective, tolerance=1.0)
     assert float((rough.theta - exact.theta).norm()) <= rough.certificate.distance + 1e-8
     assert rough.certificate.objective - certificate.objective <= rough.certificate.gap + 1e-9
     monkeypatch.setattr(convex, "LARGEST_EXPLICIT", 1)
-    iterative = minimise(objective, start=torch.ones(objective.shape), tolerance=1e-7)
+    iterative = minimize(objective, start=torch.ones(objective.shape), tolerance=1e-7)
     torch.testing.assert_close(iterative.theta, exact.theta, rtol=0, atol=1e-6)
 
 
 def test_the_linear_term_moves_the_minimum_as_it_must() -> None:
     model, data = problem("softmax")
     linear = torch.full(model.weight.shape, 2.0, dtype=torch.double)
-    solution = minimise(model.objective(*data, quadratic=3.0, linear=linear))
+    solution = minimize(model.objective(*data, quadratic=3.0, linear=linear))
     # the losses do not change when all heads move together, so along that direction only the terms act
     torch.testing.assert_close(solution.theta.mean(0), -linear[0] / 3.0)
 
@@ -133,6 +133,6 @@ def test_refusals() -> None:
         ConvexObjective(head, features[:0], 1, 1.0)
     objective = ConvexObjective(head, features, 1, 1e-3)
     with pytest.raises(ModelError, match="asked for 1e-08 within 1 iterations"):
-        minimise(objective, max_iterations=1)
+        minimize(objective, max_iterations=1)
     with pytest.raises(ModelError, match="tolerance"):
-        minimise(objective, tolerance=0.0)
+        minimize(objective, tolerance=0.0)

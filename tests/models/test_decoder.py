@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.decoder import decode
-from ppspeech.models.emissions import GaussianEmission
-from ppspeech.models.forward_backward import LOG_ZERO
-from ppspeech.models.grammar import InOrder, Maybe, OneOf, Repeated, parse_grammar
-from ppspeech.models.graph import DecodingGraph, GraphBuilder, Unit, units_of_bank
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.language import estimate_ngrams
-from ppspeech.models.task_graphs import grammar_graph, ngram_graph, spotting_graph, transcript_graph
-from ppspeech.models.topology import left_right
+from ppspeech.models.decoding.decoder import decode
+from ppspeech.models.decoding.grammar import InOrder, Maybe, OneOf, Repeated, parse_grammar
+from ppspeech.models.decoding.graph import DecodingGraph, GraphBuilder, Unit, units_of_bank
+from ppspeech.models.decoding.language import estimate_ngrams
+from ppspeech.models.decoding.tasks import grammar_graph, ngram_graph, spotting_graph, transcript_graph
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.emissions import GaussianEmission
+from ppspeech.models.hmm.forward_backward import LOG_ZERO
+from ppspeech.models.hmm.topology import left_right
 
 
 def unit(word: str | None, *pdfs: int) -> Unit:

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture as SklearnMixture
 
 from ppspeech.errors import ModelError
-from ppspeech.models.em import fit, fit_minibatch, fit_mixture, initialize_, maximize_
-from ppspeech.models.gaussian import Covariance
-from ppspeech.models.mixture import GaussianMixture
-from ppspeech.models.mixture_statistics import MixtureStatistics, statistics
+from ppspeech.models.gaussian.em import fit, fit_minibatch, fit_mixture, initialize_, maximize_
+from ppspeech.models.gaussian.gaussians import Covariance
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.gaussian.statistics import MixtureStatistics, statistics
 
 KINDS = get_args(Covariance)
 SKLEARN = {"full": "full", "tied": "tied", "diagonal": "diag", "spherical": "spherical"}

@@ -5,15 +5,15 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.baum_welch import statistics
-from ppspeech.models.decoder import decode
-from ppspeech.models.embedded_training import embedded_statistics, embedded_training, even_start_
-from ppspeech.models.emissions import GaussianEmission
-from ppspeech.models.grammar import OneOf, Repeated
-from ppspeech.models.graph import DecodingGraph, units_of_bank
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.task_graphs import grammar_graph, transcript_graph
-from ppspeech.models.topology import left_right
+from ppspeech.models.decoding.decoder import decode
+from ppspeech.models.decoding.embedded import embedded_statistics, embedded_training, even_start_
+from ppspeech.models.decoding.grammar import OneOf, Repeated
+from ppspeech.models.decoding.graph import DecodingGraph, units_of_bank
+from ppspeech.models.decoding.tasks import grammar_graph, transcript_graph
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.baum_welch import statistics
+from ppspeech.models.hmm.emissions import GaussianEmission
+from ppspeech.models.hmm.topology import left_right
 
 NAMES = {"up": "up", "down": "down", "pause": None}
 
@@ -46,7 +46,7 @@ def bank_and_graphs(texts: list[list[str]]) -> tuple[HiddenMarkovModel, object]:
     return HiddenMarkovModel(left_right(2), emission), draw
 
 
-def test_words_are_learnt_from_transcripts_alone() -> None:
+def test_words_are_learned_from_transcripts_alone() -> None:
     features, lengths, texts = sentences()
     bank, draw = bank_and_graphs(texts)
     indices = [[list(NAMES).index(word) for word in text] for text in texts]

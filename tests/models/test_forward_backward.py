@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.forward_backward import (
+from ppspeech.models.hmm.forward_backward import (
     LOG_ZERO,
     backward_variables,
     forward_variables,
     log_likelihood,
     posteriors,
 )
-from ppspeech.models.topology import Topology, ergodic, left_right
-from ppspeech.models.viterbi import viterbi
+from ppspeech.models.hmm.topology import Topology, ergodic, left_right
+from ppspeech.models.hmm.viterbi import viterbi
 
 TOPOLOGIES = {
     "left_right": left_right(3),

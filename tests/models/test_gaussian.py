@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian import Covariance, Gaussians
-from ppspeech.models.phi import cost
+from ppspeech.models.gaussian.gaussians import Covariance, Gaussians
+from ppspeech.models.gaussian.phi import cost
 
 KINDS = get_args(Covariance)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from ppspeech.errors import ModelError
-from ppspeech.models.grammar import InOrder, Maybe, OneOf, Repeated, parse_grammar, words_of
+from ppspeech.models.decoding.grammar import InOrder, Maybe, OneOf, Repeated, parse_grammar, words_of
 
 
 def test_text_becomes_structure() -> None:

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppspeech.models.hinge import huber_hinge, huber_hinge_curvature, huber_hinge_slope
+from ppspeech.models.margin.hinge import huber_hinge, huber_hinge_curvature, huber_hinge_slope
 
 numbers = st.floats(-5, 5)
 widths = st.floats(0.01, 3)

@@ -6,11 +6,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from ppspeech.errors import ModelError
-from ppspeech.models.baum_welch import flat_start_, maximize_, statistics
-from ppspeech.models.emissions import DiscreteEmission, GaussianEmission
-from ppspeech.models.forward_backward import LOG_ZERO
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.topology import Topology, ergodic, left_right
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.baum_welch import flat_start_, maximize_, statistics
+from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission
+from ppspeech.models.hmm.forward_backward import LOG_ZERO
+from ppspeech.models.hmm.topology import Topology, ergodic, left_right
 
 TOPOLOGIES = {"left_right": left_right(4), "skips": left_right(4, skips=1), "ergodic": ergodic(4)}
 
@@ -86,11 +86,11 @@ def test_an_utterance_under_its_own_model_scores_as_in_the_bank(components: int,
 def test_what_the_topology_forbids_stays_impossible() -> None:
     bank = trained(left_right(4, must_finish=True))
     features, lengths, labels = speech()
-    optimiser = torch.optim.SGD(bank.parameters(), lr=0.1)
+    optimizer = torch.optim.SGD(bank.parameters(), lr=0.1)
     for _ in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (-bank(features, lengths, labels).mean()).backward()
-        optimiser.step()
+        optimizer.step()
     maximize_(bank, statistics(bank, features, lengths, labels))
     allowed = torch.tensor(left_right(4).transitions)
     assert (bank.log_transitions()[:, ~allowed] == LOG_ZERO).all()

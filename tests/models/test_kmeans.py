@@ -6,8 +6,8 @@ import torch
 from sklearn.cluster import KMeans as SklearnKMeans
 
 from ppspeech.errors import ModelError
-from ppspeech.models import kmeans as module
-from ppspeech.models.kmeans import kmeans
+from ppspeech.models.gaussian import kmeans as module
+from ppspeech.models.gaussian.kmeans import kmeans
 
 
 def blobs(frames: int = 300, features: int = 2, seed: int = 0) -> torch.Tensor:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ppspeech.errors import ModelError
-from ppspeech.models.language import END, START, NgramModel, estimate_ngrams, read_arpa, write_arpa
+from ppspeech.models.decoding.language import END, START, NgramModel, estimate_ngrams, read_arpa, write_arpa
 
 TEXTS = [line.split() for line in ("a b a", "a b", "b c a b", "c", "a a b c")]
 

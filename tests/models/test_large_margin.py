@@ -1,4 +1,4 @@
-"""Large-margin Gaussians against CVXPY, a loop over the seed's formulas, and autograd training."""
+"""Large-margin Gaussians against CVXPY, a loop over the paper's formulas, and autograd training."""
 
 import math
 import warnings
@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError
-from ppspeech.models.large_margin import LargeMarginGaussians, sum_form
-from ppspeech.models.margin import MarginLoss
-from ppspeech.models.mixture import GaussianMixture
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.margin.gaussians import LargeMarginGaussians, sum_form
+from ppspeech.models.margin.loss import MarginLoss
 
 GAMMA, QUADRATIC = 0.4, 1.5
 
@@ -20,12 +20,12 @@ def data(classes: int = 3, components: int = 1, examples: int = 40):
     generator = torch.Generator().manual_seed(11)
     y = torch.arange(examples) % classes
     m = torch.randint(components, (examples,), generator=generator)
-    centres = 1.5 * torch.randn(classes, components, 2, generator=generator, dtype=torch.double)
-    return centres[y, m] + 0.7 * torch.randn(examples, 2, generator=generator, dtype=torch.double), y, m
+    centers = 1.5 * torch.randn(classes, components, 2, generator=generator, dtype=torch.double)
+    return centers[y, m] + 0.7 * torch.randn(examples, 2, generator=generator, dtype=torch.double), y, m
 
 
 def by_cvxpy(x, y, m, classes: int, components: int, loss: MarginLoss, psd: bool) -> float:
-    """The same problem, written from the seed's equations for CVXPY."""
+    """The same problem, written from the paper's equations for CVXPY."""
     z = np.c_[x.numpy(), np.ones(len(x))]
     phi = [[cp.Variable((3, 3), PSD=True) if psd else cp.Variable((3, 3), symmetric=True)
             for _ in range(components)] for _ in range(classes)]  # fmt: skip
@@ -65,7 +65,7 @@ def by_cvxpy(x, y, m, classes: int, components: int, loss: MarginLoss, psd: bool
     ("classes", "components", "loss", "psd"),
     [
         (2, 1, MarginLoss(0.5), "projection"),
-        (2, 1, MarginLoss(0.5), "factorisation"),
+        (2, 1, MarginLoss(0.5), "factorization"),
         (3, 1, MarginLoss(0.2, class_average=True), "none"),
         (3, 1, MarginLoss(0.2, class_average=True), "projection"),
         (3, 1, MarginLoss(0.0), "none"),
@@ -81,7 +81,7 @@ def test_objective_equals_cvxpy(classes: int, components: int, loss: MarginLoss,
     x, y, m = data(classes, components)
     model = LargeMarginGaussians(classes, 2, components, loss, psd=psd, dtype=torch.double)
     certificate = model.fit(x, y, m, quadratic=QUADRATIC, gamma=GAMMA).certificate
-    reached = (model.loss(x, y, m).sum() + model.regularisation(QUADRATIC, GAMMA)).item()
+    reached = (model.loss(x, y, m).sum() + model.regularization(QUADRATIC, GAMMA)).item()
     reference = by_cvxpy(x, y, m, classes, components, loss, psd != "none")
     assert reached == pytest.approx(reference, rel=1e-4 if loss.width == 0 or components > 1 else 1e-6)
     assert certificate.objective == pytest.approx(reached, abs=certificate.gap + 1e-6)
@@ -118,7 +118,7 @@ def test_sum_form_is_n_times_the_seeds_objective() -> None:
     seed = (
         model.loss(x, y).mean() + 0.02 * phi[..., :2, :2].diagonal(dim1=-2, dim2=-1).sum() + 0.07 * phi.square().sum()
     )
-    ours = model.loss(x, y).sum() + model.regularisation(form.quadratic, form.gamma)
+    ours = model.loss(x, y).sum() + model.regularization(form.quadratic, form.gamma)
     torch.testing.assert_close(ours, len(x) * seed)
 
 
@@ -157,21 +157,21 @@ def test_mini_batches_by_autograd_near_the_convex_minimum() -> None:
     x, y, _ = data(3)
     x = x / 3
     best = LargeMarginGaussians(3, 2, psd="projection").fit(x, y, quadratic=QUADRATIC, gamma=GAMMA).certificate
-    for psd in ("projection", "factorisation"):
+    for psd in ("projection", "factorization"):
         model = LargeMarginGaussians(3, 2, psd=psd, dtype=torch.double)
-        optimiser = torch.optim.SGD(model.parameters(), lr=1.5e-2)
-        decay = torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.94)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1.5e-2)
+        decay = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.94)
         generator = torch.Generator().manual_seed(0)
         for _ in range(40):
             for batch in torch.randperm(len(x), generator=generator).split(20):
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 losses = model.loss(x[batch], y[batch])
-                (2 * losses.sum() + model.regularisation(QUADRATIC, GAMMA)).backward()
-                optimiser.step()
+                (2 * losses.sum() + model.regularization(QUADRATIC, GAMMA)).backward()
+                optimizer.step()
                 if psd == "projection":
                     model.project_()
             decay.step()
-        reached = (model.loss(x, y).sum() + model.regularisation(QUADRATIC, GAMMA)).item()
+        reached = (model.loss(x, y).sum() + model.regularization(QUADRATIC, GAMMA)).item()
         assert best.objective - 1e-6 <= reached <= 1.05 * best.objective
         assert not list(model.buffers())
 

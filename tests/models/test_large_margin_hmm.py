@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError
-from ppspeech.models.baum_welch import baum_welch, flat_start_
-from ppspeech.models.emissions import DiscreteEmission, GaussianEmission
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.large_margin_hmm import LargeMarginHmm, train_large_margin
-from ppspeech.models.topology import left_right
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
+from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission
+from ppspeech.models.hmm.topology import left_right
+from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
 
 WORDS, STATES = 3, 2
 

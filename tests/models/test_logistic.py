@@ -6,14 +6,14 @@ import torch
 from sklearn.linear_model import LogisticRegression as SklearnLogistic
 
 from ppspeech.errors import ModelError
-from ppspeech.models.logistic import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 
 
 def blobs(classes: int) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(classes)
     y = torch.randint(classes, (150,), generator=generator)
-    centres = 1.5 * torch.randn(classes, 4, generator=generator, dtype=torch.double)
-    return centres[y] + torch.randn(150, 4, generator=generator, dtype=torch.double), y
+    centers = 1.5 * torch.randn(classes, 4, generator=generator, dtype=torch.double)
+    return centers[y] + torch.randn(150, 4, generator=generator, dtype=torch.double), y
 
 
 @pytest.mark.parametrize("classes", [2, 4])
@@ -52,15 +52,15 @@ def test_autograd_training_reaches_the_same_minimum() -> None:
     fitted = SoftmaxRegression(4, 3, dtype=torch.double)
     certificate = fitted.fit(x, y, quadratic=5.0).certificate
     model = SoftmaxRegression(4, 3, dtype=torch.double)
-    optimiser = torch.optim.LBFGS(model.parameters(), max_iter=100, line_search_fn="strong_wolfe")
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=100, line_search_fn="strong_wolfe")
 
     def total() -> torch.Tensor:
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         value = model.loss(x, y).sum() + 2.5 * model.weight.square().sum()
         value.backward()
         return value
 
-    assert optimiser.step(total).item() > certificate.objective
+    assert optimizer.step(total).item() > certificate.objective
     assert total().item() == pytest.approx(certificate.objective, rel=1e-8)
     torch.testing.assert_close(model.weight, fitted.weight, atol=1e-4, rtol=0)
 

@@ -6,9 +6,9 @@ import torch
 from scipy.stats import chisquare, multivariate_normal
 
 from ppspeech.errors import ModelError
-from ppspeech.models import mixture as module
-from ppspeech.models.gaussian import Covariance
-from ppspeech.models.mixture import GaussianMixture
+from ppspeech.models.gaussian import mixture as module
+from ppspeech.models.gaussian.gaussians import Covariance
+from ppspeech.models.gaussian.mixture import GaussianMixture
 
 KINDS = get_args(Covariance)
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError
-from ppspeech.models import mixture_statistics as module
-from ppspeech.models.gaussian import Covariance, Gaussians
-from ppspeech.models.mixture_statistics import MixtureStatistics, hard_statistics, monomial_columns, statistics
+from ppspeech.models.gaussian import statistics as module
+from ppspeech.models.gaussian.gaussians import Covariance, Gaussians
+from ppspeech.models.gaussian.statistics import MixtureStatistics, hard_statistics, monomial_columns, statistics
 from tests.models.test_mixture import mixture
 
 KINDS = get_args(Covariance)

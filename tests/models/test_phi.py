@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
-from ppspeech.models.phi import (
+from ppspeech.models.gaussian.phi import (
     assemble_phi,
     augment,
     cost,

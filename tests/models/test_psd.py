@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError
-from ppspeech.models.convex import ConvexObjective, Expansion, minimise
-from ppspeech.models.large_margin import LargeMarginGaussians
-from ppspeech.models.margin import MarginLoss
-from ppspeech.models.phi import smat, svec
-from ppspeech.models.psd import PsdCone, minimise_psd, project_psd, psd_root
+from ppspeech.models.convex import ConvexObjective, Expansion, minimize
+from ppspeech.models.gaussian.phi import smat, svec
+from ppspeech.models.margin.gaussians import LargeMarginGaussians
+from ppspeech.models.margin.loss import MarginLoss
+from ppspeech.models.margin.psd import PsdCone, minimize_psd, project_psd, psd_root
 
 
 def symmetric(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -52,8 +52,8 @@ def data(classes: int, components: int, spread: float) -> tuple[torch.Tensor, to
     generator = torch.Generator().manual_seed(classes)
     y = torch.randint(classes, (80,), generator=generator)
     m = torch.randint(components, (80,), generator=generator)
-    centres = torch.randn(classes, components, 3, generator=generator, dtype=torch.double)
-    return centres[y, m] + spread * torch.randn(80, 3, generator=generator, dtype=torch.double), y, m
+    centers = torch.randn(classes, components, 3, generator=generator, dtype=torch.double)
+    return centers[y, m] + spread * torch.randn(80, 3, generator=generator, dtype=torch.double), y, m
 
 
 @pytest.mark.parametrize("quadratic", [100.0, 1.0, 0.03])
@@ -62,16 +62,16 @@ def test_the_certificate_holds(classes: int, components: int, quadratic: float) 
     x, y, m = data(classes, components, spread=0.5)
     model = LargeMarginGaussians(classes, 3, components, MarginLoss(0.3))
     objective = model.objective(x, y, m, quadratic=quadratic, gamma=0.5)
-    solution = minimise_psd(objective, tolerance=1e-7)
+    solution = minimize_psd(objective, tolerance=1e-7)
     theta = solution.theta
     assert torch.linalg.eigvalsh(smat(theta)).min() >= -1e-9
     # optimality, checked from outside: the gradient lies in the dual cone and is orthogonal to the point
     _, gradient = objective.value_and_gradient(theta)
     assert torch.linalg.eigvalsh(smat(gradient)).min() >= -1e-6
     assert (gradient * theta).sum().abs() <= 1e-6 * (1 + theta.norm())
-    again = minimise_psd(objective, start=torch.randn(objective.shape), tolerance=1e-7)
+    again = minimize_psd(objective, start=torch.randn(objective.shape), tolerance=1e-7)
     assert (again.theta - theta).norm() <= again.certificate.distance + solution.certificate.distance + 1e-9
-    rough = minimise_psd(objective, tolerance=1.0)
+    rough = minimize_psd(objective, tolerance=1.0)
     assert (rough.theta - theta).norm() <= rough.certificate.distance + solution.certificate.distance
     assert rough.certificate.objective - solution.certificate.objective <= rough.certificate.gap + 1e-7
 
@@ -83,16 +83,16 @@ def test_without_active_constraints_it_is_the_unconstrained_minimum() -> None:
         return Expansion(lambda: scores[:, 0] * 0, scores * 0, lambda direction: direction * 0)
 
     objective = ConvexObjective(flat, torch.ones(1, 6), 2, 2.0, linear=-2 * target)
-    torch.testing.assert_close(minimise_psd(objective).theta, minimise(objective).theta)
+    torch.testing.assert_close(minimize_psd(objective).theta, minimize(objective).theta)
 
 
 def test_refusals() -> None:
     x, y, _ = data(2, 1, spread=1.0)
     objective = LargeMarginGaussians(2, 3).objective(x, y, quadratic=1e-4)
     with pytest.raises(ModelError, match="within 1 iterations"):
-        minimise_psd(objective, max_iterations=1)
+        minimize_psd(objective, max_iterations=1)
     with pytest.raises(ModelError, match="svec"):
         PsdCone(7, x)
     large = ConvexObjective(objective.head, torch.ones(1, 5151), 2, 1.0)
     with pytest.raises(ModelError, match="10302 parameters"):
-        minimise_psd(large)
+        minimize_psd(large)

@@ -22,7 +22,7 @@ def test_t_norm_is_by_trial() -> None:
         torch.testing.assert_close(found[trial], (SCORES[trial] - COHORT[trial].mean()) / COHORT[trial].std())
 
 
-def test_zt_norm_normalises_the_cohort_as_well() -> None:
+def test_zt_norm_normalizes_the_cohort_as_well() -> None:
     found = zt_norm(SCORES, IMPOSTORS, COHORT, IMPOSTORS_ON_COHORT)
     torch.testing.assert_close(found, t_norm(z_norm(SCORES, IMPOSTORS), z_norm(COHORT, IMPOSTORS_ON_COHORT)))
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError
-from ppspeech.models.topology import Topology, ergodic, left_right
+from ppspeech.models.hmm.topology import Topology, ergodic, left_right
 
 
 def test_left_right_goes_forward_only() -> None:

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian import Covariance
-from ppspeech.models.mixture_statistics import statistics
-from ppspeech.models.ubm import map_adapt, supervectors
+from ppspeech.models.gaussian.gaussians import Covariance
+from ppspeech.models.gaussian.statistics import statistics
+from ppspeech.models.gaussian.ubm import map_adapt, supervectors
 from tests.models.test_mixture import mixture
 
 KINDS = get_args(Covariance)
@@ -53,7 +53,7 @@ def test_weights_and_variances_move_by_reynolds_formula() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_adaptation_without_relevance_is_an_em_step(kind: Covariance) -> None:
     """With r = 0 every alpha is 1 and the formulas become those of maximum likelihood."""
-    from ppspeech.models.em import maximize_
+    from ppspeech.models.gaussian.em import maximize_
 
     ubm, x = mixture(kind), speech(1)
     sums = statistics(ubm, x)

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError
-from ppspeech.models.em import fit_mixture
-from ppspeech.models.mixture import GaussianMixture
+from ppspeech.models.gaussian.em import fit_mixture
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.gaussian.ubm import supervectors
 from ppspeech.models.score_norm import zt_norm
-from ppspeech.models.ubm import supervectors
-from ppspeech.models.verification import SpeakerVerifier, adapt_speakers, supervector_scores
+from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
 
 SPEAKERS, FEATURES = 6, 4
 
@@ -33,7 +33,7 @@ def ragged(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @torch.no_grad()
 def test_scores_are_average_log_likelihood_ratios(ubm: GaussianMixture) -> None:
-    verifier = SpeakerVerifier.enrol(ubm, *ragged(people(80, seed=2)))
+    verifier = SpeakerVerifier.enroll(ubm, *ragged(people(80, seed=2)))
     x, lengths = ragged(people(20, seed=3))
     scores = verifier(x, lengths)
     assert scores.shape == (SPEAKERS, SPEAKERS)
@@ -47,7 +47,7 @@ def test_scores_are_average_log_likelihood_ratios(ubm: GaussianMixture) -> None:
 
 @torch.no_grad()
 def test_people_are_told_apart_and_strangers_rejected(ubm: GaussianMixture) -> None:
-    verifier = SpeakerVerifier.enrol(ubm, people(100, seed=2)[:4])
+    verifier = SpeakerVerifier.enroll(ubm, people(100, seed=2)[:4])
     trials = people(60, seed=3)
     assert verifier.identify(trials[:4]).tolist() == [0, 1, 2, 3]
     scores = verifier(trials)
@@ -60,7 +60,7 @@ def test_people_are_told_apart_and_strangers_rejected(ubm: GaussianMixture) -> N
 @torch.no_grad()
 def test_norms_are_those_of_the_functions(ubm: GaussianMixture) -> None:
     cohort = adapt_speakers(ubm, people(50, seed=5) + 0.3)
-    plain = SpeakerVerifier.enrol(ubm, people(100, seed=2))
+    plain = SpeakerVerifier.enroll(ubm, people(100, seed=2))
     normed = SpeakerVerifier(ubm, plain.speakers, cohort)
     trials, impostors = people(30, seed=3), people(30, seed=4) - 0.5
     normed.calibrate_(impostors)
@@ -76,7 +76,7 @@ def test_norms_are_those_of_the_functions(ubm: GaussianMixture) -> None:
 @torch.no_grad()
 def test_a_verifier_is_saved_whole(ubm: GaussianMixture, tmp_path: Path) -> None:
     cohort = adapt_speakers(ubm, people(50, seed=5))
-    verifier = SpeakerVerifier.enrol(ubm, people(100, seed=2), cohort=cohort)
+    verifier = SpeakerVerifier.enroll(ubm, people(100, seed=2), cohort=cohort)
     verifier.calibrate_(people(30, seed=4) - 0.5)
     verifier.threshold.fill_(1.25)
     torch.save(verifier.state_dict(), tmp_path / "verifier.pt")

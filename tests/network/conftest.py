@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ppspeech.network import ClientTls, Limits, ServerTls, StreamChannel, make_certificate
-from ppspeech.network.frames import HEADER, HELLO, pack_header
-from ppspeech.network.hello import Hello, session_id
-from ppspeech.network.stream import ByteStream
+from ppspeech.network.channel.frames import HEADER, HELLO, pack_header
+from ppspeech.network.channel.hello import Hello, session_id
+from ppspeech.network.channel.stream import ByteStream
 
 QUICK = Limits(handshake_seconds=5, message_seconds=5, session_seconds=30, message_bytes=2**20)
 

@@ -17,8 +17,8 @@ from ppspeech.errors import (
     ProtocolError,
     WrongSessionError,
 )
-from ppspeech.network.frames import ABORT, HEADER, MAGIC, VERSION, check_header, pack_header
-from ppspeech.network.hello import Hello, accept_only, canonical, session_id
+from ppspeech.network.channel.frames import ABORT, HEADER, MAGIC, VERSION, check_header, pack_header
+from ppspeech.network.channel.hello import Hello, accept_only, canonical, session_id
 
 SESSION = bytes(range(16))
 

@@ -22,7 +22,7 @@ from ppspeech.errors import (
     ProtocolError,
     WrongSessionError,
 )
-from ppspeech.network.frames import ABORT, HEADER, pack_header
+from ppspeech.network.channel.frames import ABORT, HEADER, pack_header
 from tests.network.conftest import QUICK, RawPeer
 
 FAULTS = {

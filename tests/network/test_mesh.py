@@ -13,10 +13,10 @@ import pytest
 from ppspeech.channel import Channel
 from ppspeech.errors import PeerGoneError, PeerTimeoutError, PpspeechError, ProtocolError, WrongKeyError
 from ppspeech.network import Address, ClientTls, Limits, Listener, ServerTls, connect, make_certificate
-from ppspeech.network.mesh import Group, Member
-from ppspeech.network.mesh_identity import Identity, verify
-from ppspeech.network.mesh_join import INTRODUCTION, join
-from ppspeech.network.mesh_processes import Player, run_group
+from ppspeech.network.group.file import Group, Member
+from ppspeech.network.group.identity import Identity, verify
+from ppspeech.network.group.join import INTRODUCTION, join
+from ppspeech.network.local.groups import Player, run_group
 
 QUICK = Limits(handshake_seconds=5, message_seconds=5, session_seconds=30)
 PINS = ["0a" * 32, "0b" * 32, "0c" * 32]

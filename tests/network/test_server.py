@@ -17,17 +17,7 @@ import pytest
 
 from ppspeech.channel import Channel
 from ppspeech.errors import PeerGoneError, ProtocolError
-from ppspeech.network import (
-    Address,
-    Capacity,
-    Counters,
-    Limits,
-    RunningServer,
-    Server,
-    Service,
-    connect,
-    in_background,
-)
+from ppspeech.network import Address, Capacity, Counters, Limits, RunningServer, Server, Service, connect, in_background
 from tests.network.conftest import QUICK, Identity, raw_hello
 
 LOCAL = Address("127.0.0.1", 0)

@@ -30,7 +30,7 @@ from ppspeech.network import (
     fingerprint,
     make_certificate,
 )
-from ppspeech.network.stream import ByteStream, Peer
+from ppspeech.network.channel.stream import ByteStream, Peer
 from tests.network.conftest import QUICK, Identity, make_identity
 
 LOCAL = Address("127.0.0.1", 0)

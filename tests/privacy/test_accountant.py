@@ -24,7 +24,7 @@ from ppspeech.privacy import (
     ZcdpEvent,
     gaussian_sigma,
 )
-from ppspeech.privacy.composition import (
+from ppspeech.privacy.accounting.composition import (
     advanced_composition,
     basic_composition,
     group_pair,

@@ -4,7 +4,7 @@ import pytest
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Accountant, GaussianEvent, PureEvent, ZcdpEvent
-from ppspeech.privacy.budget import split_gaussian, split_pure, split_zcdp
+from ppspeech.privacy.accounting.budget import split_gaussian, split_pure, split_zcdp
 
 
 def test_parts_add_up() -> None:

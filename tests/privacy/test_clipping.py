@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.clipping import (
+from ppspeech.privacy.gradients.clipping import (
     clip_norm,
     clipped_unit_sums,
     contribution_weights,

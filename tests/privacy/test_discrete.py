@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from ppspeech.privacy import discrete
-from ppspeech.privacy.discrete import (
+from ppspeech.privacy.samplers import discrete
+from ppspeech.privacy.samplers.discrete import (
     bernoulli,
     bernoulli_exp,
     bernoulli_exp_fraction,

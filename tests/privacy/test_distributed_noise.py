@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accountant import Accountant
-from ppspeech.privacy.discrete_gaussian import DiscreteGaussian
-from ppspeech.privacy.distributed_events import SkellamEvent
-from ppspeech.privacy.distributed_noise import PolyaShares, SkellamShares, shares_for
-from ppspeech.privacy.distributed_sampling import lazy_bernoulli, sample_negative_binomial, sample_poisson
-from ppspeech.privacy.events import UnsupportedAnalysisError, event_from_json, event_to_json
+from ppspeech.privacy.accounting.accountant import Accountant
+from ppspeech.privacy.accounting.events import UnsupportedAnalysisError, event_from_json, event_to_json
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamShares, shares_for
+from ppspeech.privacy.mechanisms.distributed_events import SkellamEvent
+from ppspeech.privacy.samplers.divisible import lazy_bernoulli, sample_negative_binomial, sample_poisson
 
 ALARM = 1e-6
 DRAWS = 50_000

@@ -35,7 +35,7 @@ from ppspeech.privacy import (
     group_privacy,
     noise_multiplier_for,
 )
-from ppspeech.privacy.events import EVENT_TYPES, register_event
+from ppspeech.privacy.accounting.events import EVENT_TYPES, register_event
 
 R: Any = {"unit": "record", "adjacency": "add_remove"}
 EVENTS: list[Event] = [

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma, smallest_epsilon
-from ppspeech.privacy.renyi import delta_from_zcdp, epsilon_at_order, epsilon_from_renyi, epsilon_from_zcdp
+from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma, smallest_epsilon
+from ppspeech.privacy.accounting.renyi import delta_from_zcdp, epsilon_at_order, epsilon_from_renyi, epsilon_from_zcdp
 
 
 @pytest.mark.parametrize(("epsilon", "delta", "sigma"), [(1, 1e-5, 3.73063), (1, 1e-6, 4.22468), (2, 1e-5, 1.99381)])

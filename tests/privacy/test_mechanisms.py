@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ppspeech.errors import PrivacyError
+from ppspeech.evidence.published.mechanisms import PublishedOutputLaplace, PublishedSharedNoise
 from ppspeech.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -25,9 +26,8 @@ from ppspeech.privacy import (
     Laplace,
     gaussian_sigma,
 )
-from ppspeech.privacy.grid import Grid, dyadic
-from ppspeech.privacy.published import PublishedOutputLaplace, PublishedSharedNoise
-from ppspeech.privacy.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
+from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
+from ppspeech.privacy.samplers.grid import Grid, dyadic
 
 ALARM = 1e-6
 R: Any = {"unit": "utterance", "adjacency": "add_remove"}
@@ -163,19 +163,19 @@ def test_gamma_norm_length_and_direction(size: int) -> None:
     assert min(stats.binomtest(int(count), 1500).pvalue for count in signs) > ALARM / size
 
 
-@pytest.mark.parametrize(("heads", "centred"), [((), False), ((2, 1), True), ((3, 2), True), ((2,), False)])
-def test_symmetric_noise_lives_in_its_subspace(heads: tuple[int, ...], centred: bool) -> None:
+@pytest.mark.parametrize(("heads", "centered"), [((), False), ((2, 1), True), ((3, 2), True), ((2,), False)])
+def test_symmetric_noise_lives_in_its_subspace(heads: tuple[int, ...], centered: bool) -> None:
     p, kappa = 3, 0.7
     shape = (*heads, p, p)
-    size = subspace_dimension(shape, symmetric=True, centred=centred)
-    assert size == (math.prod(heads) - centred) * p * (p + 1) // 2
-    drawn = torch.stack([gamma_norm_noise(shape, kappa, symmetric=True, centred=centred) for _ in range(1000)])
+    size = subspace_dimension(shape, symmetric=True, centered=centered)
+    assert size == (math.prod(heads) - centered) * p * (p + 1) // 2
+    drawn = torch.stack([gamma_norm_noise(shape, kappa, symmetric=True, centered=centered) for _ in range(1000)])
     assert torch.equal(drawn, drawn.mT)
-    if centred:
+    if centered:
         assert drawn.flatten(1, -3).sum(dim=1).abs().max() < 1e-9 * drawn.abs().max() * math.prod(heads)
     lengths = drawn.flatten(1).norm(dim=1).numpy()
     assert stats.kstest(lengths, stats.gamma(size, scale=1 / kappa).cdf).pvalue > ALARM
-    wrong = stats.gamma(math.prod(heads) * p * p, scale=1 / kappa)  # the seed's shape p^2 a head
+    wrong = stats.gamma(math.prod(heads) * p * p, scale=1 / kappa)  # the paper's shape p^2 a head
     assert stats.kstest(lengths, wrong.cdf).pvalue < ALARM
 
 
@@ -187,16 +187,16 @@ def test_symmetric_noise_is_isotropic_in_svec() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "symmetric", "centred"),
+    ("shape", "symmetric", "centered"),
     [((2, 3), True, False), ((3, 3), True, True), ((), False, False), ((0,), False, False)],
 )
-def test_wrong_shapes_are_refused(shape: tuple[int, ...], symmetric: bool, centred: bool) -> None:
+def test_wrong_shapes_are_refused(shape: tuple[int, ...], symmetric: bool, centered: bool) -> None:
     with pytest.raises(PrivacyError):
-        gamma_norm_noise(shape, 1.0, symmetric=symmetric, centred=centred)
+        gamma_norm_noise(shape, 1.0, symmetric=symmetric, centered=centered)
 
 
 def test_gamma_norm_on_symmetric_matrices() -> None:
-    mechanism = GammaNorm(epsilon=1.0, sensitivity=1.0, symmetric=True, centred=True, **R)
+    mechanism = GammaNorm(epsilon=1.0, sensitivity=1.0, symmetric=True, centered=True, **R)
     value = torch.zeros(2, 4, 4, dtype=torch.float64)
     noisy = mechanism.release(value).value
     assert torch.allclose(noisy[0], -noisy[1])

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Accountant, event_from_json, event_to_json
-from ppspeech.privacy.hockey_stick import gaussian_sigma
-from ppspeech.privacy.logistic_objective_event import LogisticObjectiveGaussianEvent
-from ppspeech.privacy.objective import Minimum, ObjectivePerturbation, Perturbation
-from ppspeech.privacy.objective_bounds import huber_svm_head, large_margin_head, logistic_head, softmax_head
+from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
+from ppspeech.privacy.convex.bounds import huber_svm_head, large_margin_head, logistic_head, softmax_head
+from ppspeech.privacy.convex.logistic_event import LogisticObjectiveGaussianEvent
+from ppspeech.privacy.convex.objective import Minimum, ObjectivePerturbation, Perturbation
 
 HEADS = [
     (logistic_head(), (1, 3)),
@@ -29,18 +29,18 @@ HEADS = [
 
 
 def hook(**changes: object) -> ObjectivePerturbation:
-    given: dict[str, object] = {"epsilon": 1.0, "unit": "record", "adjacency": "add_remove", "regularisation": 20.0}
+    given: dict[str, object] = {"epsilon": 1.0, "unit": "record", "adjacency": "add_remove", "regularization": 20.0}
     return ObjectivePerturbation(**(given | changes))  # type: ignore[arg-type]
 
 
 class Bowl:
-    """F = <linear + slope, Theta> + (quadratic / 2) |Theta|^2, minimised exactly, or badly on purpose."""
+    """F = <linear + slope, Theta> + (quadratic / 2) |Theta|^2, minimized exactly, or badly on purpose."""
 
     def __init__(self, slope: Tensor, residual: float = 0.0) -> None:
         self.slope, self.shape, self.records, self.residual = slope, (slope.shape[0], slope.shape[1]), 10, residual
         self.asked: tuple[Tensor | None, float, float] | None = None
 
-    def minimise(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
+    def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
         self.asked = (linear, quadratic, tolerance)
         tilt = self.slope if linear is None else self.slope + linear
         return Minimum(-tilt / quadratic, self.residual)
@@ -59,9 +59,9 @@ def test_gold_values_of_section_5(
     classes: int, mixtures: int, width: float, strength: float, epsilon: float, kappa: float
 ) -> None:
     """kappa as derived once the output's share is added on top."""
-    budget = hook(epsilon=epsilon / 0.99, regularisation=strength)
+    budget = hook(epsilon=epsilon / 0.99, regularization=strength)
     plan = budget.for_head(large_margin_head(classes, mixtures, width), 2.0, (classes * mixtures, 6))
-    assert plan.regularisation == strength
+    assert plan.regularization == strength
     assert plan.scale == pytest.approx(kappa, abs=1e-5)
 
 
@@ -72,9 +72,9 @@ def test_gold_values_of_section_5(
 def test_the_account_of_a_release_is_the_budget(
     head: object, shape: tuple[int, int], adjacency: str, delta: float, averaged: bool
 ) -> None:
-    budget = hook(epsilon=0.7, delta=delta, adjacency=adjacency, regularisation=0.1)
+    budget = hook(epsilon=0.7, delta=delta, adjacency=adjacency, regularization=0.1)
     plan = budget.for_head(head, 2.0, shape, averaged=averaged)  # type: ignore[arg-type]
-    assert plan.regularisation > 0.1  # far too weak: raised
+    assert plan.regularization > 0.1  # far too weak: raised
     account = Accountant("record", adjacency)  # type: ignore[arg-type]
     for event in plan.events:
         account.compose(event_from_json(event_to_json(event)))
@@ -90,18 +90,18 @@ def test_the_account_of_a_release_is_the_budget(
 @given(strength=st.floats(0.01, 1e4), epsilon=st.floats(0.05, 8.0), replace=st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_curvature_never_takes_more_than_its_share(strength: float, epsilon: float, replace: bool) -> None:
-    budget = hook(epsilon=epsilon, regularisation=strength, adjacency="replace" if replace else "add_remove")
+    budget = hook(epsilon=epsilon, regularization=strength, adjacency="replace" if replace else "add_remove")
     plan = budget.for_head(large_margin_head(3, 2, 0.5), 2.0, (6, 3))
-    assert plan.regularisation >= strength
+    assert plan.regularization >= strength
     assert plan.jacobian <= 0.5 * budget.epsilon_objective * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_a_guess_of_the_norm_balances_the_noise(delta: float) -> None:
-    plan = hook(delta=delta, regularisation=1.0, norm=2.0).for_head(softmax_head(3), 2.0, (3, 10))
-    assert plan.expected_noise == pytest.approx(2.0 * plan.regularisation, rel=2e-3)
-    strong = hook(delta=delta, regularisation=1e5, norm=2.0).for_head(softmax_head(3), 2.0, (3, 10))
-    assert strong.regularisation == 1e5
+    plan = hook(delta=delta, regularization=1.0, norm=2.0).for_head(softmax_head(3), 2.0, (3, 10))
+    assert plan.expected_noise == pytest.approx(2.0 * plan.regularization, rel=2e-3)
+    strong = hook(delta=delta, regularization=1e5, norm=2.0).for_head(softmax_head(3), 2.0, (3, 10))
+    assert strong.regularization == 1e5
 
 
 def test_noise_lives_where_the_gradients_do() -> None:
@@ -115,7 +115,7 @@ def test_noise_lives_where_the_gradients_do() -> None:
     assert kstest(lengths, gamma(18, scale=1 / plan.scale).cdf).pvalue < 1e-6
     alone = hook().for_head(logistic_head(), 2.0, (1, 6))
     assert alone.dimension == 6
-    assert not alone.centred
+    assert not alone.centered
 
 
 def test_gaussian_noise_has_the_scale_of_the_analytic_gaussian() -> None:
@@ -124,21 +124,21 @@ def test_gaussian_noise_has_the_scale_of_the_analytic_gaussian() -> None:
     wanted = math.sqrt(2) * 2.0 * gaussian_sigma(0.99 - plan.jacobian, 1e-5)
     assert plan.scale == pytest.approx(wanted, rel=1e-6)
     spread = torch.stack([plan.noise() for _ in range(4000)])[:, 0].std()
-    assert float(spread) == pytest.approx(wanted * math.sqrt(0.5), rel=0.03)  # centring halves the variance
+    assert float(spread) == pytest.approx(wanted * math.sqrt(0.5), rel=0.03)  # centering halves the variance
 
 
-def test_a_release_tilts_regularises_and_blurs() -> None:
+def test_a_release_tilts_regularizes_and_blurs() -> None:
     plan = hook().for_head(softmax_head(2), 1.0, (2, 3))
     bowl = Bowl(torch.zeros(2, 3, dtype=torch.double))
     theta = plan.release(bowl)
     assert bowl.asked is not None
     linear, quadratic, tolerance = bowl.asked
     assert linear is not None
-    assert (quadratic, tolerance) == (plan.regularisation, plan.tolerance / 2)
+    assert (quadratic, tolerance) == (plan.regularization, plan.tolerance / 2)
     blur = theta + linear / quadratic
-    assert 0 < blur.norm() < 100 * 2 * plan.tolerance / (0.01 * plan.regularisation)
+    assert 0 < blur.norm() < 100 * 2 * plan.tolerance / (0.01 * plan.regularization)
     noise = torch.stack([plan.output_noise() for _ in range(1000)]).flatten(1).norm(dim=1)
-    rate = 0.01 * plan.regularisation / (2 * plan.tolerance)
+    rate = 0.01 * plan.regularization / (2 * plan.tolerance)
     assert kstest(noise.numpy(), gamma(6, scale=1 / rate).cdf).pvalue > 1e-4
 
 
@@ -155,7 +155,7 @@ def test_a_poor_certificate_releases_nothing() -> None:
 
 
 def exact_delta(plan: Perturbation, strength: float, epsilon: float, noise: float = 1.0) -> float:
-    """sup over both directions of the hockey stick between the minimisers of {} and {x = R}, y = 1, in one dimension.
+    """sup over both directions of the hockey stick between the minimizers of {} and {x = R}, y = 1, in one dimension.
 
     Written out by hand: b(theta) = -(gradient), density = density of b times |db / dtheta|.
     """
@@ -179,20 +179,20 @@ def exact_delta(plan: Perturbation, strength: float, epsilon: float, noise: floa
 @pytest.mark.parametrize("strength", [None, 50.0])
 def test_logistic_without_curvature_holds_exactly(strength: float | None) -> None:
     """At the least Lambda allowed, and above: the true delta in one dimension never exceeds the stated one."""
-    budget = hook(delta=1e-3, regularisation=strength or 1e-3)
+    budget = hook(delta=1e-3, regularization=strength or 1e-3)
     plan = budget.for_head(logistic_head(), 3.0, (1, 1))
     event = plan.events[0]
     assert isinstance(event, LogisticObjectiveGaussianEvent)
     if strength is None:
-        assert plan.regularisation == pytest.approx(9 / 0.99)
+        assert plan.regularization == pytest.approx(9 / 0.99)
     for epsilon in (0.3, 0.99, 1.5):
-        assert exact_delta(plan, plan.regularisation, epsilon) <= event.delta(epsilon) * (1 + 1e-3)
+        assert exact_delta(plan, plan.regularization, epsilon) <= event.delta(epsilon) * (1 + 1e-3)
     assert plan.scale == pytest.approx(3.0 * gaussian_sigma(0.99, 1e-3))
-    assert exact_delta(plan, plan.regularisation, 0.99, noise=0.5) > event.delta(0.99)  # half the noise is caught
+    assert exact_delta(plan, plan.regularization, 0.99, noise=0.5) > event.delta(0.99)  # half the noise is caught
 
 
 def test_the_supremum_over_p_is_what_the_event_says() -> None:
-    """P(Z > t) by maximising over p for every N, against the event's tail and its loss distribution."""
+    """P(Z > t) by maximizing over p for every N, against the event's tail and its loss distribution."""
     event = LogisticObjectiveGaussianEvent(5.0, 2.0, 6.0, "record", "add_remove")
     s, c = 2.0 / 5.0, 4.0 / 6.0
     p = np.linspace(0, 1, 2001)
@@ -215,7 +215,7 @@ def test_the_supremum_over_p_is_what_the_event_says() -> None:
 
 def test_pure_averages_of_logistic_losses_keep_their_bound() -> None:
     """A search over units of several records never finds more than epsilon: kappa |g| + ln det (section 4.4)."""
-    budget = hook(regularisation=1e-3)
+    budget = hook(regularization=1e-3)
     plan = budget.for_head(logistic_head(), 2.0, (1, 3), averaged=True)
     generator = np.random.default_rng(0)
 
@@ -225,7 +225,7 @@ def test_pure_averages_of_logistic_losses_keep_their_bound() -> None:
         p = 1 / (1 + np.exp(-flat[9:]))
         slope = (p[:, None] * directions).mean(0)
         bend = (directions.T * (p * (1 - p))) @ directions / 3
-        volume = np.linalg.slogdet(np.eye(3) + bend / plan.regularisation)[1]
+        volume = np.linalg.slogdet(np.eye(3) + bend / plan.regularization)[1]
         return float(plan.scale * np.linalg.norm(slope) + volume)
 
     worst = max(
@@ -239,7 +239,7 @@ def test_pure_averages_of_logistic_losses_keep_their_bound() -> None:
     [
         ({"epsilon": 0.0}, "epsilon must be > 0"),
         ({"delta": 1.0}, "delta must be in"),
-        ({"regularisation": 0.0}, "regularisation must be > 0"),
+        ({"regularization": 0.0}, "regularization must be > 0"),
         ({"unit": "row"}, "unit must be one of"),
         ({"adjacency": "swap"}, "adjacency must be one of"),
         ({"norm": -1.0}, "norm must be > 0"),
@@ -263,6 +263,6 @@ def test_bad_plans_are_refused() -> None:
 
 
 def test_the_required_strength_is_the_root() -> None:
-    plan = hook(regularisation=1e-3).for_head(huber_svm_head(0.5), 2.0, (1, 3))
+    plan = hook(regularization=1e-3).for_head(huber_svm_head(0.5), 2.0, (1, 3))
     root = brentq(lambda strength: math.log1p(4 / strength) - 0.5 * 0.99, 1, 100)
-    assert plan.regularisation == pytest.approx(root)
+    assert plan.regularization == pytest.approx(root)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import LogisticObjectivePureEvent, ObjectiveGaussianEvent, gaussian_sigma, objective_sigma
-from ppspeech.privacy.objective_bounds import (
+from ppspeech.privacy.convex.bounds import (
     HeadConstants,
     huber_svm_head,
     large_margin_head,
@@ -51,7 +51,7 @@ def test_large_margin_gold(
 @pytest.mark.parametrize(("classes", "mixtures", "sigma"), [(2, 1, 5.28), (5, 2, 19.3), (10, 8, 65.7), (40, 1, 222.0)])
 def test_gaussian_large_margin_gold(classes: int, mixtures: int, sigma: float) -> None:
     head = large_margin_head(classes, mixtures, 0.5)
-    found = objective_sigma(head, epsilon=1.0, delta=1e-5, radius=1.0, regularisation=1e12, **R)
+    found = objective_sigma(head, epsilon=1.0, delta=1e-5, radius=1.0, regularization=1e12, **R)
     assert found == pytest.approx(sigma, rel=3e-3)
     assert found >= head.gradient * gaussian_sigma(1.0, 1e-5) * (1 - 1e-9)
 
@@ -59,14 +59,14 @@ def test_gaussian_large_margin_gold(classes: int, mixtures: int, sigma: float) -
 def test_two_classes_need_only_the_plain_gaussian_after_j() -> None:
     head = large_margin_head(2, 1, 0.5)
     j = head.jacobian(2.0, 50.0)
-    found = objective_sigma(head, epsilon=1.0, delta=1e-5, radius=2.0, regularisation=50.0, **R)
+    found = objective_sigma(head, epsilon=1.0, delta=1e-5, radius=2.0, regularization=50.0, **R)
     assert found == pytest.approx(math.sqrt(2) * 2.0 * gaussian_sigma(1.0 - j, 1e-5), rel=1e-8)
 
 
 @pytest.mark.parametrize(("epsilon", "penalty"), [(0.1, 156.0), (0.3, 49.4), (1.0, 12.3)])
-def test_raised_regularisation_gold(epsilon: float, penalty: float) -> None:
+def test_raised_regularization_gold(epsilon: float, penalty: float) -> None:
     """Two classes, h = 1/2, rho = 2: where J takes half of epsilon."""
-    found = large_margin_head(2, 1, 0.5).required_regularisation(2.0, epsilon)
+    found = large_margin_head(2, 1, 0.5).required_regularization(2.0, epsilon)
     assert found == pytest.approx(penalty, rel=3e-3)
     assert found == pytest.approx(8 / math.expm1(epsilon / 2))
 
@@ -277,7 +277,7 @@ def test_gaussian_objective_delta_covers_the_exact_one_in_one_dimension(adjacenc
         epsilon=epsilon,
         delta=delta,
         radius=1.0,
-        regularisation=penalty,
+        regularization=penalty,
         unit="record",
         adjacency=adjacency,
     )
@@ -299,7 +299,7 @@ def test_gaussian_objective_delta_covers_the_exact_one_in_two_dimensions(average
     penalty, epsilon, delta = 3.0, 1.0, 1e-3
     head = softmax_head(2)
     sigma = objective_sigma(
-        head, epsilon=epsilon, delta=delta, radius=1.0, regularisation=penalty, averaged=averaged, **R
+        head, epsilon=epsilon, delta=delta, radius=1.0, regularization=penalty, averaged=averaged, **R
     )
     axis = np.linspace(-6 * sigma / penalty - 1, 6 * sigma / penalty + 1, 1201)
     u, v = np.meshgrid(axis, axis, indexing="ij")
@@ -316,29 +316,29 @@ def test_gaussian_objective_delta_covers_the_exact_one_in_two_dimensions(average
 
 def test_the_objective_loss_distribution_reproduces_the_closed_form() -> None:
     """Within 1 % at buckets of 1e-3."""
-    event = ObjectiveGaussianEvent.of_head(logistic_head(), sigma=3.8, radius=1.0, regularisation=10.0, **R)
+    event = ObjectiveGaussianEvent.of_head(logistic_head(), sigma=3.8, radius=1.0, regularization=10.0, **R)
     for epsilon in (0.3, 0.7, 1.0):
         assert event.pld(1e-3).get_delta_for_epsilon(epsilon) == pytest.approx(event.delta(epsilon), rel=1e-2)
 
 
 def test_renyi_of_one_extreme_point_is_nearly_the_gaussian() -> None:
-    event = ObjectiveGaussianEvent.of_head(logistic_head(), sigma=2.0, radius=1.0, regularisation=1e9, **R)
+    event = ObjectiveGaussianEvent.of_head(logistic_head(), sigma=2.0, radius=1.0, regularization=1e9, **R)
     for alpha in (8.0, 32.0):
         assert alpha / 8 <= event.rdp(alpha) <= alpha / 8 + math.log(2) / (alpha - 1)
 
 
-def test_epsilon_below_j_names_the_regularisation_that_helps() -> None:
+def test_epsilon_below_j_names_the_regularization_that_helps() -> None:
     head = softmax_head(10)
-    with pytest.raises(PrivacyError, match="raise the regularisation to") as refused:
+    with pytest.raises(PrivacyError, match="raise the regularization to") as refused:
         head.pure_kappa(1.0, 0.1, 0.5, "add_remove")
-    enough = head.required_regularisation(1.0, 0.5)
+    enough = head.required_regularization(1.0, 0.5)
     assert f"{enough:.6g}" in str(refused.value)
     assert head.jacobian(1.0, enough) == pytest.approx(0.25)
     assert head.pure_kappa(1.0, enough, 0.5, "add_remove") == pytest.approx(0.5 / (2 * math.sqrt(2)))
-    averaged = head.required_regularisation(1.0, 0.5, averaged=True)
+    averaged = head.required_regularization(1.0, 0.5, averaged=True)
     assert head.jacobian(1.0, averaged, averaged=True) == pytest.approx(0.25)
-    with pytest.raises(PrivacyError, match="raise the regularisation to"):
-        objective_sigma(head, epsilon=0.5, delta=1e-5, radius=1.0, regularisation=0.1, **R)
+    with pytest.raises(PrivacyError, match="raise the regularization to"):
+        objective_sigma(head, epsilon=0.5, delta=1e-5, radius=1.0, regularization=0.1, **R)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +353,7 @@ def test_epsilon_below_j_names_the_regularisation_that_helps() -> None:
         lambda: logistic_head().jacobian(0.0, 1.0),
         lambda: logistic_head().jacobian(1.0, 0.0),
         lambda: logistic_head().sensitivity(1.0, "both"),  # type: ignore[arg-type]
-        lambda: logistic_head().required_regularisation(1.0, 1.0, share=1.0),
+        lambda: logistic_head().required_regularization(1.0, 1.0, share=1.0),
     ],
 )
 def test_bad_parameters_are_refused(call: Callable[[], object]) -> None:

@@ -4,18 +4,18 @@ import pytest
 import torch
 
 from ppspeech.errors import PrivacyError
-from ppspeech.models.logistic import LogisticRegression
-from ppspeech.privacy.objective_bounds import logistic_head, softmax_head
-from ppspeech.privacy.output import OutputPerturbation
+from ppspeech.models.linear import LogisticRegression
+from ppspeech.privacy.convex.bounds import logistic_head, softmax_head
+from ppspeech.privacy.convex.output import OutputPerturbation
 from ppspeech.privacy.parameters import Adjacency
 
 
 def hook(delta: float = 0.0, adjacency: Adjacency = "add_remove") -> OutputPerturbation:
-    return OutputPerturbation(epsilon=1.0, delta=delta, unit="record", adjacency=adjacency, regularisation=20.0)
+    return OutputPerturbation(epsilon=1.0, delta=delta, unit="record", adjacency=adjacency, regularization=20.0)
 
 
 @pytest.mark.parametrize(("adjacency", "times"), [("add_remove", 1), ("replace", 2)])
-def test_one_record_moves_the_minimiser_by_nearly_the_sensitivity(adjacency: Adjacency, times: int) -> None:
+def test_one_record_moves_the_minimizer_by_nearly_the_sensitivity(adjacency: Adjacency, times: int) -> None:
     """One record (R, +-1) among zero rows: R / Lambda up to curvature; a mix-up of lambda and lambda / 2 would show."""
     plan = hook(adjacency=adjacency).for_head(logistic_head(), 1.0, (1, 2))
     assert plan.sensitivity == pytest.approx(times / 20, rel=1e-5)
@@ -43,7 +43,7 @@ def test_guarantee_and_events_state_the_budget(delta: float, float_safe: bool) -
 
 
 def test_bad_budgets_are_refused() -> None:
-    with pytest.raises(PrivacyError, match="regularisation"):
-        OutputPerturbation(epsilon=1.0, unit="record", adjacency="replace", regularisation=0.0)
+    with pytest.raises(PrivacyError, match="regularization"):
+        OutputPerturbation(epsilon=1.0, unit="record", adjacency="replace", regularization=0.0)
     with pytest.raises(PrivacyError, match="heads"):
         hook().for_head(logistic_head(), 1.0, (0, 2))

@@ -11,10 +11,9 @@ from scipy import stats
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accountant import Accountant
-from ppspeech.privacy.hockey_stick import gaussian_sigma
-from ppspeech.privacy.parameters import Adjacency
-from ppspeech.privacy.pca import (
+from ppspeech.privacy.accounting.accountant import Accountant
+from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
+from ppspeech.privacy.mechanisms.pca import (
     AnalyzeGauss,
     moment_sensitivity,
     pack_symmetric,
@@ -22,6 +21,7 @@ from ppspeech.privacy.pca import (
     unpack_symmetric,
     without_negative,
 )
+from ppspeech.privacy.parameters import Adjacency
 
 
 def mechanism(

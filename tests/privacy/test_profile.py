@@ -7,7 +7,7 @@ import pytest
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Accountant, GaussianEvent, PureEvent, gaussian_delta
-from ppspeech.privacy.profile import plot_profile, privacy_profile
+from ppspeech.privacy.accounting.profile import plot_profile, privacy_profile
 
 
 def gaussian_account() -> Accountant:

@@ -12,8 +12,8 @@ import pytest
 import torch
 from scipy import stats
 
-from ppspeech.privacy import randomness
-from ppspeech.privacy.randomness import (
+from ppspeech.privacy.samplers import randomness
+from ppspeech.privacy.samplers.randomness import (
     erlang,
     exponential,
     random_below,

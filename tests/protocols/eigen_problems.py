@@ -1,9 +1,8 @@
 """Second moments with eigenvalues and directions that are known, divided between parties."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
+from ppspeech.arrays import Reals
 
 
 def spectrum(features: int, ratio: float = 1.1, *, flat: bool = False) -> Reals:

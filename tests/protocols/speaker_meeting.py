@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.crypto.lattice import Evaluator, KeyHolder
-from ppspeech.crypto.ot_state import Party
+from ppspeech.crypto.transfer.setup import Party
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols.meeting import MetClient, MetServer
 from tests.crypto.pairs import lasting_setup

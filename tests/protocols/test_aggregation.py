@@ -19,14 +19,21 @@ from scipy import stats
 from ppspeech.channel import Channel
 from ppspeech.errors import BadLengthError, NotInGroupError, PrivacyError, ProtocolError, RangeError, WrongKeyError
 from ppspeech.network import Address, Limits, MemoryChannel, Transcript, make_certificate, memory_pair
-from ppspeech.network.mesh import Group, Member
-from ppspeech.network.mesh_identity import Identity
-from ppspeech.network.mesh_processes import Player, run_group
-from ppspeech.privacy.distributed_noise import SkellamShares, shares_for
-from ppspeech.protocols.aggregation import CuratorSession, PartySession, RoundEndedError, curator, noisy_steps, party
-from ppspeech.protocols.aggregation_masks import SessionKey, Signatures
+from ppspeech.network.group.file import Group, Member
+from ppspeech.network.group.identity import Identity
+from ppspeech.network.local.groups import Player, run_group
+from ppspeech.privacy.mechanisms.distributed import SkellamShares, shares_for
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.parties import JointSum, PlainSum
+from ppspeech.protocols.sums.aggregation import (
+    CuratorSession,
+    PartySession,
+    RoundEndedError,
+    curator,
+    noisy_steps,
+    party,
+)
+from ppspeech.protocols.sums.joint import JointSum, PlainSum
+from ppspeech.protocols.sums.masks import SessionKey, Signatures
 
 ALARM = 1e-6
 QUICK = Limits(message_seconds=5, session_seconds=20)

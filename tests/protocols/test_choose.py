@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppspeech.crypto.fixed_point import Ring
-from ppspeech.crypto.ot_state import Party
-from ppspeech.crypto.randomness import uniform_words
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.shares.choose import check_index, choose, choose_cost
+from ppspeech.crypto.transfer.setup import Party
 from ppspeech.errors import RangeError
-from ppspeech.protocols.choose import check_index, choose, choose_cost
 from tests.crypto.pairs import together
 
 RING = Ring(21)
@@ -17,7 +17,7 @@ RING = Ring(21)
 
 def chosen(rows: int, candidates: int, index: int) -> tuple[np.ndarray, np.ndarray, list[tuple[str, int, int]]]:
     """What was chosen, what should have been, and the shape of the conversation."""
-    words = uniform_words((rows, candidates), RING.bits)
+    words = uniform_residues((rows, candidates), RING.bits)
     shares = RING.share(words)
     one, other, _, online = together(
         lambda engine, party: choose(engine, shares[party], index if party is Party.SECOND else None, RING),
@@ -36,7 +36,7 @@ def test_the_word_at_the_index(rows: int, candidates: int, index: int) -> None:
 
 
 def test_every_row_may_have_an_index_of_its_own() -> None:
-    words, index = uniform_words((5, 300), RING.bits), np.array([0, 299, 255, 256, 17])
+    words, index = uniform_residues((5, 300), RING.bits), np.array([0, 299, 255, 256, 17])
     shares = RING.share(words)
     one, other, _, _ = together(
         lambda engine, party: choose(engine, shares[party], index if party is Party.SECOND else None, RING),

@@ -7,7 +7,7 @@ import pytest
 
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols.discrete_keyword import SymbolModels, client, discrete_cost, server
+from ppspeech.protocols.words.discrete_keyword import SymbolModels, client, discrete_cost, server
 from tests.protocols.word_reference import made_models
 
 

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from ppspeech.crypto.engine import ShareEngine
-from ppspeech.crypto.fixed_point import Ring, exact_product
-from ppspeech.crypto.randomness import uniform_words
-from ppspeech.crypto.share_cost import Cost
+from ppspeech.arrays import Residues
+from ppspeech.crypto.numbers import Ring, exact_product
+from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.network import run_together
-from ppspeech.protocols.eigen_matrix import (
+from ppspeech.protocols.eigen.matrix import (
     LIMB,
     LIMBS,
     NARROW,
@@ -27,8 +28,8 @@ from ppspeech.protocols.eigen_matrix import (
     Met,
     limbs,
     moved,
-    normalise,
-    normalise_cost,
+    normalize,
+    normalize_cost,
     project,
     square,
     squaring_shift,
@@ -40,13 +41,11 @@ from ppspeech.protocols.eigen_matrix import (
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from tests.protocols.eigen_problems import problem, spectrum
 
-Words = NDArray[np.uint64]
 
-
-def shared(values: NDArray[np.float64], ring: Ring, fraction: int) -> tuple[Words, Words]:
+def shared(values: NDArray[np.float64], ring: Ring, fraction: int) -> tuple[Residues, Residues]:
     """Both parties' shares of real numbers; of a symmetric matrix, symmetric ones."""
     words = ring.from_signed(np.rint(np.ldexp(values, fraction)).astype(np.int64))
-    mask = uniform_words(words.shape, ring.bits)
+    mask = uniform_residues(words.shape, ring.bits)
     if words.ndim == 2:
         mask = whole(upper(mask), len(mask))
     return ring.reduce(words - mask), mask
@@ -112,7 +111,7 @@ def test_shares_of_a_square_look_uniform_and_their_sum_does_not() -> None:
     above = np.triu_indices(6, 1)
     runs = 120
 
-    def job(met: Met, own: int) -> Words:
+    def job(met: Met, own: int) -> Residues:
         return np.stack([square(met, shares[own])[above] for _ in range(runs)])
 
     first, second = on_both(job)
@@ -129,10 +128,10 @@ def test_scaling_brings_the_trace_above_one_half() -> None:
     matrices = [trace * moments(features) / 0.9 for trace in (1.0, 0.75, 0.5, 0.3, 2.0**-6.5, 1 / 78)]
     shares = [shared(matrix, NARROW, NARROW_FRACTION) for matrix in matrices]
 
-    def job(engine: ShareEngine, own: int) -> list[Words]:
-        return [normalise(engine, upper(pair[own]), features, NARROW, NARROW_FRACTION, most) for pair in shares]
+    def job(engine: ShareEngine, own: int) -> list[Residues]:
+        return [normalize(engine, upper(pair[own]), features, NARROW, NARROW_FRACTION, most) for pair in shares]
 
-    results = on_engines(normalise_cost(features, NARROW, most) * len(shares), job)
+    results = on_engines(normalize_cost(features, NARROW, most) * len(shares), job)
     for matrix, first, second in zip(matrices, *results, strict=True):
         found = NARROW.to_signed(NARROW.join(first, second)) * 2.0**-NARROW_FRACTION
         powers = 2.0 ** np.arange(most + 1)

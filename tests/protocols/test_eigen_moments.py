@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ppspeech.errors import PrivacyError, RangeError
-from ppspeech.privacy.pca import AnalyzeGauss
-from ppspeech.protocols.eigen_matrix import START, START_FRACTION, whole
-from ppspeech.protocols.eigen_moments import own_moments, private_moments, second_moments, start_share
+from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
+from ppspeech.protocols.eigen.matrix import START, START_FRACTION, whole
+from ppspeech.protocols.eigen.moments import own_moments, private_moments, second_moments, start_share
 
 GOOD = np.eye(3)
 

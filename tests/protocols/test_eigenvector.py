@@ -11,12 +11,12 @@ from sklearn.decomposition import TruncatedSVD
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.evidence.published.protocols.eigenvector import Seen
+from ppspeech.evidence.published.protocols.eigenvector_attack import recover_moments
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
-from ppspeech.protocols import find_protocol
-from ppspeech.protocols.eigen_moments import second_moments
-from ppspeech.protocols.eigenvector import EigenJob, alice, bob
-from ppspeech.protocols.published.eigenvector import Seen
-from ppspeech.protocols.published.eigenvector_attack import recover_moments
+from ppspeech.protocols import PROTOCOLS
+from ppspeech.protocols.eigen.eigenvector import EigenJob, alice, bob
+from ppspeech.protocols.eigen.moments import second_moments
 from tests.protocols.eigen_problems import Reals, problem, spectrum, turned
 
 
@@ -95,7 +95,7 @@ def test_the_transcript_is_that_of_the_formula(features: int, count: int, squari
 def test_what_a_party_receives_does_not_tell_one_spectrum_from_another() -> None:
     """Two inputs of Bob's with the same result: the same messages, and bytes of the same law (chi-square at 1e-4).
 
-    With the seed's protocol both would give away the other's second moments (`published`): here no vector of the
+    With the paper's protocol both would give away the other's second moments (`published`): here no vector of the
     iteration is ever sent, and bytes of one, put among those received, are noticed.
     """
     directions = np.linalg.qr(np.random.default_rng(6).normal(size=(4, 4)))[0]
@@ -167,6 +167,6 @@ def test_bad_input_is_refused_before_anything_is_sent(
 
 
 def test_it_is_registered() -> None:
-    known = find_protocol("eigenvector")
+    known = PROTOCOLS["eigenvector"]
     assert set(known.parties) == {"alice", "bob"}
     assert "nothing but" in known.leakage

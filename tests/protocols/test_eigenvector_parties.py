@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ppspeech.crypto.bit_packing import unpack_numbers
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
+from ppspeech.crypto.packing import unpack_numbers
 from ppspeech.errors import ProtocolError, RangeError
 from ppspeech.network import Transcript, run_mesh, run_together
-from ppspeech.protocols import eigenvector
-from ppspeech.protocols.eigenvector_parties import party, sharing_bytes
+from ppspeech.protocols.eigen import eigenvector
+from ppspeech.protocols.eigen.eigenvector_parties import party, sharing_bytes
 from tests.protocols.eigen_problems import Reals, problem, spectrum, turned
 
 

@@ -8,8 +8,8 @@ import pytest
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols.eigenvector import EigenJob
-from ppspeech.protocols.eigenvector_vertical import alice, block_plan, bob
+from ppspeech.protocols.eigen.eigenvector import EigenJob
+from ppspeech.protocols.eigen.eigenvector_vertical import alice, block_plan, bob
 from tests.protocols.eigen_problems import problem, spectrum, turned
 
 

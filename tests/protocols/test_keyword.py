@@ -4,14 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
+from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto.engine import ShareEngine
+from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
-from ppspeech.protocols.keyword import (
+from ppspeech.protocols.meeting import meet_as_client, meet_as_server
+from ppspeech.protocols.scores.states import WordModels, WordShape, read_label
+from ppspeech.protocols.words.keyword import (
     KeywordClient,
     KeywordJob,
     KeywordServer,
@@ -20,7 +22,7 @@ from ppspeech.protocols.keyword import (
     server,
     share_scores,
 )
-from ppspeech.protocols.keyword_stream import (
+from ppspeech.protocols.words.keyword_stream import (
     StreamClient,
     StreamJob,
     StreamServer,
@@ -28,11 +30,7 @@ from ppspeech.protocols.keyword_stream import (
     give_models,
     take_models,
 )
-from ppspeech.protocols.meeting import meet_as_client, meet_as_server
-from ppspeech.protocols.word_models import WordModels, WordShape, read_label
 from tests.protocols.word_reference import made_models, made_utterance, plain_scores, plain_word
-
-Reals = NDArray[np.floating]
 
 SHAPES: list[dict[str, Any]] = [
     {},

@@ -7,7 +7,7 @@ from scipy import stats
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.errors import RangeError
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
-from ppspeech.protocols import find_protocol
+from ppspeech.protocols import PROTOCOLS
 from ppspeech.protocols.millionaires import alice, bob, millionaires_cost, simulate
 
 
@@ -88,6 +88,6 @@ def test_numbers_out_of_range_are_refused_before_anything_is_sent(wealth: object
 
 
 def test_it_is_registered_and_describes_itself() -> None:
-    protocol = find_protocol("millionaires")
+    protocol = PROTOCOLS["millionaires"]
     assert list(protocol.parties) == ["alice", "bob"]
     assert "larger than bob's" in protocol.describe()

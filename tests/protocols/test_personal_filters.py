@@ -30,8 +30,8 @@ from ppspeech.network import (
     memory_pair,
     run_mesh,
 )
-from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.personal_filters import (
+from ppspeech.protocols.filters.board import NO_TICKET, TICKET_BYTES
+from ppspeech.protocols.filters.personal_filters import (
     FINISHED,
     SEEN,
     Aggregator,
@@ -41,7 +41,7 @@ from ppspeech.protocols.personal_filters import (
     attend_all,
     contributor,
 )
-from ppspeech.protocols.personal_filters_board import NO_TICKET, TICKET_BYTES
+from ppspeech.protocols.message_kinds import Kind
 from tests.filters.personal_crowd import common_filter, crowd
 
 SETTINGS = PersonalSettings(steps=1)

@@ -5,7 +5,7 @@ import secrets
 import pytest
 
 from ppspeech.errors import PpspeechError
-from ppspeech.protocols import RegisteredProtocol, find_protocol, protocol_names, register_protocol
+from ppspeech.protocols import PROTOCOLS, RegisteredProtocol, register_protocol
 
 STATEMENTS = {"functionality": "the larger, to both", "leakage": "the bits of both", "assumptions": "none"}
 
@@ -20,8 +20,8 @@ def test_a_protocol_is_found_by_name_with_its_parties(toy: RegisteredProtocol) -
     def left(channel: object) -> str:
         return "here"
 
-    assert find_protocol(toy.name) is toy
-    assert toy.name in protocol_names()
+    assert PROTOCOLS[toy.name] is toy
+    assert toy.name in PROTOCOLS.names()
     assert toy.parties == {"left": left}
     assert left(None) == "here"
     assert toy.describe().splitlines()[1:] == [
@@ -44,9 +44,9 @@ def test_names_and_roles_are_taken_once(toy: RegisteredProtocol) -> None:
 def test_every_statement_must_be_made(missing: str) -> None:
     with pytest.raises(PpspeechError, match=missing):
         register_protocol("unsaid", **(STATEMENTS | {missing: " "}))
-    assert "unsaid" not in protocol_names()
+    assert "unsaid" not in PROTOCOLS.names()
 
 
 def test_an_unknown_name_gets_a_hint(toy: RegisteredProtocol) -> None:
     with pytest.raises(PpspeechError, match=f"did you mean '{toy.name}'"):
-        find_protocol(toy.name + "x")
+        PROTOCOLS[toy.name + "x"]

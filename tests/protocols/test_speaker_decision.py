@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from ppspeech.crypto.fixed_point import Ring
-from ppspeech.crypto.ot_state import Party
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.transfer.setup import Party
 from ppspeech.errors import RangeError
-from ppspeech.protocols.speaker_decision import accept, accept_against, accept_against_cost, accept_cost, square_ring
+from ppspeech.protocols.speakers.decision import accept, accept_against, accept_against_cost, accept_cost, square_ring
 from tests.crypto.pairs import together
 
 RING = Ring(21)

@@ -7,9 +7,11 @@ from scipy import stats
 from ppspeech.channel import Channel
 from ppspeech.errors import ModelError, NotInGroupError, ProtocolError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols import find_protocol, speaker_hardened
+from ppspeech.protocols import PROTOCOLS
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speaker_hardened import (
+from ppspeech.protocols.scores.linear import LinearColumns, ScoreNorm
+from ppspeech.protocols.speakers import hardened as speaker_hardened
+from ppspeech.protocols.speakers.hardened import (
     HardenedPlan,
     HardenedScorer,
     client,
@@ -17,7 +19,6 @@ from ppspeech.protocols.speaker_hardened import (
     prove_as_client,
     server,
 )
-from ppspeech.protocols.speaker_linear import LinearColumns, ScoreNorm
 from tests.protocols.speaker_meeting import unit
 
 generator = np.random.default_rng(8)
@@ -180,4 +181,4 @@ def test_it_runs_by_name_over_a_bare_channel() -> None:
     public = {"features": 2, "models": 1, "limit": 1.0, "score_bits": 8}
     said = run_together(lambda c: client(c, [1.0, 0.0], 0, **public), lambda c: server(c, [[1.0, 0.0]], 0.5, **public))
     assert said == ("the server knows", "accepted")
-    assert "may do anything" in find_protocol("speaker_verification_hardened").assumptions
+    assert "may do anything" in PROTOCOLS["speaker_verification_hardened"].assumptions

@@ -8,9 +8,11 @@ from scipy import stats
 
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.network import run_mesh, run_together
-from ppspeech.protocols import find_protocol
+from ppspeech.protocols import PROTOCOLS
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speaker_identification import (
+from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan
+from ppspeech.protocols.speakers.names import NAME_RING, Answer, name_residues, read_name
+from ppspeech.protocols.speakers.speaker_identification import (
     Arranged,
     Enrolled,
     Identification,
@@ -22,8 +24,6 @@ from ppspeech.protocols.speaker_identification import (
     server_for_third,
     third,
 )
-from ppspeech.protocols.speaker_linear import LinearColumns, LinearPlan
-from ppspeech.protocols.speaker_names import NAME_RING, Answer, name_words, read_name
 from tests.protocols.speaker_meeting import ask, unit
 
 generator = np.random.default_rng(3)
@@ -113,7 +113,7 @@ def test_a_third_party_alone_learns_the_name() -> None:
             ]
         )
         assert said == ["the other party knows", "the other party knows", wanted]
-    assert list(find_protocol("speaker_identification_for_third").parties) == roles
+    assert list(PROTOCOLS["speaker_identification_for_third"].parties) == roles
 
 
 def test_each_share_that_the_third_party_gets_is_uniform() -> None:
@@ -174,7 +174,7 @@ def test_bad_recipients_and_channels_are_refused() -> None:
 
 def test_names_come_back() -> None:
     for name in ("a", "Zoë", "seven b", "eight by", "x" * 21):
-        assert read_name(name_words([name], 21)[0]) == name
+        assert read_name(name_residues([name], 21)[0]) == name
 
 
 def test_it_runs_by_name_over_a_bare_channel() -> None:

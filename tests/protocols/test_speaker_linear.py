@@ -6,8 +6,8 @@ import torch
 
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.score_norm import t_norm, z_norm
-from ppspeech.protocols.speaker_linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
-from ppspeech.protocols.speaker_verification import server_scores
+from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
+from ppspeech.protocols.speakers.speaker_verification import server_scores
 from tests.protocols.speaker_meeting import ask, unit
 
 generator = np.random.default_rng(5)

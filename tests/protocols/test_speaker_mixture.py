@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.protocols.speaker_mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
+from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
 from tests.protocols.speaker_meeting import ask
 
 generator = np.random.default_rng(2)

@@ -6,8 +6,9 @@ import pytest
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.network import memory_pair, run_together
-from ppspeech.protocols.speaker_mixture import MixturePlan, Mixtures
-from ppspeech.protocols.speaker_mixture_identification import (
+from ppspeech.protocols.scores.mixture import MixturePlan, Mixtures
+from ppspeech.protocols.speakers.names import Answer
+from ppspeech.protocols.speakers.speaker_mixture_identification import (
     EnrolledMixtures,
     MixtureIdentification,
     client,
@@ -15,7 +16,6 @@ from ppspeech.protocols.speaker_mixture_identification import (
     identify_mixture_as_server,
     server,
 )
-from ppspeech.protocols.speaker_names import Answer
 from tests.protocols.speaker_meeting import ask
 
 PARTS, D, SPEAKERS = 4, 3, 3

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import torch
 
-from ppspeech.crypto.engine import ShareEngine
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
+from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.models.mixture import GaussianMixture
-from ppspeech.models.verification import SpeakerVerifier
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.speakers import SpeakerVerifier
 from ppspeech.network import run_together
-from ppspeech.protocols import find_protocol
-from ppspeech.protocols.speaker_mixture import MixturePlan, Mixtures, MixtureScorer
-from ppspeech.protocols.speaker_mixture_verification import (
+from ppspeech.protocols import PROTOCOLS
+from ppspeech.protocols.scores.mixture import MixturePlan, Mixtures, MixtureScorer
+from ppspeech.protocols.speakers.speaker_mixture_verification import (
     MixtureVerification,
     client,
     ratios,
@@ -182,4 +182,4 @@ def test_it_runs_by_name_over_a_bare_channel() -> None:
         lambda c: client(c, speech(2, 24).tolist(), 2, **public), lambda c: server(c, *given, 0.1, **public)
     )
     assert said == ("the other party knows", "accepted")
-    assert list(find_protocol("speaker_verification_mixture").parties) == ["client", "server"]
+    assert list(PROTOCOLS["speaker_verification_mixture"].parties) == ["client", "server"]

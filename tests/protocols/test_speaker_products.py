@@ -4,9 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppspeech.crypto.fixed_point import Ring
-from ppspeech.crypto.ot_state import Party
-from ppspeech.protocols.speaker_products import (
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.shares.products import (
     multiply,
     multiply_cost,
     scale_by_first,
@@ -14,6 +13,7 @@ from ppspeech.protocols.speaker_products import (
     square,
     square_cost,
 )
+from ppspeech.crypto.transfer.setup import Party
 from tests.crypto.pairs import together
 
 RING, WIDE = Ring(21), Ring(56)

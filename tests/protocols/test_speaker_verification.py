@@ -11,11 +11,11 @@ from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import BadCiphertextError, ModelError, ProtocolError, RangeError
 from ppspeech.models.score_norm import t_norm
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
-from ppspeech.protocols import find_protocol
+from ppspeech.protocols import PROTOCOLS
 from ppspeech.protocols.meeting import MetClient
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speaker_linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
-from ppspeech.protocols.speaker_verification import (
+from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
+from ppspeech.protocols.speakers.speaker_verification import (
     Verification,
     client,
     server,
@@ -154,7 +154,7 @@ def test_an_active_client_can_shift_its_share_and_is_accepted(recipient: Literal
     informed = 0 if recipient == "client" else 1
     assert honest[informed] is False
     assert attacked[informed] is True
-    assert "shift its share" in find_protocol("speaker_verification").assumptions
+    assert "shift its share" in PROTOCOLS["speaker_verification"].assumptions
 
 
 @pytest.mark.parametrize(
@@ -208,6 +208,6 @@ def test_it_runs_by_name_over_a_bare_socket() -> None:
         lambda c: client(c, [0.9, 0.1, 0.0], 0, **public), lambda c: server(c, models, 0.5, **public), socket_pair()
     )
     assert said == ("accepted", "the other party knows")
-    assert list(find_protocol("speaker_verification").parties) == ["client", "server"]
+    assert list(PROTOCOLS["speaker_verification"].parties) == ["client", "server"]
     with pytest.raises(ModelError, match="LinearPlan"):
-        client(memory_pair()[0], [0.0], 0, colour="red")
+        client(memory_pair()[0], [0.0], 0, color="red")

@@ -1,4 +1,4 @@
-"""Templates under an enrolment key: the plain decision, a store that sees ciphertexts, scores that nobody sees."""
+"""Templates under an enrollment key: the plain decision, a store that sees ciphertexts, scores that nobody sees."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ from scipy import stats
 
 from ppspeech.crypto.lattice import KeyHolder, receive_scores
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
-from ppspeech.crypto.ot_state import Party
+from ppspeech.crypto.transfer.setup import Party
 from ppspeech.errors import BadCiphertextError, ModelError, RangeError, WrongKeyError
 from ppspeech.network import Transcript, memory_pair, run_mesh, run_together
-from ppspeech.protocols import find_protocol
-from ppspeech.protocols.templates import EncryptedGallery, GalleryPlan, Keeper, Prober, keeper, prober, store
+from ppspeech.protocols import PROTOCOLS
+from ppspeech.protocols.speakers.templates import EncryptedGallery, GalleryPlan, Keeper, Prober, keeper, prober, store
 from tests.crypto.pairs import lasting_setup
 from tests.protocols.speaker_meeting import histogram, unit
 
@@ -113,7 +113,7 @@ def test_three_parties_by_name() -> None:
     assert said[0] == "match"
     assert "encrypted templates" in said[1]
     assert said[2] == "the other party knows"
-    assert list(find_protocol("template_matching").parties) == roles
+    assert list(PROTOCOLS["template_matching"].parties) == roles
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ppspeech.protocols.word_models import RAREST, WordModels, WordShape
-
-Reals = NDArray[np.floating]
+from ppspeech.arrays import Reals
+from ppspeech.protocols.scores.states import RAREST, WordModels, WordShape
 
 
 def made_models(seed: int = 0, **sizes: Any) -> WordModels:

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from ppspeech.network import run_mesh
-from ppspeech.protocols.aggregation import CuratorSession, PartySession
+from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession
 
 SIZES = (20, 60, 45)
 TERMS: dict[str, Any] = {"model": "logistic", "features": 3, "classes": 2, "radius": 1.0, "epsilon": 1.0}
 PUBLIC: dict[str, Any] = TERMS | {"penalty": 0.05, "sizes": SIZES}
-PRIVATE: dict[str, Any] = TERMS | {"regularisation": 4.0, "parties": 3}
+PRIVATE: dict[str, Any] = TERMS | {"regularization": 4.0, "parties": 3}
 
 
 def together(

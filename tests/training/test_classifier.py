@@ -17,7 +17,7 @@ OPTIONS = {"words": ["six", "one"], "speakers": 12, "takes": 2}
 
 @pytest.mark.parametrize(("solver", "epochs"), [("newton", 1), ("adam", 15)])
 def test_words_are_told_apart(trainer: Make, tmp_path: Path, solver: str, epochs: int) -> None:
-    voices = SpeechDataModule("synthetic", OPTIONS, batch_size=16, mfcc=MfccConfig.seed003())
+    voices = SpeechDataModule("synthetic", OPTIONS, batch_size=16, mfcc=MfccConfig.hamm2015())
     model = LargeMarginClassifier(solver=solver, quadratic=1.0)  # type: ignore[arg-type]
     run = trainer(max_epochs=epochs)
     run.fit(model, datamodule=voices)
@@ -27,6 +27,6 @@ def test_words_are_told_apart(trainer: Make, tmp_path: Path, solver: str, epochs
 
 
 def test_a_corpus_without_the_label_is_refused(trainer: Make) -> None:
-    voices = SpeechDataModule("synthetic", OPTIONS, mfcc=MfccConfig.seed003())
+    voices = SpeechDataModule("synthetic", OPTIONS, mfcc=MfccConfig.hamm2015())
     with pytest.raises(ModelError, match="1 values of 'emotion'"):
         trainer(max_epochs=1).fit(LargeMarginClassifier(label="emotion"), datamodule=voices)

@@ -18,11 +18,11 @@ from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier
 from ppspeech.privacy import Accountant, NonPrivateEvent
-from ppspeech.privacy.noise_events import GaussianEvent
+from ppspeech.privacy.accounting.noise_events import GaussianEvent
 from ppspeech.privacy.parameters import Unit
 from ppspeech.training import KeywordHmm, LargeMarginClassifier, LargeMarginKeyword, SpeakerUbm
 from ppspeech.training.export import export_checkpoint, release
-from ppspeech.training.privacy_record import PrivacyRecord
+from ppspeech.training.private.record import PrivacyRecord
 
 WORDS = ("one", "two", "zero")
 MFCC = MfccConfig(cepstra=5, deltas=0)
@@ -48,7 +48,7 @@ def margin_keyword() -> LargeMarginKeyword:
 
 def classifier(label: str = "word") -> LargeMarginClassifier:
     module = LargeMarginClassifier(label=label)  # type: ignore[arg-type]
-    module.build_(WORDS, MfccConfig.seed003())
+    module.build_(WORDS, MfccConfig.hamm2015())
     return module
 
 
@@ -113,7 +113,7 @@ def test_what_the_run_does_not_mention_is_not_covered(tmp_path: Path) -> None:
     bundle = export_checkpoint(path, tmp_path / "b", metrics=[Figure("test.accuracy", 0.9)])
     status = {touch.topic: touch.status for touch in bundle.statement.touches}
     assert status == {
-        "normalisation": "untouched",  # the front end normalises each utterance by itself
+        "normalization": "untouched",  # the front end normalizes each utterance by itself
         "early_stopping": "not_covered",
         "tuning": "not_covered",
         "threshold": "untouched",  # words are told apart by the highest score
@@ -169,7 +169,7 @@ def test_a_threshold_leaves_only_if_it_was_paid_for(tmp_path: Path) -> None:
     plain = exported("plain", None)
     assert plain.config.settings.threshold == 1.25
     assert {t.topic: t.status for t in plain.statement.touches}["threshold"] == "not_covered"
-    verifier = SpeakerVerifier.enrol(withheld.model, torch.randn(2, 20, 5))
+    verifier = SpeakerVerifier.enroll(withheld.model, torch.randn(2, 20, 5))
     assert verifier(torch.randn(3, 20, 5)).shape == (3, 2)
 
 

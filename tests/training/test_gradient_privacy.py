@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from ppspeech.data.batches import Batch
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import PrivacyError
-from ppspeech.models.emissions import GaussianEmission
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.large_margin_hmm import LargeMarginHmm
-from ppspeech.models.topology import left_right
-from ppspeech.privacy.sampled_events import SampledGaussianEvent
-from ppspeech.training.gradient_privacy import (
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.emissions import GaussianEmission
+from ppspeech.models.hmm.topology import left_right
+from ppspeech.models.margin.hmm import LargeMarginHmm
+from ppspeech.privacy.gradients.events import SampledGaussianEvent
+from ppspeech.training.private.gradients import (
     CollateWithEmpty,
     GradientPrivacy,
     OsNoiseOptimizer,
@@ -212,7 +212,7 @@ def test_a_step_is_the_slow_step(voices: SpeechDataModule, trainer: Make, unit: 
     """Everybody joins, the noise is silenced: one step equals clipped gradients added in a loop."""
     zero = torch.zeros
     monkeypatch.setattr(
-        "ppspeech.training.gradient_privacy.standard_normal", lambda shape, like: zero(tuple(shape)).to(like)
+        "ppspeech.training.private.gradients.standard_normal", lambda shape, like: zero(tuple(shape)).to(like)
     )
     module, hook = Tiny(), GradientPrivacy(noise_multiplier=1.0, sampling=1.0, clip=0.2, unit=unit)
     trainer(max_epochs=1, callbacks=[hook]).fit(module, datamodule=voices)

@@ -10,10 +10,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import ModelError
-from ppspeech.models.baum_welch import baum_welch, flat_start_
-from ppspeech.models.emissions import GaussianEmission
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.topology import left_right
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
+from ppspeech.models.hmm.emissions import GaussianEmission
+from ppspeech.models.hmm.topology import left_right
 from ppspeech.training import KeywordHmm, LargeMarginKeyword, SpeakerUbm, load_checkpoint
 
 Make = Callable[..., lightning.Trainer]
@@ -36,7 +36,7 @@ def test_em_under_the_trainer_equals_em_by_hand(voices: SpeechDataModule, traine
         torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)
 
 
-def test_likelihood_rises_and_words_are_recognised(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
+def test_likelihood_rises_and_words_are_recognized(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
     model = KeywordHmm(states=4, covariance="diagonal")
     run = trainer(max_epochs=4)
     run.fit(model, datamodule=voices)

@@ -12,15 +12,15 @@ from ppspeech.audio import MfccConfig
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import PrivacyError
 from ppspeech.training import LargeMarginClassifier
-from ppspeech.training.objective_callback import ObjectivePrivacy
-from ppspeech.training.privacy_record import PrivacyRecord
+from ppspeech.training.private.objective import ObjectivePrivacy
+from ppspeech.training.private.record import PrivacyRecord
 
 Make = Callable[..., lightning.Trainer]
 OPTIONS = {"words": ["six", "one"], "speakers": 12, "takes": 2}
 
 
 def voices() -> SpeechDataModule:
-    return SpeechDataModule("synthetic", OPTIONS, batch_size=16, mfcc=MfccConfig.seed003())
+    return SpeechDataModule("synthetic", OPTIONS, batch_size=16, mfcc=MfccConfig.hamm2015())
 
 
 @pytest.mark.parametrize("unit", ["utterance", "speaker"])
@@ -38,14 +38,14 @@ def test_a_recipe_becomes_private(trainer: Make, tmp_path: Path, unit: Any) -> N
     record = PrivacyRecord.from_plain(kept)
     assert record.account.unit == unit
     assert record.account.epsilon(0.0, method="basic") == pytest.approx(1e6)
-    assert {touch.topic for touch in record.touches} == {"normalisation", "early_stopping", "threshold"}
+    assert {touch.topic for touch in record.touches} == {"normalization", "early_stopping", "threshold"}
 
 
 def test_a_small_budget_drowns_the_words(trainer: Make) -> None:
     model = LargeMarginClassifier(quadratic=1.0)
     trainer(max_epochs=1, callbacks=[ObjectivePrivacy(epsilon=0.01)]).fit(model, datamodule=voices())
     assert model.private_fit is not None
-    assert model.private_fit.plan.regularisation > 100
+    assert model.private_fit.plan.regularization > 100
 
 
 @pytest.mark.parametrize(

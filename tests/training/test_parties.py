@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from ppspeech.errors import ModelError, PpspeechError, PrivacyError
-from ppspeech.network.mesh import Group, Member
-from ppspeech.training.parties import JointTraining, local_minimiser, train_jointly
-from ppspeech.training.parties_group import terms_of
+from ppspeech.network.group.file import Group, Member
+from ppspeech.training.together.average import JointTraining, local_minimizer, train_jointly
+from ppspeech.training.together.group import terms_of
 from tests.training.joint_parties import PRIVATE, PUBLIC, SIZES, examples, together
 
 
@@ -24,14 +24,14 @@ def test_no_record_moves_the_average_by_more_than_is_stated(model: Any, terms: d
         # Rows that agree leave the objective as flat as it gets, so that one record moves it furthest.
         x, y = torch.zeros(size, 3, dtype=torch.double), torch.arange(size) % classes
         x[0], y[0] = torch.tensor([1.0, 0.0, 0.0]), 1
-        before = training.weight(place) * local_minimiser(training, x, y, place)
+        before = training.weight(place) * local_minimizer(training, x, y, place)
         for other in range(2 * classes):
             changed, labels = x.clone(), y.clone()
             changed[0] = torch.tensor([(-1.0) ** other, 0.0, 0.0])
             labels[0] = other // 2
             if training.adjacency == "add_remove":
                 changed, labels = changed[1:], labels[1:]
-            after = training.weight(place) * local_minimiser(training, changed, labels, place)
+            after = training.weight(place) * local_minimizer(training, changed, labels, place)
             largest = max(largest, float((before - after).norm()))
     assert largest <= training.sensitivity
     assert largest > 0.2 * training.sensitivity  # a bound too loose by far, or a missing weight, would show
@@ -57,7 +57,7 @@ def test_all_parties_hold_the_same_private_model(delta: float) -> None:
         ],
         [training.dimension],
     )
-    average = sum(training.weight(place) * local_minimiser(training, *own, place) for place, own in enumerate(rows))
+    average = sum(training.weight(place) * local_minimizer(training, *own, place) for place, own in enumerate(rows))
     for found in fits:
         assert torch.equal(found.theta, fits[0].theta)
         assert torch.equal(found.module.weight.detach(), found.theta)
@@ -73,20 +73,20 @@ def test_speakers_count_once_however_much_they_say() -> None:
     training = JointTraining(**(PUBLIC | {"unit": "speaker", "sizes": (2, 3, 2)}))
     x, y = examples(30)
     groups = torch.tensor([0] * 29 + [1])
-    theta = local_minimiser(training, x, y, 0, groups)
+    theta = local_minimizer(training, x, y, 0, groups)
     doubled = torch.cat([x[:29], x[:29], x[29:]]), torch.cat([y[:29], y[:29], y[29:]])
-    again = local_minimiser(training, *doubled, 0, torch.tensor([0] * 58 + [1]))
+    again = local_minimizer(training, *doubled, 0, torch.tensor([0] * 58 + [1]))
     torch.testing.assert_close(theta, again, rtol=1e-4, atol=1e-6)
     with pytest.raises(PrivacyError, match="groups"):
-        local_minimiser(training, x, y, 0)
+        local_minimizer(training, x, y, 0)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"sizes": None}, "sizes and penalty"),
-        ({"regularisation": 1.0}, "penalty belongs"),
-        ({"parties": 3, "regularisation": 1.0}, "and not both"),
+        ({"regularization": 1.0}, "penalty belongs"),
+        ({"parties": 3, "regularization": 1.0}, "and not both"),
         ({"sizes": (3, 0)}, "size"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"radius": -1.0}, "radius"),
@@ -104,9 +104,9 @@ def test_terms_that_cannot_hold_are_refused(change: dict[str, Any], said: str) -
 def test_a_party_cannot_lie_about_its_size() -> None:
     training = JointTraining(**PUBLIC)
     with pytest.raises(PrivacyError, match="the terms say 20 units for party 0, but there are 21"):
-        local_minimiser(training, *examples(21), 0)
+        local_minimizer(training, *examples(21), 0)
     with pytest.raises(PrivacyError, match="numbered from 0"):
-        local_minimiser(training, *examples(20), 3)
+        local_minimizer(training, *examples(20), 3)
 
 
 def test_terms_of_a_group() -> None:

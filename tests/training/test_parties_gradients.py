@@ -9,30 +9,30 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.models.logistic import HuberSvm, LogisticRegression, SoftmaxRegression
-from ppspeech.protocols.parties import JointSum, PlainSum
-from ppspeech.reproduce.parties_bounds import PENALTY, descended, minimiser, two_kinds
-from ppspeech.training.parties_bounds import AggregateBounds
-from ppspeech.training.parties_gradients import JointDescent, clipped_gradient, descend_jointly_, personalise
+from ppspeech.evidence.experiments.parties_bounds import PENALTY, descended, minimizer, two_kinds
+from ppspeech.evidence.published.parties_bounds import AggregateBounds
+from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.protocols.sums.joint import JointSum, PlainSum
+from ppspeech.training.together.descent import JointDescent, clipped_gradient, descend_jointly_, personalize
 from tests.training.joint_parties import examples, together
 
 
 def test_averages_of_two_kinds_stay_wrong_and_sums_of_gradients_do_not() -> None:
     for records in (50, 500, 5000):
         parts = two_kinds(records)
-        pooled = minimiser(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))
-        average = torch.stack([minimiser(x, y) for x, y in parts]).mean(0)
+        pooled = minimizer(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))
+        average = torch.stack([minimizer(x, y) for x, y in parts]).mean(0)
         bounds = AggregateBounds(parties=2, smallest=records, penalty=PENALTY, dimension=2)
         assert float((average - pooled).norm()) > max(2.9, bounds.claimed_distance)
         for x, y in parts:
-            assert float((minimiser(x, y) - pooled).norm()) <= bounds.distance(0.5)
+            assert float((minimizer(x, y) - pooled).norm()) <= bounds.distance(0.5)
         assert float((descended(parts) - pooled).norm()) < 1e-6
 
 
-def test_a_descent_through_the_curator_reaches_the_minimiser_of_all_rows() -> None:
+def test_a_descent_through_the_curator_reaches_the_minimizer_of_all_rows() -> None:
     parts = two_kinds(40)
-    pooled = minimiser(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))
-    terms = JointDescent(rounds=150, step=2 / 80, clip=1.0, regularisation=2 * 80 * PENALTY)
+    pooled = minimizer(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))
+    terms = JointDescent(rounds=150, step=2 / 80, clip=1.0, regularization=2 * 80 * PENALTY)
 
     def program(x: Tensor, y: Tensor) -> Callable[[Any], Tensor]:
         def run(add_up: Any) -> Tensor:
@@ -49,9 +49,9 @@ def test_a_descent_through_the_curator_reaches_the_minimiser_of_all_rows() -> No
 
 def test_a_private_descent_keeps_its_budget() -> None:
     parts = two_kinds(4000)
-    pooled = minimiser(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))
+    pooled = minimizer(torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts]))
     module = LogisticRegression(2, constant=0.0, dtype=torch.double)
-    terms = JointDescent(rounds=30, step=4 / 8000, clip=1.0, regularisation=2 * 8000 * PENALTY, momentum=0.5)
+    terms = JointDescent(rounds=30, step=4 / 8000, clip=1.0, regularization=2 * 8000 * PENALTY, momentum=0.5)
     shares = terms.shares(module, epsilon=1.0, delta=1e-5, parties=2)
     x, y = torch.cat([x for x, _ in parts]), torch.cat([y for _, y in parts])
     joint = JointSum(lambda steps: steps + shares.share(), shares)  # the other party's share
@@ -84,12 +84,12 @@ def test_a_personal_model_fits_its_own_data_and_stays_near_the_common_one() -> N
     (x, y), _ = two_kinds(40)
     common = SoftmaxRegression(2, 2, dtype=torch.double)
     common.weight.data.fill_(0.5)
-    loose, tight = (personalise(common, x, y, strength) for strength in (0.1, 1e6))
+    loose, tight = (personalize(common, x, y, strength) for strength in (0.1, 1e6))
     assert float((tight.weight - common.weight).detach().norm()) < 1e-3
     assert loose.loss(x, y).sum() < common.loss(x, y).sum() / 10
     assert torch.equal(common.weight.detach(), torch.full((2, 3), 0.5, dtype=torch.double))
     for other in (HuberSvm(2, dtype=torch.double), LogisticRegression(2, dtype=torch.double)):
-        assert type(personalise(other, x, y, 1.0)) is type(other)
+        assert type(personalize(other, x, y, 1.0)) is type(other)
 
 
 def test_the_last_iterates_are_averaged() -> None:
@@ -97,7 +97,7 @@ def test_the_last_iterates_are_averaged() -> None:
 
     def end(rounds: int, averaged: int) -> Tensor:
         module = LogisticRegression(2, constant=0.0, dtype=torch.double)
-        terms = JointDescent(rounds=rounds, step=0.02, clip=0.4, regularisation=1.0, averaged=averaged)
+        terms = JointDescent(rounds=rounds, step=0.02, clip=0.4, regularization=1.0, averaged=averaged)
         descend_jointly_(module, lambda gradient: gradient, x, y, terms)
         return module.weight.detach().clone()
 
@@ -110,13 +110,13 @@ def test_the_last_iterates_are_averaged() -> None:
     "change", [{"rounds": 0}, {"step": -1.0}, {"clip": 0.0}, {"momentum": 1.0}, {"averaged": 0}, {"averaged": 4}]
 )
 def test_descents_that_cannot_be_are_refused(change: dict[str, Any]) -> None:
-    terms: dict[str, Any] = {"rounds": 3, "step": 0.1, "clip": 1.0, "regularisation": 1.0}
+    terms: dict[str, Any] = {"rounds": 3, "step": 0.1, "clip": 1.0, "regularization": 1.0}
     with pytest.raises(PrivacyError):
         JointDescent(**(terms | change))
 
 
 def test_the_seeds_bounds() -> None:
-    """Equations 3 and 4 of seed 002 are special cases of theorem 4.3."""
+    """Equations 3 and 4 of Pathak, Rane and Raj 2010 are special cases of theorem 4.3."""
     bounds = AggregateBounds(parties=5, smallest=100, penalty=0.5, dimension=7, failure=0.1)
     assert bounds.claimed_excess(1e12) == pytest.approx(16 * 1.5 / (2 * 100**2 * 0.25))
     alone = AggregateBounds(parties=1, smallest=100, penalty=0.5, dimension=7, failure=0.1)

@@ -12,19 +12,21 @@ from torch import Tensor
 from ppspeech.audio.mfcc_config import MfccConfig
 from ppspeech.bundle import BundleConfig, load_bundle
 from ppspeech.bundle.model_types import LargeMarginClassifierSettings, SpeakerUbmSettings
-from ppspeech.bundle.utterance_classifier import UtteranceClassifier
 from ppspeech.errors import BundleError, ModelError
-from ppspeech.models.em import fit
-from ppspeech.models.emissions import GaussianEmission
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.large_margin import LargeMarginGaussians
-from ppspeech.models.mixture import GaussianMixture
-from ppspeech.models.topology import left_right
+from ppspeech.models.gaussian.em import fit
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.emissions import GaussianEmission
+from ppspeech.models.hmm.topology import left_right
+from ppspeech.models.margin.gaussians import LargeMarginGaussians
+from ppspeech.models.utterance_classifier import UtteranceClassifier
 from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.protocols.parties import JointSum, PlainSum
-from ppspeech.training.parties import JointTraining, train_jointly
-from ppspeech.training.parties_bundle import write_joint_bundle
-from ppspeech.training.parties_statistics import (
+from ppspeech.protocols.sums.joint import JointSum, PlainSum
+from ppspeech.training.private.em import hmm_moments, maximize_mixture_, mixture_moments
+from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
+from ppspeech.training.together.average import JointTraining, train_jointly
+from ppspeech.training.together.release import write_joint_bundle
+from ppspeech.training.together.statistics import (
     fit_hmm_privately_,
     fit_mixture_jointly_,
     fit_mixture_privately_,
@@ -32,8 +34,6 @@ from ppspeech.training.parties_statistics import (
     mixture_dimension,
     statistics_shares,
 )
-from ppspeech.training.private_em import hmm_moments, maximize_mixture_, mixture_moments
-from ppspeech.training.private_statistics import Moments, StatisticsRelease, UnitSums
 from tests.training.joint_parties import examples, together
 
 
@@ -138,7 +138,7 @@ def test_a_private_background_model_becomes_a_bundle(tmp_path: Path) -> None:
 
 
 def test_a_joint_large_margin_classifier_becomes_a_bundle(tmp_path: Path) -> None:
-    mfcc = MfccConfig.seed003()
+    mfcc = MfccConfig.hamm2015()
     values = 4 * mfcc.features
     training = JointTraining(
         model="large_margin",
@@ -146,7 +146,7 @@ def test_a_joint_large_margin_classifier_becomes_a_bundle(tmp_path: Path) -> Non
         classes=2,
         radius=2.0,
         epsilon=1.0,
-        regularisation=50.0,
+        regularization=50.0,
         parties=2,
         unit="utterance",
     )

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.models.large_margin import LargeMarginGaussians
-from ppspeech.models.logistic import HuberSvm, LogisticRegression, SoftmaxRegression
-from ppspeech.models.margin import MarginLoss
-from ppspeech.models.phi import svec
-from ppspeech.privacy.events import PureEvent
-from ppspeech.privacy.objective import ObjectivePerturbation, Perturbation
-from ppspeech.privacy.output import OutputPerturbation
-from ppspeech.training.component_rule import ComponentRule
-from ppspeech.training.private_convex import ConvexModule, fit_privately, head_of, radius_of, theta_shape
+from ppspeech.models.gaussian.phi import svec
+from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.models.margin.gaussians import LargeMarginGaussians
+from ppspeech.models.margin.loss import MarginLoss
+from ppspeech.privacy.accounting.events import PureEvent
+from ppspeech.privacy.convex.objective import ObjectivePerturbation, Perturbation
+from ppspeech.privacy.convex.output import OutputPerturbation
+from ppspeech.training.private.component_rule import ComponentRule
+from ppspeech.training.private.convex import ConvexModule, fit_privately, head_of, radius_of, theta_shape
 
 CENTROIDS = torch.tensor([[[-0.5, 0.0], [-0.5, 0.5]], [[0.5, 0.0], [0.5, 0.5]]], dtype=torch.double)
 
@@ -41,7 +41,7 @@ def clouds(rows: int = 3000) -> tuple[Tensor, Tensor]:
 
 
 def budget(epsilon: float = 2.0, **changes: object) -> ObjectivePerturbation:
-    given: dict[str, object] = {"unit": "record", "adjacency": "add_remove", "regularisation": 30.0}
+    given: dict[str, object] = {"unit": "record", "adjacency": "add_remove", "regularization": 30.0}
     return ObjectivePerturbation(epsilon=epsilon, **(given | changes))  # type: ignore[arg-type]
 
 
@@ -82,19 +82,20 @@ def test_constants_bound_the_gradients_of_the_module(name: str) -> None:
 
 
 def test_noise_reaches_the_differences_between_classes() -> None:
-    """What seed 001's shared matrix never touches: var(Phi_1 - Phi_2) > 0, at the size that kappa promises."""
+    """What Pathak and Raj 2012's shared matrix never touches: var(Phi_1 - Phi_2) > 0, at the size that kappa
+    promises."""
     x, y = clouds(200)
     found = []
     for _ in range(60):
         module = modules()["large_margin"]
         assert isinstance(module, LargeMarginGaussians)
-        fit = fit_privately(module, x, y, budget(epsilon=0.2, regularisation=1e4))
+        fit = fit_privately(module, x, y, budget(epsilon=0.2, regularization=1e4))
         found.append(svec(module.phi()[0, 0] - module.phi()[1, 0]).detach())
     spread = torch.stack(found).var(0).sum().sqrt()
     plan = fit.plan
     assert isinstance(plan, Perturbation)
-    # the centred b has E|b|^2 = N (N + 1) / kappa^2, and b_1 - b_2 twice that
-    expected = math.sqrt(2 * 6 * 7) / plan.scale / plan.regularisation
+    # the centered b has E|b|^2 = N (N + 1) / kappa^2, and b_1 - b_2 twice that
+    expected = math.sqrt(2 * 6 * 7) / plan.scale / plan.regularization
     assert float(spread) == pytest.approx(expected, rel=0.4)
 
 
@@ -104,7 +105,7 @@ def test_speakers_count_once() -> None:
     groups = torch.arange(400)
     liar = torch.cat([x, x[:1].expand(20_000, -1)]), torch.cat([y, (1 - y[:1]).expand(20_000)])
     whose = torch.cat([groups, torch.full((20_000,), 400)])
-    hook = budget(epsilon=1e4, unit="speaker", regularisation=1.0)
+    hook = budget(epsilon=1e4, unit="speaker", regularization=1.0)
     honest, lied = modules()["logistic"], modules()["logistic"]
     fit = fit_privately(honest, x, y, hook, groups)
     fit_privately(lied, *liar, hook, whose)
@@ -118,11 +119,11 @@ def test_speakers_count_once() -> None:
 def test_output_perturbation_goes_through_the_same_door() -> None:
     module = modules()["softmax"]
     x, y = clouds()
-    hook = OutputPerturbation(epsilon=2.0, delta=1e-5, unit="record", adjacency="replace", regularisation=30.0)
+    hook = OutputPerturbation(epsilon=2.0, delta=1e-5, unit="record", adjacency="replace", regularization=30.0)
     fit = fit_privately(module, x, y, hook)
     assert (module.predict(x) == y).double().mean() > 0.9
     assert fit.guarantee.float_safe
-    assert fit.plan.regularisation == 30.0
+    assert fit.plan.regularization == 30.0
 
 
 def test_labels_of_a_released_mixture_are_paid_for() -> None:

@@ -9,11 +9,11 @@ import pytorch_lightning as lightning
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.training.checkpoint import load_checkpoint
-from ppspeech.training.gradient_keyword import GradientKeywordHmm
-from ppspeech.training.gradient_privacy import GradientPrivacy
 from ppspeech.training.keyword import KeywordHmm
-from ppspeech.training.private_keyword import PrivateKeywordHmm, public_bank
-from ppspeech.training.private_statistics import StatisticsRelease
+from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
+from ppspeech.training.private.gradients import GradientPrivacy
+from ppspeech.training.private.keyword import PrivateKeywordHmm, public_bank
+from ppspeech.training.private.statistics import StatisticsRelease
 
 Make = Callable[..., lightning.Trainer]
 

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ppspeech.errors import ModelError, PrivacyError
-from ppspeech.models.emissions import GaussianEmission
-from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.models.mixture import GaussianMixture
-from ppspeech.models.topology import left_right
-from ppspeech.privacy.accountant import Accountant
-from ppspeech.privacy.hockey_stick import gaussian_sigma
-from ppspeech.training.private_em import (
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.emissions import GaussianEmission
+from ppspeech.models.hmm.topology import left_right
+from ppspeech.privacy.accounting.accountant import Accountant
+from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
+from ppspeech.training.private.em import (
     free_transitions,
     hmm_moments,
     maximize_hmm_,
     maximize_mixture_,
     mixture_moments,
 )
-from ppspeech.training.private_statistics import Moments, StatisticsRelease, UnitSums, about, kept_share, normalised
+from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums, about, kept_share, normalized
 
 MODELS, STATES, FEATURES = 3, 4, 5
 
@@ -86,7 +86,7 @@ def test_no_unit_has_a_norm_above_one(seed: int, radius: float, frames: float, s
     count, first, second = about(gaussians, sums, torch.zeros(8, dtype=torch.long))
     moves = torch.rand(8, 1, 6, generator=generator) * frames
     moments = Moments(count.unsqueeze(1), first.unsqueeze(1), second, count.sum(-1, keepdim=True), moves)
-    vectors = normalised(moments, torch.full((8,), frames), StatisticsRelease(1.0, transition_share=share))
+    vectors = normalized(moments, torch.full((8,), frames), StatisticsRelease(1.0, transition_share=share))
     assert float(vectors.double().norm(dim=1).max()) <= 1 + 1e-6
 
 

@@ -1,4 +1,4 @@
-"""The speaker recipe: EM under the Trainer, enrolment, trials, threshold."""
+"""The speaker recipe: EM under the Trainer, enrollment, trials, threshold."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ def voices() -> SpeechDataModule:
 
 
 def test_held_out_speakers_are_told_apart(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
-    model = SpeakerUbm(components=8, enrol_takes=[0, 1], floor=0.1)
+    model = SpeakerUbm(components=8, enroll_takes=[0, 1], floor=0.1)
     run = trainer(max_epochs=4)
     run.fit(model, datamodule=voices)
     result = run.test(model, datamodule=voices, verbose=False)[0]
@@ -37,10 +37,10 @@ def test_held_out_speakers_are_told_apart(voices: SpeechDataModule, trainer: Mak
     part = voices.parts["test"]
     by_speaker = [[f for f, s in zip(part.features, part.speakers.tolist(), strict=True) if s == who] for who in
                   sorted(set(part.speakers.tolist()))]  # fmt: skip
-    verifier = loaded.enrol([clips[:10] for clips in by_speaker])
+    verifier = loaded.enroll([clips[:10] for clips in by_speaker])
     scores = torch.stack([verifier(torch.cat(clips[10:]).unsqueeze(0)).squeeze(0) for clips in by_speaker])
     assert (scores.argmax(1) == torch.arange(len(by_speaker))).float().mean() > 0.8
     with pytest.raises(ModelError, match="at least one clip"):
-        loaded.enrol([[]])
+        loaded.enroll([[]])
     with pytest.raises(ModelError, match="takes among"):
         loaded.trials({(0, 0): by_speaker[0]}, [0])

@@ -23,10 +23,16 @@ from ppspeech.crypto.lattice.matrix_product import (
     plan_product,
     server_reply,
 )
-from ppspeech.crypto.lattice.parameters import LatticeParameters
+from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
+from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
 from ppspeech.crypto.lattice.streaming import FrameSender, plan_stream, publish_model, receive_scores
+from ppspeech.crypto.lattice.vectors import CKKS_PRIMES, CKKS_SCALE, DEGREE, VectorEvaluator, VectorKeyHolder
 
 __all__ = [
+    "CKKS_PRIMES",
+    "CKKS_SCALE",
+    "DEGREE",
+    "KEPT_BITS",
     "CorrelationPlan",
     "EncodedWeights",
     "ErrorBound",
@@ -38,6 +44,9 @@ __all__ = [
     "LoadedQuery",
     "MatrixPlan",
     "Precision",
+    "VectorEvaluator",
+    "VectorKeyHolder",
+    "ciphertext_length",
     "client_correlation_finish",
     "client_correlation_query",
     "client_finish",
@@ -50,6 +59,7 @@ __all__ = [
     "plan_stream",
     "publish_model",
     "receive_scores",
+    "seal_context",
     "server_correlation_reply",
     "server_reply",
 ]

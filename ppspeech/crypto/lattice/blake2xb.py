@@ -8,12 +8,10 @@ at or above the largest multiple of q is drawn again from what follows.
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.ntt import spread
 from ppspeech.crypto.lattice.parameters import LatticeParameters
-
-Words = NDArray[np.uint64]
 
 _IV = np.array(
     [
@@ -45,7 +43,7 @@ _WORDS = _BLOCK_BYTES // 8
 
 
 @numba.njit(nogil=True, cache=True, inline="always")
-def _mix(v: Words, a: int, b: int, c: int, d: int, x: np.uint64, y: np.uint64) -> None:
+def _mix(v: Residues, a: int, b: int, c: int, d: int, x: np.uint64, y: np.uint64) -> None:
     v[a] += v[b] + x
     t = v[d] ^ v[a]
     v[d] = (t >> np.uint64(32)) | (t << np.uint64(32))
@@ -61,7 +59,7 @@ def _mix(v: Words, a: int, b: int, c: int, d: int, x: np.uint64, y: np.uint64) -
 
 
 @numba.njit(nogil=True, cache=True)
-def _compress(state: Words, message: Words, v: Words, counted: np.uint64, final: bool) -> None:
+def _compress(state: Residues, message: Residues, v: Residues, counted: np.uint64, final: bool) -> None:
     for i in range(8):
         v[i] = state[i]
         v[i + 8] = _IV[i]
@@ -83,7 +81,9 @@ def _compress(state: Words, message: Words, v: Words, counted: np.uint64, final:
 
 
 @numba.njit(nogil=True, cache=True)
-def _stream_block(seed: Words, counter: int, out: Words, start: int, message: Words, v: Words, root: Words) -> None:
+def _stream_block(
+    seed: Residues, counter: int, out: Residues, start: int, message: Residues, v: Residues, root: Residues
+) -> None:
     """4,096 bytes of the stream. Parameter words are RFC 7693's, with the output length beside the node offset."""
     length = np.uint64(_BLOCK_BYTES) << np.uint64(32)
     root[:] = _IV
@@ -108,7 +108,7 @@ def _stream_block(seed: Words, counter: int, out: Words, start: int, message: Wo
 
 
 @numba.njit(nogil=True, cache=True)
-def _expand(seeds: Words, rows: Words, q: np.uint64, largest: np.uint64, first: int, last: int) -> None:
+def _expand(seeds: Residues, rows: Residues, q: np.uint64, largest: np.uint64, first: int, last: int) -> None:
     n = rows.shape[1]
     stream = np.empty(n + _WORDS, dtype=np.uint64)
     message, v, root = np.empty(16, dtype=np.uint64), np.empty(16, dtype=np.uint64), np.empty(8, dtype=np.uint64)
@@ -129,7 +129,7 @@ def _expand(seeds: Words, rows: Words, q: np.uint64, largest: np.uint64, first: 
             rows[r, i] = word % q
 
 
-def expand_seeds(seeds: list[bytes], parameters: LatticeParameters, workers: int = 1) -> Words:
+def expand_seeds(seeds: list[bytes], parameters: LatticeParameters, workers: int = 1) -> Residues:
     """The second parts that SEAL draws from 64-byte seeds, shape `(seeds, degree)`, not transformed."""
     keys = np.frombuffer(b"".join(seeds), dtype="<u8").reshape(len(seeds), 8).astype(np.uint64, copy=False)
     rows = np.empty((len(seeds), parameters.degree), dtype=np.uint64)

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.lattice.evaluator import EncodedWeights, Evaluator
 from ppspeech.crypto.lattice.job import Job, Precision
 from ppspeech.crypto.lattice.key_holder import KeyHolder
 from ppspeech.errors import PpspeechError
-
-Words = NDArray[np.uint64]
-Reals = NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,7 @@ def client_correlation_query(key: KeyHolder, plan: CorrelationPlan, pattern: Rea
 
 def server_correlation_reply(
     evaluator: Evaluator, plan: CorrelationPlan, signal: EncodedWeights, query: bytes, workers: int = 1
-) -> tuple[bytes, Words]:
+) -> tuple[bytes, Residues]:
     """Step 2, server: the reply, and its share of c, shape `(offsets,)`.
 
     Raises:
@@ -142,7 +140,7 @@ def server_correlation_reply(
     return reply, plan.precision.shorten(share.ravel()[: plan.offsets])
 
 
-def client_correlation_finish(key: KeyHolder, plan: CorrelationPlan, reply: bytes, workers: int = 1) -> Words:
+def client_correlation_finish(key: KeyHolder, plan: CorrelationPlan, reply: bytes, workers: int = 1) -> Residues:
     """Step 3, client: its share of c, shape `(offsets,)`.
 
     Raises:

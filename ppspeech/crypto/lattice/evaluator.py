@@ -13,18 +13,17 @@ import numpy as np
 import tenseal.sealapi as seal
 from numpy.typing import NDArray
 
+from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.blake2xb import expand_seeds
 from ppspeech.crypto.lattice.job import Job
 from ppspeech.crypto.lattice.ntt import transform_of
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
-from ppspeech.crypto.lattice.residues import to_words
+from ppspeech.crypto.lattice.residues import to_residues
 from ppspeech.crypto.lattice.seal_bytes import load_public_key, residues_of
 from ppspeech.crypto.lattice.single_use import SingleUse
 from ppspeech.crypto.lattice.wire import dump_reply, key_identity, load_query
-from ppspeech.crypto.randomness import uniform_words
+from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.errors import PpspeechError
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class EncodedWeights:
     """Weight polynomials, transformed once and kept for every query: shape `(degree, outputs, terms)`."""
 
     parameters: LatticeParameters
-    factors: Words
+    factors: Residues
 
     @staticmethod
     def of(parameters: LatticeParameters, polynomials: NDArray[np.int64], workers: int = 1) -> "EncodedWeights":
@@ -55,7 +54,7 @@ class LoadedQuery:
     """A received query, checked, expanded and transformed: shape `(groups, degree, 2, terms)`."""
 
     job: Job
-    residues: Words
+    residues: Residues
 
 
 class Evaluator:
@@ -81,7 +80,7 @@ class Evaluator:
         )
         self.zeros = SingleUse(self._encrypt_zero)
 
-    def _encrypt_zero(self) -> Words:
+    def _encrypt_zero(self) -> Residues:
         zero = seal.Ciphertext()
         self._encryptor.encrypt_zero(zero)
         return residues_of(zero, self.parameters)
@@ -105,17 +104,19 @@ class Evaluator:
         shaped = both.reshape(2, job.groups, job.terms, self.parameters.degree)
         return LoadedQuery(job, np.ascontiguousarray(shaped.transpose(1, 3, 0, 2)))
 
-    def reply(self, query: LoadedQuery, weights: EncodedWeights, workers: int = 1) -> tuple[bytes, Words]:
+    def reply(self, query: LoadedQuery, weights: EncodedWeights, workers: int = 1) -> tuple[bytes, Residues]:
         """The masked reply, and the evaluator's shares mod 2^32, shape `(groups, outputs, kept)`."""
         job = query.job
         hidden = self._hidden_products(query, weights, workers)
-        first = to_words(hidden[:, 0, job.kept_index], self.parameters)
-        mask = uniform_words(first.shape, KEPT_BITS)
+        first = to_residues(hidden[:, 0, job.kept_index], self.parameters)
+        mask = uniform_residues(first.shape, KEPT_BITS)
         whole = np.uint64((1 << KEPT_BITS) - 1)
-        reply = dump_reply(job.identity, self.identity, (first + mask) & whole, to_words(hidden[:, 1], self.parameters))
+        reply = dump_reply(
+            job.identity, self.identity, (first + mask) & whole, to_residues(hidden[:, 1], self.parameters)
+        )
         return reply, (-mask & whole).reshape(job.groups, job.outputs, -1)
 
-    def _hidden_products(self, query: LoadedQuery, weights: EncodedWeights, workers: int) -> Words:
+    def _hidden_products(self, query: LoadedQuery, weights: EncodedWeights, workers: int) -> Residues:
         """Products of query and weights, each plus a fresh encryption of zero: `(groups * outputs, 2, degree)`."""
         job, transform = query.job, transform_of(self.parameters)
         expected = (self.parameters.degree, job.outputs, job.terms)

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.crypto.fixed_point import Ring, Scale
+from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LARGEST_ERROR, LatticeParameters
 from ppspeech.crypto.lattice.wire import IDENTITY_BYTES, query_length, reply_length
+from ppspeech.crypto.numbers import Ring, Scale
 from ppspeech.errors import PpspeechError, RangeError
 
 KEYWORD_RESULT = Scale(bits=21, fraction=6)
 """Shares mod 2^21 of scores in steps of 1/64 over +-16,384."""
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ class Precision:
             )
         return np.rint(given * self.unit).astype(np.int64)
 
-    def shorten(self, share: Words) -> Words:
+    def shorten(self, share: Residues) -> Residues:
         """A party's share mod 2^32 as one mod 2^k: rounded on its own, which moves the sum by less than one step."""
         dropped = KEPT_BITS - self.result.bits
         if not dropped:

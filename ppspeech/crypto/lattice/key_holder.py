@@ -9,16 +9,15 @@ import numpy as np
 import tenseal.sealapi as seal
 from numpy.typing import NDArray
 
+from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.job import Job
 from ppspeech.crypto.lattice.ntt import quotients_of, transform_of
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
-from ppspeech.crypto.lattice.residues import from_words, to_words
+from ppspeech.crypto.lattice.residues import from_residues, to_residues
 from ppspeech.crypto.lattice.seal_bytes import dump_ciphertext, secret_residues, seeded_parts
 from ppspeech.crypto.lattice.single_use import SingleUse
 from ppspeech.crypto.lattice.wire import dump_query, key_identity, load_reply
 from ppspeech.errors import PpspeechError
-
-Words = NDArray[np.uint64]
 
 
 class KeyHolder:
@@ -43,7 +42,7 @@ class KeyHolder:
         self._secret = secret_residues(secret, self.parameters)
         self._secret_quotients = quotients_of(self._secret, self.parameters.prime)
 
-    def _encrypt_zero(self) -> tuple[Words, bytes]:
+    def _encrypt_zero(self) -> tuple[Residues, bytes]:
         return seeded_parts(self._encryptor.encrypt_zero_symmetric(), self.parameters)
 
     def prepare(self, job: Job, queries: int = 1) -> None:
@@ -64,7 +63,7 @@ class KeyHolder:
         residues = np.mod(hidden + polynomials, prime).view(np.uint64)
         return dump_query(self.parameters, job.identity, self.identity, [seed for _, seed in zeros], residues)
 
-    def open(self, job: Job, reply: bytes, workers: int = 1) -> Words:
+    def open(self, job: Job, reply: bytes, workers: int = 1) -> Residues:
         """The key holder's shares mod 2^32 of what a reply holds, shape `(groups, outputs, kept)`.
 
         Raises:
@@ -74,9 +73,9 @@ class KeyHolder:
         count = job.groups * job.outputs
         first, second = load_reply(reply, self.parameters, job.identity, self.identity, count, len(job.kept))
         transform = transform_of(self.parameters)
-        product = from_words(second, self.parameters)
+        product = from_residues(second, self.parameters)
         transform.forward_(product, workers)
         transform.multiply_(product, self._secret, self._secret_quotients, workers)
         transform.inverse_(product, workers)
-        masked = first + to_words(product[:, job.kept_index], self.parameters)
+        masked = first + to_residues(product[:, job.kept_index], self.parameters)
         return (masked & np.uint64((1 << KEPT_BITS) - 1)).reshape(job.groups, job.outputs, -1)

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.lattice.evaluator import EncodedWeights, Evaluator, LoadedQuery
 from ppspeech.crypto.lattice.job import Job, Precision
 from ppspeech.crypto.lattice.key_holder import KeyHolder
 from ppspeech.errors import PpspeechError
-
-Words = NDArray[np.uint64]
-Reals = NDArray[np.floating]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,7 @@ def _query_polynomials(plan: MatrixPlan, features: Reals) -> NDArray[np.int64]:
     return polynomials
 
 
-def _share_of_results(plan: MatrixPlan, share: Words) -> Words:
+def _share_of_results(plan: MatrixPlan, share: Residues) -> Residues:
     """Shares `(groups, outputs, kept)` mod 2^32 as a share of the matrix, mod 2^k."""
     job = plan.job
     blocks = share.reshape(job.groups, job.outputs, plan.block_rows, plan.block_columns).transpose(0, 2, 1, 3)
@@ -146,7 +144,7 @@ def client_query(key: KeyHolder, plan: MatrixPlan, features: Reals) -> bytes:
 
 def server_reply(
     evaluator: Evaluator, plan: MatrixPlan, weights: EncodedWeights, query: bytes | LoadedQuery, workers: int = 1
-) -> tuple[bytes, Words]:
+) -> tuple[bytes, Residues]:
     """Step 2, server: the reply, and its share of X W, shape `(rows, columns)`.
 
     Raises:
@@ -158,7 +156,7 @@ def server_reply(
     return reply, _share_of_results(plan, share)
 
 
-def client_finish(key: KeyHolder, plan: MatrixPlan, reply: bytes, workers: int = 1) -> Words:
+def client_finish(key: KeyHolder, plan: MatrixPlan, reply: bytes, workers: int = 1) -> Residues:
     """Step 3, client: its share of X W, shape `(rows, columns)`.
 
     Raises:

@@ -18,16 +18,14 @@ import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.parameters import LatticeParameters
-
-Words = NDArray[np.uint64]
 
 _WORD, _WIDE = ir.IntType(64), ir.IntType(128)
 
 
-def _high_word(_typing: Any, _left: Any, _right: Any) -> Any:
+def _high_residue(_typing: Any, _left: Any, _right: Any) -> Any:
 
     def generate(_context: Any, builder: Any, _signature: Any, words: Any) -> Any:
         product = builder.mul(builder.zext(words[0], _WIDE), builder.zext(words[1], _WIDE))
@@ -53,15 +51,15 @@ def _accumulate(_typing: Any, _high: Any, _low: Any, _left: Any, _right: Any) ->
     return pair(numba.uint64, numba.uint64, numba.uint64, numba.uint64), generate
 
 
-high_word: Any = intrinsic(_high_word)
-"""high_word(left, right): the upper 64 bits of a product of two 64-bit words."""
+high_residue: Any = intrinsic(_high_residue)
+"""high_residue(left, right): the upper 64 bits of a product of two 64-bit words."""
 
 accumulate: Any = intrinsic(_accumulate)
 """accumulate(high, low, left, right): the 128-bit number (high, low) plus a product of two words, as (high, low)."""
 
 
 @numba.njit(nogil=True, cache=True)
-def _forward(rows: Words, roots: Words, quotients: Words, q: np.uint64, first: int, last: int) -> None:
+def _forward(rows: Residues, roots: Residues, quotients: Residues, q: np.uint64, first: int, last: int) -> None:
     n = rows.shape[1]
     twice = q + q
     for r in range(first, last):
@@ -75,7 +73,7 @@ def _forward(rows: Words, roots: Words, quotients: Words, q: np.uint64, first: i
                     u, v = x[i], x[i + gap]
                     if u >= twice:
                         u -= twice
-                    t = w * v - high_word(quotient, v) * q
+                    t = w * v - high_residue(quotient, v) * q
                     x[i] = u + t
                     x[i + gap] = u + twice - t
             gap >>= 1
@@ -91,7 +89,7 @@ def _forward(rows: Words, roots: Words, quotients: Words, q: np.uint64, first: i
 
 @numba.njit(nogil=True, cache=True)
 def _inverse(
-    rows: Words, roots: Words, quotients: Words, scale: np.uint64, scale_quotient: np.uint64, q: np.uint64,
+    rows: Residues, roots: Residues, quotients: Residues, scale: np.uint64, scale_quotient: np.uint64, q: np.uint64,
     first: int, last: int,
 ) -> None:  # fmt: skip
     n = rows.shape[1]
@@ -110,11 +108,11 @@ def _inverse(
                         total -= twice
                     x[i] = total
                     difference = u + twice - v
-                    x[i + gap] = w * difference - high_word(quotient, difference) * q
+                    x[i + gap] = w * difference - high_residue(quotient, difference) * q
             gap <<= 1
             blocks >>= 1
         for i in range(n):
-            u = scale * x[i] - high_word(scale_quotient, x[i]) * q
+            u = scale * x[i] - high_residue(scale_quotient, x[i]) * q
             if u >= q:
                 u -= q
             x[i] = u
@@ -123,13 +121,13 @@ def _inverse(
 @numba.njit(nogil=True, cache=True, inline="always")
 def _montgomery(high: np.uint64, low: np.uint64, q: np.uint64, q_inverse: np.uint64) -> Any:
     """(high 2^64 + low) / 2^64 mod q, for high below q."""
-    less = high_word(low * q_inverse, q)
+    less = high_residue(low * q_inverse, q)
     return high - less if high >= less else high + q - less
 
 
 @numba.njit(nogil=True, cache=True)
 def _multiply_accumulate(
-    query: Words, weights: Words, results: Words, q: np.uint64, q_inverse: np.uint64, first: int, last: int
+    query: Residues, weights: Residues, results: Residues, q: np.uint64, q_inverse: np.uint64, first: int, last: int
 ) -> None:
     outputs, terms = weights.shape[1], weights.shape[2]
     zero = np.uint64(0)
@@ -152,10 +150,12 @@ def _multiply_accumulate(
 
 
 @numba.njit(nogil=True, cache=True)
-def _multiply_constant(rows: Words, constants: Words, quotients: Words, q: np.uint64, first: int, last: int) -> None:
+def _multiply_constant(
+    rows: Residues, constants: Residues, quotients: Residues, q: np.uint64, first: int, last: int
+) -> None:
     for r in range(first, last):
         for i in range(rows.shape[1]):
-            u = constants[i] * rows[r, i] - high_word(quotients[i], rows[r, i]) * q
+            u = constants[i] * rows[r, i] - high_residue(quotients[i], rows[r, i]) * q
             rows[r, i] = u - q if u >= q else u
 
 
@@ -173,7 +173,7 @@ def spread(work: Callable[[int, int], None], count: int, workers: int = 1) -> No
             one.result()
 
 
-def quotients_of(constants: Words, q: int) -> Words:
+def quotients_of(constants: Residues, q: int) -> Residues:
     """floor(c 2^64 / q) for constants below q: what makes products by them cheap."""
     return np.array([(int(c) << 64) // q for c in constants], dtype=np.uint64)
 
@@ -187,10 +187,10 @@ class Transform:
 
     prime: np.uint64
     degree: int
-    roots: Words
-    root_quotients: Words
-    inverse_roots: Words
-    inverse_quotients: Words
+    roots: Residues
+    root_quotients: Residues
+    inverse_roots: Residues
+    inverse_quotients: Residues
     scale: np.uint64
     scale_quotient: np.uint64
     prime_inverse: np.uint64
@@ -200,19 +200,19 @@ class Transform:
         """Products that one 128-bit sum can hold: beyond, the reduction would be wrong."""
         return (1 << 64) // int(self.prime)
 
-    def forward_(self, rows: Words, workers: int = 1) -> Words:
+    def forward_(self, rows: Residues, workers: int = 1) -> Residues:
         """Transform each row in place."""
         tables = self.roots, self.root_quotients, self.prime
         spread(lambda first, last: _forward(rows, *tables, first, last), len(rows), workers)
         return rows
 
-    def inverse_(self, rows: Words, workers: int = 1) -> Words:
+    def inverse_(self, rows: Residues, workers: int = 1) -> Residues:
         """Undo `forward_`, in place."""
         tables = self.inverse_roots, self.inverse_quotients, self.scale, self.scale_quotient, self.prime
         spread(lambda first, last: _inverse(rows, *tables, first, last), len(rows), workers)
         return rows
 
-    def multiply_(self, rows: Words, constant: Words, quotients: Words, workers: int = 1) -> Words:
+    def multiply_(self, rows: Residues, constant: Residues, quotients: Residues, workers: int = 1) -> Residues:
         """Multiply each transformed row by one transformed polynomial whose `quotients_of` are given, in place."""
         spread(
             lambda first, last: _multiply_constant(rows, constant, quotients, self.prime, first, last),
@@ -221,14 +221,14 @@ class Transform:
         )
         return rows
 
-    def for_accumulation(self, transformed: Words, workers: int = 1) -> Words:
+    def for_accumulation(self, transformed: Residues, workers: int = 1) -> Residues:
         """Transformed rows in Montgomery form, w 2^64 mod q, as `multiply_accumulate` takes them."""
         radix = np.uint64((1 << 64) % int(self.prime))
         quotient = np.uint64((int(radix) << 64) // int(self.prime))
         rows = transformed.copy()
         return self.multiply_(rows, np.full(self.degree, radix), np.full(self.degree, quotient), workers)
 
-    def multiply_accumulate(self, query: Words, weights: Words, workers: int = 1) -> Words:
+    def multiply_accumulate(self, query: Residues, weights: Residues, workers: int = 1) -> Residues:
         """Sums of products of transformed polynomials, coefficient by coefficient.
 
         Args:

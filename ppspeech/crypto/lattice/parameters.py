@@ -21,7 +21,7 @@ MOST_MODULUS_BITS = {1024: 27, 2048: 54, 4096: 109, 8192: 218}
 """Ring degree to the modulus bits that keep 128-bit security (ternary secret, classical attacks)."""
 
 LARGEST_ERROR = 21
-"""SEAL's errors are centred binomial on 42 bits: never beyond this, standard deviation 3.24."""
+"""SEAL's errors are centered binomial on 42 bits: never beyond this, standard deviation 3.24."""
 
 SENT_BITS = 48
 """Bits of a residue that travel; the lowest ones of a longer prime are below the noise and stay at home."""

@@ -21,12 +21,10 @@ from typing import Any
 
 import numpy as np
 import tenseal.sealapi as seal
-from numpy.typing import NDArray
 
+from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.parameters import LatticeParameters, seal_context
 from ppspeech.errors import BadCiphertextError, PpspeechError
-
-Words = NDArray[np.uint64]
 
 SEED_BYTES = 64
 _HEADER = struct.Struct("<HBBBBHQ")
@@ -96,7 +94,7 @@ def _ring_identity(parameters: LatticeParameters) -> bytes:
     return struct.pack("<4Q", *seal_context(parameters).first_parms_id())
 
 
-def _array(residues: Words) -> bytes:
+def _array(residues: Residues) -> bytes:
     body = _COUNT.pack(residues.size) + np.ascontiguousarray(residues, dtype="<u8").tobytes()
     return _header(_HEADER.size + len(body)) + body
 
@@ -106,19 +104,19 @@ def ciphertext_length(parameters: LatticeParameters) -> int:
     return 2 * _HEADER.size + _FIELDS.size + _COUNT.size + 16 * parameters.degree
 
 
-def residues_of(ciphertext: Any, parameters: LatticeParameters) -> Words:
+def residues_of(ciphertext: Any, parameters: LatticeParameters) -> Residues:
     """The residues of a ciphertext or public key of this process, shape `(2, degree)`."""
     content = saved(ciphertext, ciphertext_length(parameters))
     return np.frombuffer(content, dtype="<u8", offset=len(content) - 16 * parameters.degree).reshape(2, -1)
 
 
-def secret_residues(secret_key: Any, parameters: LatticeParameters) -> Words:
+def secret_residues(secret_key: Any, parameters: LatticeParameters) -> Residues:
     """The transformed secret, shape `(degree,)`."""
     content = saved(secret_key, ciphertext_length(parameters))
     return np.frombuffer(content, dtype="<u8", offset=len(content) - 8 * parameters.degree).copy()
 
 
-def seeded_parts(serializable: Any, parameters: LatticeParameters) -> tuple[Words, bytes]:
+def seeded_parts(serializable: Any, parameters: LatticeParameters) -> tuple[Residues, bytes]:
     """First part and seed of the second, of what `encrypt_zero_symmetric` returned."""
     content = saved(serializable, ciphertext_length(parameters))
     end = len(content) - _HEADER.size - 1 - SEED_BYTES
@@ -134,7 +132,7 @@ def dump_ciphertext(ciphertext: Any, parameters: LatticeParameters, *, transform
     return _header(_HEADER.size + len(content)) + content
 
 
-def check_ciphertext(received: bytes, parameters: LatticeParameters, *, transformed: bool = False) -> Words:
+def check_ciphertext(received: bytes, parameters: LatticeParameters, *, transformed: bool = False) -> Residues:
     """Read a received ciphertext without SEAL; give its residues, shape `(2, degree)`.
 
     Raises:

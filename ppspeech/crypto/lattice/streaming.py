@@ -5,9 +5,7 @@ hides and masks the result, and sends one short reply; both get a share of the f
 wait for the last frame. Here X of `matrix_product` is the model transposed, `(states, features)`.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.lattice.evaluator import Evaluator
 from ppspeech.crypto.lattice.job import Precision
 from ppspeech.crypto.lattice.key_holder import KeyHolder
@@ -19,9 +17,6 @@ from ppspeech.crypto.lattice.matrix_product import (
     plan_product,
     server_reply,
 )
-
-Words = NDArray[np.uint64]
-Reals = NDArray[np.floating]
 
 
 def plan_stream(features: int, states: int, frames: int = 1, precision: Precision | None = None) -> MatrixPlan:
@@ -73,7 +68,7 @@ class FrameSender:
         """Offline: encryptions of zero for so many steps."""
         self.evaluator.prepare(self.plan.job, steps)
 
-    def send(self, frames: Reals) -> tuple[bytes, Words]:
+    def send(self, frames: Reals) -> tuple[bytes, Residues]:
         """A step: what goes to the model's owner, and the share of the scores, for frames `(frames, features)`.
 
         Raises:
@@ -83,7 +78,7 @@ class FrameSender:
         return reply, share.T
 
 
-def receive_scores(key: KeyHolder, plan: MatrixPlan, reply: bytes) -> Words:
+def receive_scores(key: KeyHolder, plan: MatrixPlan, reply: bytes) -> Residues:
     """A step, model's owner: its share of the scores, shape `(frames, states)`.
 
     Raises:

@@ -11,11 +11,10 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 import tenseal
-from numpy.typing import NDArray
 
+from ppspeech.arrays import Reals
 from ppspeech.errors import BadCiphertextError, PpspeechError, RangeError
 
-Reals = NDArray[np.floating]
 Scheme = Literal["ckks", "bfv"]
 
 DEGREE = 8192

@@ -11,13 +11,11 @@ import hashlib
 import struct
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.parameters import SENT_BITS, LatticeParameters
 from ppspeech.crypto.lattice.seal_bytes import SEED_BYTES
 from ppspeech.errors import BadCiphertextError, WrongKeyError
-
-Words = NDArray[np.uint64]
 
 IDENTITY_BYTES = 8
 _HEADER = struct.Struct(f"<4s{IDENTITY_BYTES}s{IDENTITY_BYTES}s")
@@ -54,7 +52,7 @@ def _open(received: bytes, kind: bytes, job: bytes, key: bytes, length: int) -> 
     return memoryview(received)[HEADER_BYTES:]
 
 
-def dump_query(parameters: LatticeParameters, job: bytes, key: bytes, seeds: list[bytes], residues: Words) -> bytes:
+def dump_query(parameters: LatticeParameters, job: bytes, key: bytes, seeds: list[bytes], residues: Residues) -> bytes:
     """A query from seeds and first parts `(polynomials, degree)`."""
     records = np.empty((len(seeds), SEED_BYTES + _SENT_BYTES * parameters.degree), dtype=np.uint8)
     records[:, :SEED_BYTES] = np.frombuffer(b"".join(seeds), dtype=np.uint8).reshape(-1, SEED_BYTES)
@@ -66,7 +64,7 @@ def dump_query(parameters: LatticeParameters, job: bytes, key: bytes, seeds: lis
 
 def load_query(
     received: bytes, parameters: LatticeParameters, job: bytes, key: bytes, polynomials: int
-) -> tuple[list[bytes], Words]:
+) -> tuple[list[bytes], Residues]:
     """Seeds and first parts of a received query.
 
     Raises:
@@ -86,14 +84,14 @@ def load_query(
     return [record[:SEED_BYTES].tobytes() for record in records], residues
 
 
-def dump_reply(job: bytes, key: bytes, first: Words, second: Words) -> bytes:
+def dump_reply(job: bytes, key: bytes, first: Residues, second: Residues) -> bytes:
     """A reply from rounded parts, shapes `(polynomials, kept)` and `(polynomials, degree)`."""
     return _HEADER.pack(REPLY, job, key) + np.hstack((first, second)).astype("<u4").tobytes()
 
 
 def load_reply(
     received: bytes, parameters: LatticeParameters, job: bytes, key: bytes, polynomials: int, kept: int
-) -> tuple[Words, Words]:
+) -> tuple[Residues, Residues]:
     """The rounded parts of a received reply; any 32-bit word is valid.
 
     Raises:

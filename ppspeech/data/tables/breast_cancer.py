@@ -1,4 +1,4 @@
-"""Breast Cancer Wisconsin (Original): nine marks given to cells under a microscope; is the tumour malignant?"""
+"""Breast Cancer Wisconsin (Original): nine marks given to cells under a microscope; is the tumor malignant?"""
 
 from pathlib import Path
 

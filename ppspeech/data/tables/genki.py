@@ -1,4 +1,4 @@
-"""GENKI faces: small grey pictures of which one label is a task and the other a secret to hide."""
+"""GENKI faces: small gray pictures of which one label is a task and the other a secret to hide."""
 
 from collections import Counter
 from itertools import product

@@ -26,7 +26,7 @@ LABELS: dict[str, Expected] = {
 def load_har(folder: Path | str | None = None, windows: bool = False) -> Table:
     """Load the 10,299 windows of 2.56 s: 7,352 by 21 subjects to train on, 2,947 by 9 others to test on.
 
-    `groups` is the subject (1 to 30) and `extra["recording"]` the recording. Neighbouring windows of one
+    `groups` is the subject (1 to 30) and `extra["recording"]` the recording. Neighboring windows of one
     recording share half their samples, so **the table refuses to be split by row**.
 
     Args:

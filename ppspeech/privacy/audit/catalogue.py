@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accountant import Accountant
+from ppspeech.privacy.accounting.accountant import Accountant
+from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 from ppspeech.privacy.audit.densities import (
     discrete_gaussian_log_pmf,
     discrete_laplace_log_pmf,
@@ -20,42 +21,32 @@ from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.patterns import pattern_log_probabilities
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.audit.sampling import audit_sampling, stated_epsilon
-from ppspeech.privacy.discrete_gaussian import DiscreteGaussian
-from ppspeech.privacy.discrete_laplace import DiscreteLaplace
-from ppspeech.privacy.exponential import Exponential
-from ppspeech.privacy.gamma_norm import GammaNorm
-from ppspeech.privacy.gaussian import Gaussian
+from ppspeech.privacy.convex.bounds import logistic_head
+from ppspeech.privacy.convex.objective import ObjectivePerturbation, Perturbation
 from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.privacy.hockey_stick import smallest_epsilon
-from ppspeech.privacy.laplace import Laplace
-from ppspeech.privacy.objective import ObjectivePerturbation, Perturbation
-from ppspeech.privacy.objective_bounds import logistic_head
-from ppspeech.privacy.permute_and_flip import PermuteAndFlip
-from ppspeech.privacy.published import PublishedOutputLaplace
-from ppspeech.privacy.sparse_vector import SparseVector
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace
+from ppspeech.privacy.mechanisms.exponential import Exponential
+from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
+from ppspeech.privacy.mechanisms.gaussian import Gaussian
+from ppspeech.privacy.mechanisms.laplace import Laplace
+from ppspeech.privacy.mechanisms.permute_and_flip import PermuteAndFlip
+from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
+from ppspeech.registry import Registry
 
 Audit = Callable[[int], list[AuditReport]]
 """runs -> reports; `runs` is how often sampling audits run the mechanism on each data set."""
 
-AUDITS: dict[str, Audit] = {}
+AUDITS: Registry[Audit] = Registry("audit", "ppspeech.privacy.audit.catalogue", error=PrivacyError)
 
 CONFIDENCE = 0.999
 """Of the sampling audits: a sound mechanism raises a false alarm once in a thousand audits."""
 
 UTILITIES = (torch.tensor([0.0, -1, -2, -4, -16]), torch.tensor([-1.0, -2, -3, -5, -15]))
-"""Candidates' utilities on two neighbouring data sets: an unlikely one rises by the sensitivity, the others fall."""
+"""Candidates' utilities on two neighboring data sets: an unlikely one rises by the sensitivity, the others fall."""
 
 
-def register_audit(name: str) -> Callable[[Audit], Audit]:
-    """Enter the audit of a mechanism under its name."""
-
-    def enter(audit: Audit) -> Audit:
-        if name in AUDITS:
-            raise PrivacyError(f"an audit named {name!r} exists already")
-        AUDITS[name] = audit
-        return audit
-
-    return enter
+register_audit = AUDITS.register
 
 
 def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[AuditReport]:
@@ -64,10 +55,8 @@ def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[
     Raises:
         PrivacyError: for a name that is not registered.
     """
-    for name in names or ():
-        if name not in AUDITS:
-            raise PrivacyError(f"no audit is named {name!r}; known: {', '.join(sorted(AUDITS))}")
-    return [report for name in names or sorted(AUDITS) for report in AUDITS[name](runs)]
+    chosen = [AUDITS[name] for name in names or AUDITS.names()]
+    return [report for audit in chosen for report in audit(runs)]
 
 
 def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = "") -> AuditReport:
@@ -186,14 +175,6 @@ def audit_sparse_vector(runs: int) -> list[AuditReport]:  # noqa: ARG001
     return [exact_report("sparse_vector", sparse_vector_audit(mechanism), mechanism.guarantee)]
 
 
-@register_audit("published_output_laplace")
-def audit_published_output_laplace(runs: int) -> list[AuditReport]:  # noqa: ARG001
-    """Seed 002's noise, when the weights move by 1 / (n lambda) in l2 along the diagonal."""
-    mechanism = PublishedOutputLaplace(epsilon=1.0, records=100, penalty=0.01, dimension=64)
-    shift = torch.full((64,), 1 / (100 * 0.01) / 8.0, dtype=torch.float64)
-    return [exact_report("published_output_laplace", published_laplace_audit(mechanism, shift), mechanism.guarantee)]
-
-
 @register_audit("objective_logistic_pure")
 def audit_objective_logistic_pure(runs: int) -> list[AuditReport]:  # noqa: ARG001
     """Objective perturbation of logistic regression by gamma-norm noise."""
@@ -208,26 +189,26 @@ def audit_objective_logistic_gaussian(runs: int) -> list[AuditReport]:  # noqa: 
 
 def _objective_logistic(name: str, delta: float) -> AuditReport:
     """One weight, nobody against one record at the radius, Lambda as small as privacy allows: the hardest case."""
-    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularisation=1.02)
+    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularization=1.02)
     plan = hook.for_head(logistic_head(), 1.0, (1, 1))
     return exact_report(name, objective_logistic_audit(plan), hook_guarantee(plan), "one weight")
 
 
 def hook_guarantee(plan: Perturbation) -> Guarantee:
-    """What the tilted minimiser alone promises, before the noise for the solver's error."""
+    """What the tilted minimizer alone promises, before the noise for the solver's error."""
     account = Accountant(plan.budget.unit, plan.budget.adjacency)
     account.compose(plan.events[0])
     return account.guarantee(plan.budget.delta)
 
 
 def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAudit:
-    """The minimiser's density with and without one record x = R: that of b = -gradient, times |db / dtheta|.
+    """The minimizer's density with and without one record x = R: that of b = -gradient, times |db / dtheta|.
 
     Args:
         plan: of a logistic head with one weight.
         noise: a factor on the plan's noise; less than 1 is a mutant that must be caught.
     """
-    strength, radius = plan.regularisation, plan.radius
+    strength, radius = plan.regularization, plan.radius
     gaussian = plan.budget.delta > 0
     scale = noise * (plan.scale if gaussian else 1 / plan.scale)
 
@@ -242,20 +223,10 @@ def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAud
     return audit_exact(log_density, 1.0, 0.0, points.squeeze(1), volumes=step)
 
 
-def published_laplace_audit(mechanism: PublishedOutputLaplace, shift: Tensor) -> ExactAudit:
-    """The published noise's densities at the two values themselves, where the loss is largest."""
-
-    def log_density(points: Tensor, value: Tensor) -> Tensor:
-        return -(points - value).abs().sum(dim=-1) / mechanism.scale
-
-    points = torch.stack([torch.zeros_like(shift), shift])
-    return audit_exact(log_density, torch.zeros_like(shift), shift, points)
-
-
 def sparse_vector_audit(mechanism: SparseVector, below: int = 300) -> ExactAudit:
     """The hardest patterns known: many answers "below" and then all the positives, each against its odds.
 
-    Queries answered "below" rise by the sensitivity on the neighbour, those answered "above" fall (monotone ones
+    Queries answered "below" rise by the sensitivity on the neighbor, those answered "above" fall (monotone ones
     cannot, and stay) from far below the threshold; many of the former make its noise yield a whole sensitivity.
     """
     move = mechanism.sensitivity

@@ -5,11 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from ppspeech.privacy.discrete_gaussian import DiscreteGaussian
-from ppspeech.privacy.discrete_laplace import DiscreteLaplace
-from ppspeech.privacy.gamma_norm import GammaNorm
-from ppspeech.privacy.gaussian import Gaussian
-from ppspeech.privacy.laplace import Laplace
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace
+from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
+from ppspeech.privacy.mechanisms.gaussian import Gaussian
+from ppspeech.privacy.mechanisms.laplace import Laplace
 
 
 def laplace_log_density(mechanism: Laplace, points: Tensor, value: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from ppspeech.errors import PrivacyError
 
 @dataclass(frozen=True)
 class ExactAudit:
-    """Log-densities of the outputs on two neighbouring data sets, at the same points.
+    """Log-densities of the outputs on two neighboring data sets, at the same points.
 
     Attributes:
         log_p: on the one data set, `(points,)`.
@@ -53,22 +53,22 @@ class ExactAudit:
 def audit_exact(
     log_density: Callable[[Tensor, Any], Tensor],
     data: Any,
-    neighbour: Any,
+    neighbor: Any,
     points: Tensor,
     *,
     volumes: Tensor | float | None = None,
 ) -> ExactAudit:
-    """Compare the law of a mechanism's output on two neighbouring data sets.
+    """Compare the law of a mechanism's output on two neighboring data sets.
 
     Args:
         log_density: (points, data) -> ln density (or ln probability) at each point, `(points,)`.
         data: one data set, or the exact value computed from it.
-        neighbour: a neighbouring one.
+        neighbor: a neighboring one.
         points: where to compare: a grid, or samples of the mechanism.
         volumes: of the points' cells (1 for whole numbers), if delta is wanted.
     """
     log_p = log_density(points, data).to(torch.float64)
-    log_q = log_density(points, neighbour).to(torch.float64)
+    log_q = log_density(points, neighbor).to(torch.float64)
     if log_p.shape != log_q.shape or log_p.dim() != 1:
         raise PrivacyError(f"densities must be vectors of one length, got {tuple(log_p.shape)}, {tuple(log_q.shape)}")
     if bool(torch.isnan(log_p).any() | torch.isnan(log_q).any()):

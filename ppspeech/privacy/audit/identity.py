@@ -14,7 +14,7 @@ Output = TypeVar("Output")
 def audit_leak_identity(
     mechanism: Callable[[Any], Output],
     data: Any,
-    neighbour: Any,
+    neighbor: Any,
     identity: Callable[[Output, Any], float],
     runs: int,
     *,
@@ -28,7 +28,7 @@ def audit_leak_identity(
     Args:
         mechanism: data -> output, fresh noise in every call.
         data: a data set.
-        neighbour: a neighbouring one.
+        neighbor: a neighboring one.
         identity: (output, data) -> residual >= 0, zero up to rounding if the output came from that data.
         runs: on each data set; all of them test, as nothing is chosen by looking.
         tolerance: residuals up to this count as zero.
@@ -39,7 +39,7 @@ def audit_leak_identity(
     check_count("runs", runs)
     check_positive("tolerance", tolerance)
     hits = sum(identity(mechanism(data), data) <= tolerance for _ in range(runs))
-    alarms = sum(identity(mechanism(neighbour), data) <= tolerance for _ in range(runs))
+    alarms = sum(identity(mechanism(neighbor), data) <= tolerance for _ in range(runs))
     return AuditReport(
         mechanism=name,
         method="identity",

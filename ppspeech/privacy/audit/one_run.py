@@ -12,7 +12,7 @@ from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.audit.sampling import stated_epsilon
 from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.parameters import check_count, check_probability
-from ppspeech.privacy.randomness import random_below
+from ppspeech.privacy.samplers.randomness import random_below
 
 Canary = TypeVar("Canary")
 Output = TypeVar("Output")

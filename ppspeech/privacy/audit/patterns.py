@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ppspeech.privacy.sparse_vector import SparseVector
+from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
 
 
 def pattern_log_probabilities(

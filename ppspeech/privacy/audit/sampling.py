@@ -1,4 +1,4 @@
-"""Audit by sampling: run the mechanism on two neighbouring data sets and try to tell its outputs apart."""
+"""Audit by sampling: run the mechanism on two neighboring data sets and try to tell its outputs apart."""
 
 import math
 from collections.abc import Callable
@@ -25,8 +25,8 @@ def epsilon_lower_bound(
     ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR), at least 0.
 
     Args:
-        true_positives: outputs of the data set that were recognised, of `trials`.
-        false_positives: outputs of its neighbour that were taken for it, of `trials`.
+        true_positives: outputs of the data set that were recognized, of `trials`.
+        false_positives: outputs of its neighbor that were taken for it, of `trials`.
         trials: runs on each of the two.
         confidence: of the bound.
         delta: allowed by the statement.
@@ -54,7 +54,7 @@ def epsilon_lower_bound(
 def audit_sampling(
     mechanism: Callable[[Any], Output],
     data: Any,
-    neighbour: Any,
+    neighbor: Any,
     score: Callable[[Output], float],
     runs: int,
     *,
@@ -69,7 +69,7 @@ def audit_sampling(
     Args:
         mechanism: data -> output, fresh noise in every call.
         data: a data set.
-        neighbour: a neighbouring one.
+        neighbor: a neighboring one.
         score: output -> number, higher for `data` or lower, consistently.
         runs: on each data set, an even number >= 4; half choose, half test.
         name: of the mechanism, for the report.
@@ -78,7 +78,7 @@ def audit_sampling(
     """
     check_count("runs", runs, least=4)
     with_data = np.array([float(score(mechanism(data))) for _ in range(runs)])
-    without = np.array([float(score(mechanism(neighbour))) for _ in range(runs)])
+    without = np.array([float(score(mechanism(neighbor))) for _ in range(runs)])
     half = runs // 2
     threshold, sign = _best_threshold(with_data[:half], without[:half], confidence, stated.delta)
     trials = runs - half

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppspeech.crypto.fixed_point import Scale
 from ppspeech.crypto.lattice import (
     Evaluator,
     KeyHolder,
@@ -20,6 +19,7 @@ from ppspeech.crypto.lattice import (
     server_reply,
 )
 from ppspeech.crypto.lattice.wire import HEADER_BYTES
+from ppspeech.crypto.numbers import Scale
 from ppspeech.errors import BadCiphertextError, PpspeechError, RangeError, WrongKeyError
 
 KEY = KeyHolder()

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppspeech.crypto.lattice.parameters import LatticeParameters
-from ppspeech.crypto.lattice.residues import from_words, to_words
+from ppspeech.crypto.lattice.residues import from_residues, to_residues
 
 RING = LatticeParameters()
 
@@ -13,7 +13,7 @@ RING = LatticeParameters()
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, RING.prime - 1), min_size=1, max_size=20))
 def test_rounding_to_words_is_exact_rounding(values: list[int]) -> None:
-    found = to_words(np.array(values, dtype=np.uint64), RING).tolist()
+    found = to_residues(np.array(values, dtype=np.uint64), RING).tolist()
     for value, word in zip(values, found, strict=True):
         exact = value * (1 << 32) / RING.prime
         assert min(abs(word - exact), abs(word + (1 << 32) - exact)) <= 0.5 + 1e-6
@@ -22,6 +22,6 @@ def test_rounding_to_words_is_exact_rounding(values: list[int]) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, (1 << 32) - 1), min_size=1, max_size=20))
 def test_rounding_from_words_is_exact_rounding(words: list[int]) -> None:
-    found = from_words(np.array(words, dtype=np.uint64), RING).tolist()
+    found = from_residues(np.array(words, dtype=np.uint64), RING).tolist()
     expected = [(2 * word * RING.prime + (1 << 32)) // (1 << 33) % RING.prime for word in words]
     assert found == expected

@@ -139,8 +139,8 @@ def test_opened_words_are_uniform() -> None:
 
 @pytest.mark.parametrize("bits", [20, 30, 31])
 def test_the_uniformity_test_notices_a_mask_that_is_too_short(monkeypatch: pytest.MonkeyPatch, bits: int) -> None:
-    full = evaluator_module.uniform_words
-    monkeypatch.setattr(evaluator_module, "uniform_words", lambda shape, _: full(shape, bits))
+    full = evaluator_module.uniform_residues
+    monkeypatch.setattr(evaluator_module, "uniform_residues", lambda shape, _: full(shape, bits))
     words = masked_words(60)
     assert not is_uniform(words >> np.uint64(24) & np.uint64(255))
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from ppspeech.errors import PrivacyError
+from ppspeech.evidence.published.mechanisms import PublishedSharedNoise
 from ppspeech.privacy import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -50,10 +51,9 @@ from ppspeech.privacy.audit.densities import (
     gaussian_log_density,
     laplace_log_density,
 )
-from ppspeech.privacy.objective import ObjectivePerturbation
-from ppspeech.privacy.objective_bounds import logistic_head
-from ppspeech.privacy.published import PublishedSharedNoise
-from ppspeech.privacy.randomness import standard_normal
+from ppspeech.privacy.convex.bounds import logistic_head
+from ppspeech.privacy.convex.objective import ObjectivePerturbation
+from ppspeech.privacy.samplers.randomness import standard_normal
 
 R: Any = {"unit": "record", "adjacency": "add_remove"}
 SURE = 1 - 1e-6
@@ -238,7 +238,7 @@ def test_one_run_with_canaries(caught: bool) -> None:
 def test_shared_noise_is_broken_by_its_identity_and_independent_noise_is_not() -> None:
     """One matrix for all classes cancels in their differences, which then identify the data set."""
     shared = PublishedSharedNoise(epsilon=0.1, size=3)
-    sound = GammaNorm(epsilon=0.1, sensitivity=1.0, symmetric=True, centred=True, **R)
+    sound = GammaNorm(epsilon=0.1, sensitivity=1.0, symmetric=True, centered=True, **R)
 
     def heads(data: float) -> torch.Tensor:
         return torch.stack([data * torch.eye(3, dtype=torch.float64), torch.zeros(3, 3, dtype=torch.float64)])
@@ -271,15 +271,15 @@ def test_outputs_possible_on_one_side_only_are_an_infinite_loss() -> None:
 
 
 def test_the_catalogue_refuses_unknown_and_doubled_names() -> None:
-    with pytest.raises(PrivacyError, match="known: "):
+    with pytest.raises(PrivacyError, match="known are "):
         run_audits(["magic"])
-    with pytest.raises(PrivacyError, match="exists already"):
+    with pytest.raises(PrivacyError, match="registered already"):
         register_audit("laplace")(lambda runs: [])
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_objective_perturbation_is_tight_and_half_its_noise_is_caught(delta: float) -> None:
-    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularisation=1.02)
+    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularization=1.02)
     plan = hook.for_head(logistic_head(), 1.0, (1, 1))
     stated = hook_guarantee(plan)
     sound = exact_report("objective", objective_logistic_audit(plan), stated)

@@ -1,0 +1,73 @@
+"""Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
+
+from ppspeech.crypto.shares.argmax import argmax, argmax_cost
+from ppspeech.crypto.shares.choose import check_index, choose, choose_cost
+from ppspeech.crypto.shares.compare import (
+    at_least,
+    carry,
+    carry_cost,
+    is_negative,
+    is_negative_cost,
+    maximum,
+    maximum_cost,
+    minimum,
+)
+from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_cost, log_add_twin
+from ppspeech.crypto.shares.look_up import look_up, look_up_cost
+from ppspeech.crypto.shares.open import open_bits_to, open_cost, open_to
+from ppspeech.crypto.shares.products import (
+    multiply,
+    multiply_cost,
+    scale_by_first,
+    scale_by_first_cost,
+    square,
+    square_cost,
+)
+from ppspeech.crypto.shares.select import LARGEST_RING, and_bits, and_bits_cost, multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.sums import share_among
+from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate_local
+
+__all__ = [
+    "ENTRIES",
+    "LARGEST_RING",
+    "Cost",
+    "LogAdd",
+    "ShareEngine",
+    "and_bits",
+    "and_bits_cost",
+    "argmax",
+    "argmax_cost",
+    "at_least",
+    "carry",
+    "carry_cost",
+    "check_index",
+    "choose",
+    "choose_cost",
+    "extend",
+    "extend_cost",
+    "is_negative",
+    "is_negative_cost",
+    "log_add",
+    "log_add_cost",
+    "log_add_twin",
+    "look_up",
+    "look_up_cost",
+    "maximum",
+    "maximum_cost",
+    "minimum",
+    "multiply",
+    "multiply_bit",
+    "multiply_bit_cost",
+    "multiply_cost",
+    "open_bits_to",
+    "open_cost",
+    "open_to",
+    "scale_by_first",
+    "scale_by_first_cost",
+    "share_among",
+    "square",
+    "square_cost",
+    "truncate_local",
+]

@@ -1,0 +1,100 @@
+"""One of many shared residues, by an index that only the second party knows.
+
+The second party picks its own share by itself; what it needs obliviously is the first party's share at the index:
+
+    low digit    tables of 256 of the first party's residues: the second opens one masked residue a table
+    next digit   it keeps the residue of the table it wants, and looks up that table's mask among all masks
+
+and so on, one round for every factor of 256. The first party sees blinded digits, the second masked residues.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.arrays import Residues
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.look_up import look_up, look_up_cost
+from ppspeech.errors import RangeError
+
+DIGIT = 8
+"""Bits of an index that one look-up takes."""
+
+
+def choose(engine: ShareEngine, residues: Residues, index: int | NDArray[np.int64] | None, ring: Ring) -> Residues:
+    """Shares of the residues at `index`, `(rows, candidates)` to `(rows,)`.
+
+    Args:
+        engine: this party's.
+        residues: our shares.
+        index: of the candidate, one for all rows or one for each, `(rows,)`; None for the first party.
+        ring: of the residues.
+
+    Raises:
+        RangeError: if the second party's index is not that of a candidate.
+    """
+    rows, candidates = residues.shape
+    if engine.is_first:
+        return _choose_first(engine, residues, ring).reshape(rows)
+    for each in index if isinstance(index, np.ndarray) else [index]:
+        check_index(each, candidates)
+    return _choose_second(engine, residues, np.broadcast_to(np.asarray(index, np.int64), (rows,)), ring)
+
+
+def choose_cost(ring: Ring, rows: int, candidates: int) -> Cost:
+    """`choose` among `candidates` in each of some rows."""
+    cost = Cost()
+    while candidates > 1:
+        bits = _digit_bits(candidates)
+        candidates = -(-candidates >> bits)
+        cost += look_up_cost(bits, ring, rows * candidates)
+    return cost
+
+
+def check_index(index: int | None, candidates: int) -> None:
+    """Refuse what is not the index of a candidate.
+
+    Raises:
+        RangeError: unless it is a whole number from 0 to candidates - 1.
+    """
+    if not isinstance(index, int | np.integer) or isinstance(index, bool) or not 0 <= index < candidates:
+        raise RangeError(f"the candidates have the numbers 0 to {candidates - 1}, got {index!r}")
+
+
+def _choose_first(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
+    while residues.shape[1] > 1:
+        tables = _tables(residues)
+        masks = look_up(engine, np.zeros(tables.shape[0] * tables.shape[1], np.uint64), _flat(tables), ring)
+        residues = masks.reshape(tables.shape[:2])
+    return residues
+
+
+def _choose_second(engine: ShareEngine, residues: Residues, index: NDArray[np.int64], ring: Ring) -> Residues:
+    every, candidates = np.arange(len(residues)), residues.shape[1]
+    total = residues[every, index]
+    while candidates > 1:
+        bits = _digit_bits(candidates)
+        candidates = tables = -(-candidates >> bits)
+        asked = np.repeat((index & ((1 << bits) - 1)).astype(np.uint64), tables)
+        index = index >> bits
+        opened = look_up(engine, asked, np.empty((len(asked), 1 << bits), np.uint64), ring)
+        total = total + opened.reshape(len(residues), tables)[every, index]
+    return ring.reduce(total)
+
+
+def _tables(residues: Residues) -> Residues:
+    """The candidates of each row in tables of one digit, `(rows, tables, 2^bits)`; what is left over is never asked."""
+    bits = _digit_bits(residues.shape[1])
+    tables = -(-residues.shape[1] >> bits)
+    whole = np.zeros((len(residues), tables << bits), np.uint64)
+    whole[:, : residues.shape[1]] = residues
+    return whole.reshape(len(residues), tables, 1 << bits)
+
+
+def _flat(tables: Residues) -> Residues:
+    return tables.reshape(-1, tables.shape[-1])
+
+
+def _digit_bits(candidates: int) -> int:
+    return min(DIGIT, max(1, (candidates - 1).bit_length()))

@@ -1,0 +1,167 @@
+"""Comparison of shared residues: the carry of an addition whose terms two parties hold.
+
+x = x_0 + x_1 mod 2^k is negative iff bit k - 1 is set: the exclusive or of the shares' own top bits and of the carry
+out of the k - 1 bits below. The carry of blocks of 5 bits (generate g, propagate p) is looked up in tables of 32
+entries; the carry across 4 blocks in one table of 128, so a comparison of 21-bit residues takes two rounds:
+
+    g(block) = [y + x >= 32],  p(block) = [y + x = 31],  carry = g_3 ∨ p_3 (g_2 ∨ p_2 (g_1 ∨ p_1 g_0)).
+
+Residues of 22 to 25 bits keep to two rounds with blocks of 6 bits; longer ones take one more round for every factor
+of 4.
+"""
+
+from functools import cache
+
+import numba
+import numpy as np
+
+from ppspeech.arrays import Bits, Residues
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.shares.cost import Cost, TableShape
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.look_up import PublicTable, look_up_public, tables_cost
+from ppspeech.crypto.shares.select import check_ring, multiply_bit, multiply_bit_cost
+from ppspeech.errors import RangeError
+
+BLOCK = 5
+WIDER = 6
+GROUP = 4
+MIDDLE = TableShape(2 * GROUP, 2)
+
+
+def carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
+    """Shares of [a + b >= 2^width], for the first party's a and the second's b, both below 2^width.
+
+    Args:
+        engine: this party's.
+        own: a or b, `(count,)`.
+        width: bits of both, 1 to 60.
+
+    Raises:
+        RangeError: for another width.
+    """
+    size, blocks = block_sizes(width)
+    parts = np.empty((len(own), blocks), np.uint8)
+    _cut(own, size, blocks * size - width, parts)
+    (pairs,) = look_up_public(engine, [_leaf_table(size)], [parts.reshape(-1)])
+    pairs = pairs.reshape(len(own), blocks)
+    while pairs.shape[1] > GROUP:
+        (joined,) = look_up_public(engine, [_middle_table()], [_join_groups(engine, pairs)])
+        pairs = joined.reshape(len(own), -1)
+    index = np.empty(len(own), np.uint8)
+    _join_last(pairs, index)
+    return look_up_public(engine, [_last_table(pairs.shape[1])], [index])[0]
+
+
+def carry_cost(width: int, count: int) -> Cost:
+    """`carry` of `count` pairs."""
+    size, blocks = block_sizes(width)
+    cost = tables_cost([(TableShape(size, 2), count * blocks)])
+    while blocks > GROUP:
+        blocks = -(-blocks // GROUP)
+        cost += tables_cost([(MIDDLE, count * blocks)])
+    return cost + tables_cost([(TableShape(2 * blocks - 1, 1), count)])
+
+
+def is_negative(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
+    """Shares of [residue < 0], for shares `(count,)` of signed residues."""
+    check_ring(ring)
+    if ring.bits == 1:
+        return residues.astype(np.uint8)
+    below = np.uint64(ring.bits - 1)
+    top = ((residues >> below) & np.uint64(1)).astype(np.uint8)
+    return top ^ carry(engine, residues & np.uint64((1 << (ring.bits - 1)) - 1), ring.bits - 1)
+
+
+def is_negative_cost(ring: Ring, count: int) -> Cost:
+    """`is_negative` of `count` residues."""
+    return carry_cost(ring.bits - 1, count) if ring.bits > 1 else Cost()
+
+
+def at_least(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Bits:
+    """Shares of [left >= right]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
+    return engine.flip(is_negative(engine, ring.reduce(left - right), ring))
+
+
+def maximum(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Residues:
+    """Shares of the larger residue; the two must differ by less than 2^(bits - 1)."""
+    difference = ring.reduce(left - right)
+    larger = engine.flip(is_negative(engine, difference, ring))
+    return ring.reduce(right + multiply_bit(engine, larger, difference, ring))
+
+
+def minimum(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Residues:
+    """Shares of the smaller residue; the two must differ by less than 2^(bits - 1)."""
+    difference = ring.reduce(left - right)
+    smaller = is_negative(engine, difference, ring)
+    return ring.reduce(right + multiply_bit(engine, smaller, difference, ring))
+
+
+def maximum_cost(ring: Ring, count: int) -> Cost:
+    """`maximum` or `minimum` of `count` pairs."""
+    return is_negative_cost(ring, count) + multiply_bit_cost(ring, count)
+
+
+def block_sizes(width: int) -> tuple[int, int]:
+    """Bits of a block, and how many blocks, for numbers of `width` bits."""
+    if not 1 <= width <= 60:
+        raise RangeError(f"numbers of 1 to 60 bits can be compared, got {width}")
+    size = WIDER if GROUP * BLOCK < width <= GROUP * WIDER else BLOCK
+    return size, -(-width // size)
+
+
+def _join_groups(engine: ShareEngine, pairs: Bits) -> Bits:
+    """Indices of middle tables from (g, p) of up to 4 blocks; missing blocks let the carry through."""
+    missing = -pairs.shape[1] % GROUP
+    through = np.full((len(pairs), missing), 2 if engine.is_first else 0, np.uint8)
+    whole = np.concatenate([pairs, through], axis=1).reshape(-1, GROUP)
+    index = np.zeros(len(whole), np.uint8)
+    for place in range(GROUP):
+        index |= whole[:, place] << np.uint8(2 * place)
+    return index
+
+
+@cache
+def _leaf_table(size: int) -> PublicTable:
+    total = np.arange(2 << size)
+    return PublicTable(TableShape(size, 2), (total >> size) | ((total == (1 << size) - 1) * 2), of_sums=True)
+
+
+@cache
+def _middle_table() -> PublicTable:
+    index = np.arange(1 << (2 * GROUP))
+    generate, through = np.zeros_like(index), np.ones_like(index)
+    for place in range(GROUP):
+        own, lets = (index >> (2 * place)) & 1, (index >> (2 * place + 1)) & 1
+        generate, through = own | (lets & generate), lets & through
+    return PublicTable(MIDDLE, generate | through << 1)
+
+
+@cache
+def _last_table(blocks: int) -> PublicTable:
+    """The lowest block has no p: nothing comes in below it."""
+    index = np.arange(1 << (2 * blocks - 1))
+    result = index & 1
+    for place in range(1, blocks):
+        result = (index >> (2 * place - 1)) & 1 | (index >> (2 * place)) & 1 & result
+    return PublicTable(TableShape(2 * blocks - 1, 1), result)
+
+
+@numba.njit(nogil=True, cache=True)
+def _cut(residues: Residues, size: int, shift: int, parts: Bits) -> None:
+    """Blocks of `size` bits, the lowest first, of residues moved up to fill the last block."""
+    block = (np.uint64(1) << np.uint64(size)) - np.uint64(1)
+    for j in range(parts.shape[0]):
+        residue = residues[j] << np.uint64(shift)
+        for b in range(parts.shape[1]):
+            parts[j, b] = residue & block
+            residue >>= np.uint64(size)
+
+
+@numba.njit(nogil=True, cache=True)
+def _join_last(pairs: Bits, index: Bits) -> None:
+    for j in range(len(index)):
+        joined = pairs[j, 0] & 1
+        for place in range(1, pairs.shape[1]):
+            joined |= pairs[j, place] << (2 * place - 1)
+        index[j] = joined

@@ -1,0 +1,94 @@
+"""Hashing of many 128-bit and 256-bit blocks at once, from AES under one public key.
+
+    H(x, i)      = π(π(x) ⊕ i) ⊕ π(x)                                       (tweakable, correlation robust)
+    H(x, x', i)  = π(u) ⊕ u,   u = π(x ⊕ i) ⊕ x ⊕ x'                         (256-bit input)
+
+π is AES-128 with a key both parties drew for this pair of parties; it is modeled as a random permutation
+(Guo, Katz, Wang and Yu 2020). The tweak i is a counter that is never reused under one setup.
+"""
+
+import numba
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from ppspeech.arrays import Residues
+from ppspeech.crypto.packing import Numbers
+
+CHUNK = 8192
+"""Blocks hashed at a time: 128 kB stay in the cache between the passes."""
+
+
+class BlockHash:
+    """The hash function of one pair of parties.
+
+    Args:
+        key: 16 bytes, public.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305 - a permutation, not a mode
+        self._output = np.empty(16 * CHUNK + 16, np.uint8)
+
+    def permute(self, blocks: Residues) -> Residues:
+        """π of every block, `(count, 2)` words, count at most CHUNK; overwritten by the next call."""
+        size = blocks.nbytes
+        self._cipher.update_into(blocks.data.cast("B"), self._output.data)
+        return self._output[:size].view(np.uint64).reshape(blocks.shape)
+
+    def hash_blocks(self, blocks: Residues, first: int) -> Residues:
+        """H(x_j, first + j) for every row j of `blocks`, `(count, 2)` words."""
+        result = np.empty_like(blocks)
+        for start in range(0, len(blocks), CHUNK):
+            inner = self.permute(np.ascontiguousarray(blocks[start : start + CHUNK])).copy()
+            tweaked = inner.copy()
+            tweaked[:, 0] ^= np.arange(first + start, first + start + len(inner), dtype=np.uint64)
+            result[start : start + CHUNK] = self.permute(tweaked) ^ inner
+        return result
+
+    def hash_wide(self, rows: Residues, offsets: Residues, first: int, result: Numbers, width: int) -> None:
+        """H(row_j ⊕ offset_w, first + j) for every row j and offset w: the low `width` bits of each.
+
+        Args:
+            rows: `(count, 4)` words.
+            offsets: `(words, 4)`, at most CHUNK of them.
+            first: the tweak of row 0.
+            result: `(count, words)`, bytes or words, filled.
+            width: 1 to 64, at most 8 for bytes.
+        """
+        at_a_time = max(1, CHUNK // len(offsets))
+        block = np.empty((at_a_time, len(offsets), 2), np.uint64)
+        halves = [np.ascontiguousarray(offsets[:, half : half + 2]) for half in (0, 2)]
+        mask = np.uint64((1 << width) - 1)
+        for start in range(0, len(rows), at_a_time):
+            some = rows[start : start + at_a_time]
+            used = block[: len(some)]
+            _fill(some, halves[0], np.uint64(first + start), used)
+            _mix(some, halves[1], np.uint64(first + start), self.permute(used), used)
+            _feed_forward(self.permute(used), used, mask, result[start : start + at_a_time])
+
+
+@numba.njit(nogil=True, cache=True)
+def _fill(rows: Residues, offsets: Residues, first: np.uint64, block: Residues) -> None:
+    """x ⊕ i for each row, its tweak and each offset, x from the row's first half."""
+    for j in range(len(rows)):
+        low, high = rows[j, 0] ^ (first + np.uint64(j)), rows[j, 1]
+        for w in range(len(offsets)):
+            block[j, w, 0] = low ^ offsets[w, 0]
+            block[j, w, 1] = high ^ offsets[w, 1]
+
+
+@numba.njit(nogil=True, cache=True)
+def _mix(rows: Residues, offsets: Residues, first: np.uint64, permuted: Residues, block: Residues) -> None:
+    """u from x ⊕ i and its permutation: the tweak goes out again, x' comes in from the row's second half."""
+    for j in range(len(rows)):
+        low, high = rows[j, 2] ^ (first + np.uint64(j)), rows[j, 3]
+        for w in range(len(offsets)):
+            block[j, w, 0] ^= permuted[j, w, 0] ^ low ^ offsets[w, 0]
+            block[j, w, 1] ^= permuted[j, w, 1] ^ high ^ offsets[w, 1]
+
+
+@numba.njit(nogil=True, cache=True)
+def _feed_forward(permuted: Residues, block: Residues, mask: np.uint64, result: Numbers) -> None:
+    for j in range(result.shape[0]):
+        for w in range(result.shape[1]):
+            result[j, w] = (permuted[j, w, 0] ^ block[j, w, 0]) & mask

@@ -1,0 +1,141 @@
+"""What two parties keep from their base transfers, and reuse safely from session to session.
+
+The setup costs half a second once for a pair of parties; after that, transfers are extended from it by symmetric
+cryptography alone. Counters make sure that no pad is made twice. A session that ends with an error leaves the two
+sides at positions nobody can vouch for: the setup is then spent, and the parties must agree on a new one.
+"""
+
+import hashlib
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.channel import Channel
+from ppspeech.crypto.message_kinds import Kind
+from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.transfer import extension as ot_extension
+from ppspeech.crypto.transfer import one_of_many as kkot
+from ppspeech.crypto.transfer.base import choose_keys, offer_keys
+from ppspeech.crypto.transfer.block_hash import BlockHash
+from ppspeech.crypto.transfer.extension import OtReceiver, OtSender
+from ppspeech.crypto.transfer.one_of_many import CodeReceiver, CodeSender
+from ppspeech.errors import ProtocolError, WrongSessionError
+
+_RESUME = struct.Struct(">16sQQQ")
+
+
+class Party(IntEnum):
+    """Which of two parties one is. The first offers tables; the second looks up in them and speaks first."""
+
+    FIRST = 0
+    SECOND = 1
+
+
+class PairSetup:
+    """One party's half of a setup; `agree` makes both.
+
+    Attributes:
+        party: which half.
+        id: 16 public bytes that both halves share.
+        sender: this party's transfers to the other.
+        receiver: the other's to this party.
+        code: the 1-of-n transfers, from the first to the second.
+    """
+
+    def __init__(
+        self, party: Party, name: bytes, sender: OtSender, receiver: OtReceiver, code: CodeSender | CodeReceiver
+    ):
+        self.party = party
+        self.id = name
+        self.sender = sender
+        self.receiver = receiver
+        self.code = code
+        self._process = os.getpid()
+        self._state = "ready"
+
+    @classmethod
+    def agree(cls, channel: Channel, party: Party) -> "PairSetup":
+        """Run 512 base transfers: the second offers 384 pairs of keys and the first chooses, then 128 the other way.
+
+        Raises:
+            NotInGroupError: for a received point that is not one.
+        """
+        party = Party(party)
+        if party is Party.FIRST:
+            bits = _uniform_bits(kkot.COLUMNS + ot_extension.COLUMNS)
+            chosen, one = choose_keys(channel, bits)
+            offered, other = offer_keys(channel, ot_extension.COLUMNS)
+        else:
+            offered, one = offer_keys(channel, kkot.COLUMNS + ot_extension.COLUMNS)
+            bits = _uniform_bits(ot_extension.COLUMNS)
+            chosen, other = choose_keys(channel, bits)
+        name = hashlib.sha256(b"ppspeech setup" + one + other).digest()[:16]
+        forth, back, wide = (BlockHash(hashlib.sha256(name + use).digest()[:16]) for use in (b"0", b"1", b"n"))
+        if party is Party.FIRST:
+            sender = OtSender(bits[kkot.COLUMNS :], chosen[kkot.COLUMNS :], forth)
+            receiver = OtReceiver(offered, back)
+            return cls(party, name, sender, receiver, CodeSender(bits[: kkot.COLUMNS], chosen[: kkot.COLUMNS], wide))
+        sender = OtSender(bits, chosen, back)
+        receiver = OtReceiver(offered[kkot.COLUMNS :], forth)
+        return cls(party, name, sender, receiver, CodeReceiver(offered[: kkot.COLUMNS], wide))
+
+    @property
+    def usable(self) -> bool:
+        """Whether a session may begin."""
+        return self._state == "ready" and self._process == os.getpid()
+
+    @contextmanager
+    def session(self, channel: Channel) -> Iterator[None]:
+        """Use the setup over this channel; an error inside leaves it spent.
+
+        Both parties first show each other which setup they hold and where they are in it.
+
+        Raises:
+            ProtocolError: if the setup is spent, in use, or belongs to another process.
+            WrongSessionError: if the peer holds another setup, or is elsewhere in it.
+        """
+        if self._state != "ready":
+            raise ProtocolError(f"this setup is {self._state}: agree on a new one with PairSetup.agree")
+        if self._process != os.getpid():
+            raise ProtocolError("this setup belongs to another process, which may be using it: agree on a new one")
+        self._state = "in use"
+        try:
+            mine = self._position()
+            channel.send(Kind.RESUME, mine)
+            if channel.receive(Kind.RESUME, _RESUME.size) != mine:
+                raise WrongSessionError("the peer holds another setup, or stopped elsewhere in it: agree on a new one")
+            yield
+        except BaseException:
+            self._state = "spent"
+            raise
+        self._state = "ready"
+
+    def check_in_use(self) -> None:
+        """Refuse transfers outside a session.
+
+        Raises:
+            ProtocolError: unless a session of this setup is open.
+        """
+        if self._state != "in use":
+            raise ProtocolError(f"this setup is {self._state}: open a session with `with setup.session(channel)`")
+
+    def _position(self) -> bytes:
+        counters = (self.sender.done, self.receiver.done)
+        forth, back = counters if self.party is Party.FIRST else counters[::-1]
+        return _RESUME.pack(self.id, forth, back, self.code.done)
+
+    def __repr__(self) -> str:
+        return f"PairSetup(party={self.party.name}, id={self.id.hex()}, {self._state})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a setup holds secrets and positions: it cannot be pickled or copied")
+
+
+def _uniform_bits(count: int) -> NDArray[np.bool_]:
+    return uniform_residues(count, 1).astype(np.bool_)

@@ -1,0 +1,88 @@
+"""Any folder of sound files with a `manifest.csv` that says who speaks in each."""
+
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+
+import soundfile
+
+from ppspeech.data.corpus import Corpus, Utterance
+from ppspeech.data.layout import corpus_folder, gender_letter, inner_path, read_rows, require_files
+from ppspeech.data.registry import register_corpus
+from ppspeech.errors import CorpusError
+
+MANIFEST = "manifest.csv"
+REQUIRED = ("path", "speaker")
+SUBSETS = ("train", "validation", "test")
+
+
+@register_corpus("folder")
+def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
+    """Load a folder of sound files by its `manifest.csv`.
+
+    The manifest is UTF-8 with a header. Columns `path` (inside the folder, with `/`) and `speaker` must be
+    filled; `word`, `text`, `emotion`, `gender` (`f`, `m`, `female`, `male`), `take` (a whole number from 0)
+    and `subset` (`train`, `validation`, `test`) may be left empty or out. Other columns are not read.
+
+    Args:
+        folder: the folder; its name becomes the name of the corpus.
+        sample_rate: the rate to work at; by default that of the first file.
+
+    Raises:
+        CorpusError: naming the line, for a missing column or speaker, a path that is given twice or leads
+            out of the folder, a value that is not one of those above; and for files that are absent or empty.
+    """
+    folder = corpus_folder("folder", folder)
+    manifest = folder / MANIFEST
+    if sample_rate is not None and sample_rate < 1:
+        raise CorpusError(f"sample_rate must be a positive number of Hz, got {sample_rate}")
+    rows = read_rows(manifest, REQUIRED)
+    _refuse_misspelled(manifest, rows[0])
+    utterances: dict[str, Utterance] = {}
+    for number, row in enumerate(rows, start=1):
+        where = f"{manifest}, row {number}"
+        name = inner_path(row["path"], where)
+        if name in utterances:
+            raise CorpusError(f"{where}: path {row['path']!r} is there already; list every file once")
+        utterances[name] = _utterance(folder / name, row, where)
+    require_files(folder.name, folder, utterances)
+    rate = sample_rate or _rate_of(next(iter(utterances.values())).path)
+    return Corpus(folder.resolve().name, rate, tuple(utterances.values()))
+
+
+def _utterance(path: Path, row: dict[str, str], where: str) -> Utterance:
+    if not row["speaker"]:
+        raise CorpusError(
+            f"{where}: the speaker of {row['path']!r} is empty; where it is unknown, give every file a name of its own"
+        )
+    take, subset = row.get("take") or "0", row.get("subset") or None
+    if not (take.isascii() and take.isdigit()):
+        raise CorpusError(f"{where}: take must be a whole number from 0, got {take!r}")
+    if subset is not None and subset not in SUBSETS:
+        raise CorpusError(f"{where}: subset must be one of {', '.join(SUBSETS)} or empty, got {subset!r}")
+    return Utterance(
+        path=path,
+        speaker=row["speaker"],
+        word=row.get("word") or None,
+        text=row.get("text") or None,
+        emotion=row.get("emotion") or None,
+        gender=gender_letter(row.get("gender", ""), where),
+        take=int(take),
+        subset=subset,
+    )
+
+
+def _refuse_misspelled(manifest: Path, row: dict[str, str]) -> None:
+    """A column called `gendre` would otherwise be dropped without a word."""
+    unread = [field.name for field in fields(Utterance) if field.name not in row]
+    for column in row:
+        close = get_close_matches(column.lower(), unread, n=1, cutoff=0.8)
+        if close:
+            raise CorpusError(f"{manifest} has a column {column!r}: rename it to {close[0]!r}")
+
+
+def _rate_of(path: Path) -> int:
+    try:
+        return int(soundfile.info(path).samplerate)
+    except soundfile.LibsndfileError as error:
+        raise CorpusError(f"{path} is not a sound file that can be read: {error.error_string}") from error

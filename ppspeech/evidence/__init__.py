@@ -1,0 +1,1 @@
+"""What shows that the rest holds: benchmarks, experiments, and what others published, with the attacks on it."""

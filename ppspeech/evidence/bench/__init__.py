@@ -1,0 +1,15 @@
+"""`ppspeech bench NAME`: measured figures, side by side with peers in one run.
+
+Every benchmark is a function `(quick) -> list[Figure]` registered by its own file, the first line of whose docstring
+is what `ppspeech bench` lists.
+"""
+
+from collections.abc import Callable
+
+from ppspeech.figures import Figure
+from ppspeech.registry import Registry
+
+BENCHES: Registry[Callable[[bool], list[Figure]]] = Registry("benchmark", "ppspeech.evidence.bench")
+"""By name; each is registered by its own file."""
+
+__all__ = ["BENCHES"]

@@ -1,0 +1,339 @@
+"""Encrypted keyword recognition, Pathak 2010 table 4.1: two processes over TLS, beside the published protocol."""
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from ppspeech.arrays import Reals
+from ppspeech.channel import Channel
+from ppspeech.errors import PpspeechError
+from ppspeech.evidence.bench import BENCHES
+from ppspeech.evidence.bench.clock import best_seconds, peak_megabytes
+from ppspeech.evidence.bench.lattice import bare_kernel
+from ppspeech.evidence.published.protocols.slice_timing import published_keyword_seconds
+from ppspeech.figures import Figure
+from ppspeech.network import ClientTls, ServerTls, Transcript, fingerprint, make_certificate, run_in_processes
+from ppspeech.protocols import MetClient, meet_as_client, meet_as_server
+from ppspeech.protocols.scores import WordModels, WordShape
+from ppspeech.protocols.words import (
+    KeywordClient,
+    KeywordJob,
+    KeywordServer,
+    StreamClient,
+    StreamJob,
+    StreamServer,
+    encode_models,
+    encrypt_models,
+    give_models,
+    take_models,
+)
+
+FRAMES, DIMENSIONS, WORDS, STATES = 98, 39, 10, 5
+BATCH = 16
+READY = 190
+SPOKEN_SECONDS = 0.98
+
+Tls = tuple[ClientTls, ServerTls]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of one job, best and median of the repeats, and what went over the wire."""
+
+    offline: float
+    online: float
+    median: float
+    bytes: int
+    rounds: int
+    meeting: float
+    megabytes: float
+
+    @property
+    def total(self) -> float:
+        """Offline and online."""
+        return self.offline + self.online
+
+
+@BENCHES.register("keyword")
+def run(quick: bool) -> list[Figure]:
+    """Forward and Viterbi, streaming, batches, simulated links, the published protocol and the score in the clear.
+
+    Everything of a job counts but the meeting (keys and 512 base transfers, once for a pair of parties) and the
+    encoding of weights (once a model), which are figures of their own.
+    """
+    repeats = 4 if quick else 25
+    models, utterance = made_models(), made_utterance()
+    figures: list[Figure] = []
+    with certificates() as tls:
+        bare = bare_kernel(KeywordJob(models.shape).plan, models.score_weights, repeats=3 if quick else 10)
+        load = os.getloadavg()[0]
+        where = f"two processes, TLS on loopback, {os.cpu_count()} cores, load {load:.1f}; best of {repeats}"
+        for operation in ("forward", "viterbi"):
+            variant = with_operation(models, operation)
+            measured = measure(variant, [utterance], tls, repeats)
+            figures += _job_figures(f"keyword.{operation}", measured, bare, where)
+        for operation, name in (("viterbi", "utterances_per_s"), ("forward", "forward_utterances_per_s")):
+            many = [made_utterance(seed) for seed in range(BATCH)]
+            batch = measure(with_operation(models, operation), many, tls, max(2, repeats // 5))
+            note = f"{BATCH} in lock step, {operation}, offline and online: {batch.total:.2f} s, {batch.bytes:,} bytes"
+            figures.append(Figure(f"keyword.batch.{name}", BATCH / batch.total, "1/s", note=note))
+        figures += _stream_figures(models, utterance, tls, repeats, where)
+        figures += _link_figures(models, utterance, tls, quick)
+    figures += _published_figures(quick, next(f.value for f in figures if f.metric == "keyword.forward.total_s"))
+    figures.append(_plain_figure(models, utterance))
+    return figures
+
+
+def _job_figures(name: str, measured: Measured, bare: float, where: str) -> list[Figure]:
+    return [
+        Figure(
+            f"{name}.total_s",
+            measured.total,
+            "s",
+            "saying the word",
+            SPOKEN_SECONDS,
+            SPOKEN_SECONDS / measured.total,
+            f"{where}; median {measured.median:.3f} s",
+        ),
+        Figure(f"{name}.offline_s", measured.offline, "s", note="transfers and encryptions, while the user speaks"),
+        Figure(f"{name}.online_s", measured.online, "s", note="from features to the word"),
+        Figure(
+            f"{name}.ratio_to_bare_kernel",
+            measured.total / bare,
+            "x",
+            note=f"against SEAL's multiply_plain and add of the same scores alone, one thread: {1e3 * bare:.1f} ms",
+        ),
+        Figure(f"{name}.bytes", measured.bytes, "B", note="payload of everything, both ways, as the formula says"),
+        Figure(f"{name}.rounds", measured.rounds, note="round trips online"),
+        Figure(f"{name}.meeting_s", measured.meeting, "s", note="keys and base transfers, once for a pair of parties"),
+        Figure(f"{name}.client_mb", measured.megabytes, "MB", note="most memory of the client's process"),
+    ]
+
+
+def made_models(seed: int = 0) -> WordModels:
+    """Ten words of five states, full covariances near the identity, at the paper's sizes."""
+    make = np.random.default_rng(seed)
+    shape = WordShape(FRAMES, DIMENSIONS, "full", WORDS, STATES, tuple(range(STATES)))
+    size = DIMENSIONS + 1
+    phi = np.zeros((shape.columns, size, size))
+    for each in phi:
+        root = np.eye(DIMENSIONS) + make.normal(scale=0.05, size=(DIMENSIONS, DIMENSIONS))
+        precision = root @ root.T
+        mean = make.normal(scale=0.7, size=DIMENSIONS)
+        each[:-1, :-1] = -precision / 2
+        each[:-1, -1] = each[-1, :-1] = precision @ mean / 2
+        each[-1, -1] = (-mean @ precision @ mean + np.linalg.slogdet(precision)[1] - DIMENSIONS * np.log(2 * np.pi)) / 2
+    left, right = np.triu_indices(size)
+    weights = (phi[:, left, right] * np.where(left == right, 1, 2)).T
+    transitions = np.log(np.broadcast_to([0.95, 0.05], (WORDS, STATES, 2)))
+    return WordModels(shape, weights, transitions, np.zeros((WORDS, 1)), tuple(f"word {n}" for n in range(WORDS)))
+
+
+def with_operation(models: WordModels, operation: str) -> WordModels:
+    """The same models, scored otherwise."""
+    shape = WordShape.from_params(models.shape.to_params() | {"operation": operation})
+    return replace(models, shape=shape)
+
+
+def made_utterance(seed: int = 1) -> Reals:
+    """98 frames of 39 features, normalized."""
+    return np.random.default_rng(seed).normal(size=(FRAMES, DIMENSIONS))
+
+
+def plain_scores(models: WordModels, frames: Reals) -> Reals:
+    """Forward or Viterbi scores of all words in the clear, with numpy."""
+    shape = models.shape
+    combine = np.logaddexp if shape.operation == "forward" else np.maximum
+    emissions = (shape.frame_monomials(frames) @ models.weights).reshape(len(frames), shape.words, shape.states)
+    gamma = np.full((shape.words, shape.states), -1e30)
+    gamma[:, 0] = models.initial[:, 0] + emissions[0, :, 0]
+    for emission in emissions[1:]:
+        arriving = gamma + models.transitions[:, :, 0]
+        arriving[:, 1:] = combine(arriving[:, 1:], gamma[:, :-1] + models.transitions[:, :-1, 1])
+        gamma = arriving + emission
+    result: Reals = combine.reduce(gamma, axis=1)
+    return result
+
+
+@contextmanager
+def certificates() -> Iterator[Tls]:
+    """Both sides' TLS for one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"))
+        make_certificate(own.certificate, own.key, days=1)
+        yield ClientTls(pin=fingerprint(own.certificate)), own
+
+
+def measure(
+    models: WordModels,
+    utterances: list[Reals],
+    tls: Tls | None,
+    repeats: int,
+    job: KeywordJob | None = None,
+    delay: float = 0.0,
+) -> Measured:
+    """Run a job once to warm up and check it, then `repeats` times.
+
+    Raises:
+        PpspeechError: if a word is not that in the clear, or the bytes are not those of the formula.
+    """
+    chosen = job or KeywordJob(models.shape, len(utterances))
+    expected = [_sure_word(models, each) for each in utterances]
+    weights = encode_models(models, chosen.utterances)
+
+    def ask(channel: Channel) -> Measured:
+        began = time.perf_counter()
+        met = meet_as_client(channel)
+        meeting = time.perf_counter() - began
+        with met.session():
+            _check(channel, replace(met, channel=Transcript(channel)), chosen, utterances, expected)
+            times = [_time_one(channel, KeywordClient(met, chosen), utterances) for _ in range(repeats)]
+        best = min(times, key=sum)
+        median = statistics.median(map(sum, times))
+        return Measured(*best, median, chosen.total_bytes, chosen.rounds, meeting, peak_megabytes())
+
+    def answer(channel: Channel) -> None:
+        met = meet_as_server(channel)
+        with met.session():
+            for _ in range(1 + repeats):
+                answering = KeywordServer(met, chosen, models, weights)
+                answering.prepare()
+                _wait_for_each_other(channel)
+                answering.answer()
+
+    return run_in_processes(ask, answer, tls=tls, delay=delay)
+
+
+def _time_one(channel: Channel, asking: KeywordClient, utterances: list[Reals]) -> tuple[float, float]:
+    began = time.perf_counter()
+    asking.prepare()
+    _wait_for_each_other(channel)
+    prepared = time.perf_counter()
+    asking.recognize(utterances)
+    return prepared - began, time.perf_counter() - prepared
+
+
+def _check(
+    channel: Channel, met: MetClient, job: KeywordJob, utterances: list[Reals], expected: list[str | None]
+) -> None:
+    record = met.channel
+    assert isinstance(record, Transcript)
+    asking = KeywordClient(met, job)
+    asking.prepare()
+    _wait_for_each_other(channel)
+    words = asking.recognize(utterances)
+    if any(wanted not in {None, word} for word, wanted in zip(words, expected, strict=True)):
+        raise PpspeechError(f"the words are {words} where {expected} were expected; no figure can be trusted")
+    sent = record.bytes_up + record.bytes_down
+    if sent != job.total_bytes:
+        raise PpspeechError(f"{sent} bytes went over the wire where the formula says {job.total_bytes}")
+
+
+def _sure_word(models: WordModels, utterance: Reals) -> str | None:
+    """The word in the clear; None where two are closer than an encrypted score is right."""
+    scores = plain_scores(models, utterance)
+    order = np.argsort(-scores)
+    return models.labels[order[0]] if scores[order[0]] - scores[order[1]] > 1 else None
+
+
+def _stream_figures(models: WordModels, utterance: Reals, tls: Tls, repeats: int, where: str) -> list[Figure]:
+    hidden, expected = encrypt_models(models), _sure_word(models, utterance)
+    job = StreamJob(models.shape)
+
+    def ask(channel: Channel) -> list[tuple[float, float, float]]:
+        met = meet_as_client(channel)
+        times = []
+        with met.session():
+            asking = StreamClient(met, job, take_models(met, job))
+            for _ in range(1 + repeats):
+                began = time.perf_counter()
+                asking.begin()
+                started = time.perf_counter()
+                for frame in utterance[:-1]:
+                    asking.hear(frame)
+                spoken = time.perf_counter()
+                asking.hear(utterance[-1])
+                word = asking.finish()
+                ended = time.perf_counter()
+                if expected not in {None, word}:
+                    raise PpspeechError(f"streaming heard {word!r} where {expected!r} was said")
+                times.append((ended - spoken, (spoken - started) / (FRAMES - 1), started - began))
+        return times[1:]
+
+    def answer(channel: Channel) -> None:
+        met = meet_as_server(channel)
+        with met.session():
+            give_models(met, hidden)
+            for _ in range(1 + repeats):
+                StreamServer(met, hidden).answer()
+
+    times = run_in_processes(ask, answer, tls=tls)
+    frame_bytes = job.plan.job.reply_bytes
+    return [
+        Figure(
+            "keyword.streaming.answer_ms",
+            1e3 * min(each[0] for each in times),
+            "ms",
+            note=f"last frame to word; median {1e3 * statistics.median(each[0] for each in times):.1f} ms; {where}",
+        ),
+        Figure(
+            "keyword.streaming.frame_ms",
+            1e3 * statistics.median(each[1] for each in times),
+            "ms",
+            note=f"a frame of 10 ms of speech, median; {frame_bytes:,} bytes and the recursion; model "
+            f"{job.model_bytes:,} bytes once",
+        ),
+        Figure("keyword.streaming.begin_ms", 1e3 * min(each[2] for each in times), "ms", note="offline, an utterance"),
+    ]
+
+
+def _link_figures(models: WordModels, utterance: Reals, tls: Tls, quick: bool) -> list[Figure]:
+    """The same over links with a round trip of 1, 10 and 40 ms, a step a frame and by prefix scan."""
+    figures = []
+    for milliseconds in (40,) if quick else (1, 10, 40):
+        for order in ("frames", "scan"):
+            for operation in ("forward", "viterbi"):
+                if quick and operation == "forward":
+                    continue
+                variant = with_operation(models, operation)
+                job = KeywordJob(variant.shape, order=order)
+                measured = measure(variant, [utterance], tls, 1, job, delay=milliseconds / 2e3)
+                note = (
+                    f"round trip {milliseconds} ms, simulated; {job.rounds} round trips online, {job.total_bytes:,} B"
+                )
+                name = f"keyword.link{milliseconds}ms.{operation}.{order}.online_s"
+                figures.append(Figure(name, measured.online, "s", note=note))
+    return figures
+
+
+def _published_figures(quick: bool, ours: float) -> list[Figure]:
+    """The published protocol on a slice, with our Paillier and with phe."""
+    figures = []
+    for bits in (512, 2048):
+        for peer in ("ours", "phe"):
+            found = published_keyword_seconds(
+                FRAMES, DIMENSIONS, WORDS, STATES, bits, slice_frames=2 if quick else 3, slice_words=WORDS, peer=peer
+            )
+            name = f"keyword.published_{bits}.total_s" if peer == "ours" else f"keyword.published_{bits}.phe_s"
+            tool = "our Paillier" if peer == "ours" else f"phe {version('phe')}"
+            note = f"{tool}; {found.what}; we take {found.extrapolated_s / ours:,.0f} times less"
+            figures.append(Figure(name, found.extrapolated_s, "s", note=note))
+    return figures
+
+
+def _plain_figure(models: WordModels, utterance: Reals) -> Figure:
+    seconds = best_seconds(lambda: plain_scores(models, utterance), 5)
+    return Figure("keyword.plain_s", seconds, "s", note="forward scores of the same job in the clear, numpy")
+
+
+def _wait_for_each_other(channel: Channel) -> None:
+    channel.send(READY, b"")
+    channel.receive(READY, 0)

@@ -1,0 +1,129 @@
+"""Twenty parties sum their classifiers with distributed noise over TLS, beside the published protocol."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ppspeech.channel import Channel
+from ppspeech.errors import PpspeechError
+from ppspeech.evidence.bench import BENCHES
+from ppspeech.figures import Figure
+from ppspeech.network import Limits
+from ppspeech.network.group import Group, Identity
+from ppspeech.network.local import Outcome, Player, run_group
+from ppspeech.protocols.sums import Signatures, curator, party
+
+PARTIES = 20
+DIMENSION = 123
+SIZE = 1628
+EPSILON, PENALTY = 1.0, 0.01
+PUBLISHED = {"parties": 5, "dimension": 20}
+"""Sizes of the published protocol with --quick."""
+
+
+@BENCHES.register("parties")
+def run(quick: bool) -> list[Figure]:
+    """Run both with every party a process; with `quick`, the published one is smaller and no ratio is stated."""
+    load = os.getloadavg()[0]
+    repeats = 3 if quick else 7
+    outcomes = sorted((_sound(PARTIES, DIMENSION) for _ in range(repeats)), key=_seconds)[repeats // 2]
+    total, most = (
+        _seconds(outcomes),
+        max(o.bytes_sent + o.bytes_received for n, o in outcomes.items() if n != "curator"),
+    )
+    note = (
+        f"{PARTIES} parties and a curator, each a process; TLS 1.3 on loopback, signed keys, Skellam noise, "
+        f"{DIMENSION} numbers; connecting included; median of {repeats}; {os.cpu_count()} cores, load {load:.1f}"
+    )
+    figures = [
+        Figure("parties.k20.total_s", total, "s", note=note),
+        Figure("parties.k20.bytes_per_party", most, "B", note=f"sent and received, at most; {2048 * PARTIES} allowed"),
+    ]
+    parties, dimension = (PUBLISHED["parties"], PUBLISHED["dimension"]) if quick else (PARTIES, DIMENSION)
+    published = _published(parties, dimension)
+    beside = f"2048 bits, {parties} parties, {dimension} numbers, the same processes and TLS; one run"
+    figures.append(Figure("parties.published.total_s", _seconds(published), "s", note=beside))
+    if not quick:
+        speedup = _seconds(published) / total
+        figures.append(
+            Figure(
+                "parties.k20.speedup_vs_published",
+                speedup,
+                "x",
+                peer="Pathak, Rane and Raj 2010 at 2048 bits",
+                peer_value=_seconds(published),
+                ratio=speedup,
+                note=beside,
+            )
+        )
+    return figures
+
+
+def _sound(parties: int, dimension: int) -> dict[str, Outcome]:
+    """One run of ours.
+
+    Raises:
+        PpspeechError: if a party fails, or the sum is not the one in the clear up to the noise.
+    """
+    values = [[(place + 1) / (number + 1) for number in range(dimension)] for place in range(parties)]
+    sensitivity = 2 / (2 * SIZE * parties * PENALTY)
+
+    def adds(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], Any]:
+        return lambda channels, group, identity: party(
+            channels,
+            values[place],
+            parties=parties,
+            dimension=dimension,
+            sensitivity=sensitivity,
+            epsilon=EPSILON,
+            signatures=Signatures(group, identity),
+        )
+
+    players = {"curator": Player("curator", lambda channels, _, __: curator(channels, dimension=dimension))}
+    players |= {f"party{place}": Player("party", adds(place)) for place in range(parties)}
+    outcomes = run_group("aggregate", players, hub="curator")
+    _check(outcomes)
+    wrong = np.abs(np.array(outcomes["party0"].result) - np.sum(values, axis=0)).max()
+    if wrong > 40 * sensitivity:
+        raise PpspeechError(f"the sum is {wrong} away from the one in the clear, far more than the noise")
+    return outcomes
+
+
+def _published(parties: int, dimension: int) -> dict[str, Outcome]:
+    """One run of the paper's protocol, at 2048 bits, every party a process, over the same TLS."""
+    from ppspeech.evidence.published.protocols.aggregation import PublishedJob, charlie
+    from ppspeech.evidence.published.protocols.aggregation import party as published_party
+
+    job = PublishedJob(parties, dimension, EPSILON, PENALTY)
+
+    def numbered(channels: Mapping[str, Channel], group: Group) -> dict[int, Channel]:
+        return {group.names.index(other): channel for other, channel in channels.items()}
+
+    def takes_part(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], None]:
+        def program(channels: Mapping[str, Channel], group: Group, _: Identity) -> None:
+            own = np.full(dimension, 0.01 * place)
+            published_party(numbered(channels, group), own, SIZE + place, own=place, job=job)
+
+        return program
+
+    def curates(channels: Mapping[str, Channel], group: Group, _: Identity) -> None:
+        charlie(numbered(channels, group), job=job)
+
+    players = {f"party{place}": Player("party", takes_part(place)) for place in range(parties)}
+    players["charlie"] = Player("charlie", curates)
+    limits = Limits(message_seconds=1800.0)
+    outcomes = run_group("published_aggregation", players, limits=limits, wait_seconds=300.0)
+    _check(outcomes)
+    return outcomes
+
+
+def _check(outcomes: Mapping[str, Outcome]) -> None:
+    for name, outcome in outcomes.items():
+        if outcome.error:
+            raise PpspeechError(f"{name} failed: {outcome.error}")
+
+
+def _seconds(outcomes: Mapping[str, Outcome]) -> float:
+    return max(outcome.seconds for outcome in outcomes.values())

@@ -1,0 +1,110 @@
+"""FSDD's official test recognized under encryption: decisions and scores beside those in the clear."""
+
+import time
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ppspeech.arrays import Reals
+from ppspeech.channel import Channel
+from ppspeech.crypto.shares import ShareEngine
+from ppspeech.data import load_corpus, split_official
+from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.experiments.fsdd import PLAIN, train_bank, utterances_of
+from ppspeech.figures import Figure
+from ppspeech.models import HiddenMarkovModel
+from ppspeech.network import run_together
+from ppspeech.progress import track
+from ppspeech.protocols import meet_as_client, meet_as_server
+from ppspeech.protocols.scores import WordModels
+from ppspeech.protocols.words import KeywordJob, encode_models, share_scores
+from ppspeech.service import Deployment, export_words
+
+AT_ONCE = 20
+
+
+@EXPERIMENTS.register("encrypted-fsdd")
+def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
+    """Train as `fsdd` does, then score every test clip by the protocol, both parties in this process.
+
+    Outside an experiment the client learns a word and nobody a score; here both parties' shares are put together.
+
+    Args:
+        quick: 60 clips instead of 300.
+        folder: not used.
+    """
+    official = split_official(load_corpus("fsdd"))
+    bank = train_bank(utterances_of(official.train, PLAIN), iterations=10)
+    x, lengths, said = utterances_of(official.test, PLAIN)
+    if quick:
+        x, lengths, said = x[::5], lengths[::5], said[::5]
+    figures = []
+    for operation in ("forward", "viterbi"):
+        figures += _compare(bank, x, lengths, said, operation)
+    return figures
+
+
+def _compare(
+    bank: HiddenMarkovModel,
+    x: torch.Tensor,
+    lengths: torch.Tensor,
+    said: torch.Tensor,
+    operation: Literal["forward", "viterbi"],
+) -> list[Figure]:
+    labels = tuple(str(digit) for digit in range(bank.models))
+    models = export_words(bank, labels, Deployment(frames=int(lengths.max()), operation=operation))
+    clips = [x[at, : lengths[at]].double().numpy() for at in range(len(x))]
+    with torch.no_grad():
+        plain = (bank(x, lengths) if operation == "forward" else bank.best_path(x, lengths).score).double().numpy()
+    began = time.perf_counter()
+    parts = [clips[at : at + AT_ONCE] for at in range(0, len(clips), AT_ONCE)]
+    scores = np.concatenate([encrypted_scores(models, part) for part in track(parts, f"Encrypted, {operation}")])
+    seconds = time.perf_counter() - began
+    flipped = scores.argmax(1) != plain.argmax(1)
+    margins = np.sort(plain, axis=1)[:, -1] - np.sort(plain, axis=1)[:, -2]
+    right = 100 * float((scores.argmax(1) == said.numpy()).mean())
+    prefix = "encrypted_fsdd" if operation == "forward" else "encrypted_fsdd.viterbi"
+    among = f"{len(clips)} clips, {operation}; margins of those that differ: {margins[flipped].round(2).tolist()}"
+    return [
+        Figure(f"{prefix}.flips", int(flipped.sum()), note=among),
+        Figure(
+            f"{prefix}.max_error_nat", float(np.abs(scores - plain).max()), "nat", note="of all scores of all clips"
+        ),
+        Figure(f"{prefix}.rms_error_nat", float(np.sqrt(((scores - plain) ** 2).mean())), "nat"),
+        Figure(f"{prefix}.largest_flip_margin_nat", float(margins[flipped].max(initial=0)), "nat"),
+        Figure(
+            f"{prefix}.accuracy",
+            right,
+            "%",
+            "in the clear",
+            100 * float((plain.argmax(1) == said.numpy()).mean()),
+            note=f"{1e3 * seconds / len(clips):.0f} ms a clip, both parties in one process",
+        ),
+    ]
+
+
+def encrypted_scores(models: WordModels, clips: list[Reals]) -> Reals:
+    """What both parties' shares of the scores add up to, `(clips, words)`."""
+    shape, job = models.shape, KeywordJob(models.shape, len(clips))
+    weights = encode_models(models, len(clips))
+
+    def ask(channel: Channel) -> NDArray[np.uint64]:
+        met = meet_as_client(channel)
+        with met.session():
+            engine = ShareEngine(channel, met.setup, job.shares_cost)
+            frames = np.concatenate([shape.padded_monomials(clip) for clip in clips])
+            emissions = job.by_utterance(met.multiply(job.plan, frames))
+            last = np.array([len(clip) for clip in clips]) - shape.shortest
+            return share_scores(engine, job, None, emissions, last)
+
+    def answer(channel: Channel) -> NDArray[np.uint64]:
+        met = meet_as_server(channel)
+        with met.session():
+            engine = ShareEngine(channel, met.setup, job.shares_cost)
+            return share_scores(engine, job, models, job.by_utterance(met.multiply(job.plan, weights)), None)
+
+    ring = shape.scale.ring
+    return shape.scale.decode(ring.to_signed(ring.join(*run_together(ask, answer))))

@@ -1,0 +1,349 @@
+"""What the minimax experiments share: trials, baselines in the same run, attackers, figures and the paper's plot.
+
+A trial divides the samples, learns every filter on its training part alone, and scores on the test part a logistic
+classifier of the task and attackers on the person, each trained on the filtered training part. The logistic attacker
+gives the figures of Hamm 2015; the worst of all attackers stands beside it, taken over attackers trial by trial.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ppspeech.errors import ModelError
+from ppspeech.figures import Figure
+from ppspeech.filters import BASELINES, ClassTask, LinearFilter, TargetTask, learn_filter
+from ppspeech.filters.attack import Finding, Point, attack, plot_trade_off, reconstruction_attack
+from ppspeech.intervals import Mean
+from ppspeech.progress import track
+
+Model = Literal["logistic", "least squares"]
+
+OURS = "minimax"
+UNFILTERED = ("logistic", "svm", "mlp", "neighbors")
+"""Attackers on no filter, which only sets the scale: trees on hundreds of inputs take longer than all else."""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a minimax filter is learned: what an experiment chooses, the same in every trial and dimension.
+
+    The number of iterations is small because it is the regularizer: starting from the discriminant ratio, further
+    steps fit the training people's noise. The ridges do the same for the opponents that the filter is trained against.
+    The opponents are the paper's logistic regressions; among many classes least squares, whose best response is one
+    small linear system, look at the same class means at a fraction of the cost.
+    """
+
+    rho: float = 1.0
+    iterations: int = 5
+    private_ridge: float = 1e-3
+    task_ridge: float = 1e-2
+    start: str = "plda"
+    adversary: Model = "logistic"
+    aggregator: Model = "logistic"
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One data set and what is asked of it.
+
+    Attributes:
+        name: of the metrics, `minimax.<name>.…`.
+        title: of the plot.
+        inputs: `(samples, D)`.
+        private: who, `(samples,)`.
+        task: what, `(samples,)`.
+        split: from a trial's number to the samples to test on, bool `(samples,)`; no recording is on both sides.
+        dimensions: of the filters, one panel each.
+        main: the dimension of the headline figures, one of `dimensions`.
+        learning: how ours is learned.
+        networks: other filters to learn, by name: from training inputs, private and task labels and a seed.
+        learn: ours, in place of `learning`: from training inputs, private and task labels, dimension and seed.
+        baselines: others to compare with at the main dimension, by name; they learn from the same as `learn`.
+    """
+
+    name: str
+    title: str
+    inputs: Tensor
+    private: Tensor
+    task: Tensor
+    split: Callable[[int], Tensor]
+    dimensions: tuple[int, ...]
+    main: int
+    learning: Learning = field(default_factory=Learning)
+    networks: dict[str, Callable[[Tensor, Tensor, Tensor, int], nn.Module]] = field(default_factory=dict)
+    learn: Callable[[Tensor, Tensor, Tensor, int, int], nn.Module] | None = None
+    baselines: dict[str, Callable[[Tensor, Tensor, Tensor, int, int], nn.Module]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.main not in self.dimensions:
+            raise ModelError(f"the main dimension must be one of {self.dimensions}, got {self.main}")
+
+
+@dataclass
+class Found:
+    """What trials have found so far, by method and dimension."""
+
+    task: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
+    private: dict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
+    worst: dict[str, list[Finding]] = field(default_factory=lambda: defaultdict(list))
+    reconstruction: list[float] = field(default_factory=list)
+
+    def gaps(self, method: str, dimension: int) -> list[float]:
+        """Task - private, trial by trial."""
+        both = zip(self.task[method, dimension], self.private[method, dimension], strict=True)
+        return [task - private for task, private in both]
+
+    def gap(self, method: str, dimension: int) -> Mean:
+        """Task - private."""
+        return Mean.of(self.gaps(method, dimension))
+
+
+def run_trials(experiment: Experiment, trials: int) -> Found:
+    """Run the trials 0, 1, … one after another.
+
+    Every filter is attacked by logistic regression; at the main dimension ours and the networks by every attacker, and
+    in the first trial no filter by `UNFILTERED`, for comparison.
+    """
+    found = Found()
+    for trial in track(range(trials), f"Trials of {experiment.name}"):
+        parts = Parts.of(experiment, experiment.split(trial))
+        for method, dimension, filter in _filters(experiment, parts, trial):
+            train, test = parts.filtered(filter)
+            found.task[method, dimension].append(_task_accuracy(train, test, parts))
+            attackers: tuple[str, ...] | None = ("logistic",)
+            if dimension == experiment.main and (method == OURS or method in experiment.networks):
+                attackers = None
+            elif method == "none" and trial == 0:
+                attackers = UNFILTERED
+            report = attack(train, parts.private[0], test, parts.private[1], attackers, seed=trial)
+            found.private[method, dimension].append(report["logistic"].accuracy)
+            if attackers != ("logistic",):
+                found.worst[method].append(report.worst)
+            if method == OURS and dimension == experiment.main:
+                found.reconstruction.append(_reconstruction(filter, parts))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The training and test part of a trial."""
+
+    inputs: tuple[Tensor, Tensor]
+    private: tuple[Tensor, Tensor]
+    task: tuple[Tensor, Tensor]
+
+    @classmethod
+    def of(cls, experiment: Experiment, is_test: Tensor) -> "Parts":
+        """Divide the samples."""
+        columns = (experiment.inputs, experiment.private, experiment.task)
+        return cls(*((column[~is_test], column[is_test]) for column in columns))
+
+    @torch.no_grad()
+    def filtered(self, filter: nn.Module) -> tuple[Tensor, Tensor]:
+        """Both parts behind the filter."""
+        return filter(self.inputs[0]), filter(self.inputs[1])
+
+
+def stratified(classes: Tensor, groups: Tensor, share: float, seed: int) -> Tensor:
+    """Test samples, bool `(samples,)`: of every class `share` of its groups, at random; a group is never divided.
+
+    Args:
+        classes: what every part shall hold its share of, `(samples,)`.
+        groups: such as recordings, `(samples,)`; each within one class.
+        share: of the groups of a class to test on, rounded; at least one, and never all.
+        seed: of the draw.
+
+    >>> stratified(torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 2, 3, 3]), 0.5, seed=0).sum() >= 2
+    tensor(True)
+    """
+    generator = torch.Generator().manual_seed(seed)
+    is_test = torch.zeros(len(classes), dtype=torch.bool)
+    for value in torch.unique(classes):
+        there = torch.unique(groups[classes == value])
+        if len(there) < 2:
+            raise ModelError(f"class {int(value)} has {len(there)} group: it cannot be in both parts")
+        count = min(len(there) - 1, max(1, round(share * len(there))))
+        is_test |= torch.isin(groups, there[torch.randperm(len(there), generator=generator)[:count]])
+    return is_test
+
+
+def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> list[Figure]:
+    """The figures of an experiment, with the plot saved as `minimax_<name>.png` in `folder`.
+
+    Args:
+        experiment: what was run.
+        found: what was found.
+        folder: for the picture.
+        chosen: what the settings were chosen on, for the notes.
+    """
+    name, main = f"minimax.{experiment.name}", experiment.main
+    trials = len(found.task[OURS, main])
+    picture = folder / f"minimax_{experiment.name}.png"
+    points = {d: _points(found, d) for d in experiment.dimensions}
+    plot_trade_off(points, experiment.title, picture)
+    people = int(experiment.private.max()) + 1
+    setting = f"d = {main} of {experiment.inputs.shape[1]}, {trials} trials, chance {1 / people:.3f}; {chosen}"
+    task, private = (Mean.of(values[OURS, main]) for values in (found.task, found.private))
+    plain_task, plain_private = (Mean.of(values["none", main]) for values in (found.task, found.private))
+    worst = Mean.of([finding.accuracy for finding in found.worst[OURS]])
+    made = [
+        Figure(f"{name}.task", task.value, note=f"+- {task.half_width:.3f}; {setting}"),
+        Figure(f"{name}.private", private.value, note=f"+- {private.half_width:.3f}; logistic attacker; {setting}"),
+        Figure(
+            f"{name}.private_worst", worst.value, note=f"+- {worst.half_width:.3f}; {_attackers(found.worst[OURS])}"
+        ),
+        Figure(f"{name}.no_filter.task", plain_task.value, note=f"+- {plain_task.half_width:.3f}; {trials} trials"),
+        Figure(f"{name}.no_filter.private", plain_private.value, note=f"+- {plain_private.half_width:.3f}; logistic"),
+        _worst_figure(f"{name}.no_filter", found.worst["none"], "first trial"),
+        *_gap_figures(name, found, experiment),
+        Figure(
+            f"{name}.verification_eer",
+            sum(f.eer for f in found.worst[OURS]) / trials,
+            note=f"of the worst attacker, all test samples against all people; {_plain_eer(found)}",
+        ),
+        Figure(
+            f"{name}.linkability",
+            sum(f.linkability.value for f in found.worst[OURS]) / trials,
+            note=f"D_sys of the worst attacker; its bias {found.worst[OURS][0].linkability.chance:.3f}; "
+            f"no filter {found.worst['none'][0].linkability.value:.3f}",
+        ),
+        Figure(
+            f"{name}.reconstruction_error",
+            sum(found.reconstruction) / trials,
+            note="squared error of the best linear guess at the standardized input, relative to guessing its mean",
+        ),
+    ]
+    for network in experiment.networks:
+        for side, values in (("task", found.task), ("private", found.private)):
+            mean = Mean.of(values[network, main])
+            made.append(Figure(f"{name}.{network}.{side}", mean.value, note=f"+- {mean.half_width:.3f}"))
+        made.append(_worst_figure(f"{name}.{network}", found.worst[network], f"{trials} trials"))
+    return [*made, *_all_points(name, points, picture)]
+
+
+def _filters(experiment: Experiment, parts: Parts, seed: int) -> list[tuple[str, int, nn.Module]]:
+    """Every filter to compare, learned on the training part: method, dimension, filter."""
+    train = parts.inputs[0], parts.private[0], parts.task[0]
+    binary = int(experiment.private.max()) == 1 and int(experiment.task.max()) == 1
+    made = []
+    for dimension in experiment.dimensions:
+        for method, fit in BASELINES.items():
+            if method == "ddd" and not binary:
+                continue
+            if method == "none" and dimension != experiment.main:
+                continue
+            made.append((method, dimension, fit(*train, dimension, seed=seed)))
+        if experiment.learn is None:
+            made.append((OURS, dimension, linear_filter(*train, dimension, experiment.learning, seed)))
+        else:
+            made.append((OURS, dimension, experiment.learn(*train, dimension, seed)))
+    made += [(name, experiment.main, fit(*train, experiment.main, seed)) for name, fit in experiment.baselines.items()]
+    made += [(name, experiment.main, learn(*train, seed)) for name, learn in experiment.networks.items()]
+    return made
+
+
+def linear_filter(
+    inputs: Tensor, private: Tensor, task: Tensor, dimension: int, learning: Learning, seed: int
+) -> nn.Module:
+    """Our linear filter."""
+    hide = opponent(private, learning.adversary, learning.private_ridge)
+    keep = opponent(task, learning.aggregator, learning.task_ridge)
+    return learn_filter(
+        inputs, hide, keep, features=dimension, rho=learning.rho, start=learning.start, iterations=learning.iterations,
+        seed=seed,
+    ).filter  # fmt: skip
+
+
+def opponent(labels: Tensor, model: Model, ridge: float) -> ClassTask | TargetTask:
+    """Whom the filter is learned against, or for.
+
+    Least squares look for standardized indicators of the classes; the loss of guessing is ln(classes) either way.
+    """
+    classes = int(labels.max()) + 1
+    if model == "logistic":
+        return ClassTask(labels, classes, ridge)
+    indicators = functional.one_hot(labels, classes).double()
+    standard = (indicators - indicators.mean(0)) / indicators.std(0, correction=0).clamp_min(1e-9)
+    return TargetTask(standard, ridge / classes, importance=2 * math.log(classes))
+
+
+def _task_accuracy(train: Tensor, test: Tensor, parts: Parts) -> float:
+    return attack(train, parts.task[0], test, parts.task[1], ("logistic",)).worst.accuracy
+
+
+def _reconstruction(filter: nn.Module, parts: Parts) -> float:
+    """Relative error of the best linear reconstruction, in units of each input's deviation."""
+    assert isinstance(filter, LinearFilter)
+    train, test = (part.double() for part in parts.inputs)
+    scale = train.std(0).clamp_min(1e-9)
+    weight = filter.weight.double() * scale
+    return reconstruction_attack(weight, None, test / scale, train / scale).regularized
+
+
+def _points(found: Found, dimension: int) -> list[Point]:
+    """What is drawn in the panel of a dimension: no filter has its place in every panel."""
+    chosen = [key for key in found.task if key[1] == dimension or key[0] == "none"]
+    return [Point(key[0], Mean.of(found.task[key]), Mean.of(found.private[key])) for key in chosen]
+
+
+def _gap_figures(name: str, found: Found, experiment: Experiment) -> list[Figure]:
+    """Ours (task - private) minus the best baseline's, at the main dimension and at the worst one."""
+    gaps = {}
+    compared = {*BASELINES, *experiment.baselines}
+    for dimension in experiment.dimensions:
+        places = [key for key in found.task if key[0] in compared and (key[1] == dimension or key[0] == "none")]
+        best = max(places, key=lambda key: found.gap(*key).value)
+        ours = found.gap(OURS, dimension)
+        gaps[dimension] = ours.value - found.gap(*best).value, best[0], ours
+    value, best_name, ours = gaps[experiment.main]
+    least = min(gaps, key=lambda dimension: gaps[dimension][0])
+    pairs = zip(found.gaps(OURS, experiment.main), found.gaps(best_name, experiment.main), strict=True)
+    paired = Mean.of([own - other for own, other in pairs])
+    note = (
+        f"+- {paired.half_width:.3f}, trial by trial; ours {ours.value:.3f} +- {ours.half_width:.3f}; "
+        f"best baseline: {best_name}"
+    )
+    return [
+        Figure(f"{name}.best_baseline_gap", value, note=note),
+        Figure(
+            f"{name}.least_baseline_gap", gaps[least][0], note=f"over all dimensions: at d = {least}, {gaps[least][1]}"
+        ),
+    ]
+
+
+def _all_points(name: str, points: dict[int, list[Point]], picture: Path) -> list[Figure]:
+    made = []
+    for dimension, panel in points.items():
+        for point in panel:
+            if point.method == "none":
+                continue
+            note = f"task {point.task.value:.3f} +- {point.task.half_width:.3f}, private {point.private.value:.3f} +- "
+            gap = point.task.value - point.private.value
+            label = f"{name}.d{dimension}.{point.method}.trade_off"
+            made.append(Figure(label, gap, note=f"{note}{point.private.half_width:.3f}; {picture}"))
+    return made
+
+
+def _worst_figure(name: str, findings: list[Finding], setting: str) -> Figure:
+    mean = sum(finding.accuracy for finding in findings) / len(findings)
+    return Figure(f"{name}.private_worst", mean, note=f"{_attackers(findings)}; {setting}")
+
+
+def _attackers(findings: list[Finding]) -> str:
+    """Who was worst, and the interval of one trial."""
+    names = sorted({finding.attacker for finding in findings})
+    first = findings[0]
+    return (
+        f"worst attacker: {' or '.join(names)}; Clopper-Pearson of the first trial {first.low:.3f} to {first.high:.3f}"
+    )
+
+
+def _plain_eer(found: Found) -> str:
+    return f"no filter {found.worst['none'][0].eer:.3f}"

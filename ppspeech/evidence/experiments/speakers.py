@@ -1,0 +1,145 @@
+"""Speaker verification on AudioMNIST with a GMM-UBM: 20 people against each other's models, with a DET plot.
+
+Fixed in advance: speakers 01-40 train the background model, 41-60 are enrolled with takes 0-3 of all ten digits
+and tested with takes 4-7, each trial against every model. A trial is the ten digits of one take (about 6 s), or
+one digit (0.6 s). Cepstral means and variances are normalized over each take, or each single digit in its trial.
+The people said the digits in one session each, so this measures speakers within a session, not across channels.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from ppspeech.audio import Frames, MfccConfig, normalize_utterance
+from ppspeech.data import FeatureStore
+from ppspeech.data.corpora import DIGIT_WORDS, load_audiomnist
+from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.figures import Figure
+from ppspeech.models import SpeakerVerifier, adapt_speakers, equal_error_rate, minimum_dcf, plot_det, supervector_scores
+from ppspeech.models.gaussian import GaussianMixture, fit_mixture
+from ppspeech.storage import atomic_write
+
+BACKGROUND = 40
+ENROLMENT, TRIALS = (0, 1, 2, 3), (4, 5, 6, 7)
+FLOOR = 1e-2  # of variances; features have variance 1 over an utterance
+
+Clips = dict[tuple[str, int, str], Tensor]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Scores of one kind of trial, `(trials, speakers)` each, by scorer; and which trials are targets."""
+
+    name: str
+    scores: dict[str, Tensor]
+    targets: Tensor
+
+
+@EXPERIMENTS.register("speakers")
+def run(quick: bool, folder: Path) -> list[Figure]:
+    """Verify and identify; save the DET curves as `speakers.png` in `folder`.
+
+    Args:
+        quick: a background model of 32 components instead of 64, and fewer iterations.
+        folder: for the picture.
+    """
+    components, iterations = (32, 8) if quick else (64, 20)
+    clips, speakers = _clips()
+    background, enrolled = speakers[:BACKGROUND], speakers[BACKGROUND:]
+    pool = torch.cat([_take(clips, who, take) for who in background for take in ENROLMENT + TRIALS])
+    ubm = fit_mixture(pool, components, floor=FLOOR, iterations=iterations)
+    plain = SpeakerVerifier(ubm, _models(ubm, clips, enrolled))
+    normed = SpeakerVerifier(ubm, plain.speakers, cohort=_models(ubm, clips, background))
+
+    takes = [(who, _take(clips, who, take)) for who in enrolled for take in TRIALS]
+    digits = [(who, normalize(clips[who, take, word])) for who in enrolled for take in TRIALS for word in DIGIT_WORDS]
+    experiments = [
+        _experiment("ten digits", takes, enrolled, plain, normed),
+        _experiment("one digit", digits, enrolled, plain, normed),
+    ]
+    picture = folder / "speakers.png"
+    _plot(experiments, picture)
+    setting = f"{components} diagonal components on {len(pool):,} frames of {BACKGROUND} other people; {picture}"
+    figures = [figure for experiment in experiments for figure in _figures(experiment, setting)]
+    return [Figure("speakers.eer", figures[0].value, "%", note="ten digits, llr: no score normalization"), *figures]
+
+
+def normalize(features: Tensor) -> Tensor:
+    """Mean 0 and variance 1 over the frames `(frames, d)` of one utterance."""
+    frames = Frames(features.unsqueeze(0), torch.tensor([len(features)]))
+    return normalize_utterance(frames).features.squeeze(0)
+
+
+def _clips() -> tuple[Clips, tuple[str, ...]]:
+    """Cepstra with derivatives of every recording, by speaker, take and word; and the speakers in order."""
+    corpus = load_audiomnist()
+    store = FeatureStore(MfccConfig(cmvn="none"))
+    features = store.load(corpus.utterances)
+    clips = {(u.speaker, u.take, str(u.word)): x for u, x in zip(corpus, features, strict=True)}
+    return clips, corpus.speakers
+
+
+def _take(clips: Clips, speaker: str, take: int) -> Tensor:
+    """The ten digits of one take as one utterance."""
+    return normalize(torch.cat([clips[speaker, take, word] for word in DIGIT_WORDS]))
+
+
+def _models(ubm: GaussianMixture, clips: Clips, speakers: tuple[str, ...]) -> GaussianMixture:
+    speech = [torch.cat([_take(clips, who, take) for take in ENROLMENT]) for who in speakers]
+    return adapt_speakers(ubm, *_padded(speech))
+
+
+def _padded(utterances: list[Tensor]) -> tuple[Tensor, Tensor]:
+    return pad_sequence(utterances, batch_first=True), torch.tensor([len(u) for u in utterances])
+
+
+@torch.no_grad()
+def _experiment(
+    name: str,
+    trials: list[tuple[str, Tensor]],
+    enrolled: tuple[str, ...],
+    plain: SpeakerVerifier,
+    normed: SpeakerVerifier,
+) -> Experiment:
+    x, lengths = _padded([features for _, features in trials])
+    trial_models = adapt_speakers(plain.ubm, x, lengths)
+    scores = {
+        "llr": plain(x, lengths),
+        "t_norm": normed(x, lengths),
+        "cosine": supervector_scores(plain.ubm, plain.speakers, trial_models),
+    }
+    targets = torch.tensor([[who == model for model in enrolled] for who, _ in trials])
+    return Experiment(name, scores, targets)
+
+
+def _figures(experiment: Experiment, setting: str) -> list[Figure]:
+    targets = experiment.targets
+    prefix = f"speakers.{experiment.name.replace(' ', '_')}"
+    note = f"{targets.numel():,} trials, {int(targets.sum()):,} of them targets; {setting}"
+    figures = []
+    for scorer, scores in experiment.scores.items():
+        right = targets.gather(1, scores.argmax(1, keepdim=True)).double().mean()
+        figures += [
+            Figure(f"{prefix}.{scorer}.eer", 100 * equal_error_rate(scores, targets), "%", note=note),
+            Figure(f"{prefix}.{scorer}.min_dcf", minimum_dcf(scores, targets), note=f"p_target 0.01; {note}"),
+            Figure(f"{prefix}.{scorer}.identification", 100 * float(right), "%", note=note),
+        ]
+    return figures
+
+
+def _plot(experiments: list[Experiment], path: Path) -> None:
+    from matplotlib.figure import Figure as Picture
+
+    picture = Picture(figsize=(6, 6), layout="constrained")
+    axes = picture.subplots()
+    for experiment in experiments:
+        for scorer, scores in experiment.scores.items():
+            rate = 100 * equal_error_rate(scores, experiment.targets)
+            plot_det(axes, scores, experiment.targets, f"{experiment.name}, {scorer}: EER {rate:.2f} %")
+    axes.set_title("AudioMNIST, 20 speakers, GMM-UBM")
+    axes.legend()
+    with atomic_write(path) as temporary:
+        picture.savefig(temporary, dpi=150)

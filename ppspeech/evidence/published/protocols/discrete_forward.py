@@ -1,0 +1,123 @@
+"""Secure Forward Algorithm (Pathak 2010, 4.2.1) for an HMM over M symbols: emissions by oblivious transfer.
+
+    1. Bob             for each t and j a random γ_tj and the column log b_j + γ_tj
+    2. both            1-of-M OT: Alice gets log b_j(x_t) + γ_tj
+    3. Alice -> Bob    ξ(log b_j(x_t) + γ_tj)
+    4. Bob             ξ(log b_j(x_t) + γ_tj) ξ(-γ_tj) = ξ(log b_j(x_t))
+    5-8.               `forward`
+
+Corrections, beside those of `forward`: no real γ is uniform, so that log b_j + γ_tj would tell log b_j; γ_tj is an
+integer uniform below 2^120, which hides the 60 bits of log b_j within 2^-60. The logarithm of zero is -10^6.
+
+With the strict step 8 the result is the sum of the states' logarithms and no likelihood.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.arrays import Reals
+from ppspeech.channel import Channel
+from ppspeech.crypto import Ciphertext, PaillierSecretKey, uniform_bytes
+from ppspeech.errors import ModelError, RangeError
+from ppspeech.evidence.published.protocols.chain import Chain, check_distributions
+from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
+from ppspeech.evidence.published.protocols.paillier_parties import meet_as_alice, meet_as_bob
+from ppspeech.evidence.published.protocols.real_numbers import encode_log
+from ppspeech.evidence.published.protocols.transfer import choose_entries, offer_entries
+from ppspeech.protocols import Kind, register_protocol
+
+GAMMA_BYTES = 15
+ENTRY_WORDS = 2
+LIFT = 1 << 64
+"""Added to every entry, so that none is negative: more than the largest logarithm."""
+
+forward = register_protocol(
+    "published_forward",
+    functionality="a ciphertext, under alice's key, of the log-likelihood of alice's symbols under bob's HMM, to bob",
+    leakage="alice learns at every frame log α of every state within 5.6 nats, and every sum up to a factor below "
+    "2^40; public are the number of frames, states and symbols",
+    assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.kkot",
+)
+
+
+@forward.party("alice")
+def alice(
+    channel: Channel,
+    key: PaillierSecretKey,
+    symbols: NDArray[np.int64],
+    *,
+    states: int,
+    alphabet: int,
+    strict: bool = False,
+    insecure_demo: bool = False,
+) -> None:
+    """Alice's program.
+
+    Args:
+        channel: to Bob.
+        key: hers.
+        symbols: `(frames,)`, each below `alphabet`.
+        states: of Bob's HMM.
+        alphabet: M, 2 to 256.
+        strict: step 8 as printed.
+        insecure_demo: allow keys below 2048 bits.
+
+    Raises:
+        RangeError: for no symbols, or one outside the alphabet.
+    """
+    if symbols.ndim != 1 or not len(symbols):
+        raise RangeError(f"symbols have the shape (frames,) and there is at least one, got {symbols.shape}")
+    met = meet_as_alice(channel, key, forward, insecure_demo=insecure_demo)
+    entries = choose_entries(channel, np.repeat(symbols, states), alphabet, ENTRY_WORDS)  # step 2
+    met.send(Kind.EMISSION, [int(low) + (int(high) << 64) for low, high in entries])  # step 3
+    alice_forward(met, frames=len(symbols), chains=1, states=states, strict=strict)
+
+
+@forward.party("bob")
+def bob(
+    channel: Channel,
+    chain: Chain,
+    emissions: Reals,
+    *,
+    frames: int,
+    strict: bool = False,
+    insecure_demo: bool = False,
+) -> Ciphertext:
+    """Bob's program.
+
+    Args:
+        channel: to Alice.
+        chain: initial and transition probabilities.
+        emissions: b, `(states, alphabet)`, a distribution for each state.
+        frames: how many symbols Alice has.
+        strict: send results as they come out of the homomorphic operations, and step 8 as printed.
+        insecure_demo: allow keys below 2048 bits.
+
+    Returns:
+        ξ(log P), at `LOG_SCALE`.
+
+    Raises:
+        ModelError: for emissions of another shape than the chain's, or no distributions.
+    """
+    if emissions.ndim != 2 or len(emissions) != chain.states:
+        raise ModelError(
+            f"emissions have the shape (states, alphabet), here ({chain.states}, M), got {emissions.shape}"
+        )
+    check_distributions(emissions, "emission probabilities")
+    met = meet_as_bob(channel, forward, strict=strict, insecure_demo=insecure_demo)
+    count = frames * chain.states
+    drawn = uniform_bytes(GAMMA_BYTES * count)
+    gammas = [int.from_bytes(drawn[at : at + GAMMA_BYTES], "big") for at in range(0, len(drawn), GAMMA_BYTES)]
+    logs = [[encode_log(probability) + LIFT for probability in state] for state in emissions.tolist()]
+    columns = [[log + gamma for log in logs[at % chain.states]] for at, gamma in enumerate(gammas)]  # step 1
+    offer_entries(channel, _words(columns))  # step 2
+    masked = met.receive(Kind.EMISSION, count)
+    found = [met.public.add_plain(each, -gamma - LIFT) for each, gamma in zip(masked, gammas, strict=True)]  # step 4
+    frame_logs = [found[at : at + chain.states] for at in range(0, count, chain.states)]
+    return met.public.finish(bob_forward(met, [chain], frame_logs)[0])
+
+
+def _words(columns: list[list[int]]) -> NDArray[np.uint64]:
+    """Integers below 2^128 as two words each, the low one first: `(count, entries, 2)`."""
+    data = b"".join(entry.to_bytes(8 * ENTRY_WORDS, "little") for column in columns for entry in column)
+    return np.frombuffer(data, "<u8").astype(np.uint64).reshape(len(columns), -1, ENTRY_WORDS)

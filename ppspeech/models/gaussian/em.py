@@ -1,0 +1,232 @@
+"""EM for Gaussian mixtures: an M-step that looks only at sufficient statistics, and the loops around it.
+
+With the variance floor the M-step is still the exact maximizer over the covariances the parametrization
+allows (clamping the eigenvalues, or the variances, at the floor solves that problem in closed form), so the
+log-likelihood never falls, with the floor active too. Only a revived component (see `maximize_`) may lower it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import ModelError
+from ppspeech.models.gaussian.gaussians import Covariance
+from ppspeech.models.gaussian.kmeans import check_frames, check_weights, kmeans
+from ppspeech.models.gaussian.mixture import GaussianMixture
+from ppspeech.models.gaussian.statistics import MixtureStatistics, hard_statistics, statistics
+
+DEAD = 1e-6  # a component with less than this share of the frames is dead
+SPLIT = 0.2  # standard deviations between a split component and its old mean, as in HTK
+
+
+@torch.no_grad()
+def maximize_(model: GaussianMixture, sums: MixtureStatistics) -> None:
+    """The M-step: the weights, means and covariances that the statistics call for.
+
+    Pure post-processing of the statistics. A dead component (count below a millionth of the frames, also
+    negative after noise) is revived: the heaviest components are split in two, one for each dead one, each
+    half with half the weight, the same covariance, and a mean 0.2 standard deviations to either side.
+
+    Raises:
+        ModelError: if the statistics are not finite, hold no frames, or come from another kind of mixture.
+    """
+    bank = model.gaussians
+    if sums.count.shape != bank.shape or sums.second.ndim != bank.spread.ndim:
+        raise ModelError(
+            f"statistics of shape {tuple(sums.count.shape)} do not fit a {bank.kind} mixture of shape {bank.shape}"
+        )
+    count = sums.count
+    total = count.clamp_min(0).sum(-1, keepdim=True)
+    finite = sums.first.isfinite().all() & sums.second.isfinite().all()
+    if not bool((total > 0).all() & finite):
+        raise ModelError("the statistics are not finite or hold no frames: there is nothing to learn from")
+    alive = count > DEAD * total
+    safe = torch.where(alive, count, 1.0).unsqueeze(-1)
+    mean = torch.where(alive.unsqueeze(-1), sums.first, 0.0) / safe
+    scatter = sums.second
+    if bank.kind == "tied":
+        kept = torch.where(alive, count, 0.0)
+        outer = torch.einsum("...k,...ki,...kj->...ij", kept, mean, mean).unsqueeze(-3)
+        variances = (scatter - outer) / total.unsqueeze(-1).unsqueeze(-1)
+    elif bank.kind == "full":
+        variances = scatter / safe.unsqueeze(-1) - mean.unsqueeze(-1) * mean.unsqueeze(-2)
+    elif bank.kind == "diagonal":
+        variances = scatter / safe - mean.square()
+    else:
+        variances = (scatter / safe - mean.square().sum(-1, keepdim=True)) / bank.features
+    weight, mean, variances = _revive(bank.kind, alive, count, mean, variances)
+    bank.set_moments_(mean, variances)
+    model.logits.copy_(weight.log() - weight.sum(-1, keepdim=True).log())
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """A fitted mixture, or a batch of restarts, and how it got there.
+
+    Attributes:
+        model: the mixture.
+        log_likelihood: nats a frame before the first step and after each, `(steps + 1, *batch)`.
+        converged: whether the last gain was below the tolerance in every restart.
+    """
+
+    model: GaussianMixture
+    log_likelihood: Tensor
+    converged: bool
+
+    def best(self) -> GaussianMixture:
+        """The restart with the greatest final likelihood; the model itself if there is only one."""
+        if not self.model.batch:
+            return self.model
+        return self.model.select(int(self.log_likelihood[-1].argmax()))
+
+
+def fit(
+    model: GaussianMixture,
+    x: Tensor,
+    weights: Tensor | None = None,
+    *,
+    iterations: int = 50,
+    tolerance: float = 1e-4,
+) -> MixtureFit:
+    """EM from where the model stands, all its restarts at once; changes the model in place.
+
+    Args:
+        model: started by `initialize_`, or by hand; batch shape `()` or `(restarts,)`.
+        x: frames, `(frames, d)`.
+        weights: `(frames,)`, >= 0.
+        iterations: at most this many M-steps.
+        tolerance: stop when no restart gains more nats a frame than this.
+
+    Raises:
+        ModelError: for frames that are not finite or do not fit the model, and for bad counts.
+    """
+    if iterations < 0 or len(model.batch) > 1:
+        raise ModelError(
+            f"EM needs iterations >= 0 and at most one axis of restarts, got {iterations} and {model.batch}"
+        )
+    history: list[Tensor] = []
+    converged = False
+    for step in range(iterations + 1):
+        found = statistics(model, x, weights)
+        history.append(found.log_likelihood / found.frames)
+        converged = step > 0 and bool((history[-1] - history[-2] < tolerance).all())
+        if converged or step == iterations:
+            break
+        maximize_(model, found)
+    return MixtureFit(model, torch.stack(history), converged)
+
+
+def fit_minibatch(
+    model: GaussianMixture, batches: Iterable[Tensor], *, exponent: float = 0.6, delay: float = 1.0
+) -> MixtureFit:
+    """Stepwise EM (Cappé and Moulines 2009) for corpora larger than memory; changes the model in place.
+
+    Running statistics a frame, s <- (1 - g_t) s + g_t s_t with g_t = (t + delay)^-exponent, and an M-step
+    after every batch. The first batch is taken whole.
+
+    Args:
+        model: started by `initialize_` on some frames.
+        batches: frames, `(frames, d)` each; several passes are the caller's business.
+        exponent: 0.5 < exponent <= 1; smaller forgets the start sooner.
+        delay: >= 0; greater takes smaller steps.
+
+    Returns:
+        The fit; its log-likelihoods are those of each batch before its step.
+    """
+    if not 0.5 < exponent <= 1 or delay < 0:
+        raise ModelError(f"stepwise EM needs 0.5 < exponent <= 1 and delay >= 0, got {exponent} and {delay}")
+    running: MixtureStatistics | None = None
+    history: list[Tensor] = []
+    for step, x in enumerate(batches):
+        found = statistics(model, x)
+        history.append(found.log_likelihood / found.frames)
+        found = found.scaled(1 / x[..., 0].numel())
+        rate = (step + delay) ** -exponent if step else 1.0
+        running = found if running is None else running.scaled(1 - rate) + found.scaled(rate)
+        maximize_(model, running)
+    if not history:
+        raise ModelError("there was no batch of frames to learn from")
+    return MixtureFit(model, torch.stack(history), converged=False)
+
+
+@torch.no_grad()
+def initialize_(
+    model: GaussianMixture,
+    x: Tensor,
+    weights: Tensor | None = None,
+    *,
+    lloyd: int = 5,
+    generator: torch.Generator | None = None,
+) -> None:
+    """Start every restart at its own k-means clusters of the frames `(frames, d)`.
+
+    Args:
+        model: batch shape `()` or `(restarts,)`; set in place.
+        x: the frames.
+        weights: `(frames,)`, >= 0; a frame of weight 0 may hold anything.
+        lloyd: steps of k-means.
+        generator: for the seeds of k-means; a CPU generator gives the same start on every device.
+    """
+    if len(model.batch) > 1:
+        raise ModelError(f"a start needs at most one axis of restarts, got batch {model.batch}")
+    restarts = model.logits.numel() // model.components
+    found = kmeans(x, model.components, restarts=restarts, iterations=lloyd, weights=weights, generator=generator)
+    labels = found.labels.reshape(*model.batch, -1)
+    maximize_(model, hard_statistics(model, x, labels, weights))
+
+
+def fit_mixture(
+    x: Tensor,
+    components: int,
+    covariance: Covariance = "diagonal",
+    *,
+    weights: Tensor | None = None,
+    floor: float = 1e-3,
+    restarts: int = 1,
+    iterations: int = 50,
+    tolerance: float = 1e-4,
+    seed: int = 0,
+) -> GaussianMixture:
+    """A mixture fitted to frames `(frames, d)` from k-means starts: the best of `restarts`.
+
+    Defined for any finite frames: with fewer distinct frames than components the surplus components share
+    or split clusters and stand on the variance floor.
+
+    Raises:
+        ModelError: for frames that are not finite where their weight is not 0, or none at all; for bad counts.
+    """
+    if weights is not None:
+        weights = check_weights(x, weights)
+        x = torch.where(weights.unsqueeze(-1) > 0, x, 0)
+    check_frames(x)
+    model = GaussianMixture(components, x.shape[-1], covariance, floor, (restarts,), x.dtype).to(x.device)
+    initialize_(model, x, weights, generator=torch.Generator().manual_seed(seed))
+    return fit(model, x, weights, iterations=iterations, tolerance=tolerance).best()
+
+
+def _revive(
+    kind: Covariance, alive: Tensor, count: Tensor, mean: Tensor, variances: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Replace the dead components by halves of the heaviest ones; without a Python loop over either."""
+    components = count.shape[-1]
+    weight = torch.where(alive, count, 0.0)
+    order = weight.argsort(dim=-1, descending=True, stable=True)
+    survivors = alive.sum(-1, keepdim=True)
+    rank = torch.empty_like(order).scatter_(-1, order, torch.arange(components, device=order.device).expand_as(order))
+    # The dead hold the last ranks; the i-th of them copies the i-th heaviest survivor, round and round.
+    place = torch.where(alive, rank, (rank - survivors) % survivors)
+    lap = torch.where(alive, 0, (rank - survivors) // survivors + 1)
+    donor = order.gather(-1, place)
+    copies = torch.zeros_like(order).scatter_add_(-1, donor, torch.ones_like(order))
+    weight = (weight / copies.clamp_min(1)).gather(-1, donor)
+    mean = mean.gather(-2, donor.unsqueeze(-1).expand_as(mean))
+    if kind == "full":
+        variances = variances.gather(-3, donor.unsqueeze(-1).unsqueeze(-1).expand_as(variances))
+    elif kind != "tied":
+        variances = variances.gather(-2, donor.unsqueeze(-1).expand_as(variances))
+    spread = variances.diagonal(dim1=-2, dim2=-1) if kind in {"full", "tied"} else variances
+    split = copies.gather(-1, donor) > 1
+    side = torch.where(alive, torch.where(split, -1, 0), lap).unsqueeze(-1)
+    return weight, mean + SPLIT * side * spread.clamp_min(0).sqrt(), variances

@@ -1,0 +1,293 @@
+"""A server that runs any party program and knows none."""
+
+import contextlib
+import gc
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from ppspeech.network.address import Address
+from ppspeech.network.limits import Limits
+from ppspeech.network.server.capacity import Capacity
+from ppspeech.network.server.counters import Counters
+from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
+from ppspeech.network.tls.connect import listen
+from ppspeech.network.tls.context import ServerTls
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.1
+"""How often deadlines are looked at while nothing happens."""
+KILL_SECONDS = 2.0
+"""How much later than its own deadline a process is killed."""
+
+
+@dataclass
+class _Child:
+    """A process that runs one session."""
+
+    pid: int
+    pipe: int
+    kill_at: float
+    greeted: bool = False
+    said: bytearray = field(default_factory=bytearray)
+
+
+@dataclass
+class _Waiting:
+    """A connection without a process yet, and when it is given up."""
+
+    connection: socket.socket
+    until: float
+
+
+class Server:
+    """Serves party programs, each session in a process of its own.
+
+    The server's process accepts connections and does nothing else: it reads no byte of a client. A connection gets
+    a process when its first byte is there, so a silent client costs one descriptor, and only for
+    `limits.handshake_seconds`. The process is a fork of the server's, made for one session and gone after it: what
+    the services hold (weights, keys) is loaded once and shared until written to, a crash or a memory bound that is
+    hit ends one session, and whatever a session took is given back by the operating system. A fork costs
+    milliseconds; sessions of speech protocols take longer.
+
+    Two duties come with the fork. Load what the services need before `run`, but do not start threads (OpenMP, torch)
+    there: they do not survive it. And hold no generator of random numbers there: every session would draw the same.
+
+    The socket is bound when the server is made; clients can connect from then on, and are served from `run` on.
+
+    Args:
+        address: where to listen; port 0 takes a free one, and `address` says which.
+        services: what is offered, by the name of the protocol.
+        tls: how to prove who we are.
+        insecure: plain TCP, on a loopback address, in place of `tls`.
+        limits: of every session.
+        capacity: how much to take on.
+
+    Raises:
+        ValueError: without services, and for plain TCP where it is not allowed.
+        OSError: if the address cannot be had.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        services: Mapping[str, Service],
+        *,
+        tls: ServerTls | None = None,
+        insecure: bool = False,
+        limits: Limits | None = None,
+        capacity: Capacity | None = None,
+    ) -> None:
+        address.check_security(tls is not None, insecure)
+        if not services:
+            raise ValueError("a server needs at least one service")
+        self.counters = Counters()
+        self._services = dict(services)
+        self._context = tls.context() if tls is not None else None
+        self._limits = limits or Limits()
+        self._capacity = capacity or Capacity()
+        self._children: dict[int, _Child] = {}  # by their pipe
+        self._silent: dict[int, _Waiting] = {}  # by their descriptor, oldest first
+        self._ready: deque[_Waiting] = deque()
+        self._stopping = threading.Event()
+        self._listening = listen(address)
+        self._listening.setblocking(False)
+        self.address = Address(address.host, self._listening.getsockname()[1])
+
+    def run(self) -> Counters:
+        """Serve until `stop` is called, or SIGTERM or Ctrl-C comes; then end in order.
+
+        Returns:
+            The counts.
+        """
+        previous = {}
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                previous[number] = signal.signal(number, lambda *_: self.stop())
+        logger.info("serving %s at %s", ", ".join(sorted(self._services)), self.address)
+        self._selector = selectors.DefaultSelector()
+        gc.collect()
+        gc.freeze()  # a collection in a child would write to, and so copy, every object it shares with us
+        try:
+            self._selector.register(self._listening, selectors.EVENT_READ)
+            while not self._stopping.is_set():
+                self._step()
+            self._finish()
+        finally:
+            for child in list(self._children.values()):
+                self._end(child)
+                self._count(child)
+            self._selector.close()
+            gc.unfreeze()
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        logger.info("stopped: %s", self.counters)
+        return self.counters
+
+    def stop(self) -> None:
+        """Ask `run` to end; safe in a signal handler and from another thread."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop listening; for a server that is not run."""
+        self._listening.close()
+
+    def _step(self) -> None:
+        """Handle what has happened, then what is due."""
+        for key, _ in self._selector.select(TICK_SECONDS):
+            if key.fileobj is self._listening:
+                self._accept()
+            elif key.fd in self._children:
+                self._listen_to(self._children[key.fd])
+            elif key.fd in self._silent:
+                heard = self._forget_silent(key.fd)
+                heard.until = time.monotonic() + self._capacity.waiting_seconds
+                self._ready.append(heard)
+        now = time.monotonic()
+        for number in [number for number, silent in self._silent.items() if silent.until < now]:
+            self._refuse(self._forget_silent(number))
+        while self._ready and self._ready[0].until < now:
+            self._refuse(self._ready.popleft())
+        for child in self._children.values():
+            if child.kill_at < now:
+                _kill(child)
+                child.kill_at = float("inf")
+        while self._ready and self._has_place():
+            self._fork(self._ready.popleft().connection)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listening.accept()
+        except OSError as error:  # the client left again, or we are out of descriptors
+            logger.warning("cannot accept a connection: %s", error)
+            time.sleep(TICK_SECONDS)
+            return
+        silent = _Waiting(connection, time.monotonic() + self._limits.handshake_seconds)
+        if len(self._silent) + len(self._ready) >= self._capacity.waiting:
+            # Someone who has said nothing makes room for someone who may.
+            self._refuse(self._forget_silent(next(iter(self._silent))) if self._silent else silent)
+        if connection.fileno() >= 0:
+            self._silent[connection.fileno()] = silent
+            self._selector.register(connection, selectors.EVENT_READ)
+
+    def _forget_silent(self, number: int) -> _Waiting:
+        silent = self._silent.pop(number)
+        self._selector.unregister(silent.connection)
+        return silent
+
+    def _refuse(self, waiting: _Waiting) -> None:
+        self.counters.refused += 1
+        waiting.connection.close()
+
+    def _has_place(self) -> bool:
+        greeting = sum(not child.greeted for child in self._children.values())
+        return len(self._children) < self._capacity.sessions and greeting < self._capacity.handshakes
+
+    def _fork(self, connection: socket.socket) -> None:
+        reader, writer = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            logger.warning("no process for a session: %s", error)
+            os.close(reader)
+            os.close(writer)
+            self._refuse(_Waiting(connection, 0))
+            return
+        if pid == 0:
+            self._be_child(connection, reader, writer)
+        os.setpgid(pid, pid)  # as the child does, whoever comes first: it is ended with all its own children
+        os.close(writer)
+        connection.close()
+        os.set_blocking(reader, False)
+        self.counters.started += 1
+        kill_at = time.monotonic() + self._limits.handshake_seconds + KILL_SECONDS
+        self._children[reader] = _Child(pid, reader, kill_at)
+        self._selector.register(reader, selectors.EVENT_READ)
+
+    def _be_child(self, connection: socket.socket, reader: int, writer: int) -> NoReturn:
+        """Be the process of one session."""
+        try:
+            os.setpgid(0, 0)
+            # A descriptor of another client kept here would keep its connection open after its own session.
+            self._selector.close()
+            self._listening.close()
+            for other in (*self._silent.values(), *self._ready):
+                other.connection.close()
+            for pipe in (reader, *self._children):
+                os.close(pipe)
+            be_worker(connection, self._services, self._context, self._limits, self._capacity.session_bytes, writer)
+        finally:
+            os._exit(0)
+
+    def _listen_to(self, child: _Child) -> None:
+        """Take what a child says. It may be in a client's hands: it is believed within bounds, about itself alone."""
+        said = os.read(child.pipe, REPORT_BYTES)
+        child.said += said
+        if said and len(child.said) <= REPORT_BYTES and b'"failure"' not in child.said:
+            if not child.greeted and b'"protocol"' in child.said:
+                child.greeted = True
+                child.kill_at = time.monotonic() + self._limits.session_seconds + KILL_SECONDS
+            return
+        self._end(child)
+        self._count(child)
+
+    def _end(self, child: _Child) -> None:
+        self._selector.unregister(child.pipe)
+        os.close(child.pipe)
+        del self._children[child.pipe]
+        _kill(child)
+        os.waitpid(child.pid, 0)
+
+    def _count(self, child: _Child) -> None:
+        try:
+            last = json.loads(child.said.splitlines()[-1])
+            failure, sent, received = last["failure"], int(last["sent"]), int(last["received"])
+            if failure is not None and not str(failure).isidentifier():
+                raise ValueError("not the name of an error")
+        except (ValueError, LookupError, TypeError):
+            self.counters.failed["Killed"] += 1
+            return
+        self.counters.bytes_sent += sent
+        self.counters.bytes_received += received
+        if failure is None:
+            self.counters.finished += 1
+        else:
+            self.counters.failed[str(failure)] += 1
+
+    def _finish(self) -> None:
+        """Refuse who waits, let sessions finish within the grace time, then ask them to end, then end them."""
+        self._selector.unregister(self._listening)
+        self._listening.close()
+        for number in list(self._silent):
+            self._refuse(self._forget_silent(number))
+        while self._ready:
+            self._refuse(self._ready.popleft())
+        self._step_for(self._capacity.grace_seconds)
+        for child in self._children.values():
+            os.kill(child.pid, signal.SIGTERM)
+        self._step_for(KILL_SECONDS)
+
+    def _step_for(self, seconds: float) -> None:
+        """Go on until no session runs, for at most `seconds`."""
+        until = time.monotonic() + seconds
+        while self._children and time.monotonic() < until:
+            self._step()
+
+
+def _kill(child: _Child) -> None:
+    """End a child and all it has started; some systems refuse to where it has ended by itself."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)

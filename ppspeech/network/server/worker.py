@@ -1,0 +1,125 @@
+"""One session in a process of its own: what the child of a server does, and what it reports to its parent."""
+
+import json
+import logging
+import os
+import resource
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ppspeech.channel import Channel
+from ppspeech.errors import ProtocolError, WrongSessionError
+from ppspeech.network.channel.hello import Params, accept_only, answer
+from ppspeech.network.channel.session import StreamChannel
+from ppspeech.network.channel.stream import ByteStream
+from ppspeech.network.limits import Limits
+from ppspeech.network.tls.context import wrap_server
+
+logger = logging.getLogger(__name__)
+
+REPORT_BYTES = 4096
+"""The most a child says to its parent."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """A party program that a server offers.
+
+    Attributes:
+        program: called with the channel and the session's public parameters.
+        params: the only parameters it is offered with; None leaves them to the client, and the program must judge
+            them itself, for instance whether the sizes they ask for can be borne.
+    """
+
+    program: Callable[[Channel, Params], object]
+    params: Params | None = None
+
+
+class Stopped(BaseException):
+    """The server asks this session to end. Not an `Exception`, so that no party program catches it by accident."""
+
+
+def be_worker(
+    connection: socket.socket,
+    services: Mapping[str, Service],
+    context: ssl.SSLContext | None,
+    limits: Limits,
+    session_bytes: int,
+    report: int,
+) -> None:
+    """Run one session; the process is to be left afterwards.
+
+    Args:
+        connection: the accepted connection.
+        services: what is offered, by the name of the protocol.
+        context: for TLS, or None.
+        limits: of the session.
+        session_bytes: the memory the session may take beyond what the server held when it started.
+        report: the pipe to the parent; it gets a line of JSON when the client has been greeted and one at the end.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    signal.signal(signal.SIGTERM, _stop)
+    failure: str | None = None
+    channel: StreamChannel | None = None
+    try:
+        bound_memory(session_bytes)
+        deadline = time.monotonic() + limits.handshake_seconds
+        if context is not None:
+            connection = wrap_server(connection, context, deadline)
+        channel = StreamChannel(ByteStream(connection, limits.message_bytes), limits, deadline)
+        with channel:
+            name, params = answer(channel, lambda name, params: _accept(services, name, params))
+            _say(report, {"protocol": name})
+            services[name].program(channel, params)
+    except BaseException as error:
+        failure = type(error).__name__
+        if not isinstance(error, ProtocolError | Stopped):
+            # The message may hold what the program was working on; its place in the code is enough to find it.
+            logger.error("a party program failed: %s at %s", failure, _place(error))
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # too late to stop
+    sent, received = (channel.bytes_sent, channel.bytes_received) if channel else (0, 0)
+    logging.shutdown()
+    sys.stdout.flush()
+    _say(report, {"failure": failure, "sent": sent, "received": received})
+
+
+def bound_memory(extra: int) -> None:
+    """Let this process take at most `extra` bytes more of private memory; beyond that Python raises MemoryError.
+
+    Only Linux counts all private memory here; elsewhere the bound covers what its RLIMIT_DATA covers.
+    """
+    status = Path("/proc/self/statm")
+    held = int(status.read_text().split()[5]) * resource.getpagesize() if status.exists() else 0
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = held + extra
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+def _accept(services: Mapping[str, Service], name: str, params: Params) -> None:
+    service = services.get(name)
+    if service is None:
+        raise WrongSessionError(f"no protocol called {name!r} is served here")
+    if service.params is not None:
+        accept_only(name, service.params)(name, params)
+
+
+def _say(report: int, what: dict[str, Any]) -> None:
+    os.write(report, json.dumps(what).encode() + b"\n")
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "an unknown place"
+
+
+def _stop(*_: object) -> None:
+    raise Stopped

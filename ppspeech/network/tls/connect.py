@@ -1,0 +1,135 @@
+"""A channel to one peer: connect to it, wait for it, or make both ends here."""
+
+import socket
+import time
+
+from ppspeech.errors import PeerGoneError, PeerTimeoutError
+from ppspeech.network.address import Address
+from ppspeech.network.channel.hello import Params, accept_only, answer, greet
+from ppspeech.network.channel.session import StreamChannel
+from ppspeech.network.channel.stream import ByteStream
+from ppspeech.network.limits import Limits
+from ppspeech.network.tls.context import ClientTls, ServerTls, wrap_client, wrap_server
+
+
+def connect(
+    address: Address,
+    protocol: str,
+    params: Params,
+    *,
+    tls: ClientTls | None = None,
+    insecure: bool = False,
+    limits: Limits | None = None,
+) -> StreamChannel:
+    """Connect to a party that listens, and begin a session.
+
+    Args:
+        address: where it listens.
+        protocol: which protocol to run.
+        params: its public parameters; the other party must want the same.
+        tls: whom to trust.
+        insecure: plain TCP, on a loopback address, in place of `tls`.
+        limits: how long and large anything may be.
+
+    Returns:
+        The channel, to be used in a `with` statement.
+
+    Raises:
+        ValueError: for plain TCP where it is not allowed, and parameters that cannot be sent.
+        ProtocolError: if there is nobody, or not the one we trust, or it does not want the same.
+    """
+    address.check_security(tls is not None, insecure)
+    accept_only(protocol, params)  # refuse our own mistakes before anyone is called
+    limits = limits or Limits()
+    context = tls.context() if tls is not None else None
+    deadline = time.monotonic() + limits.handshake_seconds
+    try:
+        connection = socket.create_connection((address.host, address.port), timeout=limits.handshake_seconds)
+    except TimeoutError:
+        raise PeerTimeoutError(f"{address} does not answer") from None
+    except OSError as error:
+        raise PeerGoneError(f"nobody listens at {address}: {error}") from None
+    if tls is not None and context is not None:
+        connection = wrap_client(connection, context, tls.pin, address.host, deadline)
+    channel = StreamChannel(ByteStream(connection, limits.message_bytes), limits, deadline)
+    try:
+        greet(channel, protocol, params)
+    except BaseException as error:
+        channel.fail(error)
+        raise
+    return channel
+
+
+class Listener:
+    """Waits for one peer at a time, for two parties who both know what they want. `Server` serves many.
+
+    Args:
+        address: where; port 0 takes a free one, and `address` says which.
+        tls: how to prove who we are.
+        insecure: plain TCP, on a loopback address, in place of `tls`.
+        limits: how long and large anything may be.
+
+    Raises:
+        ValueError: for plain TCP where it is not allowed.
+        OSError: if the address cannot be had.
+    """
+
+    def __init__(
+        self, address: Address, *, tls: ServerTls | None = None, insecure: bool = False, limits: Limits | None = None
+    ) -> None:
+        address.check_security(tls is not None, insecure)
+        self._context = tls.context() if tls is not None else None
+        self._limits = limits or Limits()
+        self._socket = listen(address)
+        self.address = Address(address.host, self._socket.getsockname()[1])
+
+    def wait(self, protocol: str, params: Params, seconds: float | None = None) -> StreamChannel:
+        """Wait for a peer that wants this protocol with these parameters.
+
+        Raises:
+            ProtocolError: if nobody comes within `seconds`, or someone who wants something else.
+        """
+        accept = accept_only(protocol, params)
+        self._socket.settimeout(seconds)
+        try:
+            connection, _ = self._socket.accept()
+        except TimeoutError:
+            raise PeerTimeoutError(f"nobody connected to {self.address} within {seconds} seconds") from None
+        deadline = time.monotonic() + self._limits.handshake_seconds
+        if self._context is not None:
+            connection = wrap_server(connection, self._context, deadline)
+        channel = StreamChannel(ByteStream(connection, self._limits.message_bytes), self._limits, deadline)
+        try:
+            answer(channel, accept)
+        except BaseException as error:
+            channel.fail(error)
+            raise
+        return channel
+
+    def close(self) -> None:
+        """Stop listening; sessions go on."""
+        self._socket.close()
+
+    def __enter__(self) -> "Listener":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def listen(address: Address) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        OSError: if the address cannot be had.
+    """
+    family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+        listening.listen(1024)
+    except BaseException:
+        listening.close()
+        raise
+    return listening

@@ -1,0 +1,7 @@
+"""Events, and the accountant that adds them up."""
+
+from ppspeech.privacy.accounting.accountant import Accountant
+from ppspeech.privacy.accounting.budget import split_gaussian
+from ppspeech.privacy.accounting.events import Event, NonPrivateEvent
+
+__all__ = ["Accountant", "Event", "NonPrivateEvent", "split_gaussian"]

@@ -1,0 +1,284 @@
+"""The accountant: adds up events of one unit and adjacency, by every method that is valid for them."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, get_args
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.composition import advanced_composition, basic_composition
+from ppspeech.privacy.accounting.events import (
+    INTERVAL,
+    Event,
+    NonPrivateEvent,
+    UnsupportedAnalysisError,
+    event_from_json,
+    event_to_json,
+)
+from ppspeech.privacy.accounting.loss import LossDistribution, no_loss
+from ppspeech.privacy.accounting.noise_events import GaussianEvent
+from ppspeech.privacy.accounting.renyi import delta_from_renyi, delta_from_zcdp, epsilon_from_renyi, epsilon_from_zcdp
+from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy.parameters import (
+    Adjacency,
+    Unit,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+    check_relation,
+)
+
+Method = Literal["auto", "basic", "advanced", "zcdp", "rdp", "pld"]
+METHODS: tuple[Method, ...] = tuple(method for method in get_args(Method) if method != "auto")
+FORMAT = 1
+
+Entry = tuple[Event, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AccountReport:
+    """What an account comes to at one delta.
+
+    Attributes:
+        unit: what is protected.
+        adjacency: what neighboring means.
+        delta: the delta asked for.
+        epsilon: the smallest epsilon over the valid methods.
+        method: the method that gave it; `none` for an empty account.
+        epsilons: epsilon by method, without the methods that do not apply.
+        events: the events and how often each was composed.
+    """
+
+    unit: Unit
+    adjacency: Adjacency
+    delta: float
+    epsilon: float
+    method: str
+    epsilons: Mapping[str, float]
+    events: tuple[Entry, ...]
+
+    def __str__(self) -> str:
+        """A few lines for people."""
+        lines = [
+            f"epsilon = {self.epsilon:.4g} at delta = {self.delta:.3g} "
+            f"for one {self.unit} ({self.adjacency}), by {self.method}"
+        ]
+        lines += [f"  {method:<9} {epsilon:.4g}" for method, epsilon in self.epsilons.items()]
+        lines += [f"  {count} x {event}" for event, count in self.events]
+        return "\n".join(lines)
+
+
+class Accountant:
+    """A privacy account for one unit under one adjacency.
+
+    Composition is adaptive: a later event may depend on what earlier ones released, but its parameters and the
+    number of events are fixed in advance.
+
+    >>> from ppspeech.privacy.accounting.noise_events import GaussianEvent
+    >>> account = Accountant("speaker", "add_remove")
+    >>> account.compose(GaussianEvent(10.0, "speaker", "add_remove"), count=10)
+    >>> round(account.epsilon(1e-5), 3)
+    1.199
+    """
+
+    def __init__(self, unit: Unit, adjacency: Adjacency) -> None:
+        check_relation(unit, adjacency)
+        self.unit: Unit = unit
+        self.adjacency: Adjacency = adjacency
+        self._counts: dict[Event, int] = {}
+
+    @property
+    def events(self) -> tuple[Entry, ...]:
+        """The events so far, equal ones merged, with their counts."""
+        return tuple(self._counts.items())
+
+    def compose(self, event: Event, count: int = 1) -> None:
+        """Book an event `count` times.
+
+        Raises:
+            PrivacyError: if the event speaks of another unit or adjacency; epsilons of different units do not add.
+        """
+        check_count("count", count)
+        event_to_json(event)  # refuses what could not be written to a file and replayed
+        if (event.unit, event.adjacency) != (self.unit, self.adjacency):
+            raise PrivacyError(
+                f"this account is for one {self.unit} under {self.adjacency}; the event is for one {event.unit} under "
+                f"{event.adjacency}. Convert it first (group_privacy) or keep two accounts"
+            )
+        self._counts[event] = self._counts.get(event, 0) + count
+
+    def epsilon(self, delta: float, method: Method = "auto") -> float:
+        """The epsilon at this delta; infinite if nothing bounds it.
+
+        Raises:
+            PrivacyError: for a named method that does not apply to some event (auto skips it).
+        """
+        check_probability("delta", delta, zero=True)
+        check_choice("method", method, get_args(Method))
+        if method != "auto":
+            return self._by(_EPSILON[method], delta)
+        return min(self._valid(_EPSILON, delta).values(), default=0.0)
+
+    def delta(self, epsilon: float, method: Method = "auto") -> float:
+        """The delta at this epsilon, at most 1."""
+        check_positive("epsilon", epsilon, zero=True)
+        check_choice("method", method, get_args(Method))
+        if method != "auto":
+            return self._by(_DELTA[method], epsilon)
+        return min(self._valid(_DELTA, epsilon).values(), default=0.0)
+
+    def report(self, delta: float) -> AccountReport:
+        """Every valid method side by side."""
+        check_probability("delta", delta, zero=True)
+        epsilons = self._valid(_EPSILON, delta)
+        best = min(epsilons, key=lambda method: epsilons[method], default="none")
+        return AccountReport(self.unit, self.adjacency, delta, epsilons.get(best, 0.0), best, epsilons, self.events)
+
+    def guarantee(self, delta: float, *, float_safe: bool = False, assumptions: tuple[str, ...] = ()) -> Guarantee:
+        """The account as a statement; kind `none` if some event is not private or nothing bounds epsilon."""
+        epsilon = self.epsilon(delta)
+        reasons = [event.reason for event in self._counts if isinstance(event, NonPrivateEvent)]
+        if math.isinf(epsilon):
+            caveat = "; ".join(reasons) or f"no finite epsilon at delta = {delta}"
+            return Guarantee(kind="none", unit=self.unit, adjacency=self.adjacency, caveat=caveat)
+        return Guarantee(
+            kind="pure" if delta == 0 else "approximate",
+            unit=self.unit,
+            adjacency=self.adjacency,
+            epsilon=epsilon,
+            delta=delta,
+            float_safe=float_safe,
+            assumptions=assumptions,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The account as plain JSON values, from which `from_json` computes the same epsilon again."""
+        entries = [{"count": count, "event": event_to_json(event)} for event, count in self.events]
+        return {"format": FORMAT, "unit": self.unit, "adjacency": self.adjacency, "events": entries}
+
+    @classmethod
+    def from_json(cls, plain: Mapping[str, Any]) -> "Accountant":
+        """Replay an account.
+
+        Raises:
+            PrivacyError: for another format, an unknown, missing or mistyped field, or mixed units.
+        """
+        if not isinstance(plain, Mapping) or set(plain) != {"format", "unit", "adjacency", "events"}:
+            raise PrivacyError("an account has the fields format, unit, adjacency and events, and no others")
+        if plain["format"] is not FORMAT:
+            raise PrivacyError(f"this version reads accounts of format {FORMAT}, got {plain['format']!r}")
+        if not isinstance(plain["events"], list):
+            raise PrivacyError(f"events must be a list, got {type(plain['events']).__name__}")
+        account = cls(plain["unit"], plain["adjacency"])
+        for entry in plain["events"]:
+            if not isinstance(entry, Mapping) or set(entry) != {"count", "event"}:
+                raise PrivacyError(f"an entry has a count and an event, got {entry!r}")
+            account.compose(event_from_json(entry["event"]), entry["count"])
+        return account
+
+    def _by(self, method: Callable[[tuple[Entry, ...], float], float], argument: float) -> float:
+        if not self._counts:
+            return 0.0
+        if any(isinstance(event, NonPrivateEvent) for event in self._counts):
+            return math.inf if method in _EPSILON.values() else 1.0
+        if method in _EPSILON.values() and argument == 0 and any(event.pure() is None for event in self._counts):
+            return math.inf
+        return method(_with_one_gaussian(self.events), argument)
+
+    def _valid(self, table: Mapping[Any, Callable[[tuple[Entry, ...], float], float]], x: float) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for method, bound in table.items():
+            if not self._counts:
+                break
+            try:
+                found[method] = self._by(bound, x)
+            except UnsupportedAnalysisError:
+                continue
+        return found
+
+
+def _with_one_gaussian(events: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """All plain Gaussians as the one Gaussian they are exactly equal to: 1 / z^2 adds (Dong, Roth and Su 2022)."""
+    gaussians = [(event, count) for event, count in events if isinstance(event, GaussianEvent)]
+    if sum(count for _, count in gaussians) < 2:
+        return events
+    total = sum(count / event.noise_multiplier**2 for event, count in gaussians)
+    first = gaussians[0][0]
+    rest = tuple(entry for entry in events if not isinstance(entry[0], GaussianEvent))
+    return ((GaussianEvent(1 / math.sqrt(total), first.unit, first.adjacency), 1), *rest)
+
+
+def _pairs(events: tuple[Entry, ...], delta: float) -> list[tuple[float, float, int]]:
+    """(epsilon, delta, count) of every event, with delta shared equally among the events that are not pure."""
+    shared = sum(count for event, count in events if event.pure() is None)
+    share = delta / shared if shared else 0.0
+    pairs = []
+    for event, count in events:
+        pure = event.pure()
+        pairs.append((pure, 0.0, count) if pure is not None else (event.epsilon(share), share, count))
+    return pairs
+
+
+def _basic(events: tuple[Entry, ...], delta: float) -> float:
+    # A pure event alone may be better at delta > 0; sums of pairs are the textbook's and are kept plain.
+    epsilon, _ = basic_composition(_pairs(events, delta))
+    return epsilon
+
+
+def _advanced(events: tuple[Entry, ...], delta: float) -> float:
+    if delta == 0:
+        return math.inf
+    return advanced_composition(_pairs(events, delta / 2), slack=delta / 2)[0]
+
+
+def _total_rho(events: tuple[Entry, ...]) -> float:
+    rho = 0.0
+    for event, count in events:
+        of_event = event.zcdp()
+        if of_event is None:
+            raise UnsupportedAnalysisError(f"event {event.type_name!r} has no zCDP parameter")
+        rho += count * of_event
+    return rho
+
+
+def _curve(events: tuple[Entry, ...]) -> Callable[[float], float]:
+    return lambda alpha: sum(count * event.rdp(alpha) for event, count in events)
+
+
+@lru_cache(maxsize=32)
+def _loss(events: tuple[Entry, ...], interval: float) -> LossDistribution:
+    total = no_loss(interval)
+    for event, count in events:
+        loss = event.pld(interval)
+        total = total.compose(loss.self_compose(count) if count > 1 else loss)
+    return total
+
+
+_EPSILON: dict[Method, Callable[[tuple[Entry, ...], float], float]] = {
+    "basic": _basic,
+    "advanced": _advanced,
+    "zcdp": lambda events, delta: epsilon_from_zcdp(_total_rho(events), delta),
+    "rdp": lambda events, delta: epsilon_from_renyi(_curve(events), delta),
+    "pld": lambda events, delta: float(_loss(events, INTERVAL).get_epsilon_for_delta(delta)),
+}
+
+_DELTA: dict[Method, Callable[[tuple[Entry, ...], float], float]] = {
+    "basic": lambda events, epsilon: _inverse(_basic, events, epsilon),
+    "advanced": lambda events, epsilon: _inverse(_advanced, events, epsilon),
+    "zcdp": lambda events, epsilon: delta_from_zcdp(_total_rho(events), epsilon),
+    "rdp": lambda events, epsilon: delta_from_renyi(_curve(events), epsilon),
+    "pld": lambda events, epsilon: float(_loss(events, INTERVAL).get_delta_for_epsilon(epsilon)),
+}
+
+
+def _inverse(bound: Callable[[tuple[Entry, ...], float], float], events: tuple[Entry, ...], epsilon: float) -> float:
+    """The smallest delta at which the bound is at most epsilon, to 0.1 %, from above."""
+    if bound(events, 0.0) <= epsilon:
+        return 0.0
+    low, high = -690.0, 0.0  # ln delta
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound(events, math.exp(middle)) <= epsilon else (middle, high)
+    return math.exp(high)

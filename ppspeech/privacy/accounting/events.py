@@ -1,0 +1,323 @@
+"""Events: what happened to the data, in the form an accountant composes and a file can hold.
+
+An event's meaning never changes: the same JSON gives the same epsilon for ever. It carries parameters only, no
+noise, no data and no seed.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import numpy as np
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
+from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival, loss_of_pair
+from ppspeech.privacy.accounting.renyi import delta_from_zcdp, epsilon_from_zcdp
+from ppspeech.privacy.parameters import Adjacency, Unit, check_positive, check_probability, check_relation
+
+INTERVAL = 1e-4
+"""Default bucket width of privacy loss distributions."""
+
+
+class UnsupportedAnalysisError(PrivacyError):
+    """An event that has no bound in the form asked for; another method of the accountant may have one."""
+
+
+class Event(Protocol):
+    """What a mechanism did, seen as bounds on its privacy loss for one `unit` under one `adjacency`.
+
+    Every bound is an upper bound; `pure` and `zcdp` are None where the mechanism has no such parameter, and
+    `rdp` and `pld` raise `UnsupportedAnalysisError` where no bound is known.
+    """
+
+    type_name: ClassVar[str] = ""
+
+    @property
+    def unit(self) -> Unit:
+        """What is protected."""
+        ...
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """What neighboring means."""
+        ...
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest known delta at this epsilon >= 0."""
+        ...
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest known epsilon at this delta; infinite if there is none."""
+        check_probability("delta", delta, zero=True)
+        if delta == 0:
+            pure = self.pure()
+            return math.inf if pure is None else pure
+        return smallest_epsilon(self.delta, delta)
+
+    def rdp(self, alpha: float) -> float:
+        """The Renyi divergence of order alpha > 1."""
+        ...
+
+    def zcdp(self) -> float | None:
+        """The zCDP parameter rho."""
+        return None
+
+    def pure(self) -> float | None:
+        """The epsilon at delta = 0."""
+        return None
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """A pessimistic privacy loss distribution with buckets of `interval`."""
+        ...
+
+
+Registered = TypeVar("Registered", bound=type)
+EVENT_TYPES: dict[str, type[Any]] = {}
+
+
+def register_event(name: str) -> Callable[[Registered], Registered]:
+    """Enter a frozen dataclass into the closed list of events that a file may name."""
+
+    def enter(kind: Registered) -> Registered:
+        if name in EVENT_TYPES:
+            raise PrivacyError(f"an event named {name!r} exists already ({EVENT_TYPES[name].__name__})")
+        kind.type_name = name  # type: ignore[attr-defined]
+        EVENT_TYPES[name] = kind
+        return kind
+
+    return enter
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """The event as plain JSON values, its type by its registered name.
+
+    >>> event_to_json(PureEvent(1.0, "speaker", "add_remove"))
+    {'type': 'pure', 'stated_epsilon': 1.0, 'unit': 'speaker', 'adjacency': 'add_remove'}
+    """
+    if type(event) is not EVENT_TYPES.get(getattr(event, "type_name", "")):
+        raise PrivacyError(f"{type(event).__name__} is not a registered event")
+    plain = {name: _plain(value) for name, value in asdict(event).items()}  # type: ignore[call-overload]
+    return {"type": event.type_name, **plain}
+
+
+def event_from_json(plain: Mapping[str, Any]) -> Event:
+    """Rebuild an event. Nothing is imported by name: only registered types and exactly their fields pass.
+
+    Raises:
+        PrivacyError: for an unknown type, a missing or extra field, or a value the event itself refuses.
+    """
+    if not isinstance(plain, Mapping) or not isinstance(plain.get("type"), str):
+        raise PrivacyError(f"an event is an object with a type, got {plain!r}")
+    kind = EVENT_TYPES.get(plain["type"])
+    if kind is None:
+        raise PrivacyError(f"unknown event type {plain['type']!r}; known: {', '.join(sorted(EVENT_TYPES))}")
+    wanted = {field.name for field in fields(kind)}
+    given = set(plain) - {"type"}
+    if given != wanted:
+        raise PrivacyError(
+            f"event {plain['type']!r} needs exactly the fields {sorted(wanted)}: "
+            f"missing {sorted(wanted - given)}, unknown {sorted(given - wanted)}"
+        )
+    event: Event = kind(**{name: _frozen(plain[name]) for name in wanted})
+    return event
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+@register_event("pure")
+@dataclass(frozen=True, slots=True)
+class PureEvent(Event):
+    """Any mechanism known only to be epsilon-DP (gamma-norm noise, sparse vector, permute-and-flip)."""
+
+    stated_epsilon: float
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("stated_epsilon", self.stated_epsilon, zero=True)
+        check_relation(self.unit, self.adjacency)
+
+    def delta(self, epsilon: float) -> float:
+        """The profile of randomized response, which is the worst epsilon-DP mechanism."""
+        return pure_delta(self.stated_epsilon, epsilon)
+
+    def rdp(self, alpha: float) -> float:
+        """min(epsilon, alpha epsilon^2 / 2)."""
+        return min(self.stated_epsilon, alpha * self.stated_epsilon**2 / 2)
+
+    def zcdp(self) -> float:
+        """epsilon^2 / 2."""
+        return self.stated_epsilon**2 / 2
+
+    def pure(self) -> float:
+        """The stated epsilon."""
+        return self.stated_epsilon
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Of randomized response."""
+        return loss_of_pair(self.stated_epsilon, 0.0, interval)
+
+
+@register_event("bounded_range")
+@dataclass(frozen=True, slots=True)
+class BoundedRangeEvent(Event):
+    """The exponential mechanism: its loss lies in some interval of length epsilon (Dong, Durfee and Rogers 2020).
+
+    That makes it epsilon-DP and (epsilon^2 / 8)-zCDP, four times better under composition than pure epsilon.
+    """
+
+    stated_epsilon: float
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("stated_epsilon", self.stated_epsilon, zero=True)
+        check_relation(self.unit, self.adjacency)
+
+    def delta(self, epsilon: float) -> float:
+        """Booked as pure epsilon."""
+        return min(pure_delta(self.stated_epsilon, epsilon), delta_from_zcdp(self.zcdp(), epsilon))
+
+    def rdp(self, alpha: float) -> float:
+        """min(epsilon, alpha epsilon^2 / 8)."""
+        return min(self.stated_epsilon, alpha * self.zcdp())
+
+    def zcdp(self) -> float:
+        """epsilon^2 / 8."""
+        return self.stated_epsilon**2 / 8
+
+    def pure(self) -> float:
+        """The stated epsilon."""
+        return self.stated_epsilon
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Of randomized response: valid, and loose when many are composed (use zcdp or rdp there)."""
+        return loss_of_pair(self.stated_epsilon, 0.0, interval)
+
+
+@register_event("approximate")
+@dataclass(frozen=True, slots=True)
+class ApproximateEvent(Event):
+    """Any mechanism known only by one pair (epsilon, delta)."""
+
+    stated_epsilon: float
+    stated_delta: float
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("stated_epsilon", self.stated_epsilon, zero=True)
+        check_probability("stated_delta", self.stated_delta)
+        check_relation(self.unit, self.adjacency)
+
+    def delta(self, epsilon: float) -> float:
+        """delta + (1 - delta) times the profile of randomized response."""
+        return self.stated_delta + (1 - self.stated_delta) * pure_delta(self.stated_epsilon, epsilon)
+
+    def rdp(self, alpha: float) -> float:
+        """A pair bounds no Renyi divergence."""
+        raise UnsupportedAnalysisError(f"an (epsilon, delta) pair has no Renyi divergence of order {alpha}")
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Of the worst mechanism with this pair."""
+        return loss_of_pair(self.stated_epsilon, self.stated_delta, interval)
+
+
+@register_event("zcdp")
+@dataclass(frozen=True, slots=True)
+class ZcdpEvent(Event):
+    """Any mechanism known only to be rho-zCDP."""
+
+    rho: float
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("rho", self.rho, zero=True)
+        check_relation(self.unit, self.adjacency)
+
+    def delta(self, epsilon: float) -> float:
+        """By the best Renyi order."""
+        return delta_from_zcdp(self.rho, epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """By the best Renyi order."""
+        check_probability("delta", delta, zero=True)
+        return epsilon_from_zcdp(self.rho, delta)
+
+    def rdp(self, alpha: float) -> float:
+        """Alpha rho."""
+        return alpha * self.rho
+
+    def zcdp(self) -> float:
+        """The stated rho."""
+        return self.rho
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """From the Chernoff bound P(Z > t) <= exp(-(t - rho)^2 / 4 rho), t >= rho: valid and loose."""
+        return loss_of_zcdp(self.rho, interval)
+
+
+@register_event("non_private")
+@dataclass(frozen=True, slots=True)
+class NonPrivateEvent(Event):
+    """A touch of the data that nothing protects: as-published formulas, plain training, tuning on private data."""
+
+    reason: str
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str) or not self.reason:
+            raise PrivacyError(f"a non-private event must say what happened, got {self.reason!r}")
+        check_relation(self.unit, self.adjacency)
+
+    def delta(self, epsilon: float) -> float:  # noqa: ARG002
+        """One: there is no protection at any epsilon."""
+        return 1.0
+
+    def epsilon(self, delta: float) -> float:  # noqa: ARG002
+        """Infinite."""
+        return math.inf
+
+    def rdp(self, alpha: float) -> float:  # noqa: ARG002
+        """Infinite."""
+        return math.inf
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """All mass at an infinite loss."""
+        return loss_of_pair(0.0, 1.0, interval)
+
+
+@lru_cache(maxsize=1024)
+def epsilon_of(event: Event, delta: float) -> float:
+    """`event.epsilon(delta)`, remembered: every release of a mechanism states the same number."""
+    return event.epsilon(delta)
+
+
+def pure_delta(stated: float, epsilon: float) -> float:
+    """delta(epsilon) of `stated`-DP: (e^stated - e^epsilon) / (1 + e^stated), at least 0."""
+    if epsilon >= stated:
+        return 0.0
+    return -math.expm1(epsilon - stated) / (1 + math.exp(-stated))
+
+
+def loss_of_zcdp(rho: float, interval: float) -> LossDistribution:
+    """The loosest loss distribution that rho-zCDP allows, by Chernoff's bound."""
+    if rho == 0:
+        return loss_of_pair(0.0, 0.0, interval)
+    top = rho + 2 * math.sqrt(rho * -math.log(TAIL))
+
+    def survival(t: Any) -> Any:
+        return np.where(t >= rho, np.exp(-(np.maximum(t - rho, 0.0) ** 2) / (4 * rho)), 1.0)
+
+    return loss_from_survival(survival, survival, top=top, bottom=rho, interval=interval)

@@ -1,0 +1,55 @@
+"""The privacy profile: delta as a function of epsilon, as numbers and as a picture."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.accountant import Accountant, Method
+from ppspeech.storage import atomic_write
+
+
+def privacy_profile(account: Accountant, epsilons: Sequence[float], method: Method = "auto") -> NDArray[np.float64]:
+    """delta(epsilon) of an account at each epsilon, made non-increasing (a bound at a smaller epsilon still holds)."""
+    deltas = np.array([account.delta(float(epsilon), method) for epsilon in epsilons])
+    order = np.argsort(np.asarray(epsilons, dtype=np.float64), kind="stable")
+    deltas[order] = np.minimum.accumulate(deltas[order])
+    return deltas
+
+
+def plot_profile(
+    accounts: Mapping[str, Accountant], path: Path, *, largest: float | None = None, method: Method = "auto"
+) -> None:
+    """Draw the profiles of accounts of one unit and adjacency, delta on a logarithmic axis.
+
+    Args:
+        accounts: by the name in the legend.
+        path: the picture; its suffix gives the format.
+        largest: the end of the epsilon axis; by default where the widest account reaches delta = 1e-9.
+        method: of the accountant.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    if not accounts:
+        raise PrivacyError("there is no account to draw")
+    relations = {(account.unit, account.adjacency) for account in accounts.values()}
+    if len(relations) > 1:
+        raise PrivacyError(f"profiles of different units or adjacencies do not compare: {sorted(relations)}")
+    ((unit, adjacency),) = relations
+    ends = [account.epsilon(1e-9, method) for account in accounts.values()]
+    end = largest or max([e for e in ends if np.isfinite(e)], default=1.0) or 1.0
+    epsilons = np.linspace(0.0, end, 129)
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for name, account in accounts.items():
+        deltas = privacy_profile(account, epsilons.tolist(), method)
+        axes.semilogy(epsilons, np.where(deltas > 0, deltas, np.nan), label=name)
+    axes.set(xlabel=f"epsilon for one {unit} ({adjacency})", ylabel="delta", ylim=(1e-12, 1.5))
+    axes.legend()
+    axes.grid(alpha=0.3)
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary)

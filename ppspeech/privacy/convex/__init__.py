@@ -1,0 +1,17 @@
+"""Privacy of convex training: noise in the objective, or on the minimizer."""
+
+from ppspeech.privacy.convex.bounds import HeadConstants, huber_svm_head, large_margin_head, logistic_head, softmax_head
+from ppspeech.privacy.convex.objective import Minimum, ObjectivePerturbation, TiltableObjective
+from ppspeech.privacy.convex.output import OutputPerturbation
+
+__all__ = [
+    "HeadConstants",
+    "Minimum",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
+    "TiltableObjective",
+    "huber_svm_head",
+    "large_margin_head",
+    "logistic_head",
+    "softmax_head",
+]

@@ -1,0 +1,303 @@
+"""Events of objective perturbation: the minimizer of a randomly tilted objective is released."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincc, logsumexp, ndtr
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, pure_delta, register_event
+from ppspeech.privacy.accounting.hockey_stick import gaussian_delta
+from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival, loss_of_pair
+from ppspeech.privacy.accounting.renyi import ORDERS, delta_from_renyi
+from ppspeech.privacy.convex.bounds import HeadConstants, logistic_loss_bound
+from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+
+CELLS = 4096
+"""Cells of the one-sided sum that bounds delta from above."""
+
+
+@register_event("objective_pure")
+@dataclass(frozen=True, slots=True)
+class ObjectivePureEvent(Event):
+    """Gamma-norm noise of rate kappa on the gradient: (kappa sensitivity + jacobian)-DP."""
+
+    kappa: float
+    sensitivity: float
+    jacobian: float
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("kappa", self.kappa)
+        check_positive("sensitivity", self.sensitivity)
+        check_positive("jacobian", self.jacobian, zero=True)
+        check_relation(self.unit, self.adjacency)
+
+    def pure(self) -> float:
+        """Kappa sensitivity + J."""
+        return self.kappa * self.sensitivity + self.jacobian
+
+    def delta(self, epsilon: float) -> float:
+        """Of any pure mechanism."""
+        return pure_delta(self.pure(), epsilon)
+
+    def rdp(self, alpha: float) -> float:
+        """Of any pure mechanism."""
+        return min(self.pure(), alpha * self.zcdp())
+
+    def zcdp(self) -> float:
+        """epsilon^2 / 2."""
+        return self.pure() ** 2 / 2
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Of any pure mechanism."""
+        return loss_of_pair(self.pure(), 0.0, interval)
+
+
+@register_event("objective_pure_logistic")
+@dataclass(frozen=True, slots=True)
+class LogisticObjectivePureEvent(Event):
+    """Gamma-norm noise on the logistic loss, whose gradient and curvature cannot both be large: no J to pay."""
+
+    kappa: float
+    radius: float
+    regularization: float
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("kappa", self.kappa)
+        check_positive("radius", self.radius)
+        check_positive("regularization", self.regularization)
+        check_relation(self.unit, self.adjacency)
+
+    def pure(self) -> float:
+        """The largest loss over the record's own probability."""
+        return logistic_loss_bound(self.radius, self.regularization, self.kappa, self.adjacency)
+
+    def delta(self, epsilon: float) -> float:
+        """Of any pure mechanism."""
+        return pure_delta(self.pure(), epsilon)
+
+    def rdp(self, alpha: float) -> float:
+        """Of any pure mechanism."""
+        return min(self.pure(), alpha * self.zcdp())
+
+    def zcdp(self) -> float:
+        """epsilon^2 / 2."""
+        return self.pure() ** 2 / 2
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Of any pure mechanism."""
+        return loss_of_pair(self.pure(), 0.0, interval)
+
+
+@register_event("objective_gaussian")
+@dataclass(frozen=True, slots=True)
+class ObjectiveGaussianEvent(Event):
+    """Gaussian noise N(0, sigma^2 I) on the gradient.
+
+    The loss is J + (|g|^2 + 2 <b, g>) / 2 sigma^2 with g = a (x) phi and a depending on b. It is convex in a, so it is
+    largest at an extreme point of A, of which there are few: P(Z > t) <= sum_a P(J + s_a^2/2 + s_a N > t), s_a =
+    |a| R / sigma. Always valid besides: Z <= J + G^2 / 2 sigma^2 + (G / sigma) chi, chi of `directions` degrees.
+    There is no zCDP parameter by this analysis. Under `replace`: two add_remove steps, or chi of twice the degrees.
+
+    Attributes:
+        sigma: of the noise on the gradient.
+        jacobian: J.
+        extremes: (count, norm) of the extreme points, norms times R.
+        gradient: G for add_remove, Delta_rep for replace.
+        directions: dimension of the span of A.
+        averaged: a unit is an average of records; then only the Renyi curve holds (by Jensen).
+        unit: what is protected.
+        adjacency: what neighboring means.
+    """
+
+    sigma: float
+    jacobian: float
+    extremes: tuple[tuple[int, float], ...]
+    gradient: float
+    directions: int
+    averaged: bool
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+        check_positive("jacobian", self.jacobian, zero=True)
+        check_positive("gradient", self.gradient)
+        check_count("directions", self.directions)
+        check_relation(self.unit, self.adjacency)
+        if not isinstance(self.averaged, bool):
+            raise PrivacyError(f"averaged must be true or false, got {self.averaged!r}")
+        if not isinstance(self.extremes, tuple) or not self.extremes:
+            raise PrivacyError(f"extremes must be pairs (count, norm), got {self.extremes!r}")
+        for pair in self.extremes:
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise PrivacyError(f"extremes must be pairs (count, norm), got {pair!r}")
+            check_count("count of extreme points", pair[0])
+            check_positive("norm of extreme points", pair[1])
+
+    @classmethod
+    def of_head(
+        cls,
+        head: HeadConstants,
+        *,
+        sigma: float,
+        radius: float,
+        regularization: float,
+        unit: Unit,
+        adjacency: Adjacency,
+        averaged: bool = False,
+    ) -> "ObjectiveGaussianEvent":
+        """The event of a head with features of norm at most `radius` and regularization Lambda."""
+        return cls(
+            sigma,
+            head.jacobian(radius, regularization, averaged=averaged),
+            tuple((count, norm * radius) for count, norm in head.extremes),
+            head.sensitivity(radius, adjacency),
+            head.directions,
+            averaged,
+            unit,
+            adjacency,
+        )
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest of the bounds that hold."""
+        if self.adjacency == "add_remove":
+            return self._delta_add_remove(epsilon)
+        twice = (1 + math.exp(epsilon / 2)) * self._delta_add_remove(epsilon / 2)
+        return min(1.0, twice if self.averaged else min(twice, self._delta_by_survival(epsilon)))
+
+    def rdp(self, alpha: float) -> float:
+        """J + ln(1 + sum_a exp(alpha (alpha - 1) s_a^2 / 2)) / (alpha - 1), for add_remove."""
+        if self.adjacency == "replace":
+            raise UnsupportedAnalysisError("no Renyi bound for Gaussian objective perturbation under replace")
+        return self._renyi(alpha)
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """From the survival bound; the addition of a record has no J. Averaged units by Chernoff's bound."""
+        if self.adjacency == "replace" and self.averaged:
+            raise UnsupportedAnalysisError("no loss distribution for averaged units under replace")
+        top = self._reach()
+        shift = 0.0 if self.adjacency == "replace" else self.jacobian
+
+        def add(t: Any) -> Any:  # the loss when the record is absent is at least this much smaller
+            return self._survival(t + shift)
+
+        return loss_from_survival(self._survival, add, top=top, bottom=min(0.0, self.jacobian), interval=interval)
+
+    def _delta_add_remove(self, epsilon: float) -> float:
+        if self.averaged:
+            return min(delta_from_renyi(self._renyi, epsilon), self._delta_by_survival(epsilon))
+        over = max(epsilon - self.jacobian, 0.0)
+        sticks = min(1.0, sum(count * gaussian_delta(over, norm / self.sigma) for count, norm in self.extremes))
+        short = math.exp(min(epsilon - self.jacobian, 0.0))  # below J: 1 - e^(epsilon - J) is lost for certain
+        bound = (1 - short) + short * sticks
+        if len(self.extremes) == 1 and self.extremes[0][0] == 1:
+            return bound
+        return min(bound, self._delta_by_survival(epsilon) if self.adjacency == "add_remove" else 1.0)
+
+    def _delta_by_survival(self, epsilon: float) -> float:
+        """delta = integral over t > epsilon of e^(epsilon - t) P(Z > t), each cell by its larger end."""
+        edges = np.linspace(epsilon, max(self._reach(), epsilon + 1.0), CELLS + 1)
+        weights = np.exp(epsilon - edges)
+        cells = self._survival(edges[:-1]) * (weights[:-1] - weights[1:])
+        return min(1.0, float(cells.sum() + weights[-1] * self._survival(edges[-1:])[0]))
+
+    def _survival(self, t: Any) -> Any:
+        """An upper bound of P(Z > t) when the record is present."""
+        over = np.asarray(t, dtype=np.float64) - self.jacobian
+        if self.averaged:
+            orders = np.array(ORDERS)
+            curve = np.array([self._renyi(alpha) for alpha in ORDERS]) - self.jacobian
+            return np.exp(np.minimum(((orders - 1) * (curve - over[..., None])).min(axis=-1), 0.0))
+        s = self.gradient / self.sigma
+        degrees = self.directions * (2 if self.adjacency == "replace" else 1)
+        chi = np.maximum(over - s * s / 2, 0.0) / s
+        bound = gammaincc(degrees / 2, chi**2 / 2)
+        if self.adjacency == "add_remove":
+            union = np.zeros_like(over)
+            for count, norm in self.extremes:
+                one = norm / self.sigma
+                union += count * ndtr(one / 2 - over / one)
+            bound = np.minimum(bound, union)
+        return np.where(over < 0, 1.0, np.minimum(bound, 1.0))
+
+    def _renyi(self, alpha: float) -> float:
+        return self.jacobian + _renyi_of_extremes(self.sigma, self.extremes, alpha)
+
+    def _reach(self) -> float:
+        """A loss above which almost nothing lies."""
+        return _reach(self)
+
+
+@lru_cache(maxsize=4096)
+def _renyi_of_extremes(sigma: float, extremes: tuple[tuple[int, float], ...], alpha: float) -> float:
+    terms = [0.0, *(math.log(n) + alpha * (alpha - 1) * (norm / sigma) ** 2 / 2 for n, norm in extremes)]
+    return float(logsumexp(terms)) / (alpha - 1)
+
+
+@lru_cache(maxsize=256)
+def _reach(event: ObjectiveGaussianEvent) -> float:
+    s = max(event.gradient, *(norm for _, norm in event.extremes)) / event.sigma
+    reach = event.jacobian + s * s / 2 + s
+    while float(event._survival(np.array([reach]))[0]) > TAIL:
+        reach += s
+    return reach
+
+
+def objective_sigma(
+    head: HeadConstants,
+    *,
+    epsilon: float,
+    delta: float,
+    radius: float,
+    regularization: float,
+    unit: Unit,
+    adjacency: Adjacency,
+    averaged: bool = False,
+) -> float:
+    """The least sigma (to 1e-9) that makes Gaussian objective perturbation (epsilon, delta)-DP.
+
+    Raises:
+        PrivacyError: if epsilon does not exceed J, with the regularization that would do.
+    """
+    check_positive("epsilon", epsilon)
+    check_probability("delta", delta)
+    j = head.jacobian(radius, regularization, averaged=averaged)
+    spendable = epsilon if adjacency == "add_remove" else epsilon / 2
+    if (spendable if averaged else epsilon) <= j:
+        enough = head.required_regularization(radius, spendable, averaged=averaged)
+        raise PrivacyError(
+            f"epsilon = {epsilon} does not exceed J = {j:.4g} at regularization {regularization:.4g}: "
+            f"raise the regularization to {enough:.6g}"
+        )
+
+    def spent(sigma: float) -> float:
+        event = ObjectiveGaussianEvent.of_head(
+            head,
+            sigma=sigma,
+            radius=radius,
+            regularization=regularization,
+            unit=unit,
+            adjacency=adjacency,
+            averaged=averaged,
+        )
+        return event.delta(epsilon)
+
+    low = high = head.sensitivity(radius, adjacency)
+    while spent(high) > delta:
+        high *= 2
+        if high > 1e12 * low:
+            raise PrivacyError(f"no practical noise reaches epsilon={epsilon}, delta={delta} with J = {j:.4g}")
+    while spent(low) <= delta:
+        low /= 2
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if spent(middle) <= delta else (middle, high)
+    return high

@@ -1,0 +1,20 @@
+"""Privacy of gradient steps: bounded contributions, and the event of noisy sums over samples."""
+
+from ppspeech.privacy.gradients.clipping import (
+    clip_norm,
+    contribution_weights,
+    limit_contributions,
+    unit_index,
+    unit_means,
+)
+from ppspeech.privacy.gradients.events import SampledGaussianEvent, noise_multiplier_for
+
+__all__ = [
+    "SampledGaussianEvent",
+    "clip_norm",
+    "contribution_weights",
+    "limit_contributions",
+    "noise_multiplier_for",
+    "unit_index",
+    "unit_means",
+]

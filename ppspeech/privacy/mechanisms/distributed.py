@@ -1,0 +1,314 @@
+"""Noise that several parties make together, so that no coalition of `colluders` of them knows what was added.
+
+Every party rounds its vector to a common grid and adds a whole-numbered share. The shares of any K - t parties
+already have the target's law, so what t colluders subtract leaves the whole guarantee, and their own shares come on
+top. Real-valued noise cannot be shared so: rounded parts are not a rounding of their sum.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.accountant import Accountant
+from ppspeech.privacy.accounting.events import Event, epsilon_of
+from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
+from ppspeech.privacy.accounting.noise_events import DiscreteLaplaceEvent
+from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy.mechanisms.distributed_events import SkellamEvent
+from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy.samplers.divisible import LARGEST_MEAN, sample_negative_binomial, sample_poisson
+from ppspeech.privacy.samplers.grid import Grid, dyadic
+
+Law = Literal["skellam", "polya"]
+
+MOST_PARTIES = 100
+
+
+class NoiseShares(Protocol):
+    """One party's part of a joint release."""
+
+    @property
+    def grid(self) -> Grid:
+        """Where the vectors live."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What the release costs in the eyes of everybody but the colluders, and of them too."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises."""
+        ...
+
+    def share(self, count: int = 1) -> NDArray[np.int64]:
+        """Fresh noise of one party in steps of the grid, `(count * dimension,)`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shares:
+    """What all shares have in common."""
+
+    parties: int
+    sensitivity: float
+    dimension: int
+    unit: Unit
+    adjacency: Adjacency
+    colluders: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("parties", self.parties, least=2)
+        check_count("colluders", self.colluders)
+        if self.parties > MOST_PARTIES or self.colluders >= self.parties:
+            raise PrivacyError(
+                f"parties are 2 to {MOST_PARTIES}, and fewer of them collude (every party knows its own share: at "
+                f"least 1), got {self.parties} with {self.colluders} colluders"
+            )
+        check_positive("sensitivity", self.sensitivity)
+        check_count("dimension", self.dimension)
+        check_relation(self.unit, self.adjacency)
+
+    @property
+    def honest(self) -> int:
+        """K - t: how many shares together have the target's law."""
+        return self.parties - self.colluders
+
+    @property
+    def grid(self) -> Grid:
+        """The grid, and how far one unit moves one party's rounded vector, in l2 steps."""
+        return Grid.for_values(self.sensitivity, self.dimension, 2, integer_valued=False)
+
+    @property
+    def l1(self) -> float:
+        """How far one unit moves one party's rounded vector, in l1 steps."""
+        return math.sqrt(self.dimension) * self.grid.sensitivity
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold outside the mechanism."""
+        return (
+            f"l2 sensitivity of the sum at most {self.sensitivity:.6g}",
+            f"at most {self.colluders} of {self.parties} parties share what they know, with the curator or without",
+            "all parties follow the protocol and keep their noise to themselves",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkellamShares(_Shares):
+    """Shares Poisson(mu / 2 (K - t)) - Poisson(mu / 2 (K - t)): together Skellam noise of variance mu, or more.
+
+    Formal guarantee: the profile of `SkellamEvent` against any coalition of `colluders` parties and the curator, for
+    the released bits: the samplers are exact and rounding is inside the sensitivity.
+
+    Attributes:
+        parties: K, 2 to 100.
+        sensitivity: l2, of the sum, > 0.
+        dimension: number of coordinates.
+        unit: what is protected.
+        adjacency: what neighboring means.
+        colluders: t, from 1.
+        sigma: of the honest noise in the value's own units, > 0.
+        delta: where the guarantee is stated.
+    """
+
+    sigma: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _Shares.__post_init__(self)
+        check_positive("sigma", self.sigma)
+        check_probability("delta", self.delta)
+        if self._mean > LARGEST_MEAN:
+            raise PrivacyError(f"noise of {self.sigma / self.sensitivity:.3g} sensitivities is more than can be drawn")
+
+    @property
+    def _mean(self) -> float:
+        return (self.sigma / self.grid.step) ** 2 / (2 * self.honest)
+
+    @property
+    def event(self) -> SkellamEvent:
+        """What one release costs."""
+        variance = 2 * self.honest * self._mean
+        return SkellamEvent(variance, self.grid.sensitivity, self.l1, self.dimension, self.unit, self.adjacency)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release promises."""
+        return Guarantee(
+            kind="approximate",
+            unit=self.unit,
+            adjacency=self.adjacency,
+            epsilon=epsilon_of(self.event, self.delta),
+            delta=self.delta,
+            float_safe=True,
+            assumptions=self.assumptions,
+        )
+
+    def share(self, count: int = 1) -> NDArray[np.int64]:
+        """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""
+        size = count * self.dimension
+        drawn = sample_poisson(self._mean, 2 * size)
+        noise: NDArray[np.int64] = drawn[:size] - drawn[size:]
+        return noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolyaShares(_Shares):
+    """Shares NB(1 / (K - t)) - NB(1 / (K - t)): together discrete Laplace noise, for pure privacy.
+
+    Formal guarantee: epsilon-DP as `DiscreteLaplaceEvent` states it, against any coalition of `colluders` parties and
+    the curator, for the released bits. The l1 sensitivity is sqrt(d) times the l2 one.
+
+    Attributes:
+        epsilon: > 0.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _Shares.__post_init__(self)
+        check_positive("epsilon", self.epsilon)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the discrete Laplace law in steps, rounded up to a short fraction."""
+        return max(Fraction(1), dyadic(math.ceil(self.l1) / self.epsilon))
+
+    @property
+    def event(self) -> DiscreteLaplaceEvent:
+        """What one release costs."""
+        return DiscreteLaplaceEvent(float(self.scale), math.ceil(self.l1), self.unit, self.adjacency)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release promises."""
+        return Guarantee(
+            kind="pure",
+            unit=self.unit,
+            adjacency=self.adjacency,
+            epsilon=self.event.pure(),
+            float_safe=True,
+            assumptions=self.assumptions,
+        )
+
+    def share(self, count: int = 1) -> NDArray[np.int64]:
+        """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""
+        size = count * self.dimension
+        # The shape is rounded up: more noise, never less.
+        shape = min(1.0, math.nextafter(1 / self.honest, 1.0))
+        drawn = sample_negative_binomial(shape, self.scale, 2 * size)
+        noise: NDArray[np.int64] = drawn[:size] - drawn[size:]
+        return noise
+
+
+def shares_for(
+    law: Law,
+    *,
+    epsilon: float,
+    delta: float,
+    parties: int,
+    sensitivity: float,
+    dimension: int,
+    unit: Unit,
+    adjacency: Adjacency,
+    colluders: int = 1,
+    releases: int = 1,
+) -> SkellamShares | PolyaShares:
+    """The least noise with which `releases` joint releases together are (epsilon, delta)-DP.
+
+    Args:
+        law: `skellam` for delta > 0, `polya` for delta = 0.
+        epsilon: of all releases together.
+        delta: of all releases together.
+        parties: K.
+        sensitivity: l2, of each sum.
+        dimension: of each sum.
+        unit: what is protected.
+        adjacency: what neighboring means.
+        colluders: t.
+        releases: how many there will be, fixed in advance.
+    """
+    check_positive("epsilon", epsilon)
+    check_positive("sensitivity", sensitivity)
+    check_count("releases", releases)
+    if law == "polya":
+        if delta != 0:
+            raise PrivacyError(f"Polya shares give pure privacy: delta must be 0, got {delta}; use law='skellam'")
+        return PolyaShares(
+            parties=parties,
+            sensitivity=sensitivity,
+            dimension=dimension,
+            unit=unit,
+            adjacency=adjacency,
+            colluders=colluders,
+            epsilon=epsilon / releases,
+        )
+    if law != "skellam":
+        raise PrivacyError(f"law must be skellam or polya, got {law!r}")
+    check_probability("delta", delta)
+
+    def at(sigma: float) -> SkellamShares:
+        return SkellamShares(
+            parties=parties,
+            sensitivity=sensitivity,
+            dimension=dimension,
+            unit=unit,
+            adjacency=adjacency,
+            colluders=colluders,
+            sigma=sigma,
+            delta=delta,
+        )
+
+    start = sensitivity * math.sqrt(releases) * gaussian_sigma(epsilon, delta)
+    chosen = _least(at, lambda shares: _together(shares.event, releases).delta(epsilon) <= delta, start)
+    if releases == 1:
+        return chosen
+    more = 1e-3  # the accountant rounds losses up to its buckets
+    start = chosen.sigma
+    while _booked(chosen.event, releases).epsilon(delta, "pld") > epsilon:
+        if more > 1:
+            raise PrivacyError(
+                f"the accountant cannot show epsilon = {epsilon} for {releases} releases: use fewer, or more epsilon"
+            )
+        chosen = at(start * (1 + more))
+        more *= 2
+    return chosen
+
+
+def _together(event: SkellamEvent, releases: int) -> SkellamEvent:
+    """Several releases seen as one of a longer vector: l2 grows with the root, l1 and d with the number."""
+    return replace(
+        event, l2=math.sqrt(releases) * event.l2, l1=releases * event.l1, dimension=releases * event.dimension
+    )
+
+
+def _booked(event: SkellamEvent, releases: int) -> Accountant:
+    account = Accountant(event.unit, event.adjacency)
+    account.compose(event, releases)
+    return account
+
+
+Made = TypeVar("Made")
+
+
+def _least(make: Callable[[float], Made], enough: Callable[[Made], bool], start: float) -> Made:
+    """What `make` gives for the least sigma that is enough, to one part in 10^4, from above."""
+    low = high = start
+    while enough(make(low)):
+        low /= 1.02
+    while not enough(make(high)):
+        high *= 1.02
+        if high > 1e6 * start:
+            raise PrivacyError("no practical noise reaches this epsilon and delta together")
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(make(middle)) else (middle, high)
+    return make(high)

@@ -1,0 +1,167 @@
+"""Principal directions with differential privacy: Gaussian noise on the second moments (Analyze Gauss, Dwork 2014).
+
+A row a with |a| <= R adds a a' to the sum of second moments: Frobenius norm at most R^2, and two rows exchanged move
+it by at most sqrt(2) R^2, since the inner product of two such matrices is never negative. The noise is isotropic in
+that norm: variance sigma^2 on the diagonal, sigma^2 / 2 off it (the original has sigma^2 everywhere, twice what is
+needed). The sum is not divided by the number of rows, which is private. Eigenvectors, and whatever else is computed
+from the noisy matrix, cost nothing more; centering does too, with rows (a, 1) and R^2 + 1.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.noise_events import DiscreteGaussianEvent
+from ppspeech.privacy.gradients.clipping import clip_norm, clipped_unit_sums
+from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzeGauss:
+    """Releases the second moments of rows with noise; what may be computed from them is free.
+
+    Formal guarantee: that of `DiscreteGaussian` with l2 sensitivity R^2 (add_remove) or sqrt(2) R^2 (replace), for one
+    `unit`, which is one row unless unit ids are given. Norms are enforced by clipping, and the released bits
+    themselves obey it.
+
+    Attributes:
+        sigma: of the noise on the diagonal, > 0.
+        radius: R, a public constant; longer rows are clipped.
+        features: d, length of a row.
+        delta: where the guarantee is stated.
+        unit: what is protected.
+        adjacency: what neighboring means.
+    """
+
+    sigma: float
+    radius: float
+    features: int
+    delta: float
+    unit: Unit
+    adjacency: Adjacency
+
+    def __post_init__(self) -> None:
+        check_positive("radius", self.radius)
+        check_count("features", self.features)
+        _ = self.mechanism  # refuses the rest
+
+    @classmethod
+    def calibrated(
+        cls, *, epsilon: float, delta: float, radius: float, features: int, unit: Unit, adjacency: Adjacency
+    ) -> "AnalyzeGauss":
+        """The least noise that is shown to be (epsilon, delta)-DP.
+
+        >>> AnalyzeGauss.calibrated(
+        ...     epsilon=1.0, delta=1e-6, radius=2.0, features=5, unit="record", adjacency="add_remove"
+        ... ).sigma > 4 * 4.2
+        True
+        """
+        check_positive("radius", radius)
+        check_count("features", features)
+        found = DiscreteGaussian.calibrated(
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=moment_sensitivity(radius, adjacency),
+            dimension=_directions(features),
+            unit=unit,
+            adjacency=adjacency,
+        )
+        return cls(sigma=found.sigma, radius=radius, features=features, delta=delta, unit=unit, adjacency=adjacency)
+
+    @property
+    def mechanism(self) -> DiscreteGaussian:
+        """What adds the noise, to the distinct entries scaled so that lengths are Frobenius norms."""
+        return DiscreteGaussian(
+            sigma=self.sigma,
+            sensitivity=moment_sensitivity(self.radius, self.adjacency),
+            dimension=_directions(self.features),
+            delta=self.delta,
+            unit=self.unit,
+            adjacency=self.adjacency,
+        )
+
+    @property
+    def event(self) -> DiscreteGaussianEvent:
+        """What one release costs."""
+        return self.mechanism.event
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release promises."""
+        return self.mechanism.guarantee
+
+    def release(self, rows: Tensor, unit_ids: Tensor | None = None) -> Released[Tensor]:
+        """The noisy sum of a a', symmetric, `(features, features)`, in float64.
+
+        Args:
+            rows: `(rows, features)`; each is clipped to the radius. No rows at all is a data set too.
+            unit_ids: whose each row is, `(rows,)`, where a unit has several: the sum over a unit is then clipped as a
+                whole, to a Frobenius norm of R^2.
+
+        Raises:
+            PrivacyError: for rows of another length, or not finite; or, for the unit `speaker` or `party`, without
+                ids, which alone say which rows belong together.
+        """
+        if rows.dim() != 2 or rows.shape[1] != self.features:
+            raise PrivacyError(f"calibrated for rows of {self.features} features, got shape {tuple(rows.shape)}")
+        if unit_ids is None and self.unit in {"speaker", "party"}:
+            raise PrivacyError(f"a {self.unit} has many rows: give unit_ids, so that they can be bounded together")
+        clipped = clip_norm(rows.detach().to(torch.float64), self.radius)
+        if unit_ids is None:
+            moments = clipped.mT @ clipped
+        else:
+            each = clipped.unsqueeze(2) * clipped.unsqueeze(1)
+            moments = clipped_unit_sums(each, unit_ids, self.radius**2).sum(0)
+        released = self.mechanism.release(pack_symmetric(moments))
+        return Released(unpack_symmetric(released.value, self.features), released.event, released.guarantee)
+
+
+def moment_sensitivity(radius: float, adjacency: Adjacency) -> float:
+    """How far one unit moves the sum of second moments, in the Frobenius norm."""
+    return radius**2 if adjacency == "add_remove" else math.sqrt(2.0) * radius**2
+
+
+def pack_symmetric(matrix: Tensor) -> Tensor:
+    """The distinct entries `(d (d + 1) / 2,)`, off-diagonal ones times sqrt(2): its length is the Frobenius norm."""
+    rows, columns = torch.triu_indices(*matrix.shape, device=matrix.device)
+    return matrix[rows, columns] * _weights(rows, columns, matrix)
+
+
+def unpack_symmetric(packed: Tensor, features: int) -> Tensor:
+    """The symmetric matrix that `pack_symmetric` packed."""
+    rows, columns = torch.triu_indices(features, features, device=packed.device)
+    entries = packed / _weights(rows, columns, packed)
+    matrix = packed.new_zeros((features, features))
+    matrix[rows, columns] = entries
+    matrix[columns, rows] = entries
+    return matrix
+
+
+def principal_directions(moments: Tensor, count: int) -> Tensor:
+    """The first unit eigenvectors of a symmetric matrix, as rows `(count, features)`: post-processing."""
+    check_count("count", count)
+    if count > len(moments):
+        raise PrivacyError(f"a matrix of {len(moments)} features has no {count} directions")
+    vectors: Tensor = torch.linalg.eigh(moments).eigenvectors
+    return vectors.flip(1)[:, :count].mT
+
+
+def without_negative(moments: Tensor) -> Tensor:
+    """The nearest symmetric matrix without negative eigenvalues: post-processing, and what `eigenvector` takes."""
+    values, vectors = torch.linalg.eigh(moments)
+    kept: Tensor = (vectors * values.clamp_min(0.0)) @ vectors.mT
+    return kept
+
+
+def _directions(features: int) -> int:
+    return features * (features + 1) // 2
+
+
+def _weights(rows: Tensor, columns: Tensor, like: Tensor) -> Tensor:
+    """1 on the diagonal, sqrt(2) off it, in the precision of `like`."""
+    return torch.where(rows == columns, like.new_ones(()), like.new_full((), math.sqrt(2.0)))

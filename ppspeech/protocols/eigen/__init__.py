@@ -1,0 +1,7 @@
+"""Principal directions of what several parties have together."""
+
+from ppspeech.protocols.eigen.eigenvector import MOST_FEATURES, SQUARINGS, alice, bob
+from ppspeech.protocols.eigen.eigenvector_parties import party
+from ppspeech.protocols.eigen.moments import second_moments
+
+__all__ = ["MOST_FEATURES", "SQUARINGS", "alice", "bob", "party", "second_moments"]

@@ -1,0 +1,95 @@
+"""From a shared matrix of nearly rank one to its direction, and to nothing else.
+
+C is close to c u u', and c says something about the eigenvalues. The column with the largest diagonal entry is c u_j u,
+never orthogonal to u and never small; divided by its own j-th entry it is u / u_j, in which c is gone. The column is
+chosen on shares and divided on shares, bit by bit; the bits of the quotients are opened, 16 after the point: what is
+left of other eigenvectors after enough squarings lies below them.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.arrays import Bits, Residues
+from ppspeech.crypto import Ring
+from ppspeech.crypto.shares import (
+    Cost,
+    ShareEngine,
+    argmax,
+    argmax_cost,
+    is_negative,
+    is_negative_cost,
+    multiply_bit,
+    multiply_bit_cost,
+    open_bits_to,
+    open_cost,
+)
+from ppspeech.crypto.transfer import Party
+from ppspeech.protocols.eigen.matrix import NARROW, whole
+
+Integers = NDArray[np.int64]
+
+QUOTIENT_FRACTION = 16
+"""Bits after the point of the released quotients, which are at most 1."""
+
+
+def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Integers:
+    """u / u_j in steps of 2^-16, `(k,)`, to both parties.
+
+    Args:
+        engine: this party's.
+        residues: narrow shares of the upper half.
+        features: k.
+    """
+    column, largest = _largest_column(engine, whole(residues, features))
+    negative = is_negative(engine, column, NARROW)
+    turned = multiply_bit(engine, negative, NARROW.reduce(column * np.uint64(2)), NARROW)
+    quotient = _divide(engine, NARROW.reduce(column - turned), np.repeat(largest, features))
+    opened = _open_to_both(engine, np.concatenate([negative, quotient.reshape(-1)]))
+    places = np.int64(1) << np.arange(QUOTIENT_FRACTION, -1, -1, dtype=np.int64)
+    magnitudes = places @ opened[features:].reshape(-1, features).astype(np.int64)
+    return np.where(opened[:features] == 1, -magnitudes, magnitudes)
+
+
+def reveal_cost(features: int) -> Cost:
+    """`reveal_direction`."""
+    step = is_negative_cost(NARROW, features) + multiply_bit_cost(NARROW, features)
+    bits = features * (QUOTIENT_FRACTION + 2)
+    return (
+        argmax_cost(NARROW, 1, features)
+        + multiply_bit_cost(NARROW, features**2)
+        + step * (QUOTIENT_FRACTION + 2)
+        + open_cost(Party.SECOND, Ring(1), bits)
+        + open_cost(Party.FIRST, Ring(1), bits)
+    )
+
+
+def unit_vector(quotients: Integers) -> NDArray[np.float64]:
+    """The direction of length 1 that released quotients stand for; its largest entry is positive."""
+    numbers = quotients.astype(np.float64)
+    return numbers / np.linalg.norm(numbers)
+
+
+def _largest_column(engine: ShareEngine, matrix: Residues) -> tuple[Residues, Residues]:
+    """Shares of the column `(k,)` whose diagonal entry is largest, and of that entry `(1,)`."""
+    features = len(matrix)
+    places = argmax(engine, np.diagonal(matrix)[np.newaxis], NARROW)
+    chosen = multiply_bit(engine, np.tile(places[0], features), matrix.reshape(-1), NARROW).reshape(matrix.shape)
+    total = NARROW.reduce(chosen.sum(axis=1, dtype=np.uint64))
+    return total, NARROW.reduce(np.trace(chosen, dtype=np.uint64).reshape(1))
+
+
+def _divide(engine: ShareEngine, rest: Residues, divisor: Residues) -> Bits:
+    """Shares of the bits of rest / divisor, the bit before the point first, `(17, k)`: long division."""
+    bits = []
+    for place in range(QUOTIENT_FRACTION + 1):
+        if place:
+            rest = NARROW.reduce(rest * np.uint64(2))
+        fits = engine.flip(is_negative(engine, NARROW.reduce(rest - divisor), NARROW))
+        rest = NARROW.reduce(rest - multiply_bit(engine, fits, divisor, NARROW))
+        bits.append(fits)
+    return np.stack(bits)
+
+
+def _open_to_both(engine: ShareEngine, bits: Bits) -> Bits:
+    opened = [open_bits_to(engine, receiver, bits) for receiver in (Party.SECOND, Party.FIRST)]
+    return next(answer for answer in opened if answer is not None)

@@ -1,0 +1,1 @@
+"""Personal filters, learned over a network."""

@@ -1,0 +1,83 @@
+"""Protocols by name: what each computes, what it gives away, and the programs of its parties."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ppspeech.errors import PpspeechError
+from ppspeech.registry import Registry
+
+Party = TypeVar("Party", bound=Callable[..., Any])
+
+
+class RegisteredProtocol:
+    """A protocol that can be run by name; `register_protocol` makes one.
+
+    Attributes:
+        name: what people and HELLOs call it.
+        functionality: what an honest third party would compute for the parties, and who learns it.
+        leakage: what else anyone learns.
+        assumptions: under what this holds.
+        parties: the programs by role. Each takes a channel (or, with more than two parties, a mapping from role to
+            channel), its private inputs by position, and the public parameters by name.
+    """
+
+    def __init__(self, name: str, *, functionality: str, leakage: str, assumptions: str) -> None:
+        self.name = name
+        self.functionality = functionality
+        self.leakage = leakage
+        self.assumptions = assumptions
+        self.parties: dict[str, Callable[..., Any]] = {}
+
+    def party(self, role: str) -> Callable[[Party], Party]:
+        """A decorator that enters a program as that of `role`, which must not be taken."""
+
+        def enter(program: Party) -> Party:
+            if role in self.parties:
+                raise PpspeechError(f"protocol {self.name!r} has a party {role!r} already; choose another role")
+            self.parties[role] = program
+            return program
+
+        return enter
+
+    def describe(self) -> str:
+        """What people should know before they run it."""
+        return "\n".join(
+            (
+                f"{self.name}, between {' and '.join(self.parties) or 'nobody yet'}",
+                f"  computes: {self.functionality}",
+                f"  leaks:    {self.leakage}",
+                f"  assumes:  {self.assumptions}",
+            )
+        )
+
+
+PROTOCOLS: Registry[RegisteredProtocol] = Registry("protocol", __package__ or "")
+
+
+def register_protocol(name: str, *, functionality: str, leakage: str, assumptions: str) -> RegisteredProtocol:
+    """Enter a protocol under `name`; its parties then enter with the `party` decorator of what is returned.
+
+    Args:
+        name: what people and HELLOs call it.
+        functionality: what an honest third party would compute for the parties, and who learns it.
+        leakage: what else anyone learns.
+        assumptions: under what this holds.
+
+    Raises:
+        PpspeechError: if the name is taken, or one of the statements is empty.
+
+    >>> coin = register_protocol("doc_coin", functionality="a coin, to both", leakage="nothing", assumptions="none")
+    >>> @coin.party("caller")
+    ... def caller(channel, *, side):
+    ...     channel.send(1, side.encode())
+    >>> print(coin.describe())
+    doc_coin, between caller
+      computes: a coin, to both
+      leaks:    nothing
+      assumes:  none
+    """
+    statements = {"functionality": functionality, "leakage": leakage, "assumptions": assumptions}
+    for what, said in statements.items():
+        if not said.strip():
+            raise PpspeechError(f"protocol {name!r} must state its {what}; write 'nothing' where there is none")
+    return PROTOCOLS.enter(name, RegisteredProtocol(name, **statements))

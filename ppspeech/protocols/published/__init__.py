@@ -1,1 +1,0 @@
-"""The seeds' own protocols on real keys, corrected only where they cannot run; not for use: each says what it leaks."""

@@ -1,0 +1,18 @@
+"""What becomes shares of scores: monomials, and the weights of linear models, mixtures and states."""
+
+from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
+from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
+from ppspeech.protocols.scores.states import WordModels, WordShape
+
+__all__ = [
+    "Covariance",
+    "LinearColumns",
+    "LinearPlan",
+    "LinearScorer",
+    "MixturePlan",
+    "MixtureScorer",
+    "Mixtures",
+    "ScoreNorm",
+    "WordModels",
+    "WordShape",
+]

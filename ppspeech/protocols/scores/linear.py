@@ -1,0 +1,222 @@
+"""Speakers scored linearly: embeddings or supervectors, one encrypted product for all models and cohort at once.
+
+    score_u = φ w_u + b_u,   Z-norm folded in: w_u / σ_u, (b_u - μ_u) / σ_u
+
+Without T-norm the threshold is taken off the constants. With it, all columns are measured from the cohort's mean,
+which is linear too, and the cohort's columns are scaled by θ / sqrt(cohort - 1): `speaker_decision` then needs their
+squares only, and the threshold never leaves the weights.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ppspeech.arrays import Reals, Residues
+from ppspeech.crypto import Ring, Scale
+from ppspeech.crypto.lattice import (
+    EncodedWeights,
+    ErrorBound,
+    LatticeParameters,
+    MatrixPlan,
+    Precision,
+    encode_weights,
+    error_bound,
+    plan_product,
+)
+from ppspeech.errors import ModelError, RangeError
+
+SCORE_BITS = 21
+"""Of a shared score: a comparison of 21 bits takes two rounds, of 22 three."""
+
+WEIGHT_BITS = 18
+"""After the point of a weight."""
+
+SLACK = 1 + 1e-6
+"""By what an embedding may be longer than its bound: one of unit length in single precision is."""
+
+
+@dataclass(frozen=True)
+class LinearPlan:
+    """What both parties know of a linear scorer.
+
+    Attributes:
+        features: numbers of an embedding φ.
+        models: how many are scored; the claimed one hides among them.
+        cohort: models of T-norm, 0 without.
+        norm: public bound on the length |φ|; 1 for embeddings of unit length.
+        reach: scores stay within ±2^reach; the finer the smaller it is.
+    """
+
+    features: int
+    models: int
+    cohort: int = 0
+    norm: float = 1.0
+    reach: int = 5
+
+    def __post_init__(self) -> None:
+        if self.features < 1 or self.models < 1 or self.cohort < 0 or self.cohort == 1:
+            raise ModelError(f"a plan has features, models, and a cohort of none or at least two, got {self}")
+        if not 0 < self.norm < 2.0**20 or not -10 <= self.reach <= 16:
+            raise RangeError(f"lengths are bounded by up to 2^20 and scores by 2^-10 to 2^16, got {self}")
+
+    @property
+    def columns(self) -> int:
+        """Models and cohort."""
+        return self.models + self.cohort
+
+    @property
+    def scale(self) -> Scale:
+        """Of the shared scores: two bits more than they need, so that differences fit and a dummy is below all."""
+        return Scale(SCORE_BITS, SCORE_BITS - 2 - self.reach)
+
+    @property
+    def ring(self) -> Ring:
+        """Of the shared scores."""
+        return self.scale.ring
+
+    @cached_property
+    def product(self) -> MatrixPlan:
+        """How one embedding is multiplied into all columns."""
+        weights = Scale(bits=30, fraction=WEIGHT_BITS)
+        precision = Precision(LatticeParameters(), limit=self.norm, weights=weights, result=self.scale)
+        return plan_product(1, self.features, self.columns, precision)
+
+    def check_embedding(self, embedding: Reals) -> Reals:
+        """The embedding as a matrix of one row.
+
+        Raises:
+            RangeError: if it has another length, is not finite, or is longer than the public bound.
+        """
+        given = np.asarray(embedding, np.float64)
+        if given.shape != (self.features,):
+            raise RangeError(f"an embedding has shape ({self.features},), got {given.shape}")
+        length = float(np.linalg.norm(given))
+        if not length <= self.norm * SLACK:
+            raise RangeError(f"an embedding is no longer than {self.norm}, got {length}: normalize it first")
+        return given.reshape(1, -1).clip(-self.norm, self.norm)
+
+
+@dataclass(frozen=True)
+class ScoreNorm:
+    """What impostors score under the models: the Z-norm, in the models' order (the cohort's too).
+
+    Attributes:
+        mean: μ, `(models,)`.
+        std: σ > 0, `(models,)`.
+    """
+
+    mean: Reals
+    std: Reals
+
+    def fold(self, weights: Reals, bias: Reals) -> tuple[Reals, Reals]:
+        """The normed models' weights `(features, models)` and constants.
+
+        Raises:
+            ModelError: if sizes differ or a spread is not positive.
+        """
+        mean, std = np.asarray(self.mean, np.float64), np.asarray(self.std, np.float64)
+        if mean.shape != bias.shape or std.shape != bias.shape or not (std > 0).all():
+            raise ModelError(f"Z-norm needs a mean and a spread > 0 for each of {len(bias)} models")
+        return weights / std, (bias - mean) / std
+
+
+@dataclass(frozen=True, eq=False)
+class LinearScorer:
+    """The server's side of a linear scorer; `of` makes one.
+
+    Attributes:
+        plan: what the client knows of it.
+        weights: of all columns, encoded once.
+        offsets: what the server adds to its share, `(columns,)` words.
+        turn: whether the threshold is negative where there is T-norm.
+        bound: how far a score can be from the plain one.
+    """
+
+    plan: LinearPlan
+    weights: EncodedWeights
+    offsets: Residues
+    turn: bool
+    bound: ErrorBound
+
+    @staticmethod
+    def of(plan: LinearPlan, columns: "LinearColumns", threshold: float, workers: int = 1) -> "LinearScorer":
+        """Fold threshold and T-norm into the columns and encode them.
+
+        Args:
+            plan: the public part.
+            columns: models and cohort, Z-normed if they are.
+            threshold: a trial is accepted at or above it.
+            workers: threads of the encoding.
+
+        Raises:
+            RangeError: if a score could leave the plan's range.
+            ModelError: if the columns are not those of the plan.
+        """
+        weights, offsets = columns.folded(plan, threshold)
+        return LinearScorer.of_folded(plan, weights, offsets, threshold < 0, workers)
+
+    @staticmethod
+    def of_folded(plan: LinearPlan, weights: Reals, offsets: Reals, turn: bool, workers: int = 1) -> "LinearScorer":
+        """From weights `(features, columns)` and constants that have threshold and T-norm in them already."""
+        product = plan.product
+        row_norm = plan.norm * np.sqrt(plan.features)
+        bound = error_bound(product.precision, row_norm, float(np.abs(weights).sum(axis=0).max()), plan.features)
+        worst = float((np.linalg.norm(weights, axis=0) * plan.norm * SLACK + np.abs(offsets)).max()) + 2 * bound.total
+        if not worst < 2.0**plan.reach:
+            raise RangeError(
+                f"scores can reach {worst:.3g} where the plan has room for {2.0**plan.reach:g}: raise its reach"
+            )
+        words = plan.ring.from_signed(plan.scale.encode(offsets))
+        return LinearScorer(plan, encode_weights(product, weights, workers), words, turn, bound)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearColumns:
+    """Enrolled models and cohort in the clear, as the server has them.
+
+    Attributes:
+        models: weights, `(features, models)`.
+        bias: constants, `(models,)`.
+        cohort: weights of other people's models, `(features, cohort)`.
+        cohort_bias: constants, `(cohort,)`.
+    """
+
+    models: Reals
+    bias: Reals
+    cohort: Reals
+    cohort_bias: Reals
+
+    @staticmethod
+    def of(
+        models: Reals,
+        cohort: Reals | None = None,
+        norm: ScoreNorm | None = None,
+        cohort_norm: ScoreNorm | None = None,
+    ) -> "LinearColumns":
+        """Models `(features, models)` without constants, and a cohort if there is T-norm, Z-normed where asked."""
+        weights: Reals = np.asarray(models, np.float64)
+        others: Reals = np.zeros((len(weights), 0)) if cohort is None else np.asarray(cohort, np.float64)
+        bias: Reals
+        other_bias: Reals
+        bias, other_bias = np.zeros(weights.shape[1]), np.zeros(others.shape[1])
+        if norm is not None:
+            weights, bias = norm.fold(weights, bias)
+        if cohort_norm is not None:
+            others, other_bias = cohort_norm.fold(others, other_bias)
+        return LinearColumns(weights, bias, others, other_bias)
+
+    def folded(self, plan: LinearPlan, threshold: float) -> tuple[Reals, Reals]:
+        """Weights `(features, columns)` and constants `(columns,)` as the protocol uses them."""
+        shapes = (self.models.shape, self.cohort.shape)
+        if shapes != ((plan.features, plan.models), (plan.features, plan.cohort)):
+            raise ModelError(f"the plan has {plan}, got weights of shapes {shapes[0]} and {shapes[1]}")
+        if not np.isfinite(threshold):
+            raise ModelError(f"a threshold is a finite number, got {threshold}")
+        if not plan.cohort:
+            return self.models, self.bias - threshold
+        mean, mean_bias = self.cohort.mean(axis=1, keepdims=True), self.cohort_bias.mean()
+        factor = abs(threshold) / np.sqrt(plan.cohort - 1)
+        weights = np.concatenate([self.models - mean, factor * (self.cohort - mean)], axis=1)
+        offsets = np.concatenate([self.bias - mean_bias, factor * (self.cohort_bias - mean_bias)])
+        return weights, offsets

@@ -1,0 +1,19 @@
+"""Sums of many parties' vectors."""
+
+from ppspeech.arrays import Whole
+from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession, curator, party
+from ppspeech.protocols.sums.joint import JointSum, PlainSum, Shares, WholeSum
+from ppspeech.protocols.sums.masks import Signatures
+
+__all__ = [
+    "CuratorSession",
+    "JointSum",
+    "PartySession",
+    "PlainSum",
+    "Shares",
+    "Signatures",
+    "Whole",
+    "WholeSum",
+    "curator",
+    "party",
+]

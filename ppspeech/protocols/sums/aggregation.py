@@ -1,0 +1,237 @@
+"""Sums of many parties' vectors with noise that nobody knows, through a curator who sees only uniform residues.
+
+The parties talk to the curator alone. Each adds to its vector, in whole steps of a common grid, its share of the noise
+and masks that cancel in the sum of all; the curator adds up what it gets and gives everyone the sum:
+
+    1. party -> curator   its session key, signed
+    2. curator -> party   everyone's session keys
+    3. party -> curator   vector + noise share + masks, mod 2^64
+    4. curator -> party   the sum of all, mod 2^64
+
+Steps 3 and 4 may be repeated. A sum exists exactly if every party's vector has arrived: whoever is missing before ends
+the session, everyone else is told why, and there is nothing to publish. Pathak, Rane and Raj 2010 (section 3.2)
+computes a single party's noise in three stages; here no party's share is the noise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from ppspeech.arrays import Residues, Whole
+from ppspeech.channel import Channel
+from ppspeech.errors import BadLengthError, PeerGoneError, PeerTimeoutError, ProtocolError, RangeError
+from ppspeech.privacy import Adjacency, Unit
+from ppspeech.privacy.mechanisms import MOST_PARTIES, Law, NoiseShares, shares_for
+from ppspeech.protocols.message_kinds import Kind
+from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.sums.masks import KEY_BYTES, LARGEST_KEY, SessionKey, Signatures
+
+WELL, OVER = b"\x00", b"\x01"
+"""What every message of the curator begins with: the next step, or the reason why there is none."""
+LONGEST_WORD = 500
+
+aggregate = register_protocol(
+    "aggregate",
+    functionality="the sum of the parties' vectors with distributed noise, to everyone",
+    leakage="to t colluders and the curator: the noisy sum of the others, whose noise alone meets the guarantee",
+    assumptions=(
+        "all follow the protocol; session keys are signed under pinned certificates, else the curator passes them on "
+        "unchanged; Diffie-Hellman on X25519, AES-256 in counter mode"
+    ),
+)
+
+
+class RoundEndedError(ProtocolError):
+    """A sum that will not be: somebody is missing. Nothing was published."""
+
+
+@aggregate.party("party")
+def party(
+    channels: Mapping[str, Channel],
+    value: Sequence[float],
+    *,
+    parties: int,
+    dimension: int,
+    sensitivity: float,
+    epsilon: float,
+    delta: float = 1e-5,
+    law: Law = "skellam",
+    unit: Unit = "record",
+    adjacency: Adjacency = "replace",
+    colluders: int = 1,
+    signatures: Signatures | None = None,
+) -> list[float]:
+    """One party's program: its vector, and the public terms of the release. Returns the noisy sum.
+
+    Raises:
+        RangeError: for a vector of another length than all agreed on.
+    """
+    if len(value) != dimension:
+        raise RangeError(f"all parties agreed on {dimension} numbers, got {len(value)}")
+    shares = shares_for(
+        law,
+        epsilon=epsilon,
+        delta=delta,
+        parties=parties,
+        sensitivity=sensitivity,
+        dimension=dimension,
+        unit=unit,
+        adjacency=adjacency,
+        colluders=colluders,
+    )
+    (curator,) = channels.values()
+    session = PartySession(curator, parties, signatures)
+    total = session.sum(noisy_steps(torch.tensor(list(value), dtype=torch.float64), shares))
+    return [float(step) * shares.grid.step for step in total]
+
+
+@aggregate.party("curator")
+def curator(channels: Mapping[str, Channel], *, dimension: int, **terms: Any) -> str:  # noqa: ARG001
+    """The curator's program: no input, and of the public terms only the number of numbers."""
+    CuratorSession(channels).sum(dimension)
+    return f"the sum of {len(channels)} parties' vectors of {dimension} numbers, as released to them"
+
+
+def noisy_steps(value: torch.Tensor, shares: NoiseShares) -> Whole:
+    """A party's vector in whole steps of the grid, with its share of the noise."""
+    steps: Whole = shares.grid.to_steps(value).numpy(force=True).ravel()
+    return steps + shares.share()
+
+
+class PartySession:
+    """One party's end: keys agreed on, then any number of sums.
+
+    Args:
+        channel: to the curator.
+        parties: how many there must be, 2 to 100; noise and masks are made for this number.
+        signatures: checks that the keys are the parties' own; None trusts the curator to pass them on unchanged.
+
+    Raises:
+        RoundEndedError: if a party is missing.
+        ProtocolError: if a key is not its party's.
+    """
+
+    def __init__(self, channel: Channel, parties: int, signatures: Signatures | None = None) -> None:
+        if not 2 <= parties <= MOST_PARTIES or (signatures is not None and len(signatures.names) != parties):
+            raise RangeError(f"sums are of 2 to {MOST_PARTIES} parties, those in the group, got {parties}")
+        self._channel = channel
+        self._parties = parties
+        key = SessionKey(signatures)
+        channel.send(Kind.SESSION_KEY, key.introduction())
+        self._masks = key.masks(_unpack(self._receive(Kind.ROSTER, parties * (LARGEST_KEY + 2)), parties))
+
+    def sum(self, steps: Whole) -> Whole:
+        """The sum of all parties' whole numbers, `(count,)`; all have as many.
+
+        Raises:
+            RangeError: for a number that could make the sum wrap around.
+            RoundEndedError: if a party is missing; there is no sum then.
+        """
+        largest = 2**62 // self._parties
+        if steps.size and int(np.abs(steps).max()) > largest:
+            raise RangeError(f"{int(np.abs(steps).max())} steps are too many for {self._parties} parties: clip first")
+        masked = steps.astype(np.int64).view(np.uint64) + self._masks.next(len(steps))
+        self._channel.send(Kind.MASKED_VECTOR, masked.astype("<u8").tobytes())
+        payload = self._receive(Kind.SUM, 8 * len(steps))
+        if len(payload) != 8 * len(steps):
+            raise BadLengthError(f"a sum of {len(steps)} numbers has {8 * len(steps)} bytes, got {len(payload)}")
+        return np.frombuffer(payload, "<u8").astype(np.uint64).view(np.int64)
+
+    def _receive(self, kind: Kind, at_most: int) -> bytes:
+        try:
+            message = self._channel.receive(kind, at_most=1 + max(at_most, LONGEST_WORD))
+        except ProtocolError as error:
+            raise RoundEndedError(
+                f"the curator failed ({error}): the round is over, nothing is published here"
+            ) from error
+        if message[:1] != WELL:
+            raise RoundEndedError(message[1:].decode(errors="replace"))
+        return message[1:]
+
+
+class CuratorSession:
+    """The curator's end: passes keys on, adds up residues, and tells everyone how it went.
+
+    Args:
+        channels: to every party, by name, in the order on which all agree.
+
+    Raises:
+        RoundEndedError: if a party is missing; all others have been told.
+    """
+
+    def __init__(self, channels: Mapping[str, Channel]) -> None:
+        if not 2 <= len(channels) <= MOST_PARTIES:
+            raise RangeError(f"sums are of 2 to {MOST_PARTIES} parties, got {len(channels)}")
+        self._channels = dict(channels)
+        keys = self._from_all(lambda channel: channel.receive(Kind.SESSION_KEY, at_most=LARGEST_KEY), Kind.ROSTER)
+        self._to_all(Kind.ROSTER, _pack(keys))
+
+    def sum(self, count: int) -> Residues:
+        """Add up everyone's `count` residues and give everyone the sum."""
+        parts = self._from_all(lambda channel: channel.receive(Kind.MASKED_VECTOR, 8 * count), Kind.SUM)
+        total = np.zeros(count, np.uint64)
+        for part in parts:
+            total += np.frombuffer(part, "<u8").astype(np.uint64)
+        self._to_all(Kind.SUM, total.astype("<u8").tobytes())
+        return total
+
+    def _from_all(self, receive: Callable[[Channel], bytes], answer: Kind) -> list[bytes]:
+        """What every party sends, all waited for at the same time; they will be waiting for `answer`."""
+        with ThreadPoolExecutor(len(self._channels)) as pool:
+            waiting = {name: pool.submit(receive, channel) for name, channel in self._channels.items()}
+        failures: dict[str, ProtocolError] = {}
+        for name, future in waiting.items():
+            try:
+                future.result()
+            except ProtocolError as error:
+                failures[name] = error
+        if failures:
+            self._end(failures, answer)
+        return [future.result() for future in waiting.values()]
+
+    def _to_all(self, kind: Kind, payload: bytes) -> None:
+        """Give everyone who is still there the same; who is not will be missed at the next step, if there is one."""
+        for channel in self._channels.values():
+            with suppress(ProtocolError):
+                channel.send(kind, WELL + payload)
+
+    def _end(self, failures: Mapping[str, ProtocolError], answer: Kind) -> NoReturn:
+        who = ", ".join(f"{name} {_reason(error)}" for name, error in failures.items())
+        word = f"{who}: the round is over, nothing is published"
+        for name, channel in self._channels.items():
+            if name not in failures:
+                with suppress(ProtocolError):
+                    channel.send(answer, OVER + word.encode()[:LONGEST_WORD])
+        raise RoundEndedError(word)
+
+
+def _reason(error: ProtocolError) -> str:
+    """Why a party is missing, in words that give nobody's secrets away."""
+    if isinstance(error, PeerGoneError):
+        return "is gone"
+    return "did not answer in time" if isinstance(error, PeerTimeoutError) else "broke the protocol"
+
+
+def _pack(keys: Sequence[bytes]) -> bytes:
+    return b"".join(len(key).to_bytes(2, "big") + key for key in keys)
+
+
+def _unpack(roster: bytes, parties: int) -> list[bytes]:
+    """The introductions of exactly so many parties.
+
+    Raises:
+        BadLengthError: for anything else; a party more or less would make the noise too small or the sum wrong.
+    """
+    keys = []
+    rest = memoryview(roster)
+    while len(rest) >= 2 + KEY_BYTES:
+        length = int.from_bytes(rest[:2], "big")
+        keys.append(bytes(rest[2 : 2 + length]))
+        rest = rest[2 + length :]
+    if len(keys) != parties or len(rest) or any(len(key) < KEY_BYTES for key in keys):
+        raise BadLengthError(f"the curator's roster is not one of {parties} parties")
+    return keys

@@ -1,0 +1,64 @@
+"""How scores of different paths become one: the best of them, or the logarithm of their sum."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ppspeech.arrays import Residues
+from ppspeech.crypto import Scale
+from ppspeech.crypto.shares import Cost, LogAdd, ShareEngine, log_add, log_add_cost, maximum, maximum_cost
+
+TABLE_STEP = 3
+"""Log of the table's step of log-add over 1 nat: 1/8."""
+
+
+@dataclass(frozen=True)
+class Combine:
+    """`max` of shared scores, or `log(exp + exp)`, in one place.
+
+    Attributes:
+        operation: `viterbi` or `forward`.
+        scale: of the scores, in nats.
+        few_rounds: save rounds at the price of larger tables.
+    """
+
+    operation: Literal["forward", "viterbi"]
+    scale: Scale
+    few_rounds: bool = False
+
+    @property
+    def _log_add(self) -> LogAdd:
+        step = max(0, self.scale.fraction - TABLE_STEP)
+        return LogAdd(self.scale.ring, self.scale.fraction, step, self.few_rounds)
+
+    def __call__(self, engine: ShareEngine, left: Residues, right: Residues) -> Residues:
+        """Shares of the combined scores, of any shape that both have."""
+        flat = left.reshape(-1), right.reshape(-1)
+        if self.operation == "viterbi":
+            return maximum(engine, *flat, self.scale.ring).reshape(left.shape)
+        return log_add(engine, *flat, self._log_add).reshape(left.shape)
+
+    def cost(self, count: int) -> Cost:
+        """Of `count` pairs; nothing for none."""
+        if not count:
+            return Cost()
+        if self.operation == "viterbi":
+            return maximum_cost(self.scale.ring, count)
+        return log_add_cost(self._log_add, count)
+
+    def reduce(self, engine: ShareEngine, scores: Residues) -> Residues:
+        """All scores along the last axis combined, in a tree: `(..., n)` to `(...)`."""
+        while (n := scores.shape[-1]) > 1:
+            half = n // 2
+            joined = self(engine, scores[..., :half], scores[..., half : 2 * half])
+            scores = np.concatenate((joined, scores[..., 2 * half :]), axis=-1)
+        return scores[..., 0]
+
+    def reduce_cost(self, count: int, n: int) -> Cost:
+        """`reduce` of `count` rows of n."""
+        cost = Cost()
+        while n > 1:
+            cost += self.cost(count * (n // 2))
+            n -= n // 2
+        return cost

@@ -1,0 +1,131 @@
+"""Recognition while the user speaks: chunks of sound go in as they come, the word comes out at the end.
+
+Where a model's features are known as soon as they are spoken, each frame is scored at once, and the answer is there a
+few milliseconds after the last one; the server then sees when frames come and how many there are. Where features need
+the whole utterance (its mean, its loudest sample), the sound is kept here until it ends, and only what depends on no
+sound is done meanwhile; the server sees no more than from a recorded clip.
+"""
+
+import time
+from typing import Protocol
+
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from ppspeech.errors import AudioError, PpspeechError
+from ppspeech.network import Transcript
+from ppspeech.protocols import MetClient
+from ppspeech.protocols.words import KeywordClient, KeywordJob, StreamClient, StreamJob
+from ppspeech.service.client.answer import Answer, Clock
+from ppspeech.service.client.front_end import FrontEnd, LiveFrames
+from ppspeech.service.client.session import ClientSession
+
+
+class Listening(Protocol):
+    """One utterance as it is spoken.
+
+    Attributes:
+        is_live: whether frames are scored as they come.
+    """
+
+    is_live: bool
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        ...
+
+    def finish(self) -> Answer:
+        """The utterance is over: the word."""
+        ...
+
+
+class LiveListening:
+    """Frames are scored as they come.
+
+    Args:
+        session: with the server.
+        met: inside the protocol.
+        record: of its messages.
+        job: agreed on.
+        front_end: of the model.
+        rate: of the samples, in Hz; the model's own.
+    """
+
+    is_live = True
+
+    def __init__(
+        self,
+        session: ClientSession,
+        met: MetClient,
+        record: Transcript,
+        job: StreamJob,
+        front_end: FrontEnd,
+        rate: int,
+    ) -> None:
+        if rate != front_end.config.sample_rate:
+            raise AudioError(f"this model listens at {front_end.config.sample_rate} Hz, got {rate}: record at its rate")
+        self._clock = Clock(time.perf_counter())
+        self._record = record
+        self._frames = LiveFrames(front_end.config)
+        self._asking = StreamClient(met, job, session.streaming_model(met, job))
+        self._asking.begin()
+        self._clock.prepared = time.perf_counter()
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        for frame in self._frames.feed(_one_channel(samples)):
+            self._asking.hear(frame)
+
+    def finish(self) -> Answer:
+        """The utterance is over: the word."""
+        self._clock.asked = time.perf_counter()
+        for frame in self._frames.finish():
+            self._asking.hear(frame)
+        word = self._asking.finish()
+        return self._clock.answer(word, "stream", time.perf_counter(), self._record)
+
+
+class BufferedListening:
+    """The sound is kept until it ends; what depends on none is done at once.
+
+    Args:
+        met: inside the protocol.
+        record: of its messages.
+        job: agreed on, for one utterance.
+        front_end: of the model.
+        rate: of the samples, in Hz.
+    """
+
+    is_live = False
+
+    def __init__(self, met: MetClient, record: Transcript, job: KeywordJob, front_end: FrontEnd, rate: int) -> None:
+        self._clock = Clock(time.perf_counter())
+        self._record = record
+        self._job = job
+        self._front_end = front_end
+        self._rate = rate
+        self._heard: list[Tensor] = []
+        self._asking = KeywordClient(met, job)
+        self._asking.prepare()
+        self._clock.prepared = time.perf_counter()
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        self._heard.append(_one_channel(samples))
+
+    def finish(self) -> Answer:
+        """The utterance is over: the word."""
+        if not self._heard:
+            raise PpspeechError("nothing was heard: feed the listening before it finishes")
+        self._clock.asked = time.perf_counter()
+        frames = self._front_end.frames(torch.cat(self._heard), self._rate)
+        word = self._asking.recognize([frames])[0]
+        return self._clock.answer(word, self._job.order, time.perf_counter(), self._record)
+
+
+def _one_channel(samples: Tensor | ArrayLike) -> Tensor:
+    given = torch.as_tensor(samples)
+    if given.ndim != 1 or not given.is_floating_point() or not bool(torch.isfinite(given).all()):
+        raise AudioError(f"samples are finite, real and of shape (samples,), got {given.dtype} of {tuple(given.shape)}")
+    return given.detach().to(torch.float32)

@@ -1,0 +1,118 @@
+"""What a recognition will take, from public sizes alone: bytes and rounds exactly, seconds as an estimate.
+
+The constants are those of one machine with two cores of 2020s server hardware shared by both parties; another machine
+differs by a factor of a few. They serve to compare ways of running, and to know beforehand whether it is 0.3 s or 3.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ppspeech.crypto.lattice import MatrixPlan
+from ppspeech.crypto.shares import Cost
+from ppspeech.protocols.scores import WordShape
+from ppspeech.protocols.trellis import can_scan
+from ppspeech.protocols.words import KeywordJob, Order, StreamJob, end_cost
+from ppspeech.service.requests import ORDERS
+
+PRODUCT_SECONDS = 9e-6
+"""Of one polynomial multiplied into an accumulator, by the server."""
+POLYNOMIAL_SECONDS = 4e-4
+"""Of one polynomial sent, received and transformed, both parties together."""
+ZERO_SECONDS = 4e-4
+"""Of one encryption of zero, offline."""
+TABLE_OFFLINE_SECONDS, TABLE_ONLINE_SECONDS = 3.5e-6, 1.5e-6
+"""Of one table that is looked up in, both parties together."""
+MESSAGE_SECONDS = 1.5e-4
+"""Of one message on loopback with TLS, and of the numpy calls around it."""
+BYTES_PER_SECOND = 100e6 / 8
+"""Of a link of 100 Mbit/s, where there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The cost of one recognition.
+
+    Attributes:
+        bytes_up: payload from client to server, offline and online.
+        bytes_down: payload from server to client.
+        online_bytes: of both, what goes after the voice is there.
+        rounds: round trips online.
+        offline_seconds: of work before the voice is there, on loopback.
+        online_seconds: from the voice to the word, on loopback.
+    """
+
+    bytes_up: int
+    bytes_down: int
+    online_bytes: int
+    rounds: int
+    offline_seconds: float
+    online_seconds: float
+
+    def online_over(self, round_trip_seconds: float) -> float:
+        """From the voice to the word over a link with this round-trip time and 100 Mbit/s."""
+        return self.online_seconds + self.rounds * round_trip_seconds + self.online_bytes / BYTES_PER_SECOND
+
+
+@lru_cache(maxsize=256)
+def planned_job(shape: WordShape, utterances: int = 1, order: Order = "frames") -> KeywordJob:
+    """A job, planned once: cutting a product into polynomials looks at many ways."""
+    return KeywordJob(shape, utterances, order)
+
+
+def estimate(job: KeywordJob) -> Estimate:
+    """What one recognition of this job takes."""
+    return estimate_shared(job.plan, job.shares_cost, job.rounds)
+
+
+def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
+    """What an encrypted product and the work on its shares take, in so many round trips."""
+    return Estimate(
+        bytes_up=plan.job.query_bytes + shares.bytes_second + shares.offline_bytes_second,
+        bytes_down=plan.job.reply_bytes + shares.bytes_first + shares.offline_bytes_first,
+        online_bytes=plan.total_bytes + shares.online_bytes,
+        rounds=rounds,
+        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + _zeros_seconds(plan),
+        online_seconds=_share_seconds(shares, TABLE_ONLINE_SECONDS)
+        + shares.messages * MESSAGE_SECONDS
+        + _product_seconds(plan),
+    )
+
+
+def estimate_stream(job: StreamJob) -> Estimate:
+    """What the longest utterance takes as it is spoken; online is what comes after its last frame.
+
+    The encrypted models, `job.model_bytes`, come down once a session beside it.
+    """
+    shares, product, frames = job.shares_cost, job.plan.job, job.shape.frames
+    end = end_cost(job.shape, 1).in_flights()
+    step = _product_seconds(job.plan) + _share_seconds(shares, TABLE_ONLINE_SECONDS) / frames
+    return Estimate(
+        bytes_up=frames * (1 + product.reply_bytes) + 1 + shares.bytes_second + shares.offline_bytes_second,
+        bytes_down=shares.bytes_first + shares.offline_bytes_first,
+        online_bytes=1 + product.reply_bytes + end.online_bytes,
+        rounds=end.rounds,
+        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + frames * ZERO_SECONDS * product.outputs,
+        online_seconds=step + end.messages * MESSAGE_SECONDS,
+    )
+
+
+def choose_order(shape: WordShape, utterances: int, round_trip_seconds: float) -> Order:
+    """The order that answers sooner at this round-trip time."""
+    if not can_scan(shape) or shape.frames == 1:
+        return "frames"
+    frames, scan = (estimate(planned_job(shape, utterances, order)).online_over(round_trip_seconds) for order in ORDERS)
+    return "frames" if frames <= scan else "scan"
+
+
+def _share_seconds(cost: Cost, table_seconds: float) -> float:
+    return table_seconds * (sum(cost.tables.values()) + cost.products)
+
+
+def _product_seconds(plan: MatrixPlan) -> float:
+    job = plan.job
+    sent = job.groups * (job.terms + job.outputs)
+    return PRODUCT_SECONDS * job.groups * job.terms * job.outputs + POLYNOMIAL_SECONDS * sent
+
+
+def _zeros_seconds(plan: MatrixPlan) -> float:
+    return ZERO_SECONDS * plan.job.groups * (plan.job.terms + plan.job.outputs)

@@ -1,0 +1,238 @@
+"""From a released model to the numbers an encrypted service computes with: one exporter for each type of module.
+
+An exporter takes the module and what the deployment chooses, and gives word models (`ppspeech.protocols.scores.states`)
+or a speaker scorer. A module without one is refused by name.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ppspeech.arrays import Reals
+from ppspeech.errors import ModelError
+from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, UtteranceClassifier
+from ppspeech.models.gaussian import Gaussians, phi_from_moments
+from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
+from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm
+from ppspeech.protocols.scores import WordModels, WordShape
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """What whoever serves a model chooses; all of it is public but the garbage model's offset.
+
+    Attributes:
+        frames: every utterance is padded to this, so that its length stays hidden; longer ones are refused.
+        operation: `forward` adds up all paths, `viterbi` takes the best and is quicker.
+        reject: whether a garbage model competes, so that "none of the words" can be the answer.
+        garbage: nats a frame that the garbage model gets on top: the larger, the more is rejected.
+        limit: features are clipped to this magnitude.
+        bits: of the shares; 25 with 7 after the point hold scores within 131,072 nats of one another.
+    """
+
+    frames: int = 100
+    operation: Literal["forward", "viterbi"] = "forward"
+    reject: bool = False
+    garbage: float = 0.0
+    limit: float = 8.0
+    bits: int = 25
+
+
+Exporter = Callable[[Any, tuple[str, ...], Deployment], WordModels]
+_EXPORTERS: dict[type[nn.Module], Exporter] = {}
+
+
+def register_exporter(module: type[nn.Module]) -> Callable[[Exporter], Exporter]:
+    """A decorator that enters the exporter of a type of module, which must not have one."""
+
+    def enter(exporter: Exporter) -> Exporter:
+        if module in _EXPORTERS:
+            raise ModelError(f"{module.__name__} has an exporter already")
+        _EXPORTERS[module] = exporter
+        return exporter
+
+    return enter
+
+
+def export_words(module: nn.Module, labels: tuple[str, ...], deployment: Deployment | None = None) -> WordModels:
+    """The encrypted layer's form of a module that chooses among labels.
+
+    Raises:
+        ModelError: if there is no exporter for it, or it holds what cannot be served.
+    """
+    for kind in type(module).__mro__:
+        if kind in _EXPORTERS:
+            with torch.no_grad():
+                return _EXPORTERS[kind](module, labels, deployment or Deployment())
+    known = ", ".join(sorted(kind.__name__ for kind in _EXPORTERS))
+    raise ModelError(f"{type(module).__name__} cannot be served encrypted: there are exporters for {known}")
+
+
+@register_exporter(HiddenMarkovModel)
+def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+    """A bank of models with a Gaussian, or a mixture, in every state."""
+    emission = bank.emission
+    if isinstance(emission, DiscreteEmission) or not isinstance(emission, GaussianEmission):
+        raise ModelError(
+            "models of symbols are served by `ppspeech.protocols.words.discrete_keyword`, not by this exporter"
+        )
+    logs = None if emission.weight_logits is None else emission.weight_logits.log_softmax(-1)
+    terms: Literal["full", "diagonal"] = "full" if emission.whole else "diagonal"
+    columns = score_columns(emission.gaussians.phi().double(), terms, logs)
+    if deployment.reject:
+        garbage = score_columns(_garbage(emission.gaussians).double(), terms)
+        garbage[-1] += deployment.garbage
+        columns = np.concatenate((columns, garbage), axis=1)
+    shape = _shape(bank.topology, emission.features, terms, bank.models, emission.components, deployment)
+    return _with_transitions(shape, columns, bank.log_transitions(), bank.log_initial(), labels)
+
+
+@register_exporter(LargeMarginHmm)
+def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+    """Word models whose states are matrices Phi, trained for a margin."""
+    if deployment.reject:
+        raise ModelError("large-margin models are no densities: there is no garbage model to reject with")
+    phi = bank.phi().double()
+    shape = _shape(bank.topology, phi.shape[-1] - 1, "full", len(phi), 1, deployment)
+    initial = bank.initial_logits.masked_fill(~bank.topology.masks(bank.initial_logits)[1], -torch.inf).log_softmax(-1)
+    allowed = bank.topology.masks(bank.transition_logits)[0]
+    transitions = bank.transition_logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
+    return _with_transitions(shape, score_columns(phi, "full"), transitions, initial, labels)
+
+
+@register_exporter(LargeMarginGaussians)
+def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+    """Large-margin Gaussians on one vector an utterance: models of one state, met by one frame.
+
+    The client clips its vector to the model's public radius.
+    """
+    phi = model.phi().double().clone()
+    phi[..., -1, :] *= model.constant  # the model's z is [x, a], the client's [x, 1]
+    phi[..., :, -1] *= model.constant
+    components = phi.shape[1]
+    return one_frame_models(score_columns(phi, "full"), "full", phi.shape[-1] - 1, labels, deployment, components)
+
+
+@register_exporter(UtteranceClassifier)
+def export_classifier(classifier: UtteranceClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+    """The same on the statistics of an utterance, which the client scales by the bundle's public mean and deviation."""
+    return export_large_margin(classifier.model, labels, deployment)
+
+
+@register_exporter(LogisticRegression)
+@register_exporter(SoftmaxRegression)
+@register_exporter(HuberSvm)
+def export_linear(
+    model: LogisticRegression | SoftmaxRegression | HuberSvm, labels: tuple[str, ...], deployment: Deployment
+) -> WordModels:
+    """Scores linear in one vector an utterance; one score for two classes is that of the second against 0."""
+    weight = model.weight.double().clone()
+    weight[:, -1] *= model.constant
+    if len(weight) == 1:
+        weight = torch.cat((torch.zeros_like(weight), weight))
+    columns = weight.mT.contiguous().cpu().numpy()
+    return one_frame_models(columns, "linear", weight.shape[-1] - 1, labels, deployment)
+
+
+def score_columns(phi: Tensor, terms: Literal["full", "diagonal"], logs: Tensor | None = None) -> Reals:
+    """-z' Phi z as weights of the monomials, `(monomials, gaussians)`; `logs` are ln of the mixture weights."""
+    size = phi.shape[-1]
+    flat = -phi.reshape(-1, size, size)
+    if terms == "full":
+        rows, columns = torch.triu_indices(size, size)
+        weights = flat[:, rows, columns] * torch.where(rows == columns, 1.0, 2.0)
+    else:
+        diagonal = flat.diagonal(dim1=-2, dim2=-1)
+        weights = torch.cat((diagonal[:, :-1], 2 * flat[:, :-1, -1], diagonal[:, -1:]), dim=1)
+    if logs is not None:
+        weights[:, -1] += logs.double().reshape(-1)
+    result: Reals = weights.T.contiguous().cpu().numpy()
+    return result
+
+
+def one_frame_models(
+    columns: Reals,
+    terms: Literal["full", "linear"],
+    dimensions: int,
+    labels: tuple[str, ...],
+    deployment: Deployment,
+    components: int = 1,
+) -> WordModels:
+    """Classes of whole utterances: words of one state that last one frame."""
+    if deployment.reject:
+        raise ModelError("a classifier of whole utterances has no garbage model to reject with")
+    shape = WordShape(
+        frames=1,
+        dimensions=dimensions,
+        terms=terms,
+        words=len(labels),
+        states=1,
+        ends=(0,),
+        components=components,
+        moves=(0,),
+        operation="viterbi",
+        label_bytes=_label_bytes(labels),
+        bits=deployment.bits,
+        limit=deployment.limit,
+    )
+    return WordModels(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
+
+
+def _shape(
+    topology: Topology,
+    features: int,
+    terms: Literal["full", "diagonal"],
+    words: int,
+    components: int,
+    deployment: Deployment,
+) -> WordShape:
+    return WordShape(
+        frames=deployment.frames,
+        dimensions=features,
+        terms=terms,
+        words=words,
+        states=topology.states,
+        ends=tuple(state for state, allowed in enumerate(topology.final) if allowed),
+        components=components,
+        moves=topology.offsets,
+        starts=tuple(state for state, allowed in enumerate(topology.initial) if allowed),
+        operation=deployment.operation,
+        reject=deployment.reject,
+        bits=deployment.bits,
+        limit=deployment.limit,
+    )
+
+
+def _with_transitions(
+    shape: WordShape, columns: Reals, transitions: Tensor, initial: Tensor, labels: tuple[str, ...]
+) -> WordModels:
+    """Transitions by move instead of by target; what a move would lead out of the model is impossible."""
+    by_move = np.full((shape.words, shape.states, len(shape.moves)), -np.inf)
+    dense = transitions.double().cpu().numpy()
+    for number, move in enumerate(shape.moves):
+        for source in range(max(0, -move), min(shape.states, shape.states - move)):
+            by_move[:, source, number] = dense[:, source, source + move]
+    starts = initial.double().cpu().numpy()[:, list(shape.starts)]
+    shape = WordShape.from_params(shape.to_params() | {"label_bytes": _label_bytes(labels)})
+    return WordModels(shape, columns, by_move, starts, labels)
+
+
+def _label_bytes(labels: tuple[str, ...]) -> int:
+    """Room for the longest label, in steps of 28 bytes so that it says little about the labels."""
+    longest = max(len(label.encode()) for label in labels)
+    return 28 * -(-longest // 28)
+
+
+def _garbage(bank: Gaussians) -> Tensor:
+    """Phi of the Gaussian with the mean and covariance of all states together: any speech, no word."""
+    mean = bank.mean.double().reshape(-1, bank.features)
+    covariance = bank.covariances().double().reshape(-1, bank.features, bank.features)
+    middle = mean.mean(0)
+    spread = covariance.mean(0) + (mean - middle).mT @ (mean - middle) / len(mean)
+    if bank.kind not in {"full", "tied"}:
+        spread = spread.diagonal().diag()
+    return phi_from_moments(middle, spread).unsqueeze(0)

@@ -1,0 +1,174 @@
+"""What a client asks of a running session, and what it is told before the protocol begins: a few public bytes each.
+
+    client → server   REQUEST   what, in which order of computation, how many utterances
+    server → client   READY     whether it will be answered, and how many queries are left
+
+After a READY that says yes, both run the protocol that was asked for; then the next request may come.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppspeech.channel import Channel
+from ppspeech.errors import BadTypeError, PpspeechError, RangeError
+from ppspeech.protocols import Kind
+from ppspeech.protocols.words import Order
+from ppspeech.service.names import LONGEST_NAME
+
+_REQUEST = struct.Struct(">BBH")
+_READY = struct.Struct(">BI")
+
+UNLIMITED = 2**32 - 1
+"""Stands for "no budget" in a READY."""
+
+ORDERS: tuple[Order, ...] = ("frames", "scan")
+
+
+class Ask(IntEnum):
+    """What a request is for."""
+
+    PING = 0
+    WORDS = 1
+    STREAM = 2
+    BYE = 3
+    VERIFY = 4
+    IDENTIFY = 5
+    ENROL = 6
+    PUBLISH = 7
+    FETCH = 8
+
+
+class BudgetSpentError(PpspeechError):
+    """The server answers no more queries of this client: a defense of the model, not a fault of the voice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request.
+
+    Attributes:
+        what: is asked.
+        order: of the recursion, for `WORDS`.
+        utterances: in lock step; 1 where there is nothing to count.
+    """
+
+    what: Ask
+    order: Order = "frames"
+    utterances: int = 1
+
+    def encode(self) -> bytes:
+        """As bytes."""
+        return _REQUEST.pack(self.what, ORDERS.index(self.order), self.utterances)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """From a peer's bytes.
+
+        Raises:
+            BadTypeError: for anything that `encode` does not write.
+        """
+        what, order, utterances = _REQUEST.unpack(data)
+        if what not in set(Ask) or order >= len(ORDERS) or not utterances:
+            raise BadTypeError(f"a request of kind {what}, order {order}, {utterances} utterances is not known")
+        return cls(Ask(what), ORDERS[order], utterances)
+
+
+def send_request(channel: Channel, request: Request) -> int | None:
+    """Client: ask, and wait for the word to begin.
+
+    Returns:
+        Queries left after this one; None where they are not counted.
+
+    Raises:
+        BudgetSpentError: if the server answers no more.
+    """
+    channel.send(Kind.REQUEST, request.encode())
+    ready, left = receive_ready(channel)
+    if not ready:
+        raise BudgetSpentError(
+            f"the server answers no more: {request.utterances} queries asked, {left} left of this client's budget; "
+            "ask whoever runs it for more"
+        )
+    return left
+
+
+def receive_ready(channel: Channel) -> tuple[bool, int | None]:
+    """Client: yes or no, and a number, or None where there is none.
+
+    Raises:
+        BadTypeError: for anything else.
+    """
+    ready, number = _READY.unpack(channel.receive(Kind.READY, _READY.size))
+    if ready not in (0, 1):
+        raise BadTypeError(f"READY says yes (1) or no (0), got {ready}")
+    return bool(ready), None if number == UNLIMITED else int(number)
+
+
+def receive_request(channel: Channel) -> Request:
+    """Server: the next request.
+
+    Raises:
+        BadTypeError: for one that is not known.
+    """
+    return Request.decode(channel.receive(Kind.REQUEST, _REQUEST.size))
+
+
+def send_ready(channel: Channel, will_answer: bool, left: int | None) -> None:
+    """Server: whether the request will be answered, and the queries left."""
+    channel.send(Kind.READY, _READY.pack(will_answer, UNLIMITED if left is None else left))
+
+
+def send_template(channel: Channel, name: str, template: NDArray[np.floating]) -> None:
+    """Client: a speaker's name and template `(features,)`.
+
+    Raises:
+        RangeError: for a name that is too long; nothing is sent then.
+    """
+    channel.send(Kind.GALLERY, _spelled(name) + template.astype("<f4").tobytes())
+
+
+def receive_template(channel: Channel, features: int) -> tuple[str, NDArray[np.floating]]:
+    """Server: what `send_template` sent; its meaning is checked by the gallery.
+
+    Raises:
+        BadTypeError: for a name that is no text.
+    """
+    data = channel.receive(Kind.GALLERY, LONGEST_NAME + 4 * features)
+    return _read(data[:LONGEST_NAME]), np.frombuffer(data[LONGEST_NAME:], "<f4").astype(np.float64)
+
+
+def send_name(channel: Channel, name: str) -> None:
+    """Client: the name of an encrypted gallery.
+
+    Raises:
+        RangeError: for a name that is too long; nothing is sent then.
+    """
+    channel.send(Kind.REQUEST, _spelled(name))
+
+
+def receive_name(channel: Channel) -> str:
+    """Server: what `send_name` sent.
+
+    Raises:
+        BadTypeError: for a name that is no text.
+    """
+    return _read(channel.receive(Kind.REQUEST, LONGEST_NAME))
+
+
+def _spelled(name: str) -> bytes:
+    spelled = name.encode()
+    if not 0 < len(spelled) <= LONGEST_NAME:
+        raise RangeError(f"a name has 1 to {LONGEST_NAME} bytes, got {len(spelled)}")
+    return spelled.ljust(LONGEST_NAME, b"\0")
+
+
+def _read(spelled: bytes) -> str:
+    try:
+        return spelled.rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        raise BadTypeError("a name is no text") from None

@@ -1,0 +1,115 @@
+"""Other people's voices, to norm scores by: what impostors score under a model, and what a trial scores elsewhere.
+
+Whoever serves chooses them; they are public speech, or that of people who have agreed, and stay with the server.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ppspeech.arrays import Reals
+from ppspeech.bundle import Bundle
+from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance
+from ppspeech.errors import CorpusError, ModelError
+from ppspeech.service.embedding import adapted_means, embed
+from ppspeech.service.speaker_offer import MOST_COHORT
+
+FEWEST = 3
+"""A member's own clips say nothing about impostors: there must be two others."""
+MOST_CLIPS = 8
+"""Of one member; more change little."""
+SUFFIXES = {".wav", ".flac", ".ogg"}
+BUILT_IN, BUILT_IN_VOICES = "synthetic", 16
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Some people's voices under one background model.
+
+    Attributes:
+        directions: their templates for cosines, `(members, size)`.
+        means: their templates for mixtures, `(members, size)`.
+        trials: frames of each clip, `(frames, features)`.
+        trial_directions: of each clip alone, `(clips, size)`.
+        owners: whose clip it is, `(clips,)`.
+    """
+
+    directions: Reals
+    means: Reals
+    trials: tuple[Reals, ...]
+    trial_directions: Reals
+    owners: NDArray[np.int64]
+
+    @staticmethod
+    def of(bundle: Bundle, speakers: Sequence[Sequence[Tensor]]) -> "Cohort":
+        """From the features of each member's clips, `(frames, features)`.
+
+        Raises:
+            ModelError: for fewer than 3 members or more than 64, or one without a clip.
+        """
+        if not FEWEST <= len(speakers) <= MOST_COHORT:
+            raise ModelError(f"a cohort has {FEWEST} to {MOST_COHORT} members, got {len(speakers)}")
+        clips = [clip for member in speakers for clip in member]
+        return Cohort(
+            np.stack([embed(bundle, member) for member in speakers]),
+            np.stack([adapted_means(bundle, member) for member in speakers]),
+            tuple(np.asarray(clip.double().numpy()) for clip in clips),
+            np.stack([embed(bundle, [clip]) for clip in clips]),
+            np.repeat(np.arange(len(speakers)), [len(member) for member in speakers]),
+        )
+
+    @property
+    def members(self) -> int:
+        """How many."""
+        return len(self.directions)
+
+    def impostors(self, scores: Reals) -> tuple[Reals, Reals]:
+        """Mean and spread of what impostors score, from scores `(clips, speakers + members)`, the members last.
+
+        A member's own clips are left out under its own model.
+        """
+        foreign = np.ones(scores.shape, bool)
+        foreign[:, scores.shape[1] - self.members :] = self.owners[:, None] != np.arange(self.members)
+        mean = scores.mean(axis=0, where=foreign)
+        return mean, scores.std(axis=0, ddof=1, where=foreign)
+
+
+def cohort_at(bundle: Bundle, where: str) -> Cohort:
+    """The cohort that people name: a folder with one folder of clips a person, or `synthetic`, the built-in voices.
+
+    Raises:
+        CorpusError: if there is no such folder, or a person in it has no clip.
+        ModelError: for too few or too many people.
+    """
+    if where == BUILT_IN:
+        found: dict[str, list[Utterance]] = {}
+        voices = SyntheticCorpus(speakers=BUILT_IN_VOICES, takes=1, sample_rate=bundle.mfcc.sample_rate)
+        for utterance in voices.build(progress=False):
+            found.setdefault(utterance.speaker, []).append(utterance)
+        members = list(found.values())
+    else:
+        members = [[Utterance(clip, who) for clip in clips] for who, clips in clips_by_speaker(Path(where)).items()]
+    store = FeatureStore(bundle.mfcc)
+    return Cohort.of(bundle, [store.load(clips[:MOST_CLIPS]) for clips in members])
+
+
+def clips_by_speaker(folder: Path) -> Mapping[str, list[Path]]:
+    """The sound files in a folder that has one folder for each speaker, by the speaker's name, both sorted.
+
+    Raises:
+        CorpusError: if there is no such folder, no speaker, or one without a sound file.
+    """
+    if not folder.is_dir():
+        raise CorpusError(f"no folder {folder}: it holds one folder of clips for each speaker")
+    found = {
+        each.name: sorted(clip for clip in each.iterdir() if clip.suffix.lower() in SUFFIXES)
+        for each in sorted(folder.iterdir())
+        if each.is_dir()
+    }
+    if not found or not all(found.values()):
+        raise CorpusError(f"{folder} needs one folder for each speaker with at least one sound file in each")
+    return found

@@ -1,0 +1,118 @@
+"""The server's side of cosines: enrolled directions as columns, normed by a cohort where there is one."""
+
+import numpy as np
+
+from ppspeech.arrays import Reals
+from ppspeech.errors import PpspeechError
+from ppspeech.protocols import WORKERS, MetServer
+from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
+from ppspeech.protocols.speakers import (
+    Answer,
+    Enrolled,
+    HardenedScorer,
+    Identification,
+    Verification,
+    identify_as_server,
+    judge_as_server,
+    verify_as_server,
+)
+from ppspeech.service.server.cohort import Cohort
+from ppspeech.service.speaker_offer import SpeakerOffer
+
+SMALLEST_SPREAD = 1 / 8
+"""Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
+
+
+class LinearScoring:
+    """Cosines of directions, less a threshold that stays here.
+
+    Args:
+        offer: what clients are told.
+        threshold: a voice is accepted at or above it: a cosine, or a normed one.
+        cohort: for norms; None without.
+        z_normed: whether to fold what impostors score into each model.
+
+    Raises:
+        PpspeechError: for a threshold that no cosine can reach or miss.
+        RangeError: for a cohort whose normed scores could leave the range.
+    """
+
+    def __init__(self, offer: SpeakerOffer, threshold: float, cohort: Cohort | None, z_normed: bool) -> None:
+        if not offer.normed and not -1 <= threshold <= 1:
+            raise PpspeechError(f"a threshold is a cosine, -1 to 1, got {threshold}")
+        self._offer = offer
+        self._threshold = threshold
+        self._cohort = cohort
+        self._z_normed = z_normed
+        self._empty = -(2.0 ** (offer.plan.reach - 1))
+        self._made: tuple[int, LinearScorer] | None = None
+        self.check(np.zeros(offer.features))  # the cohort alone must fit
+
+    def check(self, template: Reals) -> None:
+        """Refuse a direction whose scores could leave the range.
+
+        Raises:
+            RangeError: for such a one.
+        """
+        plan = self._offer.plan
+        alone = LinearPlan(plan.features, 1, plan.cohort, reach=plan.reach)
+        LinearScorer.of(alone, self._columns(template[None], 1), self._threshold)
+
+    def verify(self, met: MetServer, templates: Reals) -> bool | None:
+        """One claim, against all places."""
+        job = self._offer.verification
+        assert isinstance(job, Verification)
+        if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
+            columns = self._columns(templates, job.plan.models)
+            self._made = len(templates), LinearScorer.of(job.plan, columns, self._threshold, WORKERS)
+        return verify_as_server(met, job, self._made[1])
+
+    def identify(self, met: MetServer, names: list[str], templates: Reals) -> Answer | None:
+        """One question, in a new order of the speakers; where there are none, one that nobody is like."""
+        job = self._offer.identification
+        assert isinstance(job, Identification)
+        columns = self._columns(templates, max(1, len(names)))
+        return identify_as_server(met, job, Enrolled.of(job, columns, names or ["nobody"], self._threshold))
+
+    def _columns(self, templates: Reals, places: int) -> LinearColumns:
+        """All places; empty ones score below every threshold."""
+        plan, known = self._offer.plan, len(templates)
+        cohort = np.zeros((0, plan.features)) if self._cohort is None else self._cohort.directions
+        weights: Reals = np.concatenate([templates, cohort]).T
+        bias: Reals = np.zeros(known + len(cohort))
+        if self._cohort is not None and self._z_normed:
+            mean, std = self._cohort.impostors(self._cohort.trial_directions @ weights)
+            weights, bias = ScoreNorm(mean, np.maximum(std, SMALLEST_SPREAD)).fold(weights, bias)
+        compared = known + plan.cohort  # without T-norm the cohort has done its work
+        models, constants = np.zeros((plan.features, places)), np.full(places, self._empty)
+        models[:, :known], constants[:known] = weights[:, :known], bias[:known]
+        return LinearColumns(models, constants, weights[:, known:compared], bias[known:compared])
+
+
+class HardenedScoring:
+    """Cosines whose decision an active client cannot bend; verification only.
+
+    Args:
+        offer: what clients are told.
+        threshold: a cosine.
+
+    Raises:
+        PpspeechError: for a threshold that no cosine can reach or miss.
+    """
+
+    def __init__(self, offer: SpeakerOffer, threshold: float) -> None:
+        if not -1 <= threshold <= 1:
+            raise PpspeechError(f"a threshold is a cosine, -1 to 1, got {threshold}")
+        self._offer = offer
+        self._threshold = threshold
+
+    def check(self, template: Reals) -> None:
+        """Every direction of unit length is within the range."""
+
+    def verify(self, met: MetServer, templates: Reals) -> bool:
+        """One claim, against all places; the decision is ours."""
+        plan, known = self._offer.hardened, len(templates)
+        weights, bias = np.zeros((plan.features, plan.models)), np.full(plan.models, -1 - abs(self._threshold))
+        weights[:, :known], bias[:known] = templates.T, 0.0
+        columns = LinearColumns(weights, bias, np.zeros((plan.features, 0)), np.zeros(0))
+        return judge_as_server(met.channel, HardenedScorer.of(plan, columns, self._threshold))

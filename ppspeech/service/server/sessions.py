@@ -1,0 +1,153 @@
+"""What sessions did, counted across the processes that ran them: for logs, health and metrics. Public facts alone."""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from ppspeech.channel import Channel
+from ppspeech.network import StreamChannel, Transcript
+from ppspeech.service.server.budget import PATIENCE_SECONDS
+from ppspeech.service.server.json_log import FIELDS
+from ppspeech.service.server.peer import session_name
+from ppspeech.storage import atomic_write
+
+logger = logging.getLogger(__name__)
+
+_TABLE = """
+CREATE TABLE sessions (
+    protocol TEXT, outcome TEXT, count INTEGER, queries INTEGER, refused INTEGER, rounds INTEGER, seconds REAL,
+    bytes_up INTEGER, bytes_down INTEGER, PRIMARY KEY (protocol, outcome)
+)"""
+
+_COLUMNS = {
+    "count": ("ppspeech_sessions_total", "Sessions that ended."),
+    "queries": ("ppspeech_queries_total", "Utterances that were answered."),
+    "refused": ("ppspeech_queries_refused_total", "Utterances beyond a client's budget."),
+    "rounds": ("ppspeech_rounds_total", "Round trips."),
+    "seconds": ("ppspeech_session_seconds_total", "Time that sessions took."),
+    "bytes_up": ("ppspeech_received_bytes_total", "Bytes of frames that clients sent."),
+    "bytes_down": ("ppspeech_sent_bytes_total", "Bytes of frames that clients were sent."),
+}
+"""Every sum, with its name and meaning in Prometheus."""
+
+
+@dataclass
+class Tally:
+    """What one session has done so far; its program keeps it up.
+
+    Attributes:
+        queries: utterances answered.
+        refused: utterances beyond the budget.
+        rounds: round trips.
+    """
+
+    queries: int = 0
+    refused: int = 0
+    rounds: int = 0
+
+    def add(self, record: Transcript) -> None:
+        """Count the round trips of one request."""
+        self.rounds += record.rounds
+
+
+Program = Callable[[Channel, Tally], None]
+"""One client's session."""
+
+
+class SessionBook:
+    """Sums over all sessions since the server started, in a file that session processes share.
+
+    A process that was killed leaves no entry: it is in the server's own counters, as `Killed`.
+
+    Args:
+        path: of the database; an earlier server's sums are removed.
+        metrics: rewritten after each session, in Prometheus' text format; None for none.
+    """
+
+    def __init__(self, path: Path, metrics: Path | None = None) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._metrics = metrics
+        self._started = time.time()
+        with closing(self._open()) as database, database:
+            database.execute("DROP TABLE IF EXISTS sessions")
+            database.execute(_TABLE)
+        if metrics is not None:
+            self._write(metrics)
+
+    def observed(self, protocol: str, program: Program) -> Callable[[Channel, object], None]:
+        """A party program for `network.Service` that is timed, counted and logged, however it ends."""
+
+        def run(channel: Channel, _: object) -> None:
+            tally, started, outcome = Tally(), time.perf_counter(), "finished"
+            try:
+                program(channel, tally)
+            except BaseException as error:
+                outcome = type(error).__name__  # the words of an error may hold what it was about
+                raise
+            finally:
+                self._enter(channel, protocol, outcome, tally, time.perf_counter() - started)
+
+        return run
+
+    def totals(self) -> dict[str, float]:
+        """Sums over all protocols and outcomes, and seconds since the server started."""
+        names = ", ".join(f"SUM({name})" for name in _COLUMNS)
+        with closing(self._open()) as database:
+            sums = database.execute(f"SELECT {names} FROM sessions").fetchone()  # noqa: S608 - names of our own
+        return dict(zip(_COLUMNS, (value or 0 for value in sums), strict=True)) | {
+            "up_seconds": round(time.time() - self._started, 1)
+        }
+
+    def prometheus(self) -> str:
+        """All sums in Prometheus' text format."""
+        names = ", ".join(_COLUMNS)
+        with closing(self._open()) as database:
+            rows = database.execute(f"SELECT protocol, outcome, {names} FROM sessions").fetchall()  # noqa: S608
+        lines = []
+        for at, (metric, meaning) in enumerate(_COLUMNS.values(), start=2):
+            lines += [f"# HELP {metric} {meaning}", f"# TYPE {metric} counter"]
+            lines += [f'{metric}{{protocol="{row[0]}",outcome="{row[1]}"}} {row[at]}' for row in sorted(rows)]
+        lines += [
+            "# HELP ppspeech_start_time_seconds When the server started.",
+            "# TYPE ppspeech_start_time_seconds gauge",
+            f"ppspeech_start_time_seconds {self._started:.3f}",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _enter(self, channel: Channel, protocol: str, outcome: str, tally: Tally, seconds: float) -> None:
+        up, down = (channel.bytes_received, channel.bytes_sent) if isinstance(channel, StreamChannel) else (0, 0)
+        row = (protocol, outcome, 1, tally.queries, tally.refused, tally.rounds, seconds, up, down)
+        sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COLUMNS)
+        with closing(self._open()) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.execute(
+                f"INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET {sums}",  # noqa: S608
+                row,
+            )
+            database.execute("COMMIT")
+        if self._metrics is not None:
+            self._write(self._metrics)
+        facts = {
+            "session": session_name(channel),
+            "protocol": protocol,
+            "outcome": outcome,
+            "seconds": round(seconds, 4),
+            "bytes_up": up,
+            "bytes_down": down,
+            "rounds": tally.rounds,
+            "queries": tally.queries,
+        }
+        logger.info("session ended", extra={FIELDS: facts})
+
+    def _write(self, metrics: Path) -> None:
+        with atomic_write(metrics, durable=False) as temporary:
+            temporary.write_text(self.prometheus(), "utf-8")
+
+    def _open(self) -> sqlite3.Connection:
+        # Opened anew each time: a connection must not be carried over a fork.
+        return sqlite3.connect(self._path, timeout=PATIENCE_SECONDS, isolation_level=None)

@@ -1,0 +1,226 @@
+"""Convex models trained privately: where the modules of `models` meet the hooks of `privacy`.
+
+    hook = ObjectivePerturbation(epsilon=1.0, delta=1e-5, unit="record", adjacency="add_remove", regularization=10.0)
+    fit = fit_privately(LogisticRegression(features=9, radius=1.0), x, y, hook)
+    print(fit.guarantee)
+
+The same call trains logistic and softmax regression, the Huber support vector machine and large-margin Gaussians and
+mixtures, with noise in the objective or on the output.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import PrivacyError
+from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, Solution, minimize
+from ppspeech.models.gaussian import smat
+from ppspeech.models.margin import LargeMarginGaussians
+from ppspeech.privacy import Adjacency, Guarantee, Unit
+from ppspeech.privacy.accounting import Accountant, Event
+from ppspeech.privacy.convex import (
+    HeadConstants,
+    Minimum,
+    TiltableObjective,
+    huber_svm_head,
+    large_margin_head,
+    logistic_head,
+    softmax_head,
+)
+from ppspeech.privacy.gradients import contribution_weights
+from ppspeech.training.private.component_rule import ComponentRule
+
+ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
+
+MANY_RECORDS: frozenset[Unit] = frozenset({"speaker", "party"})
+"""Units that own several rows: which rows belong together must be told."""
+
+ROUNDING = 1e-12
+"""What rounding may add to a clipped norm, relative."""
+
+
+class PlannedRelease(Protocol):
+    """A hook made for one kind of loss."""
+
+    @property
+    def regularization(self) -> float:
+        """Lambda."""
+        ...
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """To be composed."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release promises."""
+        ...
+
+    def release(self, objective: TiltableObjective) -> Tensor:
+        """Theta that may be published."""
+        ...
+
+
+class ConvexHook(Protocol):
+    """What `ObjectivePerturbation` and `OutputPerturbation` have in common."""
+
+    @property
+    def unit(self) -> Unit:
+        """What is protected."""
+        ...
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """What neighboring means."""
+        ...
+
+    @property
+    def delta(self) -> float:
+        """0 for pure privacy."""
+        ...
+
+    def for_head(
+        self, head: HeadConstants, radius: float, shape: tuple[int, int], *, averaged: bool = False
+    ) -> PlannedRelease:
+        """The hook for one kind of loss."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateFit:
+    """What private training did.
+
+    Attributes:
+        guarantee: what the parameters now in the module promise.
+        events: to be composed with whatever else touches the same data.
+        plan: the hook as it was used: its Lambda, noise and tolerance.
+        solution: the solver's own point and certificate. **Private**: it is not what was released, and must not leave.
+    """
+
+    guarantee: Guarantee
+    events: tuple[Event, ...]
+    plan: PlannedRelease
+    solution: Solution
+
+
+def fit_privately(
+    module: ConvexModule,
+    x: Tensor,
+    y: Tensor,
+    hook: ConvexHook,
+    groups: Tensor | None = None,
+    *,
+    components: ComponentRule | None = None,
+    gamma: float = 0.0,
+) -> PrivateFit:
+    """Train a module to the guarantee of a hook, and set its parameters to what may be released.
+
+    Args:
+        module: with a public `radius`, to which examples are clipped.
+        x: examples, `(n, d)`, scaled by public constants.
+        y: classes, `(n,)`.
+        hook: the budget.
+        groups: whose example each is, `(n,)`; every group then counts once, as the average over its examples. None
+            means that every row is a unit of its own.
+        components: the rule that assigns examples to components, for large-margin mixtures.
+        gamma: gamma_tot of the trace regularizer, for large-margin models: a public constant.
+
+    Raises:
+        PrivacyError: for a module without a radius, a unit that needs groups, or component labels without a rule.
+        ModelError: for bad labels or values, or if the solver fails; the module then stays as it was.
+    """
+    if groups is None and hook.unit in MANY_RECORDS:
+        raise PrivacyError(f"a {hook.unit} owns several rows: pass groups, the {hook.unit} of every row")
+    terms: dict[str, Any] = {"weights": None if groups is None else contribution_weights(groups, 1.0)}
+    if isinstance(module, LargeMarginGaussians):
+        if module.components > 1 and not isinstance(components, ComponentRule):
+            raise PrivacyError(
+                "labels of mixture components must be a function of the example and of public or released numbers: "
+                "pass components=ComponentRule.public_centroids(...) or ComponentRule.released(...)"
+            )
+        terms |= {"m": components, "gamma": gamma}
+    elif components is not None or gamma != 0:
+        raise PrivacyError("components and gamma belong to large-margin models")
+    plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=groups is not None)
+    problem = _ModuleObjective(module, x, y, terms)
+    theta = plan.release(problem)
+    _set(module, theta)
+    assert problem.solution is not None
+    paid = () if components is None else components.events
+    return PrivateFit(_with(plan, hook, paid), (*paid, *plan.events), plan, problem.solution)
+
+
+def head_of(module: ConvexModule) -> HeadConstants:
+    """The constants of a module's loss."""
+    if isinstance(module, LargeMarginGaussians):
+        margin = module.margin
+        return large_margin_head(
+            module.classes,
+            module.components,
+            margin.width,
+            competitor="lse" if margin.competitor == "lse" else "sum",
+            class_average=margin.class_average,
+        )
+    if isinstance(module, HuberSvm):
+        return huber_svm_head(module.width)
+    if isinstance(module, SoftmaxRegression):
+        return softmax_head(module.classes)
+    if isinstance(module, LogisticRegression):
+        return logistic_head()
+    raise PrivacyError(f"no constants are known for the loss of {type(module).__name__}")
+
+
+def radius_of(module: ConvexModule) -> float:
+    """The largest norm of a module's features phi, from its public clip."""
+    if module.radius is None:
+        raise PrivacyError("give the module a radius: without a clip, one example can move the model without bound")
+    square = (module.radius**2 + module.constant**2) * (1 + ROUNDING)
+    return square if isinstance(module, LargeMarginGaussians) else math.sqrt(square)
+
+
+def theta_shape(module: ConvexModule) -> tuple[int, int]:
+    """Heads and features of a module's Theta."""
+    if isinstance(module, LargeMarginGaussians):
+        return module.classes * module.components, module.size * (module.size + 1) // 2
+    return module.weight.shape[0], module.weight.shape[1]
+
+
+class _ModuleObjective:
+    """A module's loss on some examples, as the hooks see it."""
+
+    def __init__(self, module: ConvexModule, x: Tensor, y: Tensor, terms: dict[str, Any]) -> None:
+        self.module, self.x, self.y, self.terms = module, x, y, terms
+        self.shape = theta_shape(module)
+        self.records = len(x)
+        self.solution: Solution | None = None
+
+    def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
+        objective: ConvexObjective = self.module.objective(
+            self.x, self.y, quadratic=quadratic, linear=linear, **self.terms
+        )
+        self.solution = minimize(objective, tolerance=tolerance)
+        return Minimum(self.solution.theta, self.solution.certificate.residual)
+
+
+@torch.no_grad()
+def _set(module: ConvexModule, theta: Tensor) -> None:
+    if isinstance(module, LargeMarginGaussians):
+        module.set_phi_(smat(theta.view(module.classes, module.components, -1)))
+        if module.psd == "projection":
+            module.project_()  # post-processing
+    else:
+        module.weight.copy_(theta)
+
+
+def _with(plan: PlannedRelease, hook: ConvexHook, paid: tuple[Event, ...]) -> Guarantee:
+    """The plan's guarantee, or what it comes to together with events that were paid before."""
+    if not paid:
+        return plan.guarantee
+    account = Accountant(hook.unit, hook.adjacency)
+    for event in (*paid, *plan.events):
+        account.compose(event)
+    return account.guarantee(hook.delta, assumptions=plan.guarantee.assumptions)

@@ -1,0 +1,263 @@
+"""One convex model from parties who train apart: local minimizers, averaged with weights, with noise nobody knows.
+
+    training = JointTraining(model="logistic", features=123, classes=2, radius=1.0, penalty=0.01, sizes=(6512, 8141),
+                             epsilon=1.0, delta=1e-5)
+    fit = train_jointly(training, PartySession(channel, 2, signatures).sum, x, y, place=0)
+
+Pathak, Rane and Raj 2010 averages without weights and takes the noise of the smallest party. Here party j has the
+weight omega_j = n_j / n, and one record moves the average by at most max_j omega_j Delta / Lambda_j:
+
+- public sizes: Lambda_j = 2 n_j lambda, so that this is Delta / (2 n lambda), the same as for one party who holds
+  all data, however uneven the sizes are; `replace`;
+- private sizes: one Lambda for all and omega = 1 / K; `add_remove`, and nobody learns n_j.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import PrivacyError
+from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, minimize
+from ppspeech.models.gaussian import smat
+from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
+from ppspeech.privacy import Adjacency, Guarantee, Unit, check_count, check_positive
+from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.gradients import contribution_weights, unit_index
+from ppspeech.privacy.mechanisms import Law, shares_for
+from ppspeech.protocols.sums import JointSum, Shares, WholeSum
+from ppspeech.training.private.convex import ConvexModule, head_of, radius_of, theta_shape
+
+ModelName = Literal["logistic", "softmax", "huber_svm", "large_margin"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointTraining:
+    """The public terms on which parties train together; the same for all, and chosen without looking at the data.
+
+    Attributes:
+        model: which convex model.
+        features: d of the examples.
+        classes: two for `logistic` and `huber_svm`.
+        radius: examples are clipped to this norm.
+        epsilon: of the release.
+        delta: 0 for pure privacy, with Polya noise.
+        penalty: lambda of the papers, beside a loss averaged over n_j; needs `sizes`.
+        sizes: n_j of every party, public; None keeps them private.
+        regularization: Lambda of every party's sum-form objective, where sizes are private.
+        parties: K, where sizes are private.
+        unit: `record`, or `speaker` for data where every example belongs to a group that counts once; sizes then
+            count groups.
+        colluders: how many parties may share what they know.
+        constant: the last element of every example; 0 leaves the intercept out.
+        width: h of the hinge of `huber_svm` and `large_margin`.
+        relative_tolerance: of the solver, over the bound on one unit's gradient.
+    """
+
+    model: ModelName
+    features: int
+    classes: int
+    radius: float
+    epsilon: float
+    delta: float = 1e-5
+    penalty: float | None = None
+    sizes: tuple[int, ...] | None = None
+    regularization: float | None = None
+    parties: int | None = None
+    unit: Unit = "record"
+    colluders: int = 1
+    constant: float = 1.0
+    width: float = 0.5
+    relative_tolerance: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.sizes is not None:
+            object.__setattr__(self, "sizes", tuple(self.sizes))
+            for size in self.sizes:
+                check_count("a party's size", size)
+        public = self.sizes is not None and self.penalty is not None
+        private = self.parties is not None and self.regularization is not None
+        if public == private or (self.sizes is None) != (self.penalty is None):
+            raise PrivacyError(
+                "give sizes and penalty (n_j public, weights n_j / n), or parties and regularization (n_j private, "
+                "equal weights), and not both"
+            )
+        if self.regularization is not None and self.penalty is not None:
+            raise PrivacyError("penalty belongs to public sizes, regularization to private ones")
+        check_positive("epsilon", self.epsilon)
+        check_positive("radius", self.radius)
+        check_positive("penalty or regularization", self.penalty if public else self.regularization)
+        check_positive("relative_tolerance", self.relative_tolerance)
+        if self.unit not in ("record", "utterance", "speaker"):
+            raise PrivacyError(f"one record, utterance or speaker can be protected here, got unit {self.unit!r}")
+        self.build()
+
+    @property
+    def count(self) -> int:
+        """K."""
+        if self.sizes is not None:
+            return len(self.sizes)
+        assert self.parties is not None
+        return self.parties
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """`replace` where sizes are public, for then they cannot be what is hidden."""
+        return "replace" if self.sizes is not None else "add_remove"
+
+    @property
+    def law(self) -> Law:
+        """Skellam noise, or Polya for pure privacy."""
+        return "skellam" if self.delta > 0 else "polya"
+
+    def weight(self, place: int) -> float:
+        """omega_j."""
+        return 1 / self.count if self.sizes is None else self.sizes[place] / sum(self.sizes)
+
+    def strength(self, place: int) -> float:
+        """Lambda_j."""
+        if self.sizes is None:
+            assert self.regularization is not None
+            return self.regularization
+        assert self.penalty is not None
+        return 2 * self.sizes[place] * self.penalty
+
+    @property
+    def tolerance(self) -> float:
+        """tau: how large a gradient the solver may leave."""
+        module = self.build()
+        return self.relative_tolerance * head_of(module).sensitivity(radius_of(module), "add_remove")
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one unit moves the weighted average, l2: max_j omega_j (Delta + 2 tau) / Lambda_j."""
+        module = self.build()
+        moved = head_of(module).sensitivity(radius_of(module), self.adjacency) + 2 * self.tolerance
+        return max(self.weight(place) * moved / self.strength(place) for place in range(self.count))
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters."""
+        heads, features = theta_shape(self.build())
+        return heads * features
+
+    def shares(self) -> Shares:
+        """One party's part of the noise."""
+        return shares_for(
+            self.law,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            parties=self.count,
+            sensitivity=self.sensitivity,
+            dimension=self.dimension,
+            unit=self.unit,
+            adjacency=self.adjacency,
+            colluders=self.colluders,
+        )
+
+    def build(self) -> ConvexModule:
+        """The untrained model, in double precision."""
+        linear: dict[str, Any] = {"radius": self.radius, "constant": self.constant, "dtype": torch.double}
+        if self.model in ("logistic", "huber_svm") and self.classes != 2:
+            raise PrivacyError(f"{self.model} tells two classes apart, got {self.classes}: use softmax")
+        if self.model == "logistic":
+            return LogisticRegression(self.features, **linear)
+        if self.model == "softmax":
+            return SoftmaxRegression(self.features, self.classes, **linear)
+        if self.model == "huber_svm":
+            return HuberSvm(self.features, self.width, **linear)
+        if self.model == "large_margin":
+            loss = MarginLoss(width=self.width)
+            return LargeMarginGaussians(self.classes, self.features, loss=loss, psd="projection", **linear)
+        raise PrivacyError(f"model must be logistic, softmax, huber_svm or large_margin, got {self.model!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class JointFit:
+    """What training together gave; the same for every party.
+
+    Attributes:
+        module: the released model.
+        guarantee: what its parameters promise.
+        account: the release, to be composed with others on the same data.
+        theta: the released parameters, `(heads, features)`, before any projection.
+    """
+
+    module: ConvexModule
+    guarantee: Guarantee
+    account: Accountant = field(repr=False)
+    theta: Tensor = field(repr=False)
+
+
+def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None) -> Tensor:
+    """One party's own minimizer, certified, `(heads, features)`. **Private**: it must not leave.
+
+    Args:
+        training: the terms.
+        x: our examples, `(n_j, d)`.
+        y: their classes, `(n_j,)`.
+        place: j.
+        groups: whose example each is, `(n_j,)`, where the unit is a speaker.
+
+    Raises:
+        PrivacyError: if we have another number of units than the terms say, or groups are missing.
+        ModelError: for bad labels or values, or if the solver fails.
+    """
+    if not 0 <= place < training.count:
+        raise PrivacyError(f"there are {training.count} parties, numbered from 0, got {place}")
+    if (groups is not None) != (training.unit == "speaker"):
+        raise PrivacyError(f"groups say whose example each is, for unit 'speaker' alone; the unit is {training.unit!r}")
+    units = len(x) if groups is None else unit_index(groups)[1]
+    if training.sizes is not None and units != training.sizes[place]:
+        raise PrivacyError(f"the terms say {training.sizes[place]} units for party {place}, but there are {units}")
+    weights = None if groups is None else contribution_weights(groups, 1.0)
+    objective: ConvexObjective = training.build().objective(
+        x.double(), y, quadratic=training.strength(place), weights=weights
+    )
+    return minimize(objective, tolerance=training.tolerance).theta
+
+
+def train_jointly(
+    training: JointTraining, add_up: WholeSum, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None
+) -> JointFit:
+    """Be one party: train, take part in the sum, and hold the released model.
+
+    Args:
+        training: the terms.
+        add_up: the sum over all parties, such as `PartySession.sum`.
+        x: our examples, `(n_j, d)`.
+        y: their classes, `(n_j,)`.
+        place: which party we are, from 0.
+        groups: whose example each is, where the unit is a speaker.
+
+    Raises:
+        RoundEndedError: if a party is missing; nothing is released then.
+    """
+    return join_models(training, add_up, local_minimizer(training, x, y, place, groups), place)
+
+
+def join_models(training: JointTraining, add_up: WholeSum, local: Tensor, place: int) -> JointFit:
+    """The second half of `train_jointly`, for a party that trained before it met the others.
+
+    Args:
+        training: the terms.
+        add_up: the sum over all parties.
+        local: our own minimizer, from `local_minimizer`.
+        place: which party we are, from 0.
+    """
+    joint = JointSum(add_up, training.shares())
+    theta = joint(training.weight(place) * local)
+    return JointFit(model_of(training, theta), joint.guarantee(training.delta), joint.account(), theta)
+
+
+@torch.no_grad()
+def model_of(training: JointTraining, theta: Tensor) -> ConvexModule:
+    """The model with released parameters `(heads, features)`."""
+    module = training.build()
+    if isinstance(module, LargeMarginGaussians):
+        module.set_phi_(smat(theta.view(module.classes, module.components, -1)))
+        module.project_()  # post-processing
+    else:
+        module.weight.copy_(theta)
+    return module

@@ -1,0 +1,165 @@
+"""One model from parties whose data differ in kind: sums of clipped gradients, round by round (Pathak 2010, 5.1.3).
+
+The average of local minimizers need not be near the minimizer for all data, however much data there is: two parties
+with different distributions are enough. A sum of gradients is the gradient of the sum, so descending along it, all
+parties together move to where one party with all data would.
+
+In every round each record's gradient is clipped to norm C, the parties' sums are added with noise that nobody knows,
+and everyone takes the same step: R sums of l2 sensitivity C (add_remove; 2 C for replace), booked by the accountant.
+What all parties learn together, w_0, may be made personal by each on its own, w_j = w_0 + v_j, and v_j never leaves.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import PrivacyError
+from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.privacy import Adjacency, Unit, check_count, check_positive
+from ppspeech.privacy.mechanisms import shares_for
+from ppspeech.protocols.sums import Shares
+
+Linear = LogisticRegression | SoftmaxRegression | HuberSvm
+Sum = Callable[[Tensor], Tensor]
+"""From our vector to the sum of all parties': a `JointSum`, or a `PlainSum` without privacy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointDescent:
+    """The public terms of a descent; the same for all parties.
+
+    Attributes:
+        rounds: R, fixed in advance.
+        step: of every round, relative to the gradient's sum: w <- w - step (sum of gradients + Lambda w).
+        clip: C, the largest norm of one record's gradient.
+        regularization: Lambda, in sum form.
+        momentum: of the steps, in [0, 1): post-processing.
+        averaged: the result is the mean of so many last iterates, which takes noise out: post-processing.
+    """
+
+    rounds: int
+    step: float
+    clip: float
+    regularization: float
+    momentum: float = 0.9
+    averaged: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("rounds", self.rounds)
+        check_positive("step", self.step)
+        check_positive("clip", self.clip)
+        check_positive("regularization", self.regularization)
+        if not 0 <= self.momentum < 1:
+            raise PrivacyError(f"momentum must be in [0, 1), got {self.momentum}")
+        check_count("averaged", self.averaged)
+        if self.averaged > self.rounds:
+            raise PrivacyError(f"only {self.rounds} iterates can be averaged, got averaged = {self.averaged}")
+
+    def shares(
+        self,
+        module: Linear,
+        *,
+        epsilon: float,
+        delta: float,
+        parties: int,
+        adjacency: Adjacency = "add_remove",
+        unit: Unit = "record",
+        colluders: int = 1,
+    ) -> Shares:
+        """One party's part of the noise of every round, so that all rounds together are (epsilon, delta)-DP."""
+        return shares_for(
+            "skellam" if delta > 0 else "polya",
+            epsilon=epsilon,
+            delta=delta,
+            parties=parties,
+            sensitivity=self.clip * (1 if adjacency == "add_remove" else 2),
+            dimension=module.weight.numel(),
+            unit=unit,
+            adjacency=adjacency,
+            colluders=colluders,
+            releases=self.rounds,
+        )
+
+
+@torch.no_grad()
+def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tensor:
+    """The sum of the records' loss gradients, each clipped to norm `clip`, `(heads, features)`.
+
+    A linear model's gradient is an outer product of slopes and features, whose norm is the product of both norms:
+    no record's gradient is ever written out.
+
+    Args:
+        module: where its weights stand now.
+        x: examples, `(n, d)`.
+        y: classes, `(n,)`.
+        clip: C > 0.
+    """
+    check_positive("clip", clip)
+    features = module.features(x.to(module.weight.dtype))
+    slopes = module.head(y)(features.double() @ module.weight.double().mT).slopes
+    norms = slopes.norm(dim=-1) * features.double().norm(dim=-1)
+    # A hair below, so that rounding keeps every norm within the bound.
+    kept = (clip * (1 - 1e-12) / norms.clamp_min(torch.finfo(torch.double).tiny)).clamp_max(1.0)
+    total: Tensor = (slopes * kept.unsqueeze(-1)).mT @ features.double()
+    return total
+
+
+@torch.no_grad()
+def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: JointDescent) -> None:
+    """Be one party of a descent; all parties end with the same weights in their modules.
+
+    Args:
+        module: in double precision, with the same public start everywhere.
+        total: the sum over all parties.
+        x: our examples, `(n_j, d)`.
+        y: their classes, `(n_j,)`.
+        descent: the terms.
+
+    Raises:
+        RoundEndedError: if a party is missing.
+        PrivacyError: if the sums grew beyond all bounds: the step is too long.
+    """
+    speed, late = torch.zeros_like(module.weight), torch.zeros_like(module.weight)
+    for done in range(1, descent.rounds + 1):
+        slope = total(clipped_gradient(module, x, y, descent.clip)) + descent.regularization * module.weight
+        speed = descent.momentum * speed - descent.step * slope
+        module.weight.add_(speed)
+        if not bool(torch.isfinite(module.weight).all()):
+            raise PrivacyError(f"the weights are no longer finite: a step of {descent.step} is too long")
+        if done > descent.rounds - descent.averaged:
+            late += module.weight / descent.averaged
+    module.weight.copy_(late)
+
+
+def personalize(module: Linear, x: Tensor, y: Tensor, regularization: float) -> Linear:
+    """w_j = w_0 + v_j on our own data alone: the minimizer of our losses and (Lambda / 2) |w - w_0|^2.
+
+    It stays with us: nothing protects our records in it.
+
+    Args:
+        module: holds the common w_0; not changed.
+        x: our examples, `(n_j, d)`.
+        y: their classes, `(n_j,)`.
+        regularization: Lambda > 0: how strongly we are held to w_0.
+    """
+    check_positive("regularization", regularization)
+    own = _copy(module)
+    common = module.weight.detach().double()
+    own.fit(x.double(), y, quadratic=regularization, linear=-regularization * common, tolerance=_tolerance(x))
+    return own
+
+
+def _tolerance(x: Tensor) -> float:
+    return 1e-8 * max(1.0, math.sqrt(len(x)))
+
+
+def _copy(module: Linear) -> Linear:
+    features, dtype = module.weight.shape[1] - 1, module.weight.dtype
+    if isinstance(module, SoftmaxRegression):
+        return SoftmaxRegression(features, module.classes, module.radius, module.constant, dtype)
+    if isinstance(module, HuberSvm):
+        return HuberSvm(features, module.width, module.radius, module.constant, dtype)
+    return LogisticRegression(features, module.radius, module.constant, dtype)

@@ -1,0 +1,110 @@
+"""A server in a process of its own, over TLS, for the tests that need one."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ppspeech.bundle import Bundle
+from ppspeech.network import (
+    Address,
+    Capacity,
+    Limits,
+    RunningServer,
+    Server,
+    ServerTls,
+    in_background,
+    make_certificate,
+)
+from ppspeech.service import Client, Deployment, ServiceFiles, SpeakerDeployment, build_services, connect
+from ppspeech.service.client.connect import Door, open_door
+from ppspeech.service.server.json_log import JsonFormatter
+from tests.service.voices import LIVE, released
+
+QUICK = Limits(handshake_seconds=10, message_seconds=20, session_seconds=120)
+
+
+@dataclass
+class Running:
+    """A server that runs, and what its files are."""
+
+    process: RunningServer
+    pin: str
+    bundles: dict[str, Bundle]
+    log: Path
+    metrics: Path
+    trust: dict[str, Any]
+
+    @property
+    def address(self) -> str:
+        return str(self.process.address)
+
+    def connect(self, model: str = "whole", **options: Any) -> Client:
+        return connect(self.address, **({"pin": self.pin} | self.trust | {"model": model, "limits": QUICK} | options))
+
+    def door(self) -> Door:
+        return open_door(self.address, pin=self.pin, limits=QUICK, **self.trust)
+
+
+@contextmanager
+def serving(
+    folder: Path,
+    bundles: dict[str, Bundle],
+    *,
+    limit: int | None = None,
+    capacity: Capacity | None = None,
+    client_ca: Path | None = None,
+    trust: dict[str, Any] | None = None,
+    speakers: SpeakerDeployment | None = None,
+    limits: Limits = QUICK,
+    **choices: Any,
+) -> Iterator[Running]:
+    folder.mkdir(parents=True, exist_ok=True)
+    log, metrics = folder / "log.jsonl", folder / "metrics.prom"
+    handler = logging.FileHandler(log)
+    handler.setFormatter(JsonFormatter())
+    logger = logging.getLogger("ppspeech")
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(logging.DEBUG)
+    try:
+        pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
+        files = ServiceFiles.at(folder, limit, metrics)
+        services = build_services(bundles, files, Deployment(**({"frames": 40} | choices)), speakers)
+        tls = ServerTls(folder / "certificate.pem", folder / "key.pem", client_ca)
+        server = Server(
+            Address("127.0.0.1", 0),
+            services,
+            tls=tls,
+            limits=limits,
+            capacity=capacity or Capacity(grace_seconds=1.0),
+        )
+        with in_background(server) as process:
+            yield Running(process, pin, bundles, log, metrics, trust or {})
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        handler.close()
+
+
+@pytest.fixture(scope="session")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
+    folder = tmp_path_factory.mktemp("bundles")
+    return {"whole": released(folder / "whole"), "live": released(folder / "live", mfcc=LIVE, seed=1)}
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory, bundles: dict[str, Bundle]) -> Iterator[Running]:
+    """One server for all tests that leave it as they found it."""
+    with serving(tmp_path_factory.mktemp("server"), bundles) as found:
+        yield found
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Callable[..., AbstractContextManager[Running]]:
+    """Servers of a test's own."""
+    return lambda bundles, **options: serving(tmp_path / "server", bundles, **options)

@@ -1,0 +1,115 @@
+"""Exported models score as the modules they come from; what cannot be served is refused by name."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ppspeech.errors import ModelError
+from ppspeech.models import DiscreteEmission, GaussianEmission, HiddenMarkovModel, LargeMarginHmm, left_right
+from ppspeech.models.hmm.topology import Topology
+from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.models.margin.gaussians import LargeMarginGaussians
+from ppspeech.service.export import Deployment, export_words, register_exporter
+from tests.protocols.word_reference import plain_scores
+
+LABELS = ("no", "yes", "perhaps")
+
+
+def made_bank(topology: Topology, seed: int = 0, **emission: Any) -> HiddenMarkovModel:
+    torch.manual_seed(seed)
+    bank = HiddenMarkovModel(topology, GaussianEmission(3, topology.states, 4, dtype=torch.float64, **emission))
+    with torch.no_grad():
+        for parameter in bank.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    return bank
+
+
+RING = Topology(
+    ((True, True, False), (False, True, True), (True, False, True)), (True, False, True), (False, True, True)
+)
+
+
+@pytest.mark.parametrize(
+    "topology", [left_right(3), left_right(4, skips=1, must_finish=True), RING], ids=["a", "b", "c"]
+)
+@pytest.mark.parametrize(
+    "emission",
+    [{}, {"covariance": "diagonal"}, {"covariance": "spherical"}, {"covariance": "tied"}, {"components": 3}],
+    ids=str,
+)
+def test_word_models_score_as_the_bank(topology: Topology, emission: dict[str, Any]) -> None:
+    bank = made_bank(topology, **emission)
+    x, lengths = torch.randn(4, 9, 4, dtype=torch.float64), torch.tensor([9, 7, 4, 5])
+    with torch.no_grad():
+        expected = {"forward": bank(x, lengths).numpy()}
+        if not emission.get("components"):
+            expected["viterbi"] = bank.best_path(x, lengths).score.numpy()
+    for operation, scores in expected.items():
+        models = export_words(bank, LABELS, Deployment(frames=9, operation=operation))
+        for at, length in enumerate(lengths.tolist()):
+            np.testing.assert_allclose(plain_scores(models, x[at, :length].numpy()), scores[at], atol=1e-6)
+
+
+def test_large_margin_words_score_as_the_module() -> None:
+    model = LargeMarginHmm.from_hmm(made_bank(left_right(3)).float())
+    x, lengths = torch.randn(2, 8, 4), torch.tensor([8, 6])
+    models = export_words(model, LABELS, Deployment(frames=8))
+    with torch.no_grad():
+        expected = model(x, lengths).numpy()
+    for at, length in enumerate(lengths.tolist()):
+        np.testing.assert_allclose(plain_scores(models, x[at, :length].numpy()), expected[at], rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("components", [1, 2])
+def test_large_margin_classes_score_as_the_module(components: int) -> None:
+    torch.manual_seed(1)
+    model = LargeMarginGaussians(3, 5, components=components, psd="projection", radius=1.0, constant=0.5)
+    phi = torch.randn(3, components, 6, 6)
+    model.set_phi_(phi @ phi.mT)
+    x = torch.randn(7, 5) / 10
+    models = export_words(model, LABELS)
+    got = np.concatenate([plain_scores(models, each[None].numpy())[None] for each in x])
+    np.testing.assert_allclose(got, model.scores(x).detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [(LogisticRegression(5), LABELS[:2]), (HuberSvm(5), LABELS[:2]), (SoftmaxRegression(5, 3), LABELS)],
+    ids=lambda value: type(value).__name__,
+)
+def test_linear_models_decide_as_the_module(model: Any, labels: tuple[str, ...]) -> None:
+    torch.manual_seed(2)
+    model.weight.data.normal_()
+    x = torch.randn(20, 5)
+    if model.radius is not None:
+        x = x * (model.radius / x.norm(dim=-1, keepdim=True).clamp_min(model.radius))
+    models = export_words(model, labels)
+    got = [int(plain_scores(models, each[None].numpy()).argmax()) for each in x]
+    assert got == model.predict(x).tolist()
+
+
+def test_the_garbage_model_wins_where_no_word_fits() -> None:
+    bank = made_bank(left_right(3))
+    models = export_words(bank, LABELS, Deployment(frames=9, reject=True))
+    mean = bank.emission.gaussians.mean[1].detach().numpy().repeat(2, axis=0)
+    assert plain_scores(models, mean).argmax() == 1
+    stranger = 3 * np.random.default_rng(0).normal(size=(9, 4))
+    assert plain_scores(models, stranger).argmax() == 3
+    easier = export_words(bank, LABELS, Deployment(frames=9, reject=True, garbage=-100.0))
+    assert plain_scores(easier, stranger).argmax() < 3
+
+
+def test_what_cannot_be_served_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match="Linear cannot be served encrypted"):
+        export_words(nn.Linear(2, 3), LABELS)
+    with pytest.raises(ModelError, match="symbols"):
+        export_words(HiddenMarkovModel(left_right(3), DiscreteEmission(3, 3, 5)), LABELS)
+    with pytest.raises(ModelError, match="garbage"):
+        export_words(LargeMarginHmm.from_hmm(made_bank(left_right(3)).float()), LABELS, Deployment(reject=True))
+    with pytest.raises(ModelError, match="garbage"):
+        export_words(SoftmaxRegression(5, 3), LABELS, Deployment(reject=True))
+    with pytest.raises(ModelError, match="already"):
+        register_exporter(HiddenMarkovModel)(lambda module, labels, deployment: None)  # type: ignore[arg-type, return-value]

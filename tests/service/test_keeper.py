@@ -1,0 +1,230 @@
+"""Enrollment where the server sees no template: store, keeper and prober are three processes that meet over TLS."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from ppspeech.audio import Mfcc
+from ppspeech.bundle import Bundle
+from ppspeech.errors import (
+    BadCiphertextError,
+    ModelError,
+    PeerGoneError,
+    PpspeechError,
+    ProtocolError,
+    RangeError,
+    WrongSessionError,
+)
+from ppspeech.network import Address, Capacity, Server, ServerTls, in_background, make_certificate
+from ppspeech.protocols.message_kinds import Kind
+from ppspeech.protocols.speakers.templates import EncryptedGallery, GalleryPlan, Keeper
+from ppspeech.service import BudgetSpentError, ServiceFiles, SpeakerDeployment, connect_speakers
+from ppspeech.service.client.connect import Door, open_door
+from ppspeech.service.client.gallery import connect_keeper
+from ppspeech.service.embedding import embed
+from ppspeech.service.requests import Ask, Request
+from ppspeech.service.server.keeper import KEEPER, KeeperOffer, PublishedGallery, own_gallery
+from ppspeech.service.server.sealed_galleries import SealedGalleries
+from tests.service.conftest import QUICK, Running, serving
+from tests.service.voices import RATE, SPEAKERS, released, voice
+
+Serve = Callable[..., AbstractContextManager[Running]]
+
+THRESHOLD = 0.93
+FAMILY = {"ann": 0, "bob": 1}
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return released(tmp_path_factory.mktemp("voices") / "voices", SPEAKERS)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, bundle: Bundle) -> Iterator[Running]:
+    deployment = SpeakerDeployment(places=4, stores=True)
+    with serving(tmp_path_factory.mktemp("store"), {"voices": bundle}, speakers=deployment) as running:
+        yield running
+
+
+@contextmanager
+def keeping(
+    store: Running,
+    bundle: Bundle,
+    folder: Path,
+    *,
+    decision: Literal["keeper", "prober"] = "prober",
+    limit: int | None = None,
+    name: str = "family",
+) -> Iterator[Door]:
+    """A keeper in a process of its own; gives the door to it."""
+    with connect_speakers(store.door(), bundle) as client:
+        own = own_gallery(client, folder)
+        for speaker, seed in FAMILY.items():
+            own.enroll(speaker, client.embedding([voice(seed)], RATE))
+        published = PublishedGallery.of(client, name, own, THRESHOLD, decision)
+    pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
+    files = ServiceFiles.at(folder, limit)
+    server = Server(
+        Address("127.0.0.1", 0),
+        published.services(files.budget, files.book),
+        tls=ServerTls(folder / "certificate.pem", folder / "key.pem"),
+        limits=QUICK,
+        capacity=Capacity(grace_seconds=0.2),
+    )
+    with in_background(server) as process:
+        yield open_door(str(process.address), pin=pin, limits=QUICK)
+
+
+def cosine(bundle: Bundle, one: int, other: int) -> float:
+    mfcc = Mfcc(bundle.mfcc)
+    vectors = [embed(bundle, [mfcc(voice(seed)).features[0]]) for seed in (one, other)]
+    return float(vectors[0] @ vectors[1])
+
+
+def test_claims_against_a_gallery_that_its_server_cannot_read(store: Running, bundle: Bundle, tmp_path: Path) -> None:
+    with keeping(store, bundle, tmp_path / "keeper") as door, connect_speakers(store.door(), bundle) as client:
+        shapes, decided = [], set()
+        with connect_keeper(client, door) as prober:
+            for trial in (1, 5):
+                for place, seed in enumerate(FAMILY.values()):
+                    answer = prober.verify(place, [voice(trial)], RATE)
+                    wanted = cosine(bundle, seed, trial)
+                    assert answer.accepted == (wanted >= THRESHOLD) or abs(wanted - THRESHOLD) < 0.01
+                    decided.add(answer.accepted)
+                    shapes.append(answer.transcript.shape())
+            assert prober.verify(3, [voice(0)], RATE).accepted is False  # an empty place
+            with pytest.raises(RangeError, match="0 to 3"):
+                prober.verify(4, [voice(0)], RATE)
+        assert decided == {True, False}
+        assert all(shape == shapes[0] for shape in shapes)  # whichever place is claimed
+        # What the store has is nothing like a template: it has no gallery in the clear, and no name.
+        folder = store.log.parent
+        with closing(sqlite3.connect(folder / "gallery.sqlite")) as database:
+            assert database.execute("SELECT COUNT(*) FROM speakers").fetchone() == (0,)
+        template = embed(bundle, [Mfcc(bundle.mfcc)(voice(0)).features[0]])
+        kept = (folder / "sealed.sqlite").read_bytes()
+        assert b"ann" not in kept
+        assert all(part.tobytes() not in kept for part in (template.astype("<f4")[:2], template[:1]))
+
+
+def test_the_keeper_may_have_the_decision_and_counts_probes(store: Running, bundle: Bundle, tmp_path: Path) -> None:
+    with (
+        keeping(store, bundle, tmp_path / "keeper", decision="keeper", limit=2) as door,
+        connect_speakers(store.door(), bundle) as client,
+        connect_keeper(client, door) as prober,
+    ):
+        for trial in (0, 5):
+            assert prober.verify(0, [voice(trial)], RATE).accepted is None
+        with pytest.raises(BudgetSpentError):
+            prober.verify(0, [voice(0)], RATE)
+    lines = [json.loads(line) for line in store.log.read_text().splitlines()]
+    assert [line["accepted"] for line in lines if line["event"] == "claim decided"] == [True, False]
+    assert "ann" not in store.log.read_text()
+
+
+def test_a_keeper_that_started_again_has_another_key(store: Running, bundle: Bundle, tmp_path: Path) -> None:
+    with connect_speakers(store.door(), bundle) as client:
+        with keeping(store, bundle, tmp_path / "keeper"):
+            old = client.fetch("family")
+        with keeping(store, bundle, tmp_path / "again") as door:
+            new = client.fetch("family")
+            assert old.public_key != new.public_key
+            stale = connect_keeper(client, door)
+            stale._prober = type(stale._prober)(EncryptedGallery(stale.offer.plan, old.public_key, old.templates))
+            with pytest.raises(PeerGoneError):
+                stale.verify(0, [voice(0)], RATE)
+            with connect_keeper(client, door) as prober:  # others are not hurt
+                assert prober.verify(0, [voice(0)], RATE).accepted is True
+
+
+def test_what_does_not_fit_is_refused(store: Running, bundle: Bundle, tmp_path: Path) -> None:
+    with connect_speakers(store.door(), bundle) as client:
+        with pytest.raises(PpspeechError, match="no gallery 'nobody'"):
+            client.fetch("nobody")
+        with pytest.raises(PpspeechError, match="nobody is enrolled"):
+            PublishedGallery.of(client, "family", own_gallery(client, tmp_path / "empty"), 0.5)
+        with keeping(store, bundle, tmp_path / "keeper") as door:
+            offer = KeeperOffer.read(door.hear("describe"))
+            for request in (Request(Ask.IDENTIFY), Request(Ask.VERIFY, utterances=2)):
+                prober = connect_keeper(client, door)
+                prober._channel.send(Kind.REQUEST, request.encode())
+                with pytest.raises(ProtocolError):
+                    prober._channel.receive(Kind.READY, 5)
+            with pytest.raises(ProtocolError):
+                door.open(KEEPER, offer.agreement | {"places": 5})
+        plan = client.offer.gallery
+        keys = (
+            Keeper(plan, np.eye(plan.features)[:1], 0.5).publish(),
+            Keeper(plan, np.eye(plan.features)[:1], 0.5).publish(),
+        )
+        with pytest.raises(ProtocolError):  # bytes that are no gallery are not kept
+            client.publish("bad", EncryptedGallery(plan, keys[0].public_key, keys[1].templates))
+    with connect_speakers(store.door(), bundle) as client, pytest.raises(PpspeechError, match="no gallery 'bad'"):
+        client.fetch("bad")
+
+
+def test_a_server_without_a_store(serve: Serve, bundle: Bundle) -> None:
+    with (
+        serve({"voices": bundle}, speakers=SpeakerDeployment(places=4)) as running,
+        connect_speakers(running.door(), bundle) as client,
+    ):
+        with pytest.raises(ModelError, match="--store"):
+            client.fetch("family")
+        channel = running.door().open(client.offer.name, client.offer.agreement)
+        from ppspeech.protocols.meeting import meet_as_client
+
+        meet_as_client(channel)
+        channel.send(Kind.REQUEST, Request(Ask.FETCH).encode())
+        with pytest.raises(ProtocolError):
+            channel.receive(Kind.READY, 5)
+
+
+def test_sealed_galleries_belong_to_who_brought_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = GalleryPlan(6, 2)
+    unit = np.eye(6)[:1]
+    one, other = Keeper(plan, unit, 0.5).publish(), Keeper(plan, unit, 0.5).publish()
+    sealed = SealedGalleries(tmp_path / "s.sqlite", "m", plan)
+    assert sealed.put("family", "certificate:a", one)
+    assert not sealed.put("family", "certificate:b", other)
+    assert sealed.put("family", "certificate:a", other)
+    found = sealed.get("family")
+    assert found is not None
+    assert (found.public_key, found.templates) == (other.public_key, other.templates)
+    assert sealed.get("nobody") is None
+    assert SealedGalleries(tmp_path / "s.sqlite", "m", GalleryPlan(6, 3)).get("family") is None
+    assert SealedGalleries(tmp_path / "s.sqlite", "other", plan).get("family") is None
+    with pytest.raises(RangeError):
+        sealed.put("x" * 22, "certificate:a", one)
+    with pytest.raises(ProtocolError):
+        sealed.put("mixed", "certificate:a", EncryptedGallery(plan, one.public_key, other.templates))
+    with pytest.raises(BadCiphertextError):
+        sealed.put("short", "certificate:a", EncryptedGallery(plan, one.public_key, one.templates[:-1]))
+    monkeypatch.setattr("ppspeech.service.server.sealed_galleries.MOST_GALLERIES", 1)
+    assert not sealed.put("another", "certificate:a", one)
+    assert sealed.put("family", "certificate:a", one)
+    (tmp_path / "no.sqlite").write_bytes(b"no database " * 100)
+    with pytest.raises(PpspeechError, match="cannot hold"):
+        SealedGalleries(tmp_path / "no.sqlite", "m", plan)
+
+
+def test_keepers_descriptions_are_read_literally() -> None:
+    offer = KeeperOffer("family", "0" * 64, 24, 4, "prober")
+    assert KeeperOffer.read(offer.describe()) == offer
+    plain = json.loads(offer.describe())
+    for change in (
+        {"format": 2},
+        {"places": 0},
+        {"places": 10**5},
+        {"features": "24"},
+        {"decision": "store"},
+        {"gallery": "x" * 22},
+        {"more": 1},
+    ):
+        with pytest.raises(WrongSessionError, match="cannot be used"):
+            KeeperOffer.read(json.dumps(plain | change).encode())

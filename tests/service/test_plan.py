@@ -1,0 +1,104 @@
+"""What the plan says before is what happens after."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ppspeech.bundle import Bundle
+from ppspeech.network import Transcript, memory_pair, run_together
+from ppspeech.protocols.meeting import meet_as_client, meet_as_server
+from ppspeech.protocols.scores.states import WordShape
+from ppspeech.protocols.words.keyword import KeywordJob
+from ppspeech.service.error_budget import error_budget
+from ppspeech.service.estimate import choose_order, estimate, planned_job
+from ppspeech.service.export import Deployment, export_words
+from ppspeech.service.plan import MEETING_BYTES, plan_service
+from tests.protocols.test_keyword import encrypted_scores
+from tests.protocols.word_reference import made_models, made_utterance, plain_scores
+from tests.service.conftest import Running
+from tests.service.voices import CLASSES, MIXTURES, RATE, released, voice
+
+RESUME_BYTES = 40
+"""Either way, as a meeting's transfers are taken up again."""
+
+
+def test_bytes_and_rounds_are_exact(running: Running) -> None:
+    plan = plan_service(running.bundles["whole"], Deployment(frames=40))
+    costs = {each.mode: each.cost for each in plan.modes}
+    with running.connect() as client:
+        for order in ("frames", "scan"):
+            answer = client.recognize_all([voice(0)], RATE, order=order)[0]
+            assert answer.bytes_up == costs[order].bytes_up + RESUME_BYTES
+            assert answer.bytes_down == costs[order].bytes_down + RESUME_BYTES
+            assert answer.transcript is not None
+            online = [entry for entry in answer.transcript.entries if entry.kind in {2, 3, 215}]
+            assert sum(entry.size for entry in online) == costs[order].online_bytes
+    live = plan_service(running.bundles["live"], Deployment(frames=40))
+    cost = {each.mode: each.cost for each in live.modes}["stream"]
+    with running.connect("live") as client, client.stream() as listening:
+        listening.feed(voice(0, 0.4225))  # 40 frames: the longest
+        streamed = listening.finish()
+    assert streamed.bytes_up == cost.bytes_up + RESUME_BYTES
+    assert streamed.bytes_down == cost.bytes_down + RESUME_BYTES + live.model_bytes
+
+
+def test_the_bytes_of_a_meeting() -> None:
+    here, there = memory_pair()
+    record = Transcript(here)
+    run_together(lambda c: meet_as_client(record), lambda c: meet_as_server(c), (here, there))
+    assert record.bytes_up + record.bytes_down == MEETING_BYTES
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {},
+        {"operation": "viterbi"},
+        {"components": 3, "terms": "diagonal"},
+        {"terms": "linear", "states": 1, "moves": (0,)},
+    ],
+    ids=str,
+)
+def test_errors_stay_within_the_budget(sizes: dict[str, Any]) -> None:
+    models = made_models(seed=4, **sizes)
+    utterances = [made_utterance(models, 12, seed) for seed in range(6)]
+    scores = encrypted_scores(models, KeywordJob(models.shape, 6), utterances)
+    errors = np.abs(scores - np.stack([plain_scores(models, each) for each in utterances]))
+    budget = error_budget(models)
+    assert errors.max() <= budget.score.certain
+    assert np.sqrt(np.mean(errors**2)) <= 3 * budget.score.typical  # an estimate, within its order
+    assert budget.score.typical <= budget.score.certain
+    assert budget.range_nats.typical <= budget.range_nats.certain
+    spread = max(float(np.ptp(plain_scores(models, each))) for each in utterances)
+    assert spread <= budget.range_nats.typical
+    assert budget.range_bits.certain >= budget.range_bits.typical
+
+
+def test_a_range_that_is_too_small_is_said(bundles: dict[str, Bundle]) -> None:
+    assert any("words would be wrong" in each for each in plan_service(bundles["whole"], Deployment(bits=12)).warnings)
+    wide = plan_service(bundles["whole"], Deployment(bits=25))
+    assert not any("words would be wrong" in each for each in wide.warnings)
+
+
+def test_plans_of_other_models(tmp_path: Path) -> None:
+    plan = plan_service(released(tmp_path / "classes", CLASSES))
+    assert [each.mode for each in plan.modes] == ["frames"]
+    assert plan.model_bytes == 0
+    mixtures = plan_service(released(tmp_path / "mixtures", MIXTURES), Deployment(reject=True)).to_json()
+    assert mixtures["shape"]["reject"] is True
+    assert set(mixtures["modes"]) == {"frames", "scan", "stream"}
+    assert "128 bits" in mixtures["modes"]["frames"]["assumes"]
+    assert "how many there are" in mixtures["modes"]["stream"]["leaks"]
+
+
+def test_the_order_follows_the_round_trip(bundles: dict[str, Bundle]) -> None:
+    shape = WordShape(98, 39, "full", 10, 5, (4,))
+    assert choose_order(shape, 1, 0.0001) == "frames"
+    assert choose_order(shape, 1, 0.040) == "scan"
+    branching = WordShape(98, 39, "full", 10, 5, (4,), moves=(0, 1, 2))
+    assert choose_order(branching, 1, 0.040) == "frames"
+    assert estimate(planned_job(shape)).online_over(0.04) > estimate(planned_job(shape, 1, "scan")).online_over(0.04)
+    models = export_words(bundles["whole"].model, bundles["whole"].labels, Deployment(frames=1_000))
+    assert estimate(planned_job(models.shape)).rounds > 1_000

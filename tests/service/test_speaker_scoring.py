@@ -1,0 +1,316 @@
+"""Ways to compare voices behind a service: mixtures, norms by a cohort, hardened claims, names for the server."""
+
+import json
+import stat
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ppspeech.audio import Mfcc, write_audio
+from ppspeech.bundle import Bundle, BundleConfig, write_bundle
+from ppspeech.errors import BundleError, CorpusError, ModelError, PeerGoneError, PpspeechError, RangeError
+from ppspeech.models.score_norm import cohort_statistics
+from ppspeech.models.speakers import SpeakerVerifier
+from ppspeech.protocols.meeting import meet_as_client
+from ppspeech.protocols.message_kinds import Kind
+from ppspeech.service import SpeakerClient, SpeakerDeployment, connect_speakers
+from ppspeech.service.embedding import adapted_means, background_of, embed
+from ppspeech.service.mixture_form import background_mixture, plain_ratios, plan_mixtures, trial_frames, with_means
+from ppspeech.service.requests import Ask, Request, send_request, send_template
+from ppspeech.service.server.cohort import Cohort, cohort_at
+from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring
+from ppspeech.service.server.mixture_scoring import MixtureScoring
+from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles
+from ppspeech.service.speaker_threshold import threshold_for
+from tests.bundle.conftest import gaussian_account, statement_of
+from tests.service.conftest import Running
+from tests.service.voices import RATE, SPEAKERS, WHOLE, voice
+
+Serve = Callable[..., AbstractContextManager[Running]]
+
+ENROLLED = {"ann": 0, "bob": 1}
+TRIALS = (3, 7, 5)
+COHORT = ((21, 24), (22, 25), (23, 26), (30,))
+"""Seeds of what each member says."""
+
+
+def said(seed: int) -> Tensor:
+    """A sound `(samples,)` of one of three kinds: drifting noise, bursts between tones, or a sweep."""
+    noise = voice(seed)
+    seconds = torch.arange(len(noise)) / RATE
+    if seed % 3 == 0:
+        return noise
+    if seed % 3 == 1:
+        gate = (seconds * 20 % 1 < 0.3).float()
+        return noise * (gate + 0.003) + 0.2 * torch.sin(2 * torch.pi * 700 * seconds) * (1 - gate)
+    return 0.5 * torch.sin(2 * torch.pi * (200 * seconds + 9000 * seconds**2)) + 0.02 * noise
+
+
+def made(folder: Path, covariance: Any = "diagonal") -> Bundle:
+    """A background model whose speakers are far apart."""
+    config = BundleConfig(replace(SPEAKERS, covariance=covariance, relevance=0.5), (), WHOLE)
+    torch.manual_seed(0)
+    model = config.build()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    account = gaussian_account()
+    return write_bundle(folder, model=model, config=config, statement=statement_of(account), account=account)
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return made(tmp_path_factory.mktemp("voices") / "voices")
+
+
+@pytest.fixture(scope="module")
+def cohort_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cohort")
+    for member, seeds in enumerate(COHORT):
+        (folder / f"p{member}").mkdir()
+        for seed in seeds:
+            write_audio(folder / f"p{member}" / f"{seed}.wav", said(seed), RATE)
+    return folder
+
+
+def frames(bundle: Bundle, seed: int) -> Tensor:
+    return Mfcc(bundle.mfcc)(said(seed)).features[0]
+
+
+def plain_verifier(bundle: Bundle, cohort: bool = False) -> SpeakerVerifier:
+    ubm, relevance = background_of(bundle)
+
+    def models(people: list[tuple[int, ...]]) -> SpeakerVerifier:
+        joined = [torch.cat([frames(bundle, seed) for seed in seeds]) for seeds in people]
+        lengths = torch.tensor([len(each) for each in joined])
+        padded = torch.nn.utils.rnn.pad_sequence(joined, batch_first=True)
+        return SpeakerVerifier.enroll(ubm, padded, lengths, relevance=relevance)
+
+    known = models([(seed,) for seed in ENROLLED.values()])
+    return SpeakerVerifier(ubm, known.speakers, models(list(COHORT)).speakers) if cohort else known
+
+
+def normed_scores(bundle: Bundle, norm: str) -> torch.Tensor:
+    """Slowly, `(trials, enrolled)`: Z-norm by the cohort's clips, a member's own left out; then T-norm."""
+    verifier = plain_verifier(bundle, cohort=True)
+    with torch.no_grad():
+        scores = torch.stack([verifier.log_likelihood_ratios(frames(bundle, s)[None])[0] for s in TRIALS])
+        if "z" in norm:
+            clips = [(owner, seed) for owner, seeds in enumerate(COHORT) for seed in seeds]
+            heard = torch.stack([verifier.log_likelihood_ratios(frames(bundle, s)[None])[0] for _, s in clips])
+            for column in range(scores.shape[1]):
+                own = column - len(ENROLLED)
+                found = cohort_statistics(
+                    torch.stack([score[column] for (owner, _), score in zip(clips, heard, strict=True) if owner != own])
+                )
+                scores[:, column] = (scores[:, column] - found.mean) / found.std.clamp(1 / 16, 4)
+        known = scores[:, : len(ENROLLED)]
+        if "t" in norm:
+            others = cohort_statistics(scores[:, len(ENROLLED) :])
+            known = (known - others.mean[:, None]) / others.std[:, None]
+    return known
+
+
+def ask(running: Running, bundle: Bundle) -> SpeakerClient:
+    return connect_speakers(running.door(), bundle)
+
+
+def enroll_all(client: SpeakerClient) -> None:
+    for place, (name, seed) in enumerate(ENROLLED.items()):
+        assert client.enroll(name, [said(seed)], RATE) == place
+
+
+def between(scores: np.ndarray, close: float) -> float:
+    """A threshold with scores on both sides, as far from all as can be, and farther than `close`."""
+    ordered = np.sort(scores.reshape(-1))
+    gap = int(np.diff(ordered).argmax())
+    assert ordered[gap + 1] - ordered[gap] > 2 * close
+    return float(ordered[gap : gap + 2].mean())
+
+
+def test_mixtures_decide_and_name_as_in_the_clear(serve: Serve, bundle: Bundle) -> None:
+    verifier = plain_verifier(bundle)
+    with torch.no_grad():
+        scores = torch.stack([verifier(frames(bundle, trial)[None])[0] for trial in TRIALS]).numpy()
+    threshold = between(scores, 0.03)
+    deployment = SpeakerDeployment(places=3, scoring="gmm", threshold=threshold, frames=40, enrolls=True)
+    with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
+        assert client.identify([said(0)], RATE).name is None  # nobody is enrolled yet
+        enroll_all(client)
+        decided = set()
+        for trial, row in zip(TRIALS, scores, strict=True):
+            for place, score in enumerate(row):
+                answer = client.verify(place, [said(trial)], RATE)
+                assert answer.accepted == (score >= threshold)
+                decided.add(answer.accepted)
+            best = int(row.argmax())
+            wanted = list(ENROLLED)[best] if row[best] >= threshold else None
+            assert client.identify([said(trial)], RATE).name == wanted
+        assert decided == {True, False}
+        assert client.verify(2, [said(0)], RATE).accepted is False  # an empty place
+        liar = running.door().open(client.offer.name, client.offer.agreement)
+        meet_as_client(liar)
+        send_request(liar, Request(Ask.ENROL))
+        send_template(liar, "liar", np.full(client.offer.features, 900.0))  # densities would leave the range
+        with pytest.raises(PeerGoneError):
+            liar.receive(Kind.READY, at_most=10)
+        assert client.verify(0, [said(0)], RATE).accepted is not None
+
+
+@pytest.mark.parametrize("norm", ["z", "zt"])
+def test_mixtures_normed_by_a_cohort(
+    norm: Literal["z", "zt"], serve: Serve, bundle: Bundle, cohort_folder: Path
+) -> None:
+    scores = normed_scores(bundle, norm).numpy()
+    threshold = between(scores, 0.2)
+    deployment = SpeakerDeployment(
+        places=2, scoring="gmm", threshold=threshold, cohort=str(cohort_folder), norm=norm, frames=40, enrolls=True
+    )
+    with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
+        enroll_all(client)
+        assert client.offer.cohort == (4 if norm == "zt" else 0)
+        for trial, row in zip(TRIALS, scores, strict=True):
+            accepted = [client.verify(place, [said(trial)], RATE).accepted for place in range(2)]
+            assert accepted == [bool(score >= threshold) for score in row]
+        with pytest.raises(ModelError, match="verifies claims only"):
+            client.identify([said(0)], RATE)
+
+
+def test_cosines_normed_by_a_cohort(serve: Serve, bundle: Bundle, cohort_folder: Path) -> None:
+    known = np.stack([embed(bundle, [frames(bundle, seed)]) for seed in ENROLLED.values()])
+    others = np.stack([embed(bundle, [frames(bundle, seed) for seed in seeds]) for seeds in COHORT])
+    clips = [(owner, embed(bundle, [frames(bundle, s)])) for owner, seeds in enumerate(COHORT) for s in seeds]
+    rows = []
+    for trial in TRIALS:
+        probe = embed(bundle, [frames(bundle, trial)])
+        normed = []
+        for at, template in enumerate([*known, *others]):
+            impostors = [clip @ template for owner, clip in clips if owner != at - len(known)]
+            normed.append((probe @ template - np.mean(impostors)) / max(np.std(impostors, ddof=1), 1 / 8))
+        cohort = np.array(normed[len(known) :])
+        rows.append((np.array(normed[: len(known)]) - cohort.mean()) / cohort.std(ddof=1))
+    scores = np.stack(rows)
+    threshold = between(scores, 0.05)
+    deployment = SpeakerDeployment(places=3, threshold=threshold, cohort=str(cohort_folder), enrolls=True)
+    with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
+        assert client.identify([said(0)], RATE).name is None
+        enroll_all(client)
+        for trial, row in zip(TRIALS, scores, strict=True):
+            accepted = [client.verify(place, [said(trial)], RATE).accepted for place in range(2)]
+            assert accepted == [bool(score >= threshold) for score in row]
+            wanted = list(ENROLLED)[int(row.argmax())] if row.max() >= threshold else None
+            assert client.identify([said(trial)], RATE).name == wanted
+        assert client.verify(2, [said(0)], RATE).accepted is False
+
+
+def test_hardened_claims_are_the_servers_to_decide(serve: Serve, bundle: Bundle) -> None:
+    vectors = {seed: embed(bundle, [frames(bundle, seed)]) for seed in (*ENROLLED.values(), *TRIALS)}
+    cosines = np.array([[vectors[trial] @ vectors[seed] for seed in ENROLLED.values()] for trial in TRIALS])
+    threshold = between(cosines, 0.03)
+    deployment = SpeakerDeployment(places=3, scoring="hardened", threshold=threshold, decision="server", enrolls=True)
+    with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
+        enroll_all(client)
+        for trial in TRIALS:
+            for place in range(3):
+                assert client.verify(place, [said(trial)], RATE).accepted is None
+        with pytest.raises(ModelError, match="verifies claims only"):
+            client.identify([said(0)], RATE)
+    lines = [json.loads(line) for line in running.log.read_text().splitlines()]
+    decided = [line["accepted"] for line in lines if line["event"] == "claim decided"]
+    empty = np.zeros((len(TRIALS), 1), bool)
+    assert decided == np.concatenate([cosines >= threshold, empty], axis=1).reshape(-1).tolist()
+
+
+def test_names_may_be_the_servers(serve: Serve, bundle: Bundle) -> None:
+    deployment = SpeakerDeployment(places=2, threshold=0.9, names="server", enrolls=True)
+    with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
+        enroll_all(client)
+        answer = client.identify([said(1)], RATE)
+        assert answer.name is None
+    file = running.log.parent / "identified.jsonl"
+    assert [json.loads(line)["speaker"] for line in file.read_text().splitlines()] == ["bob"]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "bob" not in running.log.read_text()
+
+
+def test_plain_ratios_are_those_of_the_verifier(bundle: Bundle) -> None:
+    plan = plan_mixtures(bundle, 40, places=2, cohort=0)
+    means = np.stack([adapted_means(bundle, [frames(bundle, seed)]) for seed in ENROLLED.values()])
+    background = background_mixture(bundle)
+    for trial in TRIALS:
+        x = frames(bundle, trial)
+        found = plain_ratios(plan, background, with_means(background, means), x.double().numpy())
+        with torch.no_grad():
+            wanted = plain_verifier(bundle)(torch.tensor(trial_frames(plan, x.double().numpy()))[None].float())[0]
+        np.testing.assert_allclose(found, wanted.numpy(), atol=1e-4)
+
+
+@pytest.mark.parametrize("covariance", ["full", "tied", "spherical"])
+def test_other_covariances(covariance: Any, tmp_path: Path) -> None:
+    bundle = made(tmp_path / "voices", covariance)
+    model, relevance = background_of(bundle)
+    plan = plan_mixtures(bundle, 40, places=2, cohort=0)
+    means = adapted_means(bundle, [frames(bundle, 0)])[None]
+    background, x = background_mixture(bundle), trial_frames(plan, frames(bundle, 1).double().numpy())
+    verifier = SpeakerVerifier.enroll(model, frames(bundle, 0)[None], relevance=relevance)
+    with torch.no_grad():
+        wanted = verifier(torch.tensor(x)[None].float())[0].numpy()
+    np.testing.assert_allclose(plain_ratios(plan, background, with_means(background, means), x), wanted, atol=1e-3)
+
+
+def test_trials_are_thinned_and_bounded(bundle: Bundle) -> None:
+    plan = plan_mixtures(bundle, 5, places=1, cohort=0)
+    long = np.arange(44.0).reshape(11, 4)
+    held = trial_frames(plan, long)
+    assert held.shape == (5, 4)
+    assert np.linalg.norm(held, axis=1).max() <= plan.norm
+    np.testing.assert_allclose(held[1] / np.linalg.norm(held[1]), long[2] / np.linalg.norm(long[2]), rtol=1e-12)
+    few = np.full((2, 4), 0.25)
+    np.testing.assert_array_equal(trial_frames(plan, few), few)
+
+
+def test_thresholds(bundle: Bundle, tmp_path: Path) -> None:
+    offer = SpeakerDeployment(places=2).offer("v", bundle, 0)
+    assert threshold_for(offer, bundle, None) == 0.5
+    assert threshold_for(offer, bundle, 0.1) == 0.1
+    gmm = SpeakerDeployment(places=2, scoring="gmm").offer("v", bundle, 0)
+    with pytest.raises(PpspeechError, match="without a threshold"):
+        threshold_for(gmm, bundle, None)
+    normed = SpeakerDeployment(places=2).offer("v", bundle, 5)
+    with pytest.raises(PpspeechError, match="normed"):
+        threshold_for(normed, bundle, None)
+    for wrong in (-1.7, 2.0):
+        with pytest.raises(PpspeechError, match="cosine"):
+            LinearScoring(offer, wrong, None, z_normed=False)
+        with pytest.raises(PpspeechError, match="cosine"):
+            HardenedScoring(offer, wrong)
+        with pytest.raises(PpspeechError, match="nats a frame"):
+            MixtureScoring(gmm, background_mixture(bundle), 20 * wrong, None, z_normed=False)
+    files = SpeakerFiles(tmp_path / "g", tmp_path / "s", tmp_path / "i")
+    with pytest.raises(BundleError, match="use fewer places"):
+        ServedSpeakers.of("v", bundle, SpeakerDeployment(scoring="hardened", decision="server"), files)
+    with pytest.raises(RangeError):
+        LinearScoring(offer, 0.5, None, z_normed=False).check(np.full(offer.features, 10.0))
+
+
+def test_cohorts(bundle: Bundle, cohort_folder: Path, tmp_path: Path) -> None:
+    cohort = cohort_at(bundle, str(cohort_folder))
+    assert (cohort.members, len(cohort.trials), cohort.owners.tolist()) == (4, 7, [0, 0, 1, 1, 2, 2, 3])
+    scores = np.random.default_rng(0).normal(size=(7, 6))
+    mean, std = cohort.impostors(scores)
+    np.testing.assert_allclose(mean[:2], scores[:, :2].mean(axis=0))
+    np.testing.assert_allclose(mean[3], scores[[0, 1, 4, 5, 6], 3].mean())
+    np.testing.assert_allclose(std[3], scores[[0, 1, 4, 5, 6], 3].std(ddof=1))
+    with pytest.raises(CorpusError, match="no folder"):
+        cohort_at(bundle, str(tmp_path / "absent"))
+    (tmp_path / "people" / "empty").mkdir(parents=True)
+    with pytest.raises(CorpusError, match="at least one sound file"):
+        cohort_at(bundle, str(tmp_path / "people"))
+    with pytest.raises(ModelError, match="3 to 64 members"):
+        Cohort.of(bundle, [[frames(bundle, 0)], [frames(bundle, 1)]])

@@ -1,0 +1,246 @@
+"""Speaker services: decisions and names are those of plain cosines, claims and numbers of speakers stay hidden."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ppspeech.audio import Mfcc
+from ppspeech.bundle import Bundle
+from ppspeech.errors import (
+    BadTypeError,
+    BundleError,
+    ModelError,
+    PeerGoneError,
+    PpspeechError,
+    RangeError,
+    WrongSessionError,
+)
+from ppspeech.network import memory_pair
+from ppspeech.protocols.meeting import meet_as_client
+from ppspeech.protocols.message_kinds import Kind
+from ppspeech.protocols.scores.mixture import MixturePlan
+from ppspeech.service import BudgetSpentError, SpeakerClient, SpeakerDeployment, connect_speakers
+from ppspeech.service.embedding import embed, embedding_size
+from ppspeech.service.requests import (
+    Ask,
+    Request,
+    receive_name,
+    receive_template,
+    send_name,
+    send_request,
+    send_template,
+)
+from ppspeech.service.server.gallery import Gallery
+from ppspeech.service.speaker_offer import SpeakerOffer
+from tests.service.conftest import Running
+from tests.service.voices import RATE, SPEAKERS, released, voice
+
+Serve = Callable[..., AbstractContextManager[Running]]
+
+THRESHOLD = 0.93
+ENROLLED = {"ann": 0, "bob": 1, "größe": 2}
+"""Names, and the seeds of what they say."""
+
+
+def plain_cosine(bundle: Bundle, one: int, other: int) -> float:
+    mfcc = Mfcc(bundle.mfcc)
+    vectors = [embed(bundle, [mfcc(voice(seed)).features[0]]) for seed in (one, other)]
+    return float(vectors[0] @ vectors[1])
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return released(tmp_path_factory.mktemp("voices") / "voices", SPEAKERS)
+
+
+@pytest.fixture
+def served(serve: Serve, bundle: Bundle) -> Iterator[Running]:
+    deployment = SpeakerDeployment(places=5, threshold=THRESHOLD, enrolls=True)
+    with serve({"voices": bundle}, speakers=deployment, limit=100) as running:
+        yield running
+
+
+def ask(running: Running, bundle: Bundle, **options: bool) -> SpeakerClient:
+    return connect_speakers(running.door(), bundle, **options)  # type: ignore[arg-type]
+
+
+def test_decisions_and_names_are_those_of_plain_cosines(served: Running, bundle: Bundle) -> None:
+    decisions = set()
+    shapes = []
+    with ask(served, bundle, keep_payloads=True) as client:
+        assert client.identify([voice(0)], RATE).name is None  # nobody is enrolled yet
+        for place, (name, seed) in enumerate(ENROLLED.items()):
+            assert client.enroll(name, [voice(seed)], RATE) == place
+        for trial in (1, 5):
+            cosines = {name: plain_cosine(bundle, seed, trial) for name, seed in ENROLLED.items()}
+            for place, cosine in enumerate(cosines.values()):
+                answer = client.verify(place, [voice(trial)], RATE)
+                shapes.append(answer.transcript.shape())
+                decisions.add(answer.accepted)
+                assert answer.accepted == (cosine >= THRESHOLD) or abs(cosine - THRESHOLD) < 0.01
+            best = max(cosines, key=lambda name: cosines[name])
+            answer = client.identify([voice(trial)], RATE)
+            expected = best if cosines[best] >= THRESHOLD else None
+            assert answer.name == expected or abs(cosines[best] - THRESHOLD) < 0.01
+            wire = b"".join(entry.payload or b"" for entry in answer.transcript.entries)
+            assert b"ann" not in wire
+        assert client.verify(4, [voice(0)], RATE).accepted is False  # an empty place
+    assert decisions == {True, False}
+    assert all(shape == shapes[0] for shape in shapes)  # whichever place is claimed
+    time.sleep(0.3)
+    for name in ENROLLED:
+        assert name not in served.log.read_text()
+
+
+def test_enrollment_has_its_limits(served: Running, bundle: Bundle) -> None:
+    with ask(served, bundle) as client:
+        for number in range(5):
+            client.enroll(f"s{number}", [voice(number)], RATE)
+        for name in ("s0", "s9"):  # taken; no room
+            with pytest.raises(PpspeechError, match="not enrolled"):
+                client.enroll(name, [voice(0)], RATE)
+        with pytest.raises(RangeError, match="1 to 21 bytes"):
+            client.enroll("x" * 22, [voice(0)], RATE)
+        with pytest.raises(RangeError, match="0 to 4"):
+            client.verify(5, [voice(0)], RATE)
+        assert client.identify([voice(3)], RATE).name is not None
+        channel = served.door().open(client.offer.name, client.offer.agreement)
+        meet_as_client(channel)
+        send_request(channel, Request(Ask.ENROL))
+        send_template(channel, "liar", np.full(client.offer.features, 7.0))  # not of unit length
+        with pytest.raises(PeerGoneError):
+            channel.receive(Kind.READY, at_most=10)
+        assert client.identify([voice(3)], RATE).name is not None
+
+
+def test_the_server_may_keep_the_decision_and_refuse_to_enroll(serve: Serve, bundle: Bundle) -> None:
+    deployment = SpeakerDeployment(places=2, threshold=THRESHOLD, decision="server", enrolls=True)
+    with serve({"voices": bundle}, speakers=deployment, limit=3) as running, ask(running, bundle) as client:
+        client.enroll("ann", [voice(0)], RATE)
+        assert client.verify(0, [voice(0)], RATE).accepted is None
+        assert client.verify(1, [voice(0)], RATE).accepted is None
+        with pytest.raises(BudgetSpentError):
+            client.verify(0, [voice(0)], RATE)
+    lines = [json.loads(line) for line in running.log.read_text().splitlines()]
+    assert [line["accepted"] for line in lines if line["event"] == "claim decided"] == [True, False]
+
+
+def test_another_bundle_or_no_enrollment(
+    serve: Serve, bundle: Bundle, bundles: dict[str, Bundle], tmp_path: Path
+) -> None:
+    with serve({"voices": bundle, "whole": bundles["whole"]}) as running:
+        with pytest.raises(ModelError, match="enrolls nobody"), ask(running, bundle) as client:
+            client.enroll("ann", [voice(0)], RATE)
+        with pytest.raises(WrongSessionError, match="ours is"):
+            ask(running, released(tmp_path / "other", SPEAKERS, seed=7))
+        assert running.connect("whole").offer.name == "whole"
+        with pytest.raises(PpspeechError, match="does not offer 'voices', only whole"):
+            running.connect("voices")
+    with pytest.raises(ModelError, match="speaker_ubm is needed"):
+        embedding_size(bundles["whole"])
+
+
+def test_galleries(tmp_path: Path) -> None:
+    gallery = Gallery(tmp_path / "g.sqlite", "m", places=2, features=3)
+    unit = np.array([0.6, 0.8, 0.0])
+    assert gallery.enroll("ann", unit) == 0
+    assert gallery.enroll("ann", unit) is None
+    assert gallery.enroll("bob", unit[::-1]) == 1
+    assert gallery.enroll("eve", unit) is None
+    names, templates = Gallery(tmp_path / "g.sqlite", "m", 2, 3).load()
+    assert names == ["ann", "bob"]
+    np.testing.assert_allclose(templates, [unit, unit[::-1]], atol=1e-6)
+    assert Gallery(tmp_path / "g.sqlite", "other", 2, 3).load()[0] == []
+    for name, vector in (
+        ("", unit),
+        ("a\nb", unit),
+        ("x" * 22, unit),
+        ("a", 2 * unit),
+        ("a", unit[:2]),
+        ("a", np.full(3, np.nan)),
+    ):
+        with pytest.raises(RangeError):
+            gallery.enroll(name, vector)
+    with pytest.raises(PpspeechError):
+        Gallery(tmp_path / "g.sqlite", "m", 0, 3)
+    (tmp_path / "no.sqlite").write_bytes(b"no database " * 100)
+    with pytest.raises(PpspeechError, match="cannot hold"):
+        Gallery(tmp_path / "no.sqlite", "m", 2, 3)
+    means = Gallery(tmp_path / "g.sqlite", "m", 2, 3, "means")
+    assert means.load()[0] == []  # a kind has speakers of its own
+    assert means.enroll("ann", 5 * unit) == 0
+    np.testing.assert_allclose(means.load()[1], [5 * unit], atol=1e-6)
+    for wrong in (np.full(3, np.inf), np.full(3, 1e4)):
+        with pytest.raises(RangeError, match="means"):
+            means.enroll("bob", wrong)
+
+
+FINE = {
+    "name": "voices", "task": "a task", "fingerprint": "0" * 64, "privacy": "none", "features": 10, "places": 5,
+    "scoring": "linear", "normed": False, "cohort": 0, "mixture": None, "decision": "client", "names": "client",
+    "enrolls": False, "stores": False, "queries_left": None,
+}  # fmt: skip
+MIXTURE = MixturePlan(30, 5, 2, models=5)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "No Name"},
+        {"fingerprint": "0"},
+        {"features": 0},
+        {"features": 10**6},
+        {"places": 0},
+        {"places": 5000, "stores": True},
+        {"queries_left": -1},
+        {"cohort": 4},
+        {"normed": True, "cohort": 65},
+        {"mixture": MIXTURE},
+        {"scoring": "gmm"},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, models=6)},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, components=3)},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, frames=10**5)},
+        {"scoring": "gmm", "mixture": replace(MIXTURE, cohort=3)},
+        {"scoring": "hardened"},
+        {"scoring": "hardened", "decision": "server", "normed": True},
+        {"scoring": "hardened", "decision": "server", "places": 100},
+    ],
+    ids=str,
+)
+def test_offers_are_read_literally(wrong: dict[str, Any]) -> None:
+    with pytest.raises(BundleError):
+        SpeakerOffer(**(FINE | wrong))
+
+
+def test_offers_say_what_both_parties_need() -> None:
+    linear = SpeakerOffer(**FINE)
+    assert linear.plan.columns == 5
+    assert linear.identifies
+    gmm = SpeakerOffer(**(FINE | {"scoring": "gmm", "mixture": MIXTURE}))
+    assert gmm.verification.plan is MIXTURE
+    normed = SpeakerOffer(**(FINE | {"scoring": "gmm", "mixture": MIXTURE, "normed": True}))
+    hard = SpeakerOffer(**(FINE | {"scoring": "hardened", "decision": "server"}))
+    assert (gmm.identifies, normed.identifies, hard.identifies) == (True, False, False)
+    assert len({str(offer.agreement) for offer in (linear, gmm, normed, hard)}) == 4
+    assert replace(linear, queries_left=3, task="another").agreement == linear.agreement
+
+
+def test_names_on_the_wire_are_text() -> None:
+    here, there = memory_pair()
+    here.send(Kind.GALLERY, b"\xff" * 21 + bytes(8))
+    with pytest.raises(BadTypeError):
+        receive_template(there, 2)
+    here.send(Kind.REQUEST, b"\xff" * 21)
+    with pytest.raises(BadTypeError):
+        receive_name(there)
+    with pytest.raises(RangeError):
+        send_name(here, "")
+    send_name(here, "größe")
+    assert receive_name(there) == "größe"

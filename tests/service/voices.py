@@ -1,0 +1,69 @@
+"""Small released models, and sounds that they can be asked about."""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import Bundle, BundleConfig, write_bundle
+from ppspeech.bundle.model_types import (
+    KeywordHmmSettings,
+    LargeMarginClassifierSettings,
+    LargeMarginKeywordSettings,
+    SpeakerUbmSettings,
+)
+from ppspeech.bundle.registry import ModelSettings
+from tests.bundle.conftest import gaussian_account, statement_of
+
+RATE = 16_000
+LABELS = ("aardvark", "bumblebee", "caterpillar")
+
+WHOLE = MfccConfig(cepstra=4, deltas=0)
+"""Features that need the whole utterance."""
+LIVE = MfccConfig(
+    cepstra=3, deltas=1, cmvn="public", level="keep", public_mean=(-20.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    public_std=(8.0, 4.0, 4.0, 2.0, 2.0, 2.0),
+)  # fmt: skip
+"""Features that are known as they are spoken."""
+
+HMM = KeywordHmmSettings(states=3, components=1, covariance="diagonal", floor=0.01, skips=0, must_finish=True)
+MIXTURES = KeywordHmmSettings(states=2, components=2, covariance="diagonal", floor=0.01, skips=0, must_finish=True)
+FULL = KeywordHmmSettings(states=2, components=1, covariance="full", floor=0.01, skips=1, must_finish=False)
+MARGIN = LargeMarginKeywordSettings(states=2, margin=1.0, width=0.5)
+CLASSES = LargeMarginClassifierSettings(label="emotion", width=0.5, radius=1.0)
+
+SPEAKERS = SpeakerUbmSettings(components=6, covariance="diagonal", floor=0.05, relevance=4.0, threshold=None)
+
+
+def released(folder: Path, settings: ModelSettings = HMM, mfcc: MfccConfig = WHOLE, seed: int = 0) -> Bundle:
+    """A bundle whose weights come from a seed."""
+    config = BundleConfig(settings, () if isinstance(settings, SpeakerUbmSettings) else LABELS, mfcc)
+    torch.manual_seed(seed)
+    model = config.build()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.7)
+    account = gaussian_account()
+    return write_bundle(folder, model=model, config=config, statement=statement_of(account), account=account)
+
+
+def voice(seed: int, seconds: float = 0.3) -> Tensor:
+    """A sound `(samples,)`: noise whose color and loudness drift, so that its frames differ."""
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.randn(round(RATE * seconds), generator=generator)
+    pieces = [
+        torch.randn((), generator=generator) * piece.cumsum(0) / 30 + piece * torch.rand((), generator=generator)
+        for piece in noise.split(800)
+    ]
+    sound = torch.cat(pieces)
+    return 0.5 * sound / sound.abs().max()
+
+
+def plain_answer(bundle: Bundle, sound: Tensor) -> tuple[str, float]:
+    """The word in the clear, and how far it is above the next, in nats."""
+    from ppspeech.audio import Mfcc
+
+    with torch.no_grad():
+        frames = Mfcc(bundle.mfcc)(sound)
+        best = bundle.model(frames.features, frames.lengths)[0].topk(2)
+    return bundle.labels[int(best.indices[0])], float(best.values[0] - best.values[1])
