@@ -2,7 +2,7 @@
 
 from ppspeech.protocols.meeting import WORKERS, MetClient, MetServer, meet_as_client, meet_as_server
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.party import PROTOCOLS, RegisteredProtocol, register_protocol
+from ppspeech.protocols.party import PROTOCOLS, Party, RegisteredProtocol, register_protocol
 
 __all__ = [
     "PROTOCOLS",
@@ -10,6 +10,7 @@ __all__ = [
     "Kind",
     "MetClient",
     "MetServer",
+    "Party",
     "RegisteredProtocol",
     "meet_as_client",
     "meet_as_server",

@@ -23,7 +23,7 @@ from ppspeech.crypto.lattice import (
     server_reply,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine
-from ppspeech.crypto.transfer import PairSetup, Party
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.protocols.message_kinds import Kind
 
 WORKERS = 2
@@ -36,7 +36,7 @@ class MetClient:
 
     Attributes:
         channel: to the server.
-        setup: transfers, of `Party.SECOND`.
+        setup: transfers, of `Side.SECOND`.
         key: encrypts features and opens replies.
     """
 
@@ -66,7 +66,7 @@ class MetServer:
 
     Attributes:
         channel: to the client.
-        setup: transfers, of `Party.FIRST`.
+        setup: transfers, of `Side.FIRST`.
         evaluator: multiplies under the client's key.
     """
 
@@ -96,7 +96,7 @@ def meet_as_client(channel: Channel, parameters: LatticeParameters | None = None
     """Make a lattice key, send its public half, and agree on transfers."""
     key = KeyHolder(parameters)
     channel.send(Kind.LATTICE_KEY, key.public_key)
-    return MetClient(channel, PairSetup.agree(channel, Party.SECOND), key)
+    return MetClient(channel, PairSetup.agree(channel, Side.SECOND), key)
 
 
 def meet_as_server(channel: Channel, parameters: LatticeParameters | None = None) -> MetServer:
@@ -107,7 +107,7 @@ def meet_as_server(channel: Channel, parameters: LatticeParameters | None = None
     """
     chosen = parameters or LatticeParameters()
     evaluator = Evaluator(channel.receive(Kind.LATTICE_KEY, ciphertext_length(chosen)), chosen)
-    return MetServer(channel, PairSetup.agree(channel, Party.FIRST), evaluator)
+    return MetServer(channel, PairSetup.agree(channel, Side.FIRST), evaluator)
 
 
 def _prepare(channel: Channel, setup: PairSetup, cost: Cost, encrypt_zeros: Callable[[], None]) -> ShareEngine:

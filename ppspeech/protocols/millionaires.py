@@ -10,7 +10,7 @@ import numpy as np
 from ppspeech.channel import Channel
 from ppspeech.crypto import Kind, Ring, uniform_bytes
 from ppspeech.crypto.shares import Cost, ShareEngine, carry, carry_cost, open_bits_to, open_cost
-from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Party
+from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Side
 from ppspeech.errors import RangeError
 from ppspeech.protocols.party import register_protocol
 
@@ -25,32 +25,32 @@ millionaires = register_protocol(
 @millionaires.party("alice")
 def alice(channel: Channel, wealth: int, *, bits: int = 32) -> str:
     """Alice's program: her number and the public number of bits, 1 to 60."""
-    return _compare(channel, Party.FIRST, wealth, bits)
+    return _compare(channel, Side.FIRST, wealth, bits)
 
 
 @millionaires.party("bob")
 def bob(channel: Channel, wealth: int, *, bits: int = 32) -> str:
     """Bob's program."""
-    return _compare(channel, Party.SECOND, wealth, bits)
+    return _compare(channel, Side.SECOND, wealth, bits)
 
 
-def _compare(channel: Channel, party: Party, wealth: int, bits: int) -> str:
+def _compare(channel: Channel, party: Side, wealth: int, bits: int) -> str:
     cost = millionaires_cost(bits)
     if not isinstance(wealth, int) or not 0 <= wealth < 1 << bits:
         raise RangeError(f"numbers of {bits} bits are whole and from 0 to {(1 << bits) - 1}, got {wealth}")
     setup = PairSetup.agree(channel, party)
     with setup.session(channel):
         engine = ShareEngine(channel, setup, cost)
-        own = wealth if party is Party.FIRST else (1 << bits) - 1 - wealth
+        own = wealth if party is Side.FIRST else (1 << bits) - 1 - wealth
         share = carry(engine, np.array([own], np.uint64), bits)
-        answers = [open_bits_to(engine, receiver, share) for receiver in (Party.SECOND, Party.FIRST)]
+        answers = [open_bits_to(engine, receiver, share) for receiver in (Side.SECOND, Side.FIRST)]
     richer = next(int(answer[0]) for answer in answers if answer is not None)
     return "alice is richer" if richer else "alice is not richer"
 
 
 def millionaires_cost(bits: int) -> Cost:
     """What follows the setup."""
-    return carry_cost(bits, 1) + open_cost(Party.SECOND, Ring(1), 1) + open_cost(Party.FIRST, Ring(1), 1)
+    return carry_cost(bits, 1) + open_cost(Side.SECOND, Ring(1), 1) + open_cost(Side.FIRST, Ring(1), 1)
 
 
 def simulate(shape: list[tuple[str, int, int]]) -> list[bytes]:

@@ -1,12 +1,48 @@
 """Protocols by name: what each computes, what it gives away, and the programs of its parties."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
 from ppspeech.registry import Registry
 
-Party = TypeVar("Party", bound=Callable[..., Any])
+Program = TypeVar("Program", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Party:
+    """Who runs a program: its role, and a channel to everyone else, by role.
+
+    Where several hold one role, a seat is the role and a number: `party 0`, `party 1`, … (see `seats`).
+
+    Attributes:
+        role: our own.
+        channels: to the others, by seat.
+        seat: our own; the role, where nobody else holds it.
+    """
+
+    role: str
+    channels: Mapping[str, Channel]
+    seat: str = ""
+
+    @property
+    def channel(self) -> Channel:
+        """To the only other party.
+
+        Raises:
+            PpspeechError: if there are several.
+        """
+        if len(self.channels) != 1:
+            raise PpspeechError(f"{self.role} talks to {', '.join(self.channels) or 'nobody'}: say to whom")
+        return next(iter(self.channels.values()))
+
+    def seats(self, role: str) -> list[str]:
+        """The seats of everyone with a role, ourselves included, in order."""
+        own = [self.seat or self.role] if self.role == role else []
+        others = [seat for seat in self.channels if seat == role or seat.rpartition(" ")[0] == role]
+        return sorted(own + others, key=lambda seat: (len(seat), seat))
 
 
 class RegisteredProtocol:
@@ -28,10 +64,10 @@ class RegisteredProtocol:
         self.assumptions = assumptions
         self.parties: dict[str, Callable[..., Any]] = {}
 
-    def party(self, role: str) -> Callable[[Party], Party]:
+    def party(self, role: str) -> Callable[[Program], Program]:
         """A decorator that enters a program as that of `role`, which must not be taken."""
 
-        def enter(program: Party) -> Party:
+        def enter(program: Program) -> Program:
             if role in self.parties:
                 raise PpspeechError(f"protocol {self.name!r} has a party {role!r} already; choose another role")
             self.parties[role] = program

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ppspeech.channel import Channel
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.transfer.setup import PairSetup, Party
+from ppspeech.crypto.transfer.setup import PairSetup, Side
 from ppspeech.network import Transcript, run_together
 
 Result = TypeVar("Result")
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 def agree() -> tuple[PairSetup, PairSetup]:
     return run_together(
-        lambda channel: PairSetup.agree(channel, Party.FIRST), lambda channel: PairSetup.agree(channel, Party.SECOND)
+        lambda channel: PairSetup.agree(channel, Side.FIRST), lambda channel: PairSetup.agree(channel, Side.SECOND)
     )
 
 
@@ -33,20 +33,20 @@ def lasting_setup() -> tuple[PairSetup, PairSetup]:
 
 
 def together(
-    program: Callable[[ShareEngine, Party], Result], cost: Cost, setup: tuple[PairSetup, PairSetup] | None = None
+    program: Callable[[ShareEngine, Side], Result], cost: Cost, setup: tuple[PairSetup, PairSetup] | None = None
 ) -> tuple[Result, Result, Transcript, Transcript]:
     """Run one program as both parties: what the two returned, and the transcripts of the second, offline and online."""
     halves = setup or lasting_setup()
     records: dict[str, Transcript] = {}
 
-    def party(channel: Channel, which: Party) -> Any:
+    def party(channel: Channel, which: Side) -> Any:
         half = halves[which]
         with half.session(channel):
             offline = Transcript(channel, keep_payloads=True)
             engine = ShareEngine(offline, half, cost)
             online = Transcript(channel, keep_payloads=True)
             engine.channel = online
-            if which is Party.SECOND:
+            if which is Side.SECOND:
                 records.update(offline=offline, online=online)
             result = program(engine, which)
             left = engine.correlations.left
@@ -54,7 +54,7 @@ def together(
             assert not left.products
             return result
 
-    first, second = run_together(lambda c: party(c, Party.FIRST), lambda c: party(c, Party.SECOND))
+    first, second = run_together(lambda c: party(c, Side.FIRST), lambda c: party(c, Side.SECOND))
     check_cost(cost, records["offline"], records["online"])
     return first, second, records["offline"], records["online"]
 

@@ -9,7 +9,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.paillier.scheme import PaillierSecretKey, generate_paillier
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.shares.blind_permute import blind_permute, blind_permute_bytes
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import BadCiphertextError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 
@@ -26,8 +26,8 @@ def run(
     here, there = memory_pair()
     record = Transcript(there)
     first, second = run_together(
-        lambda c: blind_permute(c, Party.FIRST, keys[0], keys[1].public, shares[0], ring),
-        lambda c: blind_permute(record, Party.SECOND, keys[1], keys[0].public, shares[1], ring),
+        lambda c: blind_permute(c, Side.FIRST, keys[0], keys[1].public, shares[0], ring),
+        lambda c: blind_permute(record, Side.SECOND, keys[1], keys[0].public, shares[1], ring),
         (here, there),
     )
     return first, second, record
@@ -60,11 +60,11 @@ def test_every_place_and_every_share_is_equally_likely(keys: tuple[PaillierSecre
 def test_keys_too_short_and_ciphertexts_that_are_none(keys: tuple[PaillierSecretKey, PaillierSecretKey]) -> None:
     short = generate_paillier(64, insecure_demo=True)
     with pytest.raises(RangeError, match="need keys"):
-        blind_permute(memory_pair()[0], Party.FIRST, short, short.public, np.zeros(1, np.uint64), Ring(32))
+        blind_permute(memory_pair()[0], Side.FIRST, short, short.public, np.zeros(1, np.uint64), Ring(32))
 
     public = keys[0].public
     with pytest.raises(BadCiphertextError):
         run_together(
             lambda c: c.send(Kind.SHARES, public.key_id + bytes(public.ciphertext_bytes)),
-            lambda c: blind_permute(c, Party.SECOND, keys[1], public, np.zeros(1, np.uint64), Ring(8)),
+            lambda c: blind_permute(c, Side.SECOND, keys[1], public, np.zeros(1, np.uint64), Ring(8)),
         )

@@ -13,7 +13,7 @@ from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
 from ppspeech.crypto.transfer.bit_matrix import PORTION, ColumnStreams, portions, transpose_bits
 from ppspeech.crypto.transfer.block_hash import CHUNK, BlockHash
 from ppspeech.crypto.transfer.one_of_many import Batch, _code_columns, _code_words
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import BadLengthError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 
@@ -83,9 +83,9 @@ def test_code_words_differ_in_128_places_and_columns_are_theirs() -> None:
     assert (rows[:200] == words[choices]).all()
 
 
-@pytest.mark.parametrize("sender", list(Party))
+@pytest.mark.parametrize("sender", list(Side))
 @pytest.mark.parametrize("count", [1, 127, 128, 1000])
-def test_correlated_random_and_chosen_transfers(sender: Party, count: int) -> None:
+def test_correlated_random_and_chosen_transfers(sender: Side, count: int) -> None:
     setup = lasting_setup()
     gives, takes = setup[sender].sender, setup[1 - sender].receiver
     choices = uniform_residues(count, 1).astype(bool)

@@ -31,7 +31,7 @@ from ppspeech.crypto.shares.open import give_shares, open_bits_to, open_cost, op
 from ppspeech.crypto.shares.select import and_bits, and_bits_cost, multiply_bit, multiply_bit_cost, select
 from ppspeech.crypto.shares.straight_lines import lines_twin
 from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate, truncate_cost, truncate_local
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 from ppspeech.network import run_together
 
@@ -54,7 +54,7 @@ def on_shares(
     """Share signed inputs, run an operation on them as two parties: both results."""
     shares = [ring.share(ring.from_signed(values)) for values in inputs]
 
-    def program(engine: ShareEngine, party: Party) -> np.ndarray:
+    def program(engine: ShareEngine, party: Side) -> np.ndarray:
         return run(engine, *(pair[party] for pair in shares), how or ring)
 
     first, second, _, _ = together(program, cost)
@@ -154,7 +154,7 @@ def test_look_up(bits: int, width: int) -> None:
     index = (own[0] + own[1]) & np.uint64((1 << bits) - 1)
     for table in (uniform_residues(1 << bits, width), uniform_residues((count, 1 << bits), width)):
         # The second party sees no table: it passes one of the same shape.
-        run = lambda e, p, t=table: look_up(e, own[p], t if p is Party.FIRST else np.zeros_like(t), ring)  # noqa: E731
+        run = lambda e, p, t=table: look_up(e, own[p], t if p is Side.FIRST else np.zeros_like(t), ring)  # noqa: E731
         first, second, _, _ = together(run, look_up_cost(bits, ring, count))
         expected = table[index] if table.ndim == 1 else table[np.arange(count), index]
         assert (ring.join(first, second) == expected).all()
@@ -312,8 +312,8 @@ def test_exp_and_log_refuse_other_rings(bits: int, fraction: int) -> None:
         ExpLog(Ring(bits), fraction)
 
 
-@pytest.mark.parametrize("receiver", list(Party))
-def test_only_the_named_party_gets_the_result(receiver: Party) -> None:
+@pytest.mark.parametrize("receiver", list(Side))
+def test_only_the_named_party_gets_the_result(receiver: Side) -> None:
     ring, values = Ring(21), signed(10, 21)
     shares = ring.share(ring.from_signed(values))
     results = together(lambda e, p: open_to(e, receiver, shares[p], ring), open_cost(receiver, ring, 10))
@@ -339,7 +339,7 @@ def test_flights_give_the_same_at_fewer_messages() -> None:
     plain = maximum_cost(ring, 50) * 4
     flights = plain.in_flights()
 
-    def program(engine: ShareEngine, party: Party) -> np.ndarray:
+    def program(engine: ShareEngine, party: Side) -> np.ndarray:
         state = shares[party]
         with engine.in_flights():
             for _ in range(4):

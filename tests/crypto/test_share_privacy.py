@@ -27,7 +27,7 @@ from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.flights import HEADER, FlightChannel
 from ppspeech.crypto.shares.log_add import LogAdd, log_add, log_add_cost
 from ppspeech.crypto.shares.select import multiply_bit, multiply_bit_cost
-from ppspeech.crypto.transfer.setup import PairSetup, Party
+from ppspeech.crypto.transfer.setup import PairSetup, Side
 from ppspeech.errors import BadLengthError, BadTypeError, ProtocolError
 from ppspeech.network import Transcript, memory_pair, run_together
 
@@ -44,9 +44,9 @@ def looks_uniform(values: np.ndarray, bits: int) -> bool:
     return bool(stats.chisquare(np.bincount(kept, minlength=1 << bits)).pvalue > ALARM)
 
 
-def run_maximum(engine: ShareEngine, party: Party, left: int, right: int) -> np.ndarray:
+def run_maximum(engine: ShareEngine, party: Side, left: int, right: int) -> np.ndarray:
     """RUNS times the same inputs, shared in the same way: whatever varies is masks."""
-    own = [np.full(RUNS, value if party is Party.FIRST else 0, np.uint64) for value in (left, right)]
+    own = [np.full(RUNS, value if party is Side.FIRST else 0, np.uint64) for value in (left, right)]
     return maximum(engine, own[0], own[1], RING)
 
 
@@ -146,7 +146,7 @@ def received_products(replay: bool) -> list[np.ndarray]:
             for word in (100, 103):
                 multiply_bit(engine, np.zeros(RUNS, np.uint8), np.full(RUNS, word, np.uint64), RING)
                 engine.correlations._products_left += RUNS * replay
-            if half.party is Party.SECOND:
+            if half.party is Side.SECOND:
                 received = [entry.payload for entry in record.entries if entry.direction == "received"]
                 seen.extend(unpack_numbers(data or b"", RUNS, 24).astype(np.uint64) for data in received)
 
@@ -158,8 +158,8 @@ def received_products(replay: bool) -> list[np.ndarray]:
 def test_every_table_of_a_log_add_is_uniform(word: int) -> None:
     count = 1024
 
-    def program(engine: ShareEngine, party: Party) -> np.ndarray:
-        own = np.full(count, word if party is Party.FIRST else 0, np.uint64)
+    def program(engine: ShareEngine, party: Side) -> np.ndarray:
+        own = np.full(count, word if party is Side.FIRST else 0, np.uint64)
         return log_add(engine, own, np.zeros(count, np.uint64), HOW)
 
     first, second, _, online = together(program, log_add_cost(HOW, count))

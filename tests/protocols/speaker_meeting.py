@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.crypto.lattice import Evaluator, KeyHolder
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols.meeting import MetClient, MetServer
 from tests.crypto.pairs import lasting_setup
@@ -32,8 +32,8 @@ def ask(
     setups, (key, evaluator) = lasting_setup(), lasting_key()
     here, there = memory_pair()
     ours, theirs = Transcript(here, keep_payloads=True), Transcript(there, keep_payloads=True)
-    met_client = wrap(MetClient(ours, setups[Party.SECOND], key))
-    met_server = MetServer(theirs, setups[Party.FIRST], evaluator)
+    met_client = wrap(MetClient(ours, setups[Side.SECOND], key))
+    met_server = MetServer(theirs, setups[Side.FIRST], evaluator)
     one, other = run_together(lambda _: client(met_client), lambda _: server(met_server), (here, there))
     return one, other, ours, theirs
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 from ppspeech.protocols.speakers.decision import accept, accept_against, accept_against_cost, accept_cost, square_ring
 from tests.crypto.pairs import together
@@ -30,7 +30,7 @@ def test_t_norm_is_that_of_the_definition(threshold: float, score: int) -> None:
     shares = RING.share(RING.from_signed(words))
     one, other, *_ = together(
         lambda e, p: accept_against(
-            e, shares[p][:1], shares[p][1:], RING, turn=threshold < 0 if p is Party.FIRST else False
+            e, shares[p][:1], shares[p][1:], RING, turn=threshold < 0 if p is Side.FIRST else False
         ),
         accept_against_cost(RING, 9),
     )

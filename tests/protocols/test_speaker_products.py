@@ -13,7 +13,7 @@ from ppspeech.crypto.shares.products import (
     square,
     square_cost,
 )
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from tests.crypto.pairs import together
 
 RING, WIDE = Ring(21), Ring(56)
@@ -37,7 +37,7 @@ def test_factors_of_the_first_party(values: np.ndarray, factor: int) -> None:
     factors = WIDE.from_signed(np.full(len(values), factor) + np.arange(len(values)))
     one, other, *_ = together(
         lambda engine, party: scale_by_first(
-            engine, shares[party], factors if party is Party.FIRST else None, RING, WIDE
+            engine, shares[party], factors if party is Side.FIRST else None, RING, WIDE
         ),
         scale_by_first_cost(RING, WIDE, len(values)),
     )

@@ -8,7 +8,7 @@ from scipy import stats
 
 from ppspeech.crypto.lattice import KeyHolder, receive_scores
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import BadCiphertextError, ModelError, RangeError, WrongKeyError
 from ppspeech.network import Transcript, memory_pair, run_mesh, run_together
 from ppspeech.protocols import PROTOCOLS
@@ -27,8 +27,8 @@ def match(
     here, there = memory_pair()
     ours, theirs = Transcript(here, keep_payloads=True), Transcript(there, keep_payloads=True)
     one, other = run_together(
-        lambda _: own.answer(ours, setups[Party.FIRST]),
-        lambda _: asker.ask(theirs, setups[Party.SECOND], probe, claimed),
+        lambda _: own.answer(ours, setups[Side.FIRST]),
+        lambda _: asker.ask(theirs, setups[Side.SECOND], probe, claimed),
         (here, there),
     )
     return one, other, ours, theirs

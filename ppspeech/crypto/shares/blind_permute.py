@@ -17,7 +17,7 @@ from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.paillier.scheme import PaillierPublicKey, PaillierSecretKey
 from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 
 SPARE = 40
@@ -25,7 +25,7 @@ SPARE = 40
 
 
 def blind_permute(
-    channel: Channel, party: Party, key: PaillierSecretKey, peer: PaillierPublicKey, residues: Residues, ring: Ring
+    channel: Channel, party: Side, key: PaillierSecretKey, peer: PaillierPublicKey, residues: Residues, ring: Ring
 ) -> Residues:
     """Our shares of the permuted vector.
 
@@ -44,7 +44,7 @@ def blind_permute(
     needed = ring.bits + SPARE + 2
     if min(key.public.plaintext_modulus.bit_length(), peer.plaintext_modulus.bit_length()) <= needed:
         raise RangeError(f"residues of {ring.bits} bits and their masks need keys of more than {needed} bits")
-    if party == Party.FIRST:
+    if party == Side.FIRST:
         return _permute_theirs(channel, peer, _have_permuted(channel, key, residues, ring), ring)
     return _have_permuted(channel, key, _permute_theirs(channel, peer, residues, ring), ring)
 

@@ -10,7 +10,7 @@ from ppspeech.channel import Channel
 from ppspeech.crypto.shares.correlations import Correlations
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.flights import FlightChannel
-from ppspeech.crypto.transfer.setup import PairSetup, Party
+from ppspeech.crypto.transfer.setup import PairSetup, Side
 
 
 class ShareEngine:
@@ -38,7 +38,7 @@ class ShareEngine:
     @property
     def is_first(self) -> bool:
         """Whether this is the first party, which offers tables."""
-        return self.party is Party.FIRST
+        return self.party is Side.FIRST
 
     def public(self, residues: Residues) -> Residues:
         """Shares of residues that both parties know."""

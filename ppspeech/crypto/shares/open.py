@@ -9,7 +9,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.transfer.setup import Party
+from ppspeech.crypto.transfer.setup import Side
 
 
 def give_shares(channel: Channel, residues: Residues, ring: Ring) -> Residues:
@@ -26,7 +26,7 @@ def take_shares(channel: Channel, shape: int | tuple[int, ...], ring: Ring) -> R
     return unpack_numbers(data, count, ring.bits).astype(np.uint64).reshape(shape)
 
 
-def open_to(engine: ShareEngine, receiver: Party, residues: Residues, ring: Ring) -> Residues | None:
+def open_to(engine: ShareEngine, receiver: Side, residues: Residues, ring: Ring) -> Residues | None:
     """Give `receiver` the shared residues; None for the other party."""
     if engine.party != receiver:
         engine.channel.send(Kind.OPEN, pack_numbers(residues.reshape(-1), ring.bits))
@@ -36,15 +36,15 @@ def open_to(engine: ShareEngine, receiver: Party, residues: Residues, ring: Ring
     return ring.join(residues, other)
 
 
-def open_bits_to(engine: ShareEngine, receiver: Party, bits: Bits) -> Bits | None:
+def open_bits_to(engine: ShareEngine, receiver: Side, bits: Bits) -> Bits | None:
     """Give `receiver` the shared bits; None for the other party."""
     opened = open_to(engine, receiver, bits.astype(np.uint64), Ring(1))
     return None if opened is None else opened.astype(np.uint8)
 
 
-def open_cost(receiver: Party, ring: Ring, count: int) -> Cost:
+def open_cost(receiver: Side, ring: Ring, count: int) -> Cost:
     """`open_to` of `count` residues; bits are residues of `Ring(1)`."""
     size = packed_bytes(count, ring.bits)
-    if receiver == Party.FIRST:
+    if receiver == Side.FIRST:
         return Cost(bytes_second=size, directions="s")
     return Cost(bytes_first=size, directions="r")

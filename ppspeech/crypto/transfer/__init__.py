@@ -3,7 +3,7 @@
 from ppspeech.crypto.transfer import extension, one_of_many
 from ppspeech.crypto.transfer.base import POINT_BYTES, choose_keys, offer_keys
 from ppspeech.crypto.transfer.one_of_many import LARGEST_BITS, Batch, CodeReceiver, CodeSender
-from ppspeech.crypto.transfer.setup import PairSetup, Party
+from ppspeech.crypto.transfer.setup import PairSetup, Side
 
 __all__ = [
     "LARGEST_BITS",
@@ -12,7 +12,7 @@ __all__ = [
     "CodeReceiver",
     "CodeSender",
     "PairSetup",
-    "Party",
+    "Side",
     "choose_keys",
     "extension",
     "offer_keys",

@@ -30,7 +30,7 @@ from ppspeech.errors import ProtocolError, WrongSessionError
 _RESUME = struct.Struct(">16sQQQ")
 
 
-class Party(IntEnum):
+class Side(IntEnum):
     """Which of two parties one is. The first offers tables; the second looks up in them and speaks first."""
 
     FIRST = 0
@@ -49,7 +49,7 @@ class PairSetup:
     """
 
     def __init__(
-        self, party: Party, name: bytes, sender: OtSender, receiver: OtReceiver, code: CodeSender | CodeReceiver
+        self, party: Side, name: bytes, sender: OtSender, receiver: OtReceiver, code: CodeSender | CodeReceiver
     ):
         self.party = party
         self.id = name
@@ -60,14 +60,14 @@ class PairSetup:
         self._state = "ready"
 
     @classmethod
-    def agree(cls, channel: Channel, party: Party) -> "PairSetup":
+    def agree(cls, channel: Channel, party: Side) -> "PairSetup":
         """Run 512 base transfers: the second offers 384 pairs of keys and the first chooses, then 128 the other way.
 
         Raises:
             NotInGroupError: for a received point that is not one.
         """
-        party = Party(party)
-        if party is Party.FIRST:
+        party = Side(party)
+        if party is Side.FIRST:
             bits = _uniform_bits(kkot.COLUMNS + ot_extension.COLUMNS)
             chosen, one = choose_keys(channel, bits)
             offered, other = offer_keys(channel, ot_extension.COLUMNS)
@@ -77,7 +77,7 @@ class PairSetup:
             chosen, other = choose_keys(channel, bits)
         name = hashlib.sha256(b"ppspeech setup" + one + other).digest()[:16]
         forth, back, wide = (BlockHash(hashlib.sha256(name + use).digest()[:16]) for use in (b"0", b"1", b"n"))
-        if party is Party.FIRST:
+        if party is Side.FIRST:
             sender = OtSender(bits[kkot.COLUMNS :], chosen[kkot.COLUMNS :], forth)
             receiver = OtReceiver(offered, back)
             return cls(party, name, sender, receiver, CodeSender(bits[: kkot.COLUMNS], chosen[: kkot.COLUMNS], wide))
@@ -127,7 +127,7 @@ class PairSetup:
 
     def _position(self) -> bytes:
         counters = (self.sender.done, self.receiver.done)
-        forth, back = counters if self.party is Party.FIRST else counters[::-1]
+        forth, back = counters if self.party is Side.FIRST else counters[::-1]
         return _RESUME.pack(self.id, forth, back, self.code.done)
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ from ppspeech.crypto.shares import (
     open_cost,
     open_to,
 )
-from ppspeech.crypto.transfer import PairSetup, Party
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.figures import Figure
@@ -102,7 +102,7 @@ def jobs(steps: int = STEPS, states: int = STATES, comparisons: int = COMPARISON
     emissions = RING.to_signed(uniform_residues((steps, states), 9)) - 256
     words = RING.to_signed(uniform_residues((1, CANDIDATES), 12))
     many = RING.to_signed(uniform_residues(comparisons, RING.bits))
-    to_second = Party.SECOND
+    to_second = Side.SECOND
     recursion = open_cost(to_second, RING, states)
     return [
         Job(
@@ -143,12 +143,12 @@ def measure(work: list[Job], repeats: int) -> tuple[float, dict[str, Measured]]:
         PpspeechError: if an answer is wrong, or bytes or rounds are not those of the formula.
     """
     return run_in_processes(
-        lambda channel: _party(channel, Party.SECOND, work, repeats),
-        lambda channel: _party(channel, Party.FIRST, work, repeats),
+        lambda channel: _party(channel, Side.SECOND, work, repeats),
+        lambda channel: _party(channel, Side.FIRST, work, repeats),
     )
 
 
-def _party(channel: Channel, party: Party, work: list[Job], repeats: int) -> tuple[float, dict[str, Measured]]:
+def _party(channel: Channel, party: Side, work: list[Job], repeats: int) -> tuple[float, dict[str, Measured]]:
     start = time.perf_counter()
     setup = PairSetup.agree(channel, party)
     setup_ms = 1e3 * (time.perf_counter() - start)
@@ -179,7 +179,7 @@ def _check(channel: Channel, setup: PairSetup, job: Job) -> None:
     engine = ShareEngine(offline, setup, job.cost)
     engine.channel = online
     got = job.run(engine, job.shares[setup.party])
-    if setup.party is Party.FIRST:
+    if setup.party is Side.FIRST:
         return
     sent = offline.bytes_up + offline.bytes_down + online.bytes_up + online.bytes_down
     if (sent, online.rounds) != (job.cost.total_bytes, job.cost.rounds):

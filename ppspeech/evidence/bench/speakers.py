@@ -16,7 +16,7 @@ from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import MatrixPlan, VectorEvaluator, VectorKeyHolder
 from ppspeech.crypto.shares import Cost, ShareEngine
-from ppspeech.crypto.transfer import PairSetup, Party
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds
@@ -319,7 +319,7 @@ def _templates(tls: Tls, repeats: int) -> list[Figure]:
     gallery = keeper.publish()
 
     def prober(channel: Channel) -> float:
-        own, setup = Prober(gallery), PairSetup.agree(channel, Party.SECOND)
+        own, setup = Prober(gallery), PairSetup.agree(channel, Side.SECOND)
 
         def once() -> None:
             if own.ask(channel, setup, templates[CLAIMED], CLAIMED) is not True:
@@ -328,7 +328,7 @@ def _templates(tls: Tls, repeats: int) -> list[Figure]:
         return best_seconds(once, repeats)
 
     def answerer(channel: Channel) -> None:
-        setup = PairSetup.agree(channel, Party.FIRST)
+        setup = PairSetup.agree(channel, Side.FIRST)
         for _ in range(1 + repeats):
             keeper.answer(channel, setup)
 

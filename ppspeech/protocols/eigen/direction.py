@@ -23,7 +23,7 @@ from ppspeech.crypto.shares import (
     open_bits_to,
     open_cost,
 )
-from ppspeech.crypto.transfer import Party
+from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.eigen.matrix import NARROW, whole
 
 Integers = NDArray[np.int64]
@@ -58,8 +58,8 @@ def reveal_cost(features: int) -> Cost:
         argmax_cost(NARROW, 1, features)
         + multiply_bit_cost(NARROW, features**2)
         + step * (QUOTIENT_FRACTION + 2)
-        + open_cost(Party.SECOND, Ring(1), bits)
-        + open_cost(Party.FIRST, Ring(1), bits)
+        + open_cost(Side.SECOND, Ring(1), bits)
+        + open_cost(Side.FIRST, Ring(1), bits)
     )
 
 
@@ -91,5 +91,5 @@ def _divide(engine: ShareEngine, rest: Residues, divisor: Residues) -> Bits:
 
 
 def _open_to_both(engine: ShareEngine, bits: Bits) -> Bits:
-    opened = [open_bits_to(engine, receiver, bits) for receiver in (Party.SECOND, Party.FIRST)]
+    opened = [open_bits_to(engine, receiver, bits) for receiver in (Side.SECOND, Side.FIRST)]
     return next(answer for answer in opened if answer is not None)

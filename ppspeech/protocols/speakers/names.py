@@ -22,7 +22,7 @@ from ppspeech.crypto.shares import (
     open_cost,
     open_to,
 )
-from ppspeech.crypto.transfer import Party
+from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ModelError
 from ppspeech.protocols.message_kinds import Kind
 
@@ -117,7 +117,7 @@ def give_name(
     if third is not None:
         third.send(Kind.NAME_SHARE, pack_numbers(masked, NAME_RING.bits))
         return None
-    opened = open_to(engine, Party.SECOND if recipient == "client" else Party.FIRST, masked, NAME_RING)
+    opened = open_to(engine, Side.SECOND if recipient == "client" else Side.FIRST, masked, NAME_RING)
     return None if opened is None else Answer(read_name(opened))
 
 
@@ -126,7 +126,7 @@ def give_name_cost(recipient: Recipient, residues: int) -> Cost:
     masked = multiply_bit_cost(NAME_RING, residues)
     if recipient == "third":
         return masked
-    return masked + open_cost(Party.SECOND if recipient == "client" else Party.FIRST, NAME_RING, residues)
+    return masked + open_cost(Side.SECOND if recipient == "client" else Side.FIRST, NAME_RING, residues)
 
 
 def learn_name(client: Channel, server: Channel, residues: int) -> Answer:

@@ -19,7 +19,7 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto import Ring
 from ppspeech.crypto.shares import Cost, ShareEngine, check_index, choose, choose_cost, open_bits_to, open_cost
-from ppspeech.crypto.transfer import Party
+from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ModelError
 from ppspeech.protocols.meeting import MetClient, MetServer, meet_as_client, meet_as_server
 from ppspeech.protocols.party import register_protocol
@@ -54,9 +54,9 @@ class Verification:
             raise ModelError(f"the decision goes to the client or the server, got {self.recipient!r}")
 
     @property
-    def receiver(self) -> Party:
+    def receiver(self) -> Side:
         """The recipient in the share engine."""
-        return Party.SECOND if self.recipient == "client" else Party.FIRST
+        return Side.SECOND if self.recipient == "client" else Side.FIRST
 
     @property
     def cost(self) -> Cost:

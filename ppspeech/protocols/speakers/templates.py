@@ -38,7 +38,7 @@ from ppspeech.crypto.lattice import (
     receive_scores,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine, check_index, choose, choose_cost, open_bits_to, open_cost
-from ppspeech.crypto.transfer import PairSetup, Party
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import register_protocol
@@ -106,9 +106,9 @@ class GalleryPlan:
         )
 
     @property
-    def receiver(self) -> Party:
+    def receiver(self) -> Side:
         """The recipient in the share engine: the prober, who knows the index, is its second party."""
-        return Party.FIRST if self.recipient == "keeper" else Party.SECOND
+        return Side.FIRST if self.recipient == "keeper" else Side.SECOND
 
     @property
     def cost(self) -> Cost:
@@ -193,7 +193,7 @@ class Keeper:
 
         Args:
             channel: to the prober.
-            setup: transfers with it, of `Party.FIRST`.
+            setup: transfers with it, of `Side.FIRST`.
         """
         plan = self.plan
         with setup.session(channel):
@@ -220,7 +220,7 @@ class Prober:
 
         Args:
             channel: to the keeper.
-            setup: transfers with it, of `Party.SECOND`.
+            setup: transfers with it, of `Side.SECOND`.
             probe: the embedding, no longer than `plan.norm`.
             claimed: the place of the template it claims to match.
 
@@ -249,7 +249,7 @@ def keeper(channels: Mapping[str, Channel], templates: list[list[float]], thresh
     """Enroll templates at the store, and answer one probe; `features`, `places`, and the rest of `GalleryPlan`."""
     own = Keeper(_plan(public), np.asarray(templates, np.float64), threshold)
     own.publish().send(channels["store"])
-    setup = PairSetup.agree(channels["prober"], Party.FIRST)
+    setup = PairSetup.agree(channels["prober"], Side.FIRST)
     return _say(own.answer(channels["prober"], setup))
 
 
@@ -265,7 +265,7 @@ def store(channels: Mapping[str, Channel], /, **public: Any) -> str:
 def prober(channels: Mapping[str, Channel], probe: list[float], claimed: int, /, **public: Any) -> str:
     """Get the gallery, and probe once."""
     own = Prober(EncryptedGallery.receive(channels["store"], _plan(public)))
-    setup = PairSetup.agree(channels["keeper"], Party.SECOND)
+    setup = PairSetup.agree(channels["keeper"], Side.SECOND)
     return _say(own.ask(channels["keeper"], setup, np.asarray(probe, np.float64), claimed))
 
 

@@ -14,7 +14,7 @@ from ppspeech.crypto.shares import (
     open_cost,
     open_to,
 )
-from ppspeech.crypto.transfer import Party
+from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.scores.states import LABEL_BYTES, WordModels, WordShape, read_label
 
 LABEL_RING = Ring(8 * LABEL_BYTES)
@@ -42,7 +42,7 @@ def choose_residues(
     words = np.tile(labels.reshape(-1), len(scores))
     spelled = multiply_bit(engine, bits, words, LABEL_RING)
     spelled = LABEL_RING.reduce(spelled.reshape(len(scores), *labels.shape).sum(axis=1, dtype=np.uint64))
-    opened = open_to(engine, Party.SECOND, spelled, LABEL_RING)
+    opened = open_to(engine, Side.SECOND, spelled, LABEL_RING)
     return None if opened is None else [read_label(row) for row in opened]
 
 
@@ -51,5 +51,5 @@ def choice_cost(shape: WordShape, utterances: int) -> Cost:
     return (
         argmax_cost(shape.scale.ring, utterances, shape.candidates)
         + multiply_bit_cost(LABEL_RING, utterances * shape.candidates * shape.label_residues)
-        + open_cost(Party.SECOND, LABEL_RING, utterances * shape.label_residues)
+        + open_cost(Side.SECOND, LABEL_RING, utterances * shape.label_residues)
     )

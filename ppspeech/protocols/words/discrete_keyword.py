@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ppspeech.arrays import Reals, Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto.shares import Cost, ShareEngine, look_up, look_up_cost
-from ppspeech.crypto.transfer import PairSetup, Party
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.party import register_protocol
 from ppspeech.protocols.scores.states import RAREST, WordModels, WordShape
@@ -69,7 +69,7 @@ def client(channel: Channel, utterance: Symbols, *, shape: WordShape, symbols: i
         raise RangeError(f"symbols lie in 0..{symbols - 1}, got {given.min()} to {given.max()}")
     padded = np.concatenate((given, np.repeat(given[-1:], shape.frames - len(given)))).astype(np.uint64)
     last = np.array([len(given) - shape.shortest])
-    answer = _recognize(channel, Party.SECOND, shape, symbols, None, padded, last)
+    answer = _recognize(channel, Side.SECOND, shape, symbols, None, padded, last)
     assert answer is not None
     return answer[0]
 
@@ -79,12 +79,12 @@ def server(channel: Channel, models: SymbolModels, *, shape: WordShape, symbols:
     """The server's program."""
     if models.words.shape != shape or models.tables.shape[2] != symbols:
         raise PpspeechError("the models are of another shape than agreed on")
-    _recognize(channel, Party.FIRST, shape, symbols, models, np.zeros(shape.frames, np.uint64), None)
+    _recognize(channel, Side.FIRST, shape, symbols, models, np.zeros(shape.frames, np.uint64), None)
 
 
 def _recognize(
     channel: Channel,
-    party: Party,
+    party: Side,
     shape: WordShape,
     symbols: int,
     models: SymbolModels | None,

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from ppspeech.crypto.shares import check_index
-from ppspeech.crypto.transfer import PairSetup, Party
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Kind
@@ -63,7 +63,7 @@ class ProbeClient:
         self._keep = keep_payloads
         self._channel = keeper.open(KEEPER, offer.agreement)
         try:
-            self._setup = PairSetup.agree(self._channel, Party.SECOND)
+            self._setup = PairSetup.agree(self._channel, Side.SECOND)
         except BaseException as error:
             self._channel.fail(error)
             raise

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ppspeech.bundle import from_plain, read_json, to_plain, write_json
 from ppspeech.channel import Channel
-from ppspeech.crypto.transfer import PairSetup, Party
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import BadTypeError, BundleError, PpspeechError, WrongSessionError
 from ppspeech.network import Service, Transcript
 from ppspeech.protocols import Kind
@@ -145,7 +145,7 @@ class PublishedGallery:
         def session(channel: Channel, tally: Tally) -> None:
             client = peer_name(channel)
             record = Transcript(channel)
-            setup = PairSetup.agree(record, Party.FIRST)
+            setup = PairSetup.agree(record, Side.FIRST)
             tally.add(record)
             while (request := receive_request(channel)).what != Ask.BYE:
                 if request.what != Ask.VERIFY or request.utterances != 1:

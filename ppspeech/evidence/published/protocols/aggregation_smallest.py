@@ -30,7 +30,7 @@ from ppspeech.crypto import (
     unpack_numbers,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine, is_negative, is_negative_cost, open_bits_to, open_cost
-from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Party
+from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Side
 from ppspeech.crypto.transfer import extension as ot_extension
 from ppspeech.crypto.transfer import one_of_many as kkot
 from ppspeech.protocols import Kind
@@ -75,7 +75,7 @@ def compare_with_charlie(channels: Channels, own: int, parties: int, blinded: Re
         channels[before].send(Kind.BLINDED_SHARE, pack_numbers(blinded, SIZES.bits))
     later = [receive_words(channels[other], Kind.BLINDED_SHARE, 1, SIZES) for other in range(own + 1, parties)]
     if later:
-        _compare(channels[parties], Party.FIRST, SIZES.reduce(blinded - np.concatenate(later)))
+        _compare(channels[parties], Side.FIRST, SIZES.reduce(blinded - np.concatenate(later)))
 
 
 def find_smallest(channels: Channels, key: PaillierSecretKey, public: PaillierPublicKey) -> int:
@@ -95,7 +95,7 @@ def find_smallest(channels: Channels, key: PaillierSecretKey, public: PaillierPu
     own = SIZES.reduce(shares - low)[order]
     wins = np.zeros(parties, np.int64)
     for number in range(parties - 1):
-        smaller = _compare(channels[number], Party.SECOND, SIZES.reduce(own[number] - own[number + 1 :]))
+        smaller = _compare(channels[number], Side.SECOND, SIZES.reduce(own[number] - own[number + 1 :]))
         wins[number] += int(smaller.sum())
         wins[number + 1 :] += 1 - smaller.astype(np.int64)
     return int(order[np.argmax(wins)])
@@ -103,7 +103,7 @@ def find_smallest(channels: Channels, key: PaillierSecretKey, public: PaillierPu
 
 def comparison_cost(comparisons: int) -> Cost:
     """What a party's comparisons with Charlie cost after their setup."""
-    return is_negative_cost(SIZES, comparisons) + open_cost(Party.SECOND, Ring(1), comparisons)
+    return is_negative_cost(SIZES, comparisons) + open_cost(Side.SECOND, Ring(1), comparisons)
 
 
 def comparison_bytes(comparisons: int) -> int:
@@ -128,10 +128,10 @@ def _blind(public: PaillierPublicKey, ciphertexts: list[Ciphertext], masks: list
     return public.finish_many(masked)
 
 
-def _compare(channel: Channel, party: Party, differences: Residues) -> NDArray[np.uint8]:
+def _compare(channel: Channel, party: Side, differences: Residues) -> NDArray[np.uint8]:
     """Which shared differences are negative: bits for Charlie, who is second; nothing for the first."""
     setup = PairSetup.agree(channel, party)
     with setup.session(channel):
         engine = ShareEngine(channel, setup, comparison_cost(len(differences)))
-        opened = open_bits_to(engine, Party.SECOND, is_negative(engine, differences, SIZES))
+        opened = open_bits_to(engine, Side.SECOND, is_negative(engine, differences, SIZES))
     return np.zeros(0, np.uint8) if opened is None else opened

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Residues
 from ppspeech.channel import Channel
-from ppspeech.crypto.transfer import LARGEST_BITS, Batch, CodeReceiver, CodeSender, PairSetup, Party
+from ppspeech.crypto.transfer import LARGEST_BITS, Batch, CodeReceiver, CodeSender, PairSetup, Side
 from ppspeech.errors import RangeError
 from ppspeech.protocols import Kind
 
@@ -28,7 +28,7 @@ def offer_entries(channel: Channel, tables: Residues) -> None:
     """
     count, entries, words = tables.shape
     batch = _batch(count, entries, words)
-    setup = PairSetup.agree(channel, Party.FIRST)
+    setup = PairSetup.agree(channel, Side.FIRST)
     with setup.session(channel):
         assert isinstance(setup.code, CodeSender)
         (pads,) = setup.code.random(channel, [batch])
@@ -48,7 +48,7 @@ def choose_entries(channel: Channel, choices: NDArray[np.int64], entries: int, w
     if len(choices) and not (choices.min() >= 0 and choices.max() < entries):
         raise RangeError(f"choices lie between 0 and {entries - 1}, got {choices.min()} to {choices.max()}")
     batch = _batch(len(choices), entries, words)
-    setup = PairSetup.agree(channel, Party.SECOND)
+    setup = PairSetup.agree(channel, Side.SECOND)
     with setup.session(channel):
         assert isinstance(setup.code, CodeReceiver)
         ((drawn, pads),) = setup.code.random(channel, [batch])
