@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from ppspeech.bundle.model_types import LargeMarginClassifierSettings, SpeakerUbmSettings
 from ppspeech.models.utterance_classifier import UtteranceClassifier
 from torch import Tensor
 
 from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.bundle import BundleConfig, load_bundle
+from ppspeech.bundle import BundleConfig, LargeMarginClassifierSettings, SpeakerUbmSettings, load_bundle
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.models.gaussian.em import fit
 from ppspeech.models.gaussian.mixture import GaussianMixture
