@@ -132,9 +132,8 @@ def made_models(seed: int = 0) -> WordModels:
         each[:-1, -1] = each[-1, :-1] = precision @ mean / 2
         each[-1, -1] = (-mean @ precision @ mean + np.linalg.slogdet(precision)[1] - DIMENSIONS * np.log(2 * np.pi)) / 2
     transitions = np.log(np.broadcast_to([0.95, 0.05], (WORDS, STATES, 2)))
-    return WordModels(
-        shape, form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), tuple(f"word {n}" for n in range(WORDS))
-    )
+    labels = tuple(f"word {n}" for n in range(WORDS))
+    return WordModels(shape, form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), labels)
 
 
 def with_operation(models: WordModels, operation: str) -> WordModels:

@@ -4,8 +4,8 @@
     diagonal  x_1^2 … x_d^2, x_1 … x_d, 1
     linear    x_1 … x_d, 1
 
-The constant is always the last. `models.gaussian.Gaussians` has the same order (its `svec` scales off-diagonal monomials
-and weights by the root of two); everything here is a numpy array.
+The constant is always the last. `models.gaussian.Gaussians` has the same order (its `svec` scales monomials and weights
+off the diagonal by the root of two); everything here is a numpy array.
 """
 
 from typing import Literal
@@ -58,7 +58,7 @@ def monomials_of(frames: Reals, terms: Terms) -> Reals:
 def form_weights(forms: Reals, terms: Literal["full", "diagonal"]) -> Reals:
     """Weights of the monomials, `(monomials, *shape)`, that give z' M z for symmetric M `(*shape, d + 1, d + 1)`.
 
-    `diagonal` leaves out what M has off the diagonal of its first d rows and columns.
+    Only the upper triangle is read; `diagonal` leaves out what M has off the diagonal of its first d rows and columns.
     """
     size = forms.shape[-1]
     if terms == "full":
@@ -88,11 +88,6 @@ def gaussian_weights(log_weights: Reals, means: Reals, covariances: Reals) -> Re
     constant: Reals = log_weights + (log_determinant - d * np.log(2 * np.pi) - (means * linear).sum(-1)) / 2
     if covariances.ndim == means.ndim:
         return np.moveaxis(np.concatenate([-inverse / 2, linear, constant[..., None]], axis=-1), -1, 0)
-    form = np.empty((*means.shape[:-1], d + 1, d + 1))
-    form[..., :d, :d], form[..., :d, d], form[..., d, :d], form[..., d, d] = (
-        -inverse / 2,
-        linear / 2,
-        linear / 2,
-        constant,
-    )
+    form = np.zeros((*means.shape[:-1], d + 1, d + 1))
+    form[..., :d, :d], form[..., :d, d], form[..., d, d] = -inverse / 2, linear / 2, constant
     return form_weights(form, "full")
