@@ -32,7 +32,7 @@ def degrees(dimensions: int, terms: Terms) -> NDArray[np.int64]:
     """The degree of each monomial in x: 2, 1, or 0 for the constant; `(monomials,)`."""
     if terms == "full":
         left, right = np.triu_indices(dimensions + 1)
-        return 2 - (left == dimensions) - (right == dimensions).astype(np.int64)
+        return np.asarray(2 - (left == dimensions) - (right == dimensions).astype(np.int64))
     squares = [2] if terms == "diagonal" else []
     return np.append(np.repeat([*squares, 1], dimensions), 0)
 
