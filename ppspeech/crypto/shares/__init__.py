@@ -25,6 +25,7 @@ from ppspeech.crypto.shares.products import (
     square,
     square_cost,
 )
+from ppspeech.crypto.shares.recorder import BlankChannel, blank, record
 from ppspeech.crypto.shares.select import LARGEST_RING, and_bits, and_bits_cost, multiply_bit, multiply_bit_cost
 from ppspeech.crypto.shares.sums import share_among
 from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate_local
@@ -32,6 +33,7 @@ from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate_local
 __all__ = [
     "ENTRIES",
     "LARGEST_RING",
+    "BlankChannel",
     "Cost",
     "LogAdd",
     "ShareEngine",
@@ -40,6 +42,7 @@ __all__ = [
     "argmax",
     "argmax_cost",
     "at_least",
+    "blank",
     "carry",
     "carry_cost",
     "check_index",
@@ -64,6 +67,7 @@ __all__ = [
     "open_bits_to",
     "open_cost",
     "open_to",
+    "record",
     "scale_by_first",
     "scale_by_first_cost",
     "share_among",
