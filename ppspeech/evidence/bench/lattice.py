@@ -1,6 +1,5 @@
 """Encrypted scores of keyword models on lattices, beside SEAL's bare loop and TenSEAL's own vectors."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ from ppspeech.crypto.lattice import (
 )
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds
+from ppspeech.evidence.bench.clock import best_seconds, machine
 from ppspeech.figures import Figure
 
 FRAMES, DIMENSIONS, STATES = 98, 39, 50
@@ -60,7 +59,7 @@ def run(quick: bool) -> list[Figure]:
     bare = bare_kernel(job.plan, weights, repeats=3 if quick else 10)
     matmul = _tenseal_matmul(features, weights, inner=40 if quick else FEATURES)
     ckks = _ckks_products(features, weights, columns=2 if quick else STATES)
-    size = f"{FRAMES} x {FEATURES} by {FEATURES} x {STATES}, {CORES} threads, best of {repeats} a step, load {_load()}"
+    size = f"{FRAMES} x {FEATURES} by {FEATURES} x {STATES}, {CORES} threads, best of {repeats} a step, {machine()}"
     parts = (
         f"{size}: client {1e3 * job.query:.1f}, server {1e3 * job.reply:.1f}, client {1e3 * job.finish:.1f} ms; apart: "
         f"encryptions of zero {1e3 * job.offline:.0f} ms a query, weights {1e3 * job.encode:.0f} ms a model"
@@ -114,7 +113,7 @@ def frames_and_model(frames: int, dimensions: int, states: int) -> tuple[Reals, 
 
 
 @dataclass(frozen=True)
-class Job:
+class Product:
     """One product: the least seconds of each step, and how far it was from the plain one at most."""
 
     plan: MatrixPlan
@@ -134,7 +133,7 @@ class Job:
         return self.query + self.reply + self.finish
 
 
-def measure(features: Reals, weights: Reals, repeats: int) -> Job:
+def measure(features: Reals, weights: Reals, repeats: int) -> Product:
     """Run the whole product some times and keep the least time of each step.
 
     Raises:
@@ -160,7 +159,7 @@ def measure(features: Reals, weights: Reals, repeats: int) -> Job:
     if worst > bound:
         raise PpspeechError(f"the error is {worst} where {bound} is the worst case; no figure can be trusted")
     query, reply, finish, cpu, offline = np.min(runs[1:], axis=0).tolist()
-    return Job(chosen, query, reply, finish, cpu, offline, min(prepared[1:]), encode, worst, bound)
+    return Product(chosen, query, reply, finish, cpu, offline, min(prepared[1:]), encode, worst, bound)
 
 
 def _steps(
@@ -185,10 +184,6 @@ def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def _load() -> str:
-    return f"{os.getloadavg()[0]:.1f} of {os.cpu_count()}"
 
 
 # Peers.
