@@ -14,6 +14,7 @@ import numpy as np
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import Precision
+from ppspeech.crypto.shares import text_residues, text_size
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 
@@ -22,9 +23,6 @@ RAREST = -100.0
 
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
 """What a party agrees to: beyond, a peer's parameters are refused before anything is allocated."""
-
-LABEL_BYTES = 7
-"""Bytes of a label in one word of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ class WordShape:
     @property
     def label_residues(self) -> int:
         """Residues of the engine that a label takes."""
-        return -(-self.label_bytes // LABEL_BYTES)
+        return text_size(self.label_bytes)
 
     @property
     def scale(self) -> Scale:
@@ -253,26 +251,11 @@ class WordModels:
 
     @cached_property
     def label_numbers(self) -> Residues:
-        """Labels as words of 56 bits, `(candidates, label_residues)`; the garbage model's is empty."""
+        """Labels as residues, `(candidates, label_residues)`; the garbage model's is empty."""
         numbers = np.zeros((self.shape.candidates, self.shape.label_residues), np.uint64)
-        for row, label in zip(numbers, self.labels, strict=False):
-            data = label.encode().ljust(LABEL_BYTES * self.shape.label_residues, b"\0")
-            row[:] = [int.from_bytes(data[at : at + LABEL_BYTES]) for at in range(0, len(data), LABEL_BYTES)]
+        numbers[: self.shape.words] = text_residues(self.labels, self.shape.label_bytes)
         return numbers
 
     def _as_residues(self, values: Reals) -> Residues:
         scale = self.shape.scale
         return scale.ring.from_signed(scale.encode(values))
-
-
-def read_label(numbers: Residues) -> str | None:
-    """The label in words of 56 bits `(label_residues,)`; None for the garbage model's.
-
-    Raises:
-        PpspeechError: if it is no text.
-    """
-    data = b"".join(int(number).to_bytes(LABEL_BYTES) for number in numbers).rstrip(b"\0")
-    try:
-        return data.decode() or None
-    except UnicodeDecodeError:
-        raise PpspeechError("the label that came is no text: the server's model or this session is broken") from None
