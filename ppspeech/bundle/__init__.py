@@ -14,7 +14,7 @@ from ppspeech.bundle.kinds import (
     Shape,
     SpeakerUbmSettings,
 )
-from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, model_type
+from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
@@ -40,6 +40,7 @@ __all__ = [
     "Shape",
     "SpeakerUbmSettings",
     "Topic",
+    "Use",
     "check_text",
     "deployment_yaml",
     "from_plain",

@@ -99,11 +99,10 @@ def _load(path: Path) -> Recognizer:
         if not bundle.labels:
             raise ModelError(f"{path} is a {bundle.config.type}, which has no words: `ppspeech verify` uses it")
         return Recognizer(bundle.labels, bundle.mfcc, bundle.model)
-    from ppspeech.training import KeywordHmm, LargeMarginKeyword, load_checkpoint
+    from ppspeech.training import load_checkpoint
 
-    model = load_checkpoint(path, KeywordHmm, LargeMarginKeyword)
-    assert isinstance(model, KeywordHmm | LargeMarginKeyword)
-    return Recognizer(model.names, model.mfcc, model)
+    trained = load_checkpoint(path, "recognize")
+    return Recognizer(trained.config.labels, trained.config.front_end, trained.model)
 
 
 def _show_plain(model: Recognizer, clips: Sequence[Path], as_json: bool) -> None:

@@ -31,20 +31,22 @@ def transcribe(
 
     from ppspeech.cli.clips import features_of
     from ppspeech.models.decoding import OneOf, Repeated, decode, grammar_graph, parse_grammar, units_of_bank
-    from ppspeech.training import KeywordHmm, load_checkpoint
+    from ppspeech.models.hmm import HiddenMarkovModel
+    from ppspeech.training import load_checkpoint
 
-    model = load_checkpoint(checkpoint, KeywordHmm)
-    assert model.bank is not None
-    allowed = parse_grammar(grammar) if grammar else Repeated(OneOf(model.names))
+    trained = load_checkpoint(checkpoint, "transcribe")
+    bank, names, front_end = trained.model, trained.config.labels, trained.config.front_end
+    assert isinstance(bank, HiddenMarkovModel)
+    allowed = parse_grammar(grammar) if grammar else Repeated(OneOf(names))
     units = {
         name: replace(unit, log_initial=tuple(entry - word_penalty for entry in unit.log_initial))
-        for name, unit in units_of_bank(model.bank, model.names).items()
+        for name, unit in units_of_bank(bank, names).items()
     }
     graph = grammar_graph(allowed, units)
-    hop = model.mfcc.hop_s
-    for clip, features in zip(clips, features_of(clips, model.mfcc), strict=True):
+    hop = front_end.hop_s
+    for clip, features in zip(clips, features_of(clips, front_end), strict=True):
         with torch.no_grad():
-            scores = model.bank.emission.log_likelihood(features.unsqueeze(0)).flatten(2).squeeze(0)
+            scores = bank.emission.log_likelihood(features.unsqueeze(0)).flatten(2).squeeze(0)
         heard = decode(graph, scores, beam)
         rows = [{"word": w.word, "start": round(w.start * hop, 2), "end": round(w.end * hop, 2)} for w in heard.words]
         if as_json:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -161,10 +162,16 @@ def identify(
 def _load(path: Path) -> Speakers:
     """A speaker bundle, which is a folder, or a checkpoint, which is a file."""
     if not path.is_dir():
-        from ppspeech.training import SpeakerUbm, load_checkpoint
+        from ppspeech.bundle import SpeakerUbmSettings
+        from ppspeech.models import GaussianMixture, SpeakerVerifier
+        from ppspeech.training import load_checkpoint
 
-        trained = load_checkpoint(path, SpeakerUbm)
-        return Speakers(trained.mfcc, trained.threshold, trained.enroll)
+        trained = load_checkpoint(path, "verify")
+        known, settings = trained.model, trained.config.settings
+        assert isinstance(known, GaussianMixture)
+        assert isinstance(settings, SpeakerUbmSettings)
+        enroll_clips = partial(SpeakerVerifier.enroll_clips, known, relevance=settings.relevance)
+        return Speakers(trained.config.front_end, settings.threshold, enroll_clips)
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
