@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from ppspeech.models.utterance_classifier import UtteranceClassifier
+from ppspeech.models import UtteranceClassifier
 from torch import Tensor
 
 from ppspeech.audio.mfcc_config import MfccConfig
