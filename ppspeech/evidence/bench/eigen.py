@@ -14,6 +14,7 @@ from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.published.protocols.eigenvector import run_published
 from ppspeech.figures import Figure
 from ppspeech.network import Transcript, run_in_processes
+from ppspeech.protocols import Party
 from ppspeech.protocols.eigen import SQUARINGS, alice, bob
 
 FEATURES = 39
@@ -93,11 +94,13 @@ def measure(frames: list[Reals]) -> Measured:
     def be_alice(channel: Channel) -> Measured:
         record = Transcript(channel)
         start = time.perf_counter()
-        found = alice(record, first, features=features, bound=bound)
+        found = alice(Party("alice", {"bob": record}), first, features=features, bound=bound)
         seconds = time.perf_counter() - start
         return Measured(found[0], seconds, record.bytes_up + record.bytes_down, record.rounds)
 
-    return run_in_processes(be_alice, lambda channel: bob(channel, second, features=features, bound=bound))
+    return run_in_processes(
+        be_alice, lambda channel: bob(Party("bob", {"alice": channel}), second, features=features, bound=bound)
+    )
 
 
 def published_round_seconds(frames: Reals, rounds: int) -> float:
