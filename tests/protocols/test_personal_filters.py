@@ -414,8 +414,8 @@ PROCESSES = """
 import torch
 torch.set_num_threads(1)
 from ppspeech.filters import LinearFilter
-from ppspeech.network.mesh_processes import Player, run_group
-from ppspeech.protocols.personal_filters import aggregator, contributor
+from ppspeech.network.local.groups import Player, run_group
+from ppspeech.protocols.filters.personal_filters import aggregator, contributor
 from tests.filters.personal_crowd import common_filter, crowd
 common = common_filter()
 terms = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}}
