@@ -1,9 +1,6 @@
 """`ppspeech party`: be one party of a protocol, with the other on another terminal or machine."""
 
 import json
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,7 +53,7 @@ def party(
     `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`;
     `ppspeech party aggregate --role bob --config parties.yaml --certificate bob.pem --key bob.key --input bob.csv`
     """
-    from ppspeech.network import Address, Limits, Transcript
+    from ppspeech.network import Address, Limits, Transcript, own_tls
     from ppspeech.protocols import PROTOCOLS, Party
 
     PROTOCOLS.look_in("ppspeech.evidence.published.protocols")
@@ -90,7 +87,7 @@ def party(
         if connect:
             channel = _connect(Address.parse(connect), name, params, pin, ca, certificate, key, insecure, limits)
         else:
-            with _server_tls(certificate, key, ca, insecure) as tls:
+            with own_tls(certificate, key, ca, insecure=insecure) as tls:
                 channel = _wait(console, other, Address.parse(listen), name, params, tls, insecure, limits)
     except ValueError as error:
         raise PpspeechError(str(error)) from None
@@ -156,26 +153,6 @@ def _wait(
             markup=False,
         )
         return listener.wait(name, params)
-
-
-@contextmanager
-def _server_tls(
-    certificate: Path | None, key: Path | None, ca: Path | None, insecure: bool
-) -> "Iterator[ServerTls | None]":
-    """The certificate we were given, or one that lasts as long as we wait."""
-    from ppspeech.network import ServerTls, make_certificate
-
-    if insecure:
-        yield None
-    elif certificate is not None and key is not None:
-        yield ServerTls(certificate, key, client_ca=ca)
-    elif certificate is not None or key is not None:
-        raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            made = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"), client_ca=ca)
-            make_certificate(made.certificate, made.key, days=1)
-            yield made
 
 
 def _parse_param(text: str) -> tuple[str, Any]:

@@ -1,6 +1,5 @@
 """Twenty parties sum their classifiers with distributed noise over TLS, beside the published protocol."""
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy as np
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
+from ppspeech.evidence.bench.clock import machine
 from ppspeech.figures import Figure
 from ppspeech.network import Limits
 from ppspeech.network.group import Group, Identity
@@ -27,7 +27,7 @@ PUBLISHED = {"parties": 5, "dimension": 20}
 @BENCHES.register("parties")
 def run(quick: bool) -> list[Figure]:
     """Run both with every party a process; with `quick`, the published one is smaller and no ratio is stated."""
-    load = os.getloadavg()[0]
+    load = machine()
     repeats = 3 if quick else 7
     outcomes = sorted((_sound(PARTIES, DIMENSION) for _ in range(repeats)), key=_seconds)[repeats // 2]
     total, most = (
@@ -36,7 +36,7 @@ def run(quick: bool) -> list[Figure]:
     )
     note = (
         f"{PARTIES} parties and a curator, each a process; TLS 1.3 on loopback, signed keys, Skellam noise, "
-        f"{DIMENSION} numbers; connecting included; median of {repeats}; {os.cpu_count()} cores, load {load:.1f}"
+        f"{DIMENSION} numbers; connecting included; median of {repeats}; {load}"
     )
     figures = [
         Figure("parties.k20.total_s", total, "s", note=note),

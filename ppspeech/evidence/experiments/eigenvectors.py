@@ -32,7 +32,7 @@ CLOSE = 1e-4
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sweep:
     """What is varied, whole or quick."""
 
     ratios: tuple[float, ...]
@@ -43,8 +43,10 @@ class Plan:
     decoy_runs: int
 
 
-WHOLE = Plan((1.05, 1.1, 1.5), tuple(range(1, 9)), (4, 8, 16, 39, 64, 96), (2, 3, 5, 10), (1.0, 0.8, 0.6, 0.4, 0.2), 10)
-QUICK = Plan((1.1,), (2, 5, 7), (8, 39), (2, 3), (1.0, 0.5), 2)
+WHOLE = Sweep(
+    (1.05, 1.1, 1.5), tuple(range(1, 9)), (4, 8, 16, 39, 64, 96), (2, 3, 5, 10), (1.0, 0.8, 0.6, 0.4, 0.2), 10
+)
+QUICK = Sweep((1.1,), (2, 5, 7), (8, 39), (2, 3), (1.0, 0.5), 2)
 
 
 @EXPERIMENTS.register("eigenvectors")
