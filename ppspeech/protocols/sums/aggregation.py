@@ -24,7 +24,7 @@ import torch
 from ppspeech.arrays import Residues, Whole
 from ppspeech.channel import Channel
 from ppspeech.errors import BadLengthError, PeerGoneError, PeerTimeoutError, ProtocolError, RangeError
-from ppspeech.privacy import Adjacency, Unit
+from ppspeech.privacy import Adjacency, Relation, Unit
 from ppspeech.privacy.mechanisms import MOST_PARTIES, Law, NoiseShares, shares_for
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import register_protocol
@@ -79,8 +79,7 @@ def party(
         parties=parties,
         sensitivity=sensitivity,
         dimension=dimension,
-        unit=unit,
-        adjacency=adjacency,
+        relation=Relation(unit, adjacency),
         colluders=colluders,
     )
     (curator,) = channels.values()
