@@ -1,9 +1,12 @@
 """Things by name: whoever has one enters it with a decorator, whoever wants one asks for it."""
 
+import ast
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ppspeech.errors import PpspeechError
@@ -69,6 +72,20 @@ class Registry(Mapping[str, Entry]):
             for module in _modules(package):
                 import_module(module)
         return tuple(sorted(self._entries))
+
+    def summaries(self) -> dict[str, str]:
+        """What files register under which name, with the first line of each file; nothing is imported."""
+        found = {}
+        for module in (module for package in self._packages for module in _modules(package)):
+            found_at = find_spec(module)
+            tree = (
+                ast.parse(Path(found_at.origin).read_text(encoding="utf-8")) if found_at and found_at.origin else None
+            )
+            for node in ast.walk(tree) if tree else ():
+                match node:
+                    case ast.Call(func=ast.Attribute(attr="register"), args=[ast.Constant(value=str(name))]):
+                        found[name] = (ast.get_docstring(tree) or "").partition("\n")[0]  # type: ignore[arg-type]
+        return dict(sorted(found.items()))
 
     def name_of(self, entry: object) -> str:
         """The name that something is registered under.

@@ -1,12 +1,18 @@
-"""Where files go and how they get there: data and cache folders, and writes that are whole or absent."""
+"""Where files go and how they get there: data and cache folders, writes that are whole or absent, shared tables."""
 
 import os
+import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ppspeech.errors import CorpusError
+from ppspeech.errors import CorpusError, PpspeechError
+
+PATIENCE_SECONDS = 30.0
+"""How long a process waits for others that write to the same table."""
 
 
 def cache_folder() -> Path:
@@ -61,3 +67,58 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTable:
+    """One table in a file of its own that processes read and write at the same time, and that outlives them.
+
+    A connection is opened for each use, since none may be carried over a fork. Only the file's owner can read it.
+
+    Attributes:
+        path: of the file (SQLite, which locks it between processes); missing parent folders are made.
+        name: of the table.
+        columns: their definitions, as SQL.
+        what: it holds, for the errors.
+        fresh: whether what an earlier process left is dropped.
+
+    Raises:
+        PpspeechError: for a file that is no database, or that has a table of this name with other columns.
+    """
+
+    path: Path
+    name: str
+    columns: str
+    what: str
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        definition = f"CREATE TABLE {self.name} ({self.columns})"
+        try:
+            with self.transaction() as database:
+                if self.fresh:
+                    database.execute(f"DROP TABLE IF EXISTS {self.name}")
+                found = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (self.name,)).fetchone()
+                if found is None:
+                    database.execute(definition)
+        except sqlite3.Error as damaged:
+            raise PpspeechError(f"{self.path} cannot hold {self.what}: {damaged}") from None
+        if found is not None and found[0].split() != definition.split():
+            raise PpspeechError(f"{self.path} cannot hold {self.what}: its table {self.name} has other columns")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Read and write with nobody in between; an error undoes all of it."""
+        with closing(self._open()) as database, database:
+            database.execute("BEGIN IMMEDIATE")  # takes the lock before reading
+            yield database
+
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """What a question in SQL gives."""
+        with closing(self._open()) as database:
+            return database.execute(query, values).fetchall()
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=PATIENCE_SECONDS, isolation_level=None)

@@ -43,9 +43,12 @@ def test_a_name_is_given_once() -> None:
         numbers.name_of(object())
 
 
-ENTRY = """
+ENTRY = """'''About {name}.
+
+More.
+'''
 from shelf import BOOKS
-BOOKS.enter({name!r}, {name!r})
+BOOKS.register({name!r})({name!r})
 """
 
 
@@ -63,6 +66,9 @@ def test_modules_are_imported_when_they_are_asked_for(tmp_path: Path, monkeypatc
     try:
         from shelf import BOOKS  # type: ignore[import-not-found]
 
+        about = {name: f"About {name}." for name in ("first-one", "second", "third")}
+        assert BOOKS.summaries() == about
+        assert not {"shelf.first_one", "shelf.second"} & set(sys.modules)  # files are read, not imported
         assert BOOKS["first-one"] == "first-one"
         assert "shelf.second" not in sys.modules  # an entry named after its file is found alone
         assert BOOKS.names() == ("first-one", "second", "third")

@@ -3,6 +3,7 @@
 from ppspeech.audio.cmvn import normalize_utterance
 from ppspeech.audio.files import read_audio, read_with_rate, write_audio
 from ppspeech.audio.frames import Frames, length_mask
+from ppspeech.audio.live import LiveFrames, Sound, waits_for_the_end, waveform_at
 from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import MfccConfig
 from ppspeech.audio.microphone import find_recorder, record
@@ -13,8 +14,10 @@ from ppspeech.audio.voices.speakers import VOICES, Voice
 __all__ = [
     "VOICES",
     "Frames",
+    "LiveFrames",
     "Mfcc",
     "MfccConfig",
+    "Sound",
     "Voice",
     "find_recorder",
     "length_mask",
@@ -24,5 +27,7 @@ __all__ = [
     "read_with_rate",
     "record",
     "utterance_statistics",
+    "waits_for_the_end",
+    "waveform_at",
     "write_audio",
 ]

@@ -1,5 +1,6 @@
 """`README.md` of a bundle: the model card, for people."""
 
+import math
 from collections.abc import Sequence
 
 from ppspeech.bundle.config import BundleConfig
@@ -19,19 +20,20 @@ def model_card(
     """The card in Markdown, with the front matter that model hubs read."""
     guarantee = statement.guarantee
     labels = ", ".join(config.labels[:SHOWN_LABELS]) + (", ..." if len(config.labels) > SHOWN_LABELS else "")
-    weights = sum(_size(shape) for shape in config.tensors().values())
+    weights = sum(math.prod(shape) for shape in config.tensors().values())
+    taking = "speech" if config.mfcc is not None else "table"
     lines = [
         "---",
         "library_name: ppspeech",
-        f"tags: [speech, {'differential-privacy' if statement.private else 'not-private'}]",
+        f"tags: [{taking}, {'differential-privacy' if statement.private else 'not-private'}]",
         "---",
         "",
-        f"# A speech model of type {config.type}",
+        f"# A {taking} model of type {config.type}",
         "",
         config.task,
         "",
         f"- Labels: {labels or 'none'}",
-        f"- Input: {config.mfcc.features} MFCC features a frame, from speech at {config.mfcc.sample_rate:,} Hz",
+        f"- Input: {config.input}",
         f"- Weights: {weights:,}",
         "",
         "## Privacy",
@@ -78,10 +80,3 @@ def _bullets(title: str, lines: Sequence[str]) -> list[str]:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    total = 1
-    for axis in shape:
-        total *= axis
-    return total

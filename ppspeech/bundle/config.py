@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from ppspeech.audio import MfccConfig
-from ppspeech.bundle.registry import ModelSettings, Shapes, settings_type, type_of
+from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Shapes, type_of
 from ppspeech.bundle.strict_json import LONGEST_WORD, check_text, from_plain, to_plain
 from ppspeech.errors import BundleError, PpspeechError
 
@@ -22,27 +23,50 @@ class BundleConfig:
     Attributes:
         settings: of a registered type.
         labels: what the scores stand for, in order: words, emotions, speakers; empty for a background model.
-        mfcc: the front end.
+        mfcc: the front end of a model of speech; None for a model of rows.
+        columns: names of what a row of a table holds, in order; empty for a model of speech.
 
     Raises:
-        BundleError: for a type that is not registered, or labels that are not distinct short texts.
+        BundleError: for a type that is not registered, labels or columns that are not distinct short texts, or both a
+            front end and columns.
     """
 
     settings: ModelSettings
     labels: tuple[str, ...]
-    mfcc: MfccConfig
+    mfcc: MfccConfig | None
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        type_of(self.settings)
-        if len(self.labels) > MOST_LABELS or len(set(self.labels)) < len(self.labels):
-            raise BundleError(f"labels must be distinct and at most {MOST_LABELS}, got {len(self.labels)}")
-        for label in self.labels:
-            check_text("a label", label, longest=LONGEST_WORD)
+        if {self.mfcc is None, bool(self.columns)} != {"classify" in self.kind.uses}:
+            wanted = "rows, with names of columns" if "classify" in self.kind.uses else "speech, with an MFCC front end"
+            raise BundleError(f"a {self.type} takes {wanted}: it cannot have the other")
+        for name, texts in (("labels", self.labels), ("columns", self.columns)):
+            if len(texts) > MOST_LABELS or len(set(texts)) < len(texts):
+                raise BundleError(f"{name} must be distinct and at most {MOST_LABELS}, got {len(texts)}")
+            for text in texts:
+                check_text(f"a {name[:-1]}", text, longest=LONGEST_WORD)
+
+    @property
+    def kind(self) -> ModelType:
+        """The registered kind of the model."""
+        return type_of(self.settings)
 
     @property
     def type(self) -> str:
-        """The registered name of the model."""
-        return type_of(self.settings)
+        """Its name."""
+        return self.kind.name
+
+    @property
+    def features(self) -> int:
+        """Values in one frame, or in one row."""
+        return len(self.columns) if self.mfcc is None else self.mfcc.features
+
+    @property
+    def input(self) -> str:
+        """What the model takes, for people."""
+        if self.mfcc is None:
+            return f"rows of {self.features} columns"
+        return f"{self.features} MFCC features a frame, from speech at {self.mfcc.sample_rate:,} Hz"
 
     @property
     def task(self) -> str:
@@ -50,8 +74,17 @@ class BundleConfig:
         return self.settings.task(self.labels)
 
     def tensors(self) -> Shapes:
-        """The tensors that belong to this model, and no others."""
-        return self.settings.tensors(self.labels, self.mfcc)
+        """The tensors that belong to this model, and no others; nothing is allocated to know them.
+
+        Raises:
+            BundleError: if the settings do not make a model.
+        """
+        try:
+            with torch.device("meta"):
+                state = self.build().state_dict()
+        except (RuntimeError, OverflowError) as beyond:  # sizes that no tensor has
+            raise BundleError(f"config.json does not make a model of type {self.type!r}: {beyond!s:.200}") from None
+        return {name: tuple(tensor.shape) for name, tensor in state.items()}
 
     def build(self) -> nn.Module:
         """The untrained module.
@@ -60,18 +93,18 @@ class BundleConfig:
             BundleError: if the settings do not make a model.
         """
         try:
-            return self.settings.build(self.labels, self.mfcc)
+            return self.settings.build(self.labels, self.features)
         except PpspeechError as refused:
             raise BundleError(f"config.json does not make a model of type {self.type!r}: {refused}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for `config.json`."""
+        """Plain values for `config.json`: a model of speech has `mfcc`, one of rows has `columns`."""
         return {
             "format": FORMAT,
             "type": self.type,
             "settings": to_plain(self.settings),
             "labels": list(self.labels),
-            "mfcc": to_plain(self.mfcc),
+            **({"columns": list(self.columns)} if self.mfcc is None else {"mfcc": to_plain(self.mfcc)}),
         }
 
     @classmethod
@@ -81,14 +114,22 @@ class BundleConfig:
         Raises:
             BundleError: for another format, an unknown type, or a missing, unknown or mistyped field.
         """
-        if set(plain) != {"format", "type", "settings", "labels", "mfcc"}:
+        common = {"format", "type", "settings", "labels"}
+        if set(plain) not in (common | {"mfcc"}, common | {"columns"}):
             raise BundleError(
-                f"config.json has the fields format, type, settings, labels and mfcc, got {sorted(plain)}"
+                f"config.json has the fields format, type, settings, labels and mfcc or columns, got {sorted(plain)}"
             )
         if plain["format"] is not FORMAT:
             raise BundleError(f"this version reads bundles of format {FORMAT}, got {plain['format']!r:.80}")
-        settings = from_plain(settings_type(plain["type"]), plain["settings"], "settings")
-        labels = plain["labels"]
-        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
-            raise BundleError("labels must be a list of texts")
-        return cls(settings, tuple(labels), from_plain(MfccConfig, plain["mfcc"], "mfcc"))
+        if not isinstance(plain["type"], str):
+            raise BundleError(f"type must be a name, got {plain['type']!r:.80}")
+        settings = from_plain(MODEL_TYPES[plain["type"]].settings, plain["settings"], "settings")
+        mfcc = from_plain(MfccConfig, plain["mfcc"], "mfcc") if "mfcc" in plain else None
+        return cls(settings, _texts(plain, "labels"), mfcc, _texts(plain, "columns"))
+
+
+def _texts(plain: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    texts = plain.get(name, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise BundleError(f"{name} must be a list of texts")
+    return tuple(texts)

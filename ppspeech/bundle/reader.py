@@ -48,7 +48,13 @@ class Bundle:
 
     @property
     def mfcc(self) -> MfccConfig:
-        """The front end that computes the model's input."""
+        """The front end that computes the model's input.
+
+        Raises:
+            BundleError: for a model of rows, which has none.
+        """
+        if self.config.mfcc is None:
+            raise BundleError(f"a {self.config.type} takes {self.config.input}, not speech")
         return self.config.mfcc
 
     @property

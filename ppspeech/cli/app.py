@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from ppspeech import __version__
 from ppspeech.cli.audit import audit
@@ -42,6 +43,18 @@ app = typer.Typer(
 )
 
 
+WRONG_PLACES = {
+    errno.ENOSPC: "; make room, or give another place",
+    errno.EDQUOT: "; make room, or give another place",
+    errno.EACCES: "; give a place that you may write to",
+    errno.EROFS: "; give a place that you may write to",
+    errno.EEXIST: "; a file stands where a folder is needed, or the name is taken: give another",
+    errno.EISDIR: "; give the name of a file",
+    errno.ENOTDIR: "; a file stands where a folder is needed",
+}
+"""What keeps a file from being written, and what to do: a machine's fault or a path's, not a defect of ours."""
+
+
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """End a command as people expect: a clear word instead of a traceback, and an exit code.
 
@@ -59,12 +72,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except BrokenPipeError:
             raise typer.Exit(0) from None  # the reader of our output has seen enough
         except OSError as error:
-            if error.errno not in {errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT}:
+            if error.errno not in WRONG_PLACES:
                 raise
-            code, message = 1, f"cannot write: {error.strerror} ({error.filename or 'no file named'})"
+            where = f"{error.filename}: " if error.filename else ""
+            code, message = 1, f"cannot write: {where}{error.strerror}{WRONG_PLACES[error.errno]}"
         else:
             return
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {message}", markup=True, highlight=False)
+        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {escape(message)}", highlight=False)
         raise typer.Exit(code)
 
     return run

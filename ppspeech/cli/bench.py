@@ -1,11 +1,11 @@
 """`ppspeech bench`: measured figures beside peers."""
 
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from ppspeech.errors import PpspeechError
 from ppspeech.registry import Registry
@@ -39,7 +39,7 @@ def bench(
 
 def list_evidence(registry: Registry[Callable[..., Any]]) -> None:
     """Print what can be run, each with the first line of its file."""
-    widest = max(map(len, registry))
-    for name, run in registry.items():
-        summary = (sys.modules[run.__module__].__doc__ or "").splitlines()[0]
-        Console().print(f"[bold]{name:{widest}}[/]  {summary}", highlight=False)
+    summaries = registry.summaries()
+    widest = max(map(len, summaries))
+    for name, summary in summaries.items():
+        Console().print(f"[bold]{name:{widest}}[/]  {escape(summary)}", highlight=False)

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, door_to
-from ppspeech.cli.serve import kept_folder, listening, server_tls
+from ppspeech.cli.serve import kept_folder, listening
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:
@@ -64,9 +64,10 @@ def enroll(
         with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
             _say(name, client.enroll(name, clips or []), as_json)
         return
+    from ppspeech.network import own_tls
     from ppspeech.service.server import log_as_json
 
-    with log_as_json(), kept_folder(state) as folder, server_tls(certificate, key, None, insecure) as tls:
+    with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, insecure=insecure) as tls:
         with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
             place = _enroll_here(client, folder, name, clips or [])
             published = _publish(client, folder, private, threshold, decision)

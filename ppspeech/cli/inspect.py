@@ -69,7 +69,7 @@ def show_bundle(bundle: "Bundle", folder: Path) -> None:
 
     row("model", f"{config.type}: {config.task}")
     row("labels", ", ".join(config.labels) or "none")
-    row("input", f"{config.mfcc.features} MFCC features a frame, speech at {config.mfcc.sample_rate:,} Hz")
+    row("input", config.input)
     row("weights", f"{sum(tensor.numel() for tensor in bundle.model.state_dict().values()):,}, finite")
     row("guarantee", str(statement.guarantee))
     row("in words", in_words(statement.guarantee))

@@ -84,6 +84,7 @@ def serve(
     """
     import torch
 
+    from ppspeech.network import own_tls
     from ppspeech.service import Deployment, ServiceFiles, SpeakerDeployment, build_services
     from ppspeech.service.server import log_as_json
 
@@ -106,7 +107,7 @@ def serve(
         stores=store,
     )
     loaded = _load(bundles)
-    with log_as_json(), kept_folder(state) as folder, server_tls(certificate, key, client_ca, insecure) as tls:
+    with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), deployment, speakers)
         server = listening(listen, services, tls, insecure, sessions)
         _show(server, tls, loaded)
@@ -165,23 +166,3 @@ def kept_folder(state: Path | None) -> Iterator[Path]:
     else:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)
-
-
-@contextmanager
-def server_tls(
-    certificate: Path | None, key: Path | None, client_ca: Path | None, insecure: bool
-) -> "Iterator[ServerTls | None]":
-    """The certificate we were given, or one that lasts as long as the server."""
-    from ppspeech.network import ServerTls, make_certificate
-
-    if insecure:
-        yield None
-    elif certificate is not None and key is not None:
-        yield ServerTls(certificate, key, client_ca)
-    elif certificate is not None or key is not None:
-        raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            made = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"), client_ca)
-            make_certificate(made.certificate, made.key)
-            yield made

@@ -135,7 +135,7 @@ def identify(
     import torch
 
     from ppspeech.cli.clips import features_of
-    from ppspeech.service.server import clips_by_speaker
+    from ppspeech.data import clips_by_speaker
 
     clips = clips_by_speaker(speakers)
     known = _load(model)

@@ -1,6 +1,7 @@
 """Corpora and tables: what models learn from, split so that nobody is on both sides."""
 
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
+from ppspeech.data.corpora.by_speaker import clips_by_speaker
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import Corpus, Utterance
 from ppspeech.data.datamodule import SpeechDataModule
@@ -22,6 +23,7 @@ __all__ = [
     "Utterance",
     "UtteranceDataset",
     "Vocabulary",
+    "clips_by_speaker",
     "collate",
     "corpus_names",
     "leave_one_speaker_out",

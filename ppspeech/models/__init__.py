@@ -27,8 +27,8 @@ from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegressi
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
 from ppspeech.models.margin.loss import MarginLoss
+from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
-from ppspeech.models.utterance_classifier import UtteranceClassifier
 from ppspeech.models.word_error import total_word_errors, word_errors
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
+    "TableClassifier",
     "Topology",
     "UtteranceClassifier",
     "Word",

@@ -6,7 +6,6 @@ other weight: a guarantee on the exact minimizer needs that.
 """
 
 from abc import ABC, abstractmethod
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -57,12 +56,14 @@ class _Linear(nn.Module, ABC):
         """Scores of examples `(..., d)`: `(..., heads)`."""
         return self.features(x) @ self.weight.mT
 
+    def scores(self, x: Tensor) -> Tensor:
+        """Class scores `(..., classes)`, the higher the better; one head is the second class against 0."""
+        scores: Tensor = self(x)
+        return torch.cat((torch.zeros_like(scores), scores), -1) if scores.shape[-1] == 1 else scores
+
     def predict(self, x: Tensor) -> Tensor:
         """The class of each example, `(...)`."""
-        scores = self(x)
-        if scores.shape[-1] == 1:
-            return cast(Tensor, (scores.squeeze(-1) > 0).long())
-        return cast(Tensor, scores.argmax(-1))
+        return self.scores(x).argmax(-1)
 
     @abstractmethod
     def head(self, y: Tensor) -> Head:

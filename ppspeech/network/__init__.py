@@ -17,6 +17,7 @@ from ppspeech.network.server.worker import Service
 from ppspeech.network.tls.certificates import fingerprint, make_certificate
 from ppspeech.network.tls.connect import Listener, connect
 from ppspeech.network.tls.context import ClientTls, ServerTls
+from ppspeech.network.tls.own import own_tls
 
 __all__ = [
     "Address",
@@ -38,6 +39,7 @@ __all__ = [
     "in_background",
     "make_certificate",
     "memory_pair",
+    "own_tls",
     "run_in_processes",
     "run_mesh",
     "run_together",

@@ -9,10 +9,10 @@ from ppspeech.service.export import Deployment, export_words, register_exporter
 from ppspeech.service.picture import plot_views
 from ppspeech.service.plan import MEETING_BYTES, ModePlan, ServicePlan, plan_service
 from ppspeech.service.requests import BudgetSpentError
-from ppspeech.service.server.budget import QueryBudget
 from ppspeech.service.server.keeper import PublishedGallery, own_gallery
 from ppspeech.service.server.service import ServiceFiles, build_services
 from ppspeech.service.server.speakers import SpeakerDeployment
+from ppspeech.service.server.stores import QueryBudget
 from ppspeech.service.speaker_plan import SpeakerPlan, plan_speakers
 
 __all__ = [

@@ -228,7 +228,7 @@ def _touches(record: PrivacyRecord | None, released: Released, measured: bool) -
     found: dict[Topic, DataTouch] = {}
     for touch in (*(record.touches if record is not None else ()), *released.touches):
         found.setdefault(touch.topic, touch)
-    if released.config.mfcc.cmvn == "utterance":
+    if released.config.mfcc is not None and released.config.mfcc.cmvn == "utterance":
         note = "each utterance is normalized by its own mean and variance"
         found.setdefault("normalization", DataTouch("normalization", "untouched", note))
     for topic in REQUIRED:

@@ -10,9 +10,8 @@ import torch
 from torch import nn
 
 from ppspeech.audio import MfccConfig
-from ppspeech.bundle import BundleConfig, DataTouch, PrivacyStatement, write_bundle
+from ppspeech.bundle import BundleConfig, DataTouch, KeywordHmmSettings, PrivacyStatement, write_bundle
 from ppspeech.bundle.format import DIGESTS, SIZES, digest_file
-from ppspeech.bundle.model_types import KeywordHmmSettings
 from ppspeech.figures import Figure
 from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
 from ppspeech.privacy.accounting.noise_events import GaussianEvent

@@ -17,19 +17,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppspeech.audio import MfccConfig
-from ppspeech.bundle import MODEL_TYPES, BundleConfig, load_bundle, register_model, write_bundle
-from ppspeech.bundle.filter_type import MinimaxFilterSettings
-from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, SIZES, WEIGHTS
-from ppspeech.bundle.model_types import (
+from ppspeech.bundle import (
+    MODEL_TYPES,
+    BundleConfig,
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
+    LargeMarginTableSettings,
+    LinearTableSettings,
+    MinimaxFilterSettings,
+    ModelSettings,
     SpeakerUbmSettings,
+    load_bundle,
+    model_type,
+    write_bundle,
 )
-from ppspeech.bundle.registry import ModelSettings
+from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, SIZES, WEIGHTS
 from ppspeech.errors import BundleError
 from ppspeech.figures import Figure
-from ppspeech.models import HiddenMarkovModel
+from ppspeech.models import (
+    HiddenMarkovModel,
+    HuberSvm,
+    LargeMarginGaussians,
+    LogisticRegression,
+    SoftmaxRegression,
+    TableClassifier,
+)
+from ppspeech.models.scaled import RowModel
 from ppspeech.privacy import (
     Accountant,
     ApproximateEvent,
@@ -69,11 +83,18 @@ ALL_SETTINGS: list[ModelSettings] = [
     ),
     MinimaxFilterSettings(shape="sigmoid", inputs=4, hidden=5, features=3, level="frames", keep="word", hide="speaker"),
     MinimaxFilterSettings(shape="mlp", inputs=7, hidden=5, features=3, level="table", keep="activity", hide="subject"),
+    LinearTableSettings(loss="logistic", radius=1.0, constant=1.0),
+    LinearTableSettings(loss="softmax", radius=None, constant=0.0),
+    LinearTableSettings(loss="huber", radius=2.0, constant=1.0, width=0.5),
+    LargeMarginTableSettings(components=2, width=0.5, radius=1.0, constant=1.0),
 ]
 
 
 def config_of(settings: ModelSettings) -> BundleConfig:
     labels = () if isinstance(settings, SpeakerUbmSettings | MinimaxFilterSettings) else ("a", "b", "c")
+    if isinstance(settings, LinearTableSettings | LargeMarginTableSettings):
+        two = getattr(settings, "loss", "softmax") != "softmax"
+        return BundleConfig(settings, ("a", "b") if two else labels, None, ("age", "height"))
     return BundleConfig(settings, labels, MfccConfig(cepstra=4, deltas=0))
 
 
@@ -107,9 +128,66 @@ def test_every_type_lists_exactly_its_tensors_and_survives_the_disk(chosen: Mode
 
 
 def test_every_registered_type_is_tested() -> None:
-    assert {type(chosen) for chosen in ALL_SETTINGS} == set(MODEL_TYPES.values())
-    with pytest.raises(BundleError, match="exists already"):
-        register_model("keyword_hmm")(KeywordHmmSettings)
+    ours = {kind.settings for kind in MODEL_TYPES.values() if kind.settings.__module__.startswith("ppspeech.")}
+    assert {type(chosen) for chosen in ALL_SETTINGS} == ours
+    with pytest.raises(BundleError, match="registered already"):
+        model_type("keyword_hmm", "recognize")(KeywordHmmSettings)
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (LogisticRegression(2, radius=1.0, dtype=torch.float64), ("no", "yes")),
+        (HuberSvm(2, width=0.25), ("no", "yes")),
+        (SoftmaxRegression(2, 3, constant=0.5), ("a", "b", "c")),
+        (LargeMarginGaussians(3, 2, radius=2.0, psd="projection"), ("a", "b", "c")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_model_of_rows_decides_as_before_on_unscaled_rows(
+    model: RowModel, labels: tuple[str, ...], tmp_path: Path
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        parameter.data.normal_(generator=generator)
+    settings = (
+        LargeMarginTableSettings.of(model) if isinstance(model, LargeMarginGaussians) else LinearTableSettings.of(model)
+    )
+    config = BundleConfig(settings, labels, None, ("age", "height"))
+    released = TableClassifier(model).float()
+    released.mean.copy_(torch.tensor([40.0, 170.0]))
+    released.std.copy_(torch.tensor([10.0, 15.0]))
+    account = gaussian_account()
+    bundle = write_bundle(
+        tmp_path / "rows", model=released, config=config, statement=statement_of(account), account=account
+    )
+    scaled = torch.randn(50, 2, generator=generator)
+    rows = scaled * torch.tensor([10.0, 15.0]) + torch.tensor([40.0, 170.0])
+    scores = bundle.model(rows)
+    assert scores.shape == (50, len(labels))
+    assert torch.equal(scores.argmax(-1), model.float().predict(scaled))
+    assert "rows of 2 columns" in (tmp_path / "rows" / CARD).read_text()
+    with pytest.raises(BundleError, match="takes rows of 2 columns, not speech"):
+        _ = bundle.mfcc
+
+
+def test_a_model_of_rows_has_columns_and_one_of_speech_a_front_end() -> None:
+    words, rows = config_of(ALL_SETTINGS[0]), config_of(ALL_SETTINGS[-1])
+    for wrong in (
+        lambda: BundleConfig(rows.settings, rows.labels, words.mfcc),
+        lambda: BundleConfig(rows.settings, rows.labels, words.mfcc, rows.columns),
+        lambda: BundleConfig(rows.settings, rows.labels, None),
+        lambda: BundleConfig(words.settings, words.labels, None, rows.columns),
+        lambda: BundleConfig(words.settings, words.labels, None),
+    ):
+        with pytest.raises(BundleError, match="it cannot have the other"):
+            wrong()
+    with pytest.raises(BundleError, match="two classes"):
+        BundleConfig(LinearTableSettings(loss="logistic", radius=1.0, constant=1.0), ("a",), None, ("x",)).tensors()
+    with pytest.raises(BundleError, match="width belongs"):
+        LinearTableSettings(loss="logistic", radius=1.0, constant=1.0, width=1.0)
+    with pytest.raises(BundleError, match="factorized"):
+        LargeMarginTableSettings.of(LargeMarginGaussians(2, 2, psd="factorization"))
 
 
 def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
@@ -172,8 +250,8 @@ def put(value: Any, *path: str) -> Edit:
         (EVENTS, put(1e-3, "events", 0, "event", "noise_multiplier"), "nothing is promised"),  # type: ignore[arg-type]
         (EVENTS, put(1e-300, "events", 0, "event", "noise_multiplier"), "replayed"),  # type: ignore[arg-type]
         (EVENTS, put("utterance", "unit"), "Convert it first"),
-        (CONFIG, put("posix.system", "type"), "unknown model type 'posix.system'"),
-        (CONFIG, put(["keyword_hmm"], "type"), "unknown model type"),
+        (CONFIG, put("posix.system", "type"), "no model type called 'posix.system'"),
+        (CONFIG, put(["keyword_hmm"], "type"), "type must be a name"),
         (CONFIG, put(3, "settings", "states"), "tensor .* must be F32 of shape"),
         (CONFIG, put(10**6, "settings", "states"), "states must lie in"),
         (CONFIG, put(10**9, "settings", "components"), "at most 1000000"),

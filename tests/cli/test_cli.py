@@ -86,6 +86,19 @@ def test_a_full_disk_is_a_word_and_exit_code_1(tmp_path: Path, monkeypatch: pyte
     assert [p.name for p in tmp_path.iterdir()] == ["a.wav"]
 
 
+def test_a_wrong_place_is_a_word_and_exit_code_1(tmp_path: Path) -> None:
+    clip = tmp_path / "a.wav"
+    write_audio(clip, voice(16_000), 16_000)
+    (tmp_path / "folder.npz").mkdir()
+    assert "a file stands where a folder is needed" in run("features", clip, "--out", clip / "x.npz", code=1)
+    assert "give the name of a file" in run("features", clip, "--out", tmp_path / "folder.npz", code=1)
+
+
+@pytest.mark.parametrize("name", ["no[red]such.wav", "no[/red]such.wav", "no[such].wav"])
+def test_names_are_shown_as_they_are(name: str) -> None:
+    assert name in run("features", name, code=2)
+
+
 def test_ctrl_c_leaves_nothing_half_written(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     command = [sys.executable, "-m", "ppspeech", "synth", str(folder), "--takes", "50"]

@@ -8,8 +8,7 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from ppspeech.bundle import load_bundle
-from ppspeech.bundle.filter_type import MinimaxFilterSettings
+from ppspeech.bundle import MinimaxFilterSettings, load_bundle
 from ppspeech.cli.app import guarded
 from ppspeech.cli.filter import FILTER_COMMANDS
 from ppspeech.errors import BundleError, ModelError

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from ppspeech.channel import Channel
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.recorder import record
 from ppspeech.crypto.transfer.setup import PairSetup, Side
 from ppspeech.network import Transcript, run_together
 
@@ -33,10 +34,18 @@ def lasting_setup() -> tuple[PairSetup, PairSetup]:
 
 
 def together(
-    program: Callable[[ShareEngine, Side], Result], cost: Cost, setup: tuple[PairSetup, PairSetup] | None = None
+    program: Callable[[ShareEngine, Side], Result],
+    cost: Cost | None = None,
+    setup: tuple[PairSetup, PairSetup] | None = None,
 ) -> tuple[Result, Result, Transcript, Transcript]:
-    """Run one program as both parties: what the two returned, and the transcripts of the second, offline and online."""
+    """Run one program as both parties: what the two returned, and the transcripts of the second, offline and online.
+
+    It must cost what a dry run of either party says, byte by byte; a cost that is given is held against the wire alone.
+    """
     halves = setup or lasting_setup()
+    if cost is None:
+        cost, mirrored = (record(lambda engine: program(engine, side), side) for side in reversed(Side))  # noqa: B023
+        assert cost == mirrored
     records: dict[str, Transcript] = {}
 
     def party(channel: Channel, which: Side) -> Any:
@@ -60,7 +69,7 @@ def together(
 
 
 def check_cost(cost: Cost, offline: Transcript, online: Transcript) -> None:
-    """The transcript of the second party is what the formula says, to the byte."""
+    """The transcript of the second party is what was recorded, to the byte."""
     assert (online.bytes_up, online.bytes_down) == (cost.bytes_second, cost.bytes_first)
     assert (online.messages, online.rounds) == (cost.messages, cost.rounds)
     assert (offline.bytes_up, offline.bytes_down) == (cost.offline_bytes_second, cost.offline_bytes_first)

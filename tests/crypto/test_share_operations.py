@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares.argmax import argmax, argmax_cost, argmin, largest, largest_cost, smallest
+from ppspeech.crypto.shares.best import argmax, argmax_cost, argmin, largest, largest_cost, smallest
 from ppspeech.crypto.shares.bits import all_bits, all_bits_cost, from_bits, from_bits_cost, to_bits, to_bits_cost
 from ppspeech.crypto.shares.compare import (
     at_least,

@@ -20,7 +20,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import packed_bytes, unpack_numbers
 from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
 from ppspeech.crypto.shares import correlations
-from ppspeech.crypto.shares.argmax import argmax, argmax_cost
+from ppspeech.crypto.shares.best import argmax, argmax_cost
 from ppspeech.crypto.shares.compare import BLOCK, carry_cost, is_negative, maximum, maximum_cost
 from ppspeech.crypto.shares.correlations import Asked, Correlations, Offered, Products
 from ppspeech.crypto.shares.engine import ShareEngine

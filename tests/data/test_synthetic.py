@@ -171,7 +171,7 @@ def test_an_interrupted_build_leaves_nothing(
 PROGRAM = """
 import sys
 from pathlib import Path
-from ppspeech.data.synthetic import SyntheticCorpus
+from ppspeech.data.corpora.synthetic import SyntheticCorpus
 print(len(SyntheticCorpus(speakers=int(sys.argv[2]), takes=2).build(Path(sys.argv[1]))))
 """
 

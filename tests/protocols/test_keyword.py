@@ -8,11 +8,12 @@ from scipy import stats
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
+from ppspeech.crypto.shares import read_text
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
-from ppspeech.protocols.scores.states import WordModels, WordShape, read_label
+from ppspeech.protocols.scores.states import WordModels, WordShape
 from ppspeech.protocols.words.keyword import (
     KeywordClient,
     KeywordJob,
@@ -256,7 +257,7 @@ def test_models_must_fit_their_shape() -> None:
 def test_labels_come_back_whole() -> None:
     models = made_models(words=2)
     named = WordModels(models.shape, models.weights, models.transitions, models.initial, ("größer", "x" * 28))
-    assert [read_label(row) for row in named.label_numbers] == ["größer", "x" * 28]
-    assert read_label(np.zeros(4, np.uint64)) is None
+    assert [read_text(row) for row in named.label_numbers] == ["größer", "x" * 28]
+    assert read_text(np.zeros(4, np.uint64)) is None
     with pytest.raises(PpspeechError, match="no text"):
-        read_label(np.array([2**56 - 1], np.uint64))
+        read_text(np.array([2**56 - 1], np.uint64))

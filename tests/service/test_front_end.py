@@ -1,39 +1,16 @@
 """The client's features are those of the model in the clear, spoken at once or bit by bit."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
-from ppspeech.audio import Mfcc, MfccConfig
+from ppspeech.audio import Mfcc
 from ppspeech.bundle import Bundle
-from ppspeech.errors import AudioError
-from ppspeech.service.client.front_end import FrontEnd, LiveFrames, waits_for_the_end
+from ppspeech.service.client.front_end import FrontEnd
 from ppspeech.service.export import Deployment
 from ppspeech.service.server.words import ServedWords
-from tests.service.voices import CLASSES, LIVE, RATE, WHOLE, released, voice
-
-
-@pytest.mark.parametrize("chunk", [77, 160, 1_000, 10_000])
-@pytest.mark.parametrize("changes", [{}, {"cmvn": "none"}, {"deltas": 0, "cmvn": "none"}, {"delta_reach": 3}], ids=str)
-def test_live_features_are_those_of_the_whole(chunk: int, changes: dict[str, Any]) -> None:
-    config, sound = replace(LIVE, **changes), voice(3, 0.12)
-    live = LiveFrames(config)
-    given = [live.feed(piece) for piece in sound.split(chunk)]
-    early = sum(len(each) for each in given)
-    frames = np.concatenate([*given, live.finish()])
-    np.testing.assert_allclose(frames, Mfcc(config)(sound).features[0].numpy(), atol=1e-5)
-    assert early == len(frames) - config.deltas * config.delta_reach  # only what may still change waits
-
-
-@pytest.mark.parametrize("config", [WHOLE, replace(LIVE, level="peak"), replace(LIVE, vad_db=30.0)], ids=str)
-def test_features_that_wait_are_refused_by_name(config: MfccConfig) -> None:
-    assert waits_for_the_end(config) is not None
-    with pytest.raises(AudioError, match="not known before the end"):
-        LiveFrames(config)
-    assert waits_for_the_end(LIVE) is None
+from tests.service.voices import CLASSES, RATE, released, voice
 
 
 def test_statistics_are_scaled_as_the_classifier_does(tmp_path: Any) -> None:

@@ -30,7 +30,7 @@ from ppspeech.service.client.gallery import connect_keeper
 from ppspeech.service.embedding import embed
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.keeper import KEEPER, KeeperOffer, PublishedGallery, own_gallery
-from ppspeech.service.server.sealed_galleries import SealedGalleries
+from ppspeech.service.server.stores import SealedGalleries
 from tests.service.conftest import QUICK, Running, serving
 from tests.service.voices import RATE, SPEAKERS, released, voice
 
@@ -205,7 +205,7 @@ def test_sealed_galleries_belong_to_who_brought_them(tmp_path: Path, monkeypatch
         sealed.put("mixed", "certificate:a", EncryptedGallery(plan, one.public_key, other.templates))
     with pytest.raises(BadCiphertextError):
         sealed.put("short", "certificate:a", EncryptedGallery(plan, one.public_key, one.templates[:-1]))
-    monkeypatch.setattr("ppspeech.service.server.sealed_galleries.MOST_GALLERIES", 1)
+    monkeypatch.setattr("ppspeech.service.server.stores.MOST_GALLERIES", 1)
     assert not sealed.put("another", "certificate:a", one)
     assert sealed.put("family", "certificate:a", one)
     (tmp_path / "no.sqlite").write_bytes(b"no database " * 100)

@@ -37,7 +37,7 @@ from ppspeech.service.requests import (
     send_request,
     send_template,
 )
-from ppspeech.service.server.gallery import Gallery
+from ppspeech.service.server.stores import Gallery
 from ppspeech.service.speaker_offer import SpeakerOffer
 from tests.service.conftest import Running
 from tests.service.voices import RATE, SPEAKERS, released, voice

@@ -6,14 +6,16 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import MfccConfig
-from ppspeech.bundle import Bundle, BundleConfig, write_bundle
-from ppspeech.bundle.model_types import (
+from ppspeech.bundle import (
+    Bundle,
+    BundleConfig,
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
+    ModelSettings,
     SpeakerUbmSettings,
+    write_bundle,
 )
-from ppspeech.bundle.registry import ModelSettings
 from tests.bundle.conftest import gaussian_account, statement_of
 
 RATE = 16_000

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import torch
+from ppspeech.bundle.model_types import LargeMarginClassifierSettings, SpeakerUbmSettings
+from ppspeech.models.utterance_classifier import UtteranceClassifier
 from torch import Tensor
 
 from ppspeech.audio.mfcc_config import MfccConfig
 from ppspeech.bundle import BundleConfig, load_bundle
-from ppspeech.bundle.model_types import LargeMarginClassifierSettings, SpeakerUbmSettings
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.models.gaussian.em import fit
 from ppspeech.models.gaussian.mixture import GaussianMixture
@@ -19,7 +20,6 @@ from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
-from ppspeech.models.utterance_classifier import UtteranceClassifier
 from ppspeech.privacy import Guarantee, Relation
 from ppspeech.protocols.sums.joint import JointSum, PlainSum
 from ppspeech.training.private.em import hmm_moments, maximize_mixture_, mixture_moments

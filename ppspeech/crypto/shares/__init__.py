@@ -1,6 +1,6 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
-from ppspeech.crypto.shares.argmax import argmax, argmax_cost
+from ppspeech.crypto.shares.best import argmax, argmax_cost, best_text, knock_out
 from ppspeech.crypto.shares.choose import check_index, choose, choose_cost
 from ppspeech.crypto.shares.compare import (
     at_least,
@@ -25,13 +25,17 @@ from ppspeech.crypto.shares.products import (
     square,
     square_cost,
 )
+from ppspeech.crypto.shares.recorder import BlankChannel, blank, record
 from ppspeech.crypto.shares.select import LARGEST_RING, and_bits, and_bits_cost, multiply_bit, multiply_bit_cost
 from ppspeech.crypto.shares.sums import share_among
+from ppspeech.crypto.shares.text import TEXT_RING, read_text, text_residues, text_size
 from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate_local
 
 __all__ = [
     "ENTRIES",
     "LARGEST_RING",
+    "TEXT_RING",
+    "BlankChannel",
     "Cost",
     "LogAdd",
     "ShareEngine",
@@ -40,6 +44,8 @@ __all__ = [
     "argmax",
     "argmax_cost",
     "at_least",
+    "best_text",
+    "blank",
     "carry",
     "carry_cost",
     "check_index",
@@ -49,6 +55,7 @@ __all__ = [
     "extend_cost",
     "is_negative",
     "is_negative_cost",
+    "knock_out",
     "log_add",
     "log_add_cost",
     "log_add_twin",
@@ -64,10 +71,14 @@ __all__ = [
     "open_bits_to",
     "open_cost",
     "open_to",
+    "read_text",
+    "record",
     "scale_by_first",
     "scale_by_first_cost",
     "share_among",
     "square",
     "square_cost",
+    "text_residues",
+    "text_size",
     "truncate_local",
 ]

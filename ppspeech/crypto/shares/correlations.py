@@ -1,7 +1,7 @@
 """The offline phase: random correlations, made before the inputs are known and each used exactly once."""
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,19 @@ class Products:
     got: Residues
     zero: Residues
     step: Residues
+
+
+class Supply(Protocol):
+    """Where an engine takes correlations from: what was prepared, or a recorder's zeros."""
+
+    def take_offered(self, shape: TableShape, count: int) -> Offered:
+        """The first party's halves of the next `count` tables."""
+
+    def take_asked(self, shape: TableShape, count: int) -> Asked:
+        """The second party's halves of the next `count` tables."""
+
+    def take_products(self, count: int) -> Products:
+        """The next `count` products."""
 
 
 class Correlations:

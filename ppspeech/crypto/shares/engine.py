@@ -7,7 +7,7 @@ import numpy as np
 
 from ppspeech.arrays import Bits, Residues
 from ppspeech.channel import Channel
-from ppspeech.crypto.shares.correlations import Correlations
+from ppspeech.crypto.shares.correlations import Correlations, Supply
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.flights import FlightChannel
 from ppspeech.crypto.transfer.setup import PairSetup, Side
@@ -22,7 +22,7 @@ class ShareEngine:
     Args:
         channel: to the other party.
         setup: with a session open on the channel.
-        cost: what will be computed, so that the offline phase can prepare it: `maximum_cost(ring, 50) * 98 + …`.
+        cost: what will be computed, so that the offline phase can prepare it: `record(program)`.
 
     Attributes:
         channel: to the other party.
@@ -33,7 +33,7 @@ class ShareEngine:
     def __init__(self, channel: Channel, setup: PairSetup, cost: Cost) -> None:
         self.channel = channel
         self.party = setup.party
-        self.correlations = Correlations(setup, channel, cost)
+        self.correlations: Supply = Correlations(setup, channel, cost)
 
     @property
     def is_first(self) -> bool:

@@ -1,5 +1,6 @@
 """Time and memory, measured alike for both sides of a comparison."""
 
+import os
 import resource
 import sys
 import time
@@ -28,3 +29,8 @@ def peak_megabytes() -> float:
         return next(int(line.split()[1]) / 1024 for line in status.read_text().splitlines() if line.startswith("VmHWM"))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def machine() -> str:
+    """How many cores there are and how busy they are, for notes."""
+    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"

@@ -1,14 +1,10 @@
 """Encrypted keyword recognition, Pathak 2010 table 4.1: two processes over TLS, beside the published protocol."""
 
-import os
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 
@@ -16,13 +12,14 @@ from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds, peak_megabytes
+from ppspeech.evidence.bench.clock import best_seconds, machine
 from ppspeech.evidence.bench.lattice import bare_kernel
+from ppspeech.evidence.bench.two_parties import Measured, Timed, Tls, certificates, measure
 from ppspeech.evidence.published.protocols.slice_timing import published_keyword_seconds
 from ppspeech.figures import Figure
-from ppspeech.network import ClientTls, ServerTls, Transcript, fingerprint, make_certificate, run_in_processes
-from ppspeech.protocols import MetClient, meet_as_client, meet_as_server
-from ppspeech.protocols.scores import WordModels, WordShape
+from ppspeech.network import run_in_processes
+from ppspeech.protocols import MetClient, MetServer, meet_as_client, meet_as_server
+from ppspeech.protocols.scores import WordModels, WordShape, form_weights
 from ppspeech.protocols.words import (
     KeywordClient,
     KeywordJob,
@@ -38,28 +35,7 @@ from ppspeech.protocols.words import (
 
 FRAMES, DIMENSIONS, WORDS, STATES = 98, 39, 10, 5
 BATCH = 16
-READY = 190
 SPOKEN_SECONDS = 0.98
-
-Tls = tuple[ClientTls, ServerTls]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Seconds of one job, best and median of the repeats, and what went over the wire."""
-
-    offline: float
-    online: float
-    median: float
-    bytes: int
-    rounds: int
-    meeting: float
-    megabytes: float
-
-    @property
-    def total(self) -> float:
-        """Offline and online."""
-        return self.offline + self.online
 
 
 @BENCHES.register("keyword")
@@ -74,15 +50,14 @@ def run(quick: bool) -> list[Figure]:
     figures: list[Figure] = []
     with certificates() as tls:
         bare = bare_kernel(KeywordJob(models.shape).plan, models.score_weights, repeats=3 if quick else 10)
-        load = os.getloadavg()[0]
-        where = f"two processes, TLS on loopback, {os.cpu_count()} cores, load {load:.1f}; best of {repeats}"
+        where = f"two processes, TLS on loopback, {machine()}; best of {repeats}"
         for operation in ("forward", "viterbi"):
             variant = with_operation(models, operation)
-            measured = measure(variant, [utterance], tls, repeats)
+            measured = _measure(timed(variant, [utterance]), tls, repeats)
             figures += _job_figures(f"keyword.{operation}", measured, bare, where)
         for operation, name in (("viterbi", "utterances_per_s"), ("forward", "forward_utterances_per_s")):
             many = [made_utterance(seed) for seed in range(BATCH)]
-            batch = measure(with_operation(models, operation), many, tls, max(2, repeats // 5))
+            batch = _measure(timed(with_operation(models, operation), many), tls, max(2, repeats // 5))
             note = f"{BATCH} in lock step, {operation}, offline and online: {batch.total:.2f} s, {batch.bytes:,} bytes"
             figures.append(Figure(f"keyword.batch.{name}", BATCH / batch.total, "1/s", note=note))
         figures += _stream_figures(models, utterance, tls, repeats, where)
@@ -90,6 +65,10 @@ def run(quick: bool) -> list[Figure]:
     figures += _published_figures(quick, next(f.value for f in figures if f.metric == "keyword.forward.total_s"))
     figures.append(_plain_figure(models, utterance))
     return figures
+
+
+def _measure(job: Timed, tls: Tls, repeats: int, delay: float = 0.0) -> Measured:
+    return measure([job], repeats, tls=tls, delay=delay)[job.name]
 
 
 def _job_figures(name: str, measured: Measured, bare: float, where: str) -> list[Figure]:
@@ -131,10 +110,9 @@ def made_models(seed: int = 0) -> WordModels:
         each[:-1, :-1] = -precision / 2
         each[:-1, -1] = each[-1, :-1] = precision @ mean / 2
         each[-1, -1] = (-mean @ precision @ mean + np.linalg.slogdet(precision)[1] - DIMENSIONS * np.log(2 * np.pi)) / 2
-    left, right = np.triu_indices(size)
-    weights = (phi[:, left, right] * np.where(left == right, 1, 2)).T
     transitions = np.log(np.broadcast_to([0.95, 0.05], (WORDS, STATES, 2)))
-    return WordModels(shape, weights, transitions, np.zeros((WORDS, 1)), tuple(f"word {n}" for n in range(WORDS)))
+    labels = tuple(f"word {n}" for n in range(WORDS))
+    return WordModels(shape, form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), labels)
 
 
 def with_operation(models: WordModels, operation: str) -> WordModels:
@@ -163,78 +141,26 @@ def plain_scores(models: WordModels, frames: Reals) -> Reals:
     return result
 
 
-@contextmanager
-def certificates() -> Iterator[Tls]:
-    """Both sides' TLS for one run."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"))
-        make_certificate(own.certificate, own.key, days=1)
-        yield ClientTls(pin=fingerprint(own.certificate)), own
-
-
-def measure(
-    models: WordModels,
-    utterances: list[Reals],
-    tls: Tls | None,
-    repeats: int,
-    job: KeywordJob | None = None,
-    delay: float = 0.0,
-) -> Measured:
-    """Run a job once to warm up and check it, then `repeats` times.
-
-    Raises:
-        PpspeechError: if a word is not that in the clear, or the bytes are not those of the formula.
-    """
+def timed(models: WordModels, utterances: list[Reals], job: KeywordJob | None = None) -> Timed:
+    """The recognition of some utterances, whose words are compared with those in the clear."""
     chosen = job or KeywordJob(models.shape, len(utterances))
     expected = [_sure_word(models, each) for each in utterances]
     weights = encode_models(models, chosen.utterances)
 
-    def ask(channel: Channel) -> Measured:
-        began = time.perf_counter()
-        met = meet_as_client(channel)
-        meeting = time.perf_counter() - began
-        with met.session():
-            _check(channel, replace(met, channel=Transcript(channel)), chosen, utterances, expected)
-            times = [_time_one(channel, KeywordClient(met, chosen), utterances) for _ in range(repeats)]
-        best = min(times, key=sum)
-        median = statistics.median(map(sum, times))
-        return Measured(*best, median, chosen.total_bytes, chosen.rounds, meeting, peak_megabytes())
+    def ask(met: MetClient, channel: Channel) -> Callable[[], object]:
+        asking = KeywordClient(replace(met, channel=channel), chosen)
+        asking.prepare()
+        return lambda: asking.recognize(utterances)
 
-    def answer(channel: Channel) -> None:
-        met = meet_as_server(channel)
-        with met.session():
-            for _ in range(1 + repeats):
-                answering = KeywordServer(met, chosen, models, weights)
-                answering.prepare()
-                _wait_for_each_other(channel)
-                answering.answer()
+    def answer(met: MetServer, channel: Channel) -> Callable[[], object]:  # noqa: ARG001 (that of the meeting)
+        answering = KeywordServer(met, chosen, models, weights)
+        answering.prepare()
+        return answering.answer
 
-    return run_in_processes(ask, answer, tls=tls, delay=delay)
+    def right(words: list[str | None]) -> bool:
+        return all(wanted in {None, word} for word, wanted in zip(words, expected, strict=True))
 
-
-def _time_one(channel: Channel, asking: KeywordClient, utterances: list[Reals]) -> tuple[float, float]:
-    began = time.perf_counter()
-    asking.prepare()
-    _wait_for_each_other(channel)
-    prepared = time.perf_counter()
-    asking.recognize(utterances)
-    return prepared - began, time.perf_counter() - prepared
-
-
-def _check(
-    channel: Channel, met: MetClient, job: KeywordJob, utterances: list[Reals], expected: list[str | None]
-) -> None:
-    record = met.channel
-    assert isinstance(record, Transcript)
-    asking = KeywordClient(met, job)
-    asking.prepare()
-    _wait_for_each_other(channel)
-    words = asking.recognize(utterances)
-    if any(wanted not in {None, word} for word, wanted in zip(words, expected, strict=True)):
-        raise PpspeechError(f"the words are {words} where {expected} were expected; no figure can be trusted")
-    sent = record.bytes_up + record.bytes_down
-    if sent != job.total_bytes:
-        raise PpspeechError(f"{sent} bytes went over the wire where the formula says {job.total_bytes}")
+    return Timed("keyword", ask, answer, right, chosen.total_bytes, chosen.rounds)
 
 
 def _sure_word(models: WordModels, utterance: Reals) -> str | None:
@@ -305,7 +231,7 @@ def _link_figures(models: WordModels, utterance: Reals, tls: Tls, quick: bool) -
                     continue
                 variant = with_operation(models, operation)
                 job = KeywordJob(variant.shape, order=order)
-                measured = measure(variant, [utterance], tls, 1, job, delay=milliseconds / 2e3)
+                measured = _measure(timed(variant, [utterance], job), tls, 1, milliseconds / 2e3)
                 note = (
                     f"round trip {milliseconds} ms, simulated; {job.rounds} round trips online, {job.total_bytes:,} B"
                 )
@@ -332,8 +258,3 @@ def _published_figures(quick: bool, ours: float) -> list[Figure]:
 def _plain_figure(models: WordModels, utterance: Reals) -> Figure:
     seconds = best_seconds(lambda: plain_scores(models, utterance), 5)
     return Figure("keyword.plain_s", seconds, "s", note="forward scores of the same job in the clear, numpy")
-
-
-def _wait_for_each_other(channel: Channel) -> None:
-    channel.send(READY, b"")
-    channel.receive(READY, 0)

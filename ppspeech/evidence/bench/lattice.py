@@ -1,6 +1,5 @@
 """Encrypted scores of keyword models on lattices, beside SEAL's bare loop and TenSEAL's own vectors."""
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,8 +37,9 @@ from ppspeech.crypto.lattice import (
 )
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds
+from ppspeech.evidence.bench.clock import best_seconds, machine
 from ppspeech.figures import Figure
+from ppspeech.protocols.scores import monomials_of
 
 FRAMES, DIMENSIONS, STATES = 98, 39, 50
 FEATURES = (DIMENSIONS + 1) * (DIMENSIONS + 2) // 2
@@ -60,7 +60,7 @@ def run(quick: bool) -> list[Figure]:
     bare = bare_kernel(job.plan, weights, repeats=3 if quick else 10)
     matmul = _tenseal_matmul(features, weights, inner=40 if quick else FEATURES)
     ckks = _ckks_products(features, weights, columns=2 if quick else STATES)
-    size = f"{FRAMES} x {FEATURES} by {FEATURES} x {STATES}, {CORES} threads, best of {repeats} a step, load {_load()}"
+    size = f"{FRAMES} x {FEATURES} by {FEATURES} x {STATES}, {CORES} threads, best of {repeats} a step, {machine()}"
     parts = (
         f"{size}: client {1e3 * job.query:.1f}, server {1e3 * job.reply:.1f}, client {1e3 * job.finish:.1f} ms; apart: "
         f"encryptions of zero {1e3 * job.offline:.0f} ms a query, weights {1e3 * job.encode:.0f} ms a model"
@@ -108,13 +108,12 @@ def run(quick: bool) -> list[Figure]:
 def frames_and_model(frames: int, dimensions: int, states: int) -> tuple[Reals, Reals]:
     """Monomials of normalized frames, clipped to the public limit, and weights of the size that models have; seeded."""
     generator = np.random.default_rng(0)
-    z = np.concatenate((generator.normal(size=(frames, dimensions)), np.ones((frames, 1))), axis=1)
-    left, right = np.triu_indices(dimensions + 1)
-    return (z[:, left] * z[:, right]).clip(-64, 64), generator.normal(scale=0.5, size=(len(left), states))
+    monomials = monomials_of(generator.normal(size=(frames, dimensions)), "full").clip(-64, 64)
+    return monomials, generator.normal(scale=0.5, size=(monomials.shape[1], states))
 
 
 @dataclass(frozen=True)
-class Job:
+class Product:
     """One product: the least seconds of each step, and how far it was from the plain one at most."""
 
     plan: MatrixPlan
@@ -134,7 +133,7 @@ class Job:
         return self.query + self.reply + self.finish
 
 
-def measure(features: Reals, weights: Reals, repeats: int) -> Job:
+def measure(features: Reals, weights: Reals, repeats: int) -> Product:
     """Run the whole product some times and keep the least time of each step.
 
     Raises:
@@ -160,7 +159,7 @@ def measure(features: Reals, weights: Reals, repeats: int) -> Job:
     if worst > bound:
         raise PpspeechError(f"the error is {worst} where {bound} is the worst case; no figure can be trusted")
     query, reply, finish, cpu, offline = np.min(runs[1:], axis=0).tolist()
-    return Job(chosen, query, reply, finish, cpu, offline, min(prepared[1:]), encode, worst, bound)
+    return Product(chosen, query, reply, finish, cpu, offline, min(prepared[1:]), encode, worst, bound)
 
 
 def _steps(
@@ -185,10 +184,6 @@ def _seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def _load() -> str:
-    return f"{os.getloadavg()[0]:.1f} of {os.cpu_count()}"
 
 
 # Peers.

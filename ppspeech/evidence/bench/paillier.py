@@ -165,7 +165,7 @@ def _speedups(key: PaillierSecretKey, ours: _Costs, theirs: _Costs, cores: int, 
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _Scored:
     """One run of the problem: seconds of each part, seconds of computing on all cores, bytes each way."""
 
     client_encrypts: float
@@ -182,7 +182,7 @@ class _Job:
 
 def keyword_job(
     key: PaillierSecretKey, features: NDArray[np.int64], plan: WeightPlan, expected: NDArray[np.object_], workers: int
-) -> _Job:
+) -> _Scored:
     """The client's packed features to additive shares of all scores, every message serialized and checked.
 
     Args:
@@ -221,7 +221,7 @@ def keyword_job(
     scores = sums.reshape(chunks, plan.rows, packing.slots).transpose(0, 2, 1).reshape(frames, plan.rows)
     if not np.isin((scores - expected).astype(np.int64), (0, 1)).all():
         raise PpspeechError("the shares do not add up to the scores; no figure can be trusted")
-    return _Job(encrypted - start, served - encrypted, done - served, computing, len(up), len(down))
+    return _Scored(encrypted - start, served - encrypted, done - served, computing, len(up), len(down))
 
 
 def _cpu_seconds() -> float:

@@ -1,6 +1,5 @@
 """Twenty parties sum their classifiers with distributed noise over TLS, beside the published protocol."""
 
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,11 +8,13 @@ import numpy as np
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
+from ppspeech.evidence.bench.clock import machine
 from ppspeech.figures import Figure
 from ppspeech.network import Limits
 from ppspeech.network.group import Group, Identity
 from ppspeech.network.local import Outcome, Player, run_group
-from ppspeech.protocols.sums import Signatures, curator, party
+from ppspeech.protocols import Party
+from ppspeech.protocols.sums import contribute, curate
 
 PARTIES = 20
 DIMENSION = 123
@@ -26,7 +27,7 @@ PUBLISHED = {"parties": 5, "dimension": 20}
 @BENCHES.register("parties")
 def run(quick: bool) -> list[Figure]:
     """Run both with every party a process; with `quick`, the published one is smaller and no ratio is stated."""
-    load = os.getloadavg()[0]
+    load = machine()
     repeats = 3 if quick else 7
     outcomes = sorted((_sound(PARTIES, DIMENSION) for _ in range(repeats)), key=_seconds)[repeats // 2]
     total, most = (
@@ -35,7 +36,7 @@ def run(quick: bool) -> list[Figure]:
     )
     note = (
         f"{PARTIES} parties and a curator, each a process; TLS 1.3 on loopback, signed keys, Skellam noise, "
-        f"{DIMENSION} numbers; connecting included; median of {repeats}; {os.cpu_count()} cores, load {load:.1f}"
+        f"{DIMENSION} numbers; connecting included; median of {repeats}; {load}"
     )
     figures = [
         Figure("parties.k20.total_s", total, "s", note=note),
@@ -70,18 +71,12 @@ def _sound(parties: int, dimension: int) -> dict[str, Outcome]:
     values = [[(place + 1) / (number + 1) for number in range(dimension)] for place in range(parties)]
     sensitivity = 2 / (2 * SIZE * parties * PENALTY)
 
-    def adds(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], Any]:
-        return lambda channels, group, identity: party(
-            channels,
-            values[place],
-            parties=parties,
-            dimension=dimension,
-            sensitivity=sensitivity,
-            epsilon=EPSILON,
-            signatures=Signatures(group, identity),
-        )
+    terms: dict[str, Any] = {"dimension": dimension, "sensitivity": sensitivity, "epsilon": EPSILON}
 
-    players = {"curator": Player("curator", lambda channels, _, __: curator(channels, dimension=dimension))}
+    def adds(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], Any]:
+        return lambda *met: contribute(Party.met(*met), values[place], **terms)
+
+    players = {"curator": Player("curator", lambda *met: curate(Party.met(*met), **terms))}
     players |= {f"party{place}": Player("party", adds(place)) for place in range(parties)}
     outcomes = run_group("aggregate", players, hub="curator")
     _check(outcomes)

@@ -1,13 +1,9 @@
 """Encrypted speaker verification and identification between two processes over TLS, beside TenSEAL's dot product."""
 
-import os
-import statistics
-import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,11 +15,19 @@ from ppspeech.crypto.shares import Cost, ShareEngine
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds
+from ppspeech.evidence.bench.clock import best_seconds, machine
 from ppspeech.evidence.bench.speaker_trials import eer_differences
+from ppspeech.evidence.bench.two_parties import (
+    STRANGERS,
+    Measured,
+    Meeting,
+    Timed,
+    Tls,
+    certificates,
+    measure,
+)
 from ppspeech.figures import Figure
-from ppspeech.network import ClientTls, ServerTls, Transcript, make_certificate, run_in_processes
-from ppspeech.protocols import Kind, MetClient, MetServer, meet_as_client, meet_as_server
+from ppspeech.protocols import MetClient, MetServer
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import (
     Answer,
@@ -49,46 +53,6 @@ IDENTIFIED = 1000
 THRESHOLD = 0.5
 CLAIMED = 3
 
-Tls = tuple[ClientTls, ServerTls]
-
-
-@dataclass(frozen=True)
-class Job:
-    """One query of a client that has met its server.
-
-    Attributes:
-        name: in the metrics.
-        product: the encrypted product it begins with.
-        cost: of what follows, on shares.
-        ask: the client's online part; its answer must be `expected`.
-        answer: the server's online part.
-        arrange: offline work of the server alone, whose result `answer` gets.
-        expected: the answer in the clear.
-    """
-
-    name: str
-    product: MatrixPlan
-    cost: Cost
-    ask: Callable[[MetClient, ShareEngine], object]
-    answer: Callable[[MetServer, ShareEngine, Any], object]
-    expected: object
-    arrange: Callable[[], object] = lambda: None
-
-    @property
-    def bytes(self) -> int:
-        """Payload, offline and online, both ways, by the formulas."""
-        return self.product.total_bytes + self.cost.total_bytes
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Milliseconds of one job, those of the best repeat, and the median of all."""
-
-    total: float
-    offline: float
-    online: float
-    median: float
-
 
 @BENCHES.register("speakers")
 def run(quick: bool) -> list[Figure]:
@@ -100,21 +64,19 @@ def run(quick: bool) -> list[Figure]:
     """
     data_folder()
     repeats = 4 if quick else 20
-    load = os.getloadavg()[0]
+    load = machine()
     work = jobs()
-    with tempfile.TemporaryDirectory() as folder:
-        certificate, key = Path(folder, "certificate.pem"), Path(folder, "key.pem")
-        tls = ClientTls(pin=make_certificate(certificate, key, days=1)), ServerTls(certificate, key)
-        measured = measure(work, repeats, tls)
+    with certificates() as tls:
+        measured = measure(work, repeats, tls=tls)
         hardened = _hardened(tls, 2 if quick else 5)
         templates = _templates(tls, repeats)
-    note = f"two processes, TLS on loopback; best of {repeats} after a warm-up; {os.cpu_count()} cores, load {load:.1f}"
+    note = f"two processes, TLS on loopback; best of {repeats} after a warm-up; {load}"
     peer = _tenseal_dot(4 if quick else 20)
-    figures = [figure for job in work for figure in _figures(job, measured[job.name], note, peer)]
+    figures = [figure for name, each in measured.items() for figure in _figures(name, each, note, peer)]
     return [*figures, hardened, *templates, *eer_differences(quick)]
 
 
-def jobs() -> list[Job]:
+def jobs() -> list[Timed]:
     """Verification among many, identification with hidden numbers, and mixtures against a background model; seeded."""
     generator = np.random.default_rng(0)
     work = [_verification(generator, count) for count in ENROLLED]
@@ -127,13 +89,13 @@ def _unit(vectors: Reals) -> Reals:
     return unit
 
 
-def _verification(generator: np.random.Generator, count: int) -> Job:
+def _verification(generator: np.random.Generator, count: int) -> Timed:
     plan = LinearPlan(DIMENSIONS, count, reach=1)
     models = _unit(generator.normal(size=(DIMENSIONS, count)))
     scorer = LinearScorer.of(plan, LinearColumns.of(models), THRESHOLD)
     job = linearly.Verification(plan, "client")
     row = plan.check_embedding(models[:, CLAIMED])
-    return Job(
+    return _job(
         str(count),
         plan.product,
         job.cost,
@@ -143,7 +105,7 @@ def _verification(generator: np.random.Generator, count: int) -> Job:
     )
 
 
-def _identification(generator: np.random.Generator) -> Job:
+def _identification(generator: np.random.Generator) -> Timed:
     plan = LinearPlan(DIMENSIONS, IDENTIFIED, reach=1)
     models = _unit(generator.normal(size=(DIMENSIONS, IDENTIFIED * 9 // 10)))
     job = Identification(plan, "client")
@@ -151,7 +113,7 @@ def _identification(generator: np.random.Generator) -> Job:
     enrolled = Enrolled.of(job, LinearColumns.of(models), names, THRESHOLD)
     row = plan.check_embedding(models[:, CLAIMED])
     nobody = np.zeros((plan.models, job.residues), np.uint64)
-    return Job(
+    return _job(
         f"identify.{IDENTIFIED}",
         plan.product,
         job.cost,
@@ -162,7 +124,7 @@ def _identification(generator: np.random.Generator) -> Job:
     )
 
 
-def _mixtures(generator: np.random.Generator, joined: Any) -> Job:
+def _mixtures(generator: np.random.Generator, joined: Any) -> Timed:
     """One enrolled speaker, adapted in its means, against the background model; frames drawn from the speaker."""
     shape = (1, COMPONENTS, CEPSTRA)
     weights = np.log(generator.dirichlet(np.full(COMPONENTS, 5.0), size=1))
@@ -178,7 +140,7 @@ def _mixtures(generator: np.random.Generator, joined: Any) -> Job:
     over = np.logaddexp if joined == "sum" else np.maximum
     plain = [over.reduce(frames @ each.weights("diagonal")[:, 0], axis=1) for each in (speaker, background)]
     job = by_mixtures.MixtureVerification(plan, "client")
-    return Job(
+    return _job(
         "gmm_ubm" if joined == "sum" else "gmm_ubm_max",
         plan.product,
         job.cost,
@@ -190,86 +152,45 @@ def _mixtures(generator: np.random.Generator, joined: Any) -> Job:
     )
 
 
-def measure(work: list[Job], repeats: int, tls: Tls | None = None) -> dict[str, Measured]:
-    """Run every job `repeats` times after once to warm up, client and server in a process each.
+def _job(
+    name: str,
+    product: MatrixPlan,
+    cost: Cost,
+    ask: Callable[[MetClient, ShareEngine], object],
+    answer: Callable[[MetServer, ShareEngine, Any], object],
+    expected: object,
+    arrange: Callable[[], object] = lambda: None,
+) -> Timed:
+    """One query: an encrypted product, then `cost` on shares; `arrange` is offline work of the server alone."""
 
-    Raises:
-        PpspeechError: if an answer is wrong, or bytes or rounds are not those of the formulas.
-    """
+    def client(met: MetClient, channel: Channel) -> Callable[[], object]:
+        own = replace(met, channel=channel)
+        engine = own.prepare(product, cost)
+        return lambda: ask(own, engine)
 
-    def client(channel: Channel) -> dict[str, Measured]:
-        met = meet_as_client(channel)
-        with met.session():
-            return {job.name: _measure_client(met, job, repeats) for job in work}
+    def server(met: MetServer, channel: Channel) -> Callable[[], object]:  # noqa: ARG001 (that of the meeting)
+        arranged = arrange()
+        engine = met.prepare(product, cost)
+        return lambda: answer(met, engine, arranged)
 
-    def server(channel: Channel) -> None:
-        met = meet_as_server(channel)
-        with met.session():
-            for job in work:
-                for _ in range(1 + repeats):
-                    _wait_for_each_other(channel)
-                    arranged = job.arrange()
-                    engine = met.prepare(job.product, job.cost)
-                    _wait_for_each_other(channel)
-                    job.answer(met, engine, arranged)
-                    _wait_for_each_other(channel)
-
-    return run_in_processes(client, server, tls=tls)
+    total = product.total_bytes + cost.total_bytes
+    return Timed(name, client, server, lambda got: got == expected, total, 1 + cost.rounds)
 
 
-def _measure_client(met: MetClient, job: Job, repeats: int) -> Measured:
-    times = []
-    for repeat in range(1 + repeats):
-        _wait_for_each_other(met.channel)
-        began = time.perf_counter()
-        offline, online = Transcript(met.channel), Transcript(met.channel)
-        engine = replace(met, channel=offline).prepare(job.product, job.cost)
-        _wait_for_each_other(met.channel)
-        prepared = time.perf_counter()
-        engine.channel = online
-        got = job.ask(replace(met, channel=online), engine)
-        _wait_for_each_other(met.channel)
-        ended = time.perf_counter()
-        sent = offline.bytes_up + offline.bytes_down + online.bytes_up + online.bytes_down
-        if got != job.expected or (sent, online.rounds) != (job.bytes, 1 + job.cost.rounds):
-            raise PpspeechError(
-                f"{job.name}: {got} with {sent} bytes in {online.rounds} rounds is not what it should be"
-            )
-        if repeat:
-            times.append((1e3 * (ended - began), 1e3 * (prepared - began), 1e3 * (ended - prepared)))
-    return Measured(*min(times), statistics.median(each[0] for each in times))
-
-
-def _wait_for_each_other(channel: Channel) -> None:
-    channel.send(Kind.READY, b"")
-    channel.receive(Kind.READY, 0)
-
-
-def _figures(job: Job, measured: Measured, note: str, dot: float) -> list[Figure]:
-    name = f"speakers.{job.name}"
+def _figures(job: str, measured: Measured, note: str, dot: float) -> list[Figure]:
     what = {
         "gmm_ubm": f"{COMPONENTS} components x {FRAMES} frames, model and background, log-add",
         "gmm_ubm_max": f"{COMPONENTS} components x {FRAMES} frames, model and background, max",
         f"identify.{IDENTIFIED}": f"{IDENTIFIED} places x {DIMENSIONS}, the name of the best, who is enrolled hidden",
-    }.get(job.name, f"{job.name} enrolled x {DIMENSIONS}, the claimed one hidden among all, scores hidden")
-    both = f"{what}; offline {measured.offline:.0f}, online {measured.online:.0f} ms; {note}"
-    seconds = job.name.startswith("gmm")
-    value, unit = (measured.total / 1e3, "s") if seconds else (measured.total, "ms")
-    total = Figure(f"{name}.{unit}", value, unit, note=both)
-    if job.product.rows == 1:
-        peer = dot * job.product.columns
-        said = f"{both}; TenSEAL: extrapolated from {dot:.1f} ms a dot product, and its key holder sees all scores"
-        total = replace(
-            total, peer=f"TenSEAL {version('tenseal')} dot", peer_value=peer, ratio=peer / measured.total, note=said
-        )
-    return [
-        total,
-        Figure(f"{name}.median_{unit}", measured.median / 1e3 if seconds else measured.median, unit, note=both),
-        Figure(f"{name}.offline_ms", measured.offline, "ms", note=both),
-        Figure(f"{name}.online_ms", measured.online, "ms", note=both),
-        Figure(f"{name}.bytes", job.bytes, "B", note="payload, offline and online, both ways, as the formula says"),
-        Figure(f"{name}.rounds", 1 + job.cost.rounds, note="round trips online"),
-    ]
+    }.get(job, f"{job} enrolled x {DIMENSIONS}, the claimed one hidden among all, scores hidden")
+    both = f"{what}; offline {1e3 * measured.offline:.0f}, online {1e3 * measured.online:.0f} ms; {note}"
+    if job.startswith("gmm"):
+        return measured.figures(f"speakers.{job}", "s", both)
+    total, *others = measured.figures(f"speakers.{job}", "ms", both)
+    peer = dot * int(job.rpartition(".")[2])
+    said = f"{both}; TenSEAL: extrapolated from {dot:.1f} ms a dot product, and its key holder sees all scores"
+    beside = f"TenSEAL {version('tenseal')} dot"
+    return [replace(total, peer=beside, peer_value=peer, ratio=peer / total.value, note=said), *others]
 
 
 def _tenseal_dot(columns: int) -> float:
@@ -289,20 +210,18 @@ def _hardened(tls: Tls, repeats: int) -> Figure:
     model = _unit(generator.normal(size=(DIMENSIONS, 1))).clip(-plan.limit, plan.limit)
     scorer = HardenedScorer.of(plan, LinearColumns.of(model), THRESHOLD)
 
-    def client(channel: Channel) -> float:
-        def once() -> None:
-            prove_as_client(channel, plan, model[:, 0], 0)
-            _wait_for_each_other(channel)
+    def client(_: None, channel: Channel) -> Callable[[], object]:
+        return lambda: prove_as_client(channel, plan, model[:, 0], 0)
 
-        return best_seconds(once, repeats)
-
-    def server(channel: Channel) -> None:
-        for _ in range(1 + repeats):
+    def server(_: None, channel: Channel) -> Callable[[], object]:
+        def judge() -> None:
             if not judge_as_server(channel, scorer):
                 raise PpspeechError("the hardened verification rejects the speaker of its own model")
-            _wait_for_each_other(channel)
 
-    seconds = run_in_processes(client, server, tls=tls)
+        return judge
+
+    job = Timed("hardened", client, server, lambda _: True, plan.bytes_up + plan.bytes_down)
+    seconds = measure([job], repeats, meet=STRANGERS, tls=tls)["hardened"].total
     formula = (
         f"1 model x {DIMENSIONS} numbers of {plan.level_bits} bits; up 32 (F b + log2 N) + 16 = {plan.bytes_up:,}, "
         f"down 32 + N (32 F b + 16 x 2^{plan.score_bits}) = {plan.bytes_down:,} bytes; F b Diffie-Hellman transfers"
@@ -318,24 +237,21 @@ def _templates(tls: Tls, repeats: int) -> list[Figure]:
     keeper = Keeper(plan, templates, THRESHOLD)
     gallery = keeper.publish()
 
-    def prober(channel: Channel) -> float:
-        own, setup = Prober(gallery), PairSetup.agree(channel, Side.SECOND)
-
-        def once() -> None:
-            if own.ask(channel, setup, templates[CLAIMED], CLAIMED) is not True:
-                raise PpspeechError("a template does not match itself")
-
-        return best_seconds(once, repeats)
-
-    def answerer(channel: Channel) -> None:
-        setup = PairSetup.agree(channel, Side.FIRST)
-        for _ in range(1 + repeats):
-            keeper.answer(channel, setup)
-
-    seconds = run_in_processes(prober, answerer, tls=tls)
+    own = Prober(gallery)
     probe = plan.product.job.reply_bytes + plan.cost.total_bytes
+    job = Timed(
+        "templates",
+        lambda setup, channel: lambda: own.ask(channel, setup, templates[CLAIMED], CLAIMED),
+        lambda setup, channel: lambda: keeper.answer(channel, setup),
+        lambda found: found is True,
+    )
+    seconds = measure([job], repeats, meet=(_agree(Side.SECOND), _agree(Side.FIRST)), tls=tls)["templates"].total
     note = f"{ENROLLED[0]} templates x {DIMENSIONS}, offline and online; gallery {len(gallery.templates):,} bytes once"
     return [
         Figure("speakers.templates.ms", 1e3 * seconds, "ms", note=note),
         Figure("speakers.templates.bytes", probe, "B", note="a probe; as the formula says"),
     ]
+
+
+def _agree(side: Side) -> Meeting:
+    return lambda channel: nullcontext(PairSetup.agree(channel, side))

@@ -94,7 +94,7 @@ class Gaussians(nn.Module):
         if self.kind in {"full", "tied"}:
             excess = variances - self.floor * torch.eye(self.features).to(variances)
             root, failed = torch.linalg.cholesky_ex(excess)
-            if bool(failed.any()):  # a direction at or below the floor
+            if not excess.is_meta and bool(failed.any()):  # a direction at or below the floor
                 values, vectors = torch.linalg.eigh(excess)
                 root = vectors * values.clamp_min(0).sqrt().unsqueeze(-2)
             self.spread.copy_(root)

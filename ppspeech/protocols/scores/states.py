@@ -1,8 +1,7 @@
 """Word models as the encrypted layer sees them: what is public about them, and the numbers that are not.
 
-A frame x becomes the monomials of z = [x, 1] in which its scores are linear: all z_i z_k, i <= k, where covariances are
-`full`; x_i^2, x_i and 1 where they are `diagonal`; x_i and 1 for `linear` scores. Everything is a numpy array: this
-room knows no torch.
+A frame becomes the monomials in which its scores are linear (`monomials`). Everything is a numpy array: this room knows
+no torch.
 """
 
 from collections.abc import Mapping
@@ -15,16 +14,15 @@ import numpy as np
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import Precision
+from ppspeech.crypto.shares import text_residues, text_size
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 
 RAREST = -100.0
 """ln of the rarest transition: what is rarer, or impossible, counts as this rare."""
 
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
 """What a party agrees to: beyond, a peer's parameters are refused before anything is allocated."""
-
-LABEL_BYTES = 7
-"""Bytes of a label in one word of the engine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class WordShape:
 
     frames: int
     dimensions: int
-    terms: Literal["full", "diagonal", "linear"]
+    terms: Terms
     words: int
     states: int
     ends: tuple[int, ...]
@@ -86,8 +84,7 @@ class WordShape:
     @property
     def monomials(self) -> int:
         """Numbers of a frame on the wire."""
-        d = self.dimensions
-        return {"full": (d + 1) * (d + 2) // 2, "diagonal": 2 * d + 1, "linear": d + 1}[self.terms]
+        return count_monomials(self.dimensions, self.terms)
 
     @property
     def columns(self) -> int:
@@ -102,7 +99,7 @@ class WordShape:
     @property
     def label_residues(self) -> int:
         """Residues of the engine that a label takes."""
-        return -(-self.label_bytes // LABEL_BYTES)
+        return text_size(self.label_bytes)
 
     @property
     def scale(self) -> Scale:
@@ -168,16 +165,7 @@ class WordShape:
             raise RangeError(f"frames must be (frames, {self.dimensions}), at least one, got {given.shape}")
         if not np.isfinite(given).all():
             raise RangeError("frames hold values that are not finite")
-        x = np.clip(given, -self.limit, self.limit)
-        one = np.ones((len(x), 1))
-        if self.terms == "diagonal":
-            return np.concatenate((x * x, x, one), axis=1)
-        if self.terms == "linear":
-            return np.concatenate((x, one), axis=1)
-        z = np.concatenate((x, one), axis=1)
-        left, right = np.triu_indices(self.dimensions + 1)
-        product: Reals = z[:, left] * z[:, right]
-        return product
+        return monomials_of(np.clip(given, -self.limit, self.limit), self.terms)
 
     def padded_monomials(self, frames: Reals) -> Reals:
         """Monomials of an utterance, its last frame repeated up to the public length: `(frames, monomials)`.
@@ -263,26 +251,11 @@ class WordModels:
 
     @cached_property
     def label_numbers(self) -> Residues:
-        """Labels as words of 56 bits, `(candidates, label_residues)`; the garbage model's is empty."""
+        """Labels as residues, `(candidates, label_residues)`; the garbage model's is empty."""
         numbers = np.zeros((self.shape.candidates, self.shape.label_residues), np.uint64)
-        for row, label in zip(numbers, self.labels, strict=False):
-            data = label.encode().ljust(LABEL_BYTES * self.shape.label_residues, b"\0")
-            row[:] = [int.from_bytes(data[at : at + LABEL_BYTES]) for at in range(0, len(data), LABEL_BYTES)]
+        numbers[: self.shape.words] = text_residues(self.labels, self.shape.label_bytes)
         return numbers
 
     def _as_residues(self, values: Reals) -> Residues:
         scale = self.shape.scale
         return scale.ring.from_signed(scale.encode(values))
-
-
-def read_label(numbers: Residues) -> str | None:
-    """The label in words of 56 bits `(label_residues,)`; None for the garbage model's.
-
-    Raises:
-        PpspeechError: if it is no text.
-    """
-    data = b"".join(int(number).to_bytes(LABEL_BYTES) for number in numbers).rstrip(b"\0")
-    try:
-        return data.decode() or None
-    except UnicodeDecodeError:
-        raise PpspeechError("the label that came is no text: the server's model or this session is broken") from None

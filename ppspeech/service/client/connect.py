@@ -15,13 +15,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ppspeech.arrays import Reals
+from ppspeech.audio import Sound, waits_for_the_end
 from ppspeech.errors import PpspeechError, WrongSessionError
 from ppspeech.network import Address, ClientTls, Limits, StreamChannel
 from ppspeech.network import connect as connect_channel
 from ppspeech.protocols import Kind
 from ppspeech.protocols.words import KeywordClient, Order, StreamJob
 from ppspeech.service.client.answer import Answer, Clock
-from ppspeech.service.client.front_end import FrontEnd, Sound, waits_for_the_end
+from ppspeech.service.client.front_end import FrontEnd
 from ppspeech.service.client.listening import BufferedListening, Listening, LiveListening
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.description import LONGEST, WordOffer, read_description

@@ -1,20 +1,14 @@
 """The client's own part of recognition: from a waveform to the numbers that are encrypted. Nothing here leaves it."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import torch
-import torchaudio.functional
 from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, MfccConfig, read_with_rate, utterance_statistics
-from ppspeech.errors import AudioError
+from ppspeech.audio import Mfcc, Sound, utterance_statistics, waveform_at
 from ppspeech.service.description import StatisticsScale, WordOffer
-
-Sound = Tensor | Reals | str | Path
-"""A waveform `(samples,)`, or a sound file."""
 
 
 class FrontEnd:
@@ -44,85 +38,6 @@ class FrontEnd:
     def waveform(self, sound: Sound, rate: int | None = None) -> Tensor:
         """One channel at the model's rate; see `waveform_at`."""
         return waveform_at(sound, rate, self.config.sample_rate)
-
-
-def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
-    """One channel at the wanted rate, `(samples,)`.
-
-    Args:
-        sound: a waveform, or a file, which knows its own rate.
-        rate: of the waveform, in Hz.
-        wanted: in Hz.
-
-    Raises:
-        AudioError: for a waveform without a rate, a file with one, or another shape.
-    """
-    if isinstance(sound, str | Path):
-        if rate is not None:
-            raise AudioError(f"{sound} knows its own rate: give one with a waveform only")
-        samples, rate = read_with_rate(sound)
-    else:
-        samples = torch.as_tensor(sound)
-        if rate is None or rate < 1:
-            raise AudioError(f"a waveform needs its rate in Hz, got {rate}")
-    if samples.ndim != 1 or not samples.numel() or not samples.is_floating_point():
-        raise AudioError(f"a waveform is real of shape (samples,), got {samples.dtype} of {tuple(samples.shape)}")
-    samples = samples.detach().to(torch.float32)
-    return samples if rate == wanted else _resampled(samples, rate, wanted)
-
-
-class LiveFrames:
-    """Features of speech that is still being spoken, each as soon as nothing to come can change it.
-
-    Derivatives look `delta_reach` frames ahead, one order after the other: a frame is final that much later. The
-    features are those of the whole utterance, up to rounding.
-
-    Args:
-        config: a front end that `waits_for_the_end` does not name.
-    """
-
-    def __init__(self, config: MfccConfig) -> None:
-        why = waits_for_the_end(config)
-        if why is not None:
-            raise AudioError(f"features of this model are not known before the end: {why}")
-        self._mfcc = Mfcc(config)
-        self._heard = torch.zeros(0)
-        self._given = 0
-
-    def feed(self, samples: Tensor) -> Reals:
-        """The frames that have become final, `(frames, features)`, none or more; samples at the model's rate."""
-        self._heard = torch.cat((self._heard, samples))
-        config = self._mfcc.config
-        final = config.frame_count(len(self._heard)) - config.deltas * config.delta_reach
-        return self._frames(final)
-
-    def finish(self) -> Reals:
-        """The rest."""
-        return self._frames(self._mfcc.config.frame_count(len(self._heard)))
-
-    @torch.no_grad()
-    def _frames(self, until: int) -> Reals:
-        if until <= self._given:
-            return np.zeros((0, self._mfcc.config.features), np.float32)
-        features = self._mfcc(self._heard).features[0, self._given : until]
-        self._given = until
-        return np.asarray(features.numpy())
-
-
-def waits_for_the_end(config: MfccConfig) -> str | None:
-    """Why features cannot be known before an utterance ends; None where they can."""
-    if config.cmvn == "utterance":
-        return "cmvn='utterance' takes mean and variance over all of it (train with cmvn='public' to stream)"
-    if config.level == "peak":
-        return "level='peak' scales by its loudest sample (train with level='keep' to stream)"
-    if config.vad_db is not None:
-        return "vad_db compares each frame with its loudest"
-    return None
-
-
-def _resampled(samples: Tensor, rate: int, wanted: int) -> Tensor:
-    result: Tensor = torchaudio.functional.resample(samples, rate, wanted)
-    return result
 
 
 def _scaled(statistics: Tensor, scale: StatisticsScale) -> Tensor:

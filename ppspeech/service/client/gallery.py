@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+from ppspeech.audio import Sound
 from ppspeech.crypto.shares import check_index
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import WrongSessionError
@@ -12,7 +13,6 @@ from ppspeech.network import Transcript
 from ppspeech.protocols import Kind
 from ppspeech.protocols.speakers import EncryptedGallery, Prober
 from ppspeech.service.client.connect import Door
-from ppspeech.service.client.front_end import Sound
 from ppspeech.service.client.speakers import SpeakerAnswer, SpeakerClient
 from ppspeech.service.names import DESCRIBE
 from ppspeech.service.requests import Ask, Request, send_request

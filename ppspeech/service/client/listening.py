@@ -13,12 +13,13 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ppspeech.audio import LiveFrames
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.network import Transcript
 from ppspeech.protocols import MetClient
 from ppspeech.protocols.words import KeywordClient, KeywordJob, StreamClient, StreamJob
 from ppspeech.service.client.answer import Answer, Clock
-from ppspeech.service.client.front_end import FrontEnd, LiveFrames
+from ppspeech.service.client.front_end import FrontEnd
 from ppspeech.service.client.session import ClientSession
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc
+from ppspeech.audio import Mfcc, Sound, waveform_at
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
@@ -28,7 +28,6 @@ from ppspeech.protocols.speakers import (
     verify_mixture_as_client,
 )
 from ppspeech.service.client.connect import MOST_BYTES, Door, choose_offer
-from ppspeech.service.client.front_end import Sound, waveform_at
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.description import read_description
 from ppspeech.service.embedding import adapted_means, embed

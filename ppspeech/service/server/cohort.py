@@ -3,7 +3,7 @@
 Whoever serves chooses them; they are public speech, or that of people who have agreed, and stay with the server.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ppspeech.arrays import Reals
 from ppspeech.bundle import Bundle
-from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance
-from ppspeech.errors import CorpusError, ModelError
+from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance, clips_by_speaker
+from ppspeech.errors import ModelError
 from ppspeech.service.embedding import adapted_means, embed
 from ppspeech.service.speaker_offer import MOST_COHORT
 
@@ -22,7 +22,6 @@ FEWEST = 3
 """A member's own clips say nothing about impostors: there must be two others."""
 MOST_CLIPS = 8
 """Of one member; more change little."""
-SUFFIXES = {".wav", ".flac", ".ogg"}
 BUILT_IN, BUILT_IN_VOICES = "synthetic", 16
 
 
@@ -95,21 +94,3 @@ def cohort_at(bundle: Bundle, where: str) -> Cohort:
         members = [[Utterance(clip, who) for clip in clips] for who, clips in clips_by_speaker(Path(where)).items()]
     store = FeatureStore(bundle.mfcc)
     return Cohort.of(bundle, [store.load(clips[:MOST_CLIPS]) for clips in members])
-
-
-def clips_by_speaker(folder: Path) -> Mapping[str, list[Path]]:
-    """The sound files in a folder that has one folder for each speaker, by the speaker's name, both sorted.
-
-    Raises:
-        CorpusError: if there is no such folder, no speaker, or one without a sound file.
-    """
-    if not folder.is_dir():
-        raise CorpusError(f"no folder {folder}: it holds one folder of clips for each speaker")
-    found = {
-        each.name: sorted(clip for clip in each.iterdir() if clip.suffix.lower() in SUFFIXES)
-        for each in sorted(folder.iterdir())
-        if each.is_dir()
-    }
-    if not found or not all(found.values()):
-        raise CorpusError(f"{folder} needs one folder for each speaker with at least one sound file in each")
-    return found

@@ -22,11 +22,10 @@ from ppspeech.protocols.speakers import GalleryPlan, Keeper
 from ppspeech.service.client.speakers import SpeakerClient
 from ppspeech.service.names import DESCRIBE
 from ppspeech.service.requests import Ask, receive_request, send_ready
-from ppspeech.service.server.budget import QueryBudget
-from ppspeech.service.server.gallery import Gallery, check_speaker
 from ppspeech.service.server.json_log import FIELDS
 from ppspeech.service.server.peer import peer_name, session_name
 from ppspeech.service.server.sessions import Program, SessionBook, Tally
+from ppspeech.service.server.stores import Gallery, QueryBudget, check_speaker
 from ppspeech.service.server.warm_up import warm_up
 
 logger = logging.getLogger(__name__)

@@ -14,11 +14,11 @@ from ppspeech.protocols import Kind
 from ppspeech.service.description import Description, describe
 from ppspeech.service.export import Deployment
 from ppspeech.service.names import DESCRIBE, HEALTH, check_name
-from ppspeech.service.server.budget import QueryBudget
 from ppspeech.service.server.cohort import cohort_at
 from ppspeech.service.server.peer import peer_name
 from ppspeech.service.server.sessions import Program, SessionBook, Tally
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
+from ppspeech.service.server.stores import QueryBudget
 from ppspeech.service.server.warm_up import warm_up
 from ppspeech.service.server.words import ServedWords
 

@@ -1,27 +1,23 @@
 """What sessions did, counted across the processes that ran them: for logs, health and metrics. Public facts alone."""
 
 import logging
-import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from ppspeech.channel import Channel
 from ppspeech.network import StreamChannel, Transcript
-from ppspeech.service.server.budget import PATIENCE_SECONDS
 from ppspeech.service.server.json_log import FIELDS
 from ppspeech.service.server.peer import session_name
-from ppspeech.storage import atomic_write
+from ppspeech.storage import SharedTable, atomic_write
 
 logger = logging.getLogger(__name__)
 
-_TABLE = """
-CREATE TABLE sessions (
-    protocol TEXT, outcome TEXT, count INTEGER, queries INTEGER, refused INTEGER, rounds INTEGER, seconds REAL,
-    bytes_up INTEGER, bytes_down INTEGER, PRIMARY KEY (protocol, outcome)
-)"""
+_TABLE = (
+    "protocol TEXT, outcome TEXT, count INTEGER, queries INTEGER, refused INTEGER, rounds INTEGER, seconds REAL,"
+    " bytes_up INTEGER, bytes_down INTEGER, PRIMARY KEY (protocol, outcome)"
+)
 
 _COLUMNS = {
     "count": ("ppspeech_sessions_total", "Sessions that ended."),
@@ -69,13 +65,9 @@ class SessionBook:
     """
 
     def __init__(self, path: Path, metrics: Path | None = None) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
+        self._table = SharedTable(path, "sessions", _TABLE, "sums over sessions", fresh=True)
         self._metrics = metrics
         self._started = time.time()
-        with closing(self._open()) as database, database:
-            database.execute("DROP TABLE IF EXISTS sessions")
-            database.execute(_TABLE)
         if metrics is not None:
             self._write(metrics)
 
@@ -97,8 +89,7 @@ class SessionBook:
     def totals(self) -> dict[str, float]:
         """Sums over all protocols and outcomes, and seconds since the server started."""
         names = ", ".join(f"SUM({name})" for name in _COLUMNS)
-        with closing(self._open()) as database:
-            sums = database.execute(f"SELECT {names} FROM sessions").fetchone()  # noqa: S608 - names of our own
+        (sums,) = self._table.rows(f"SELECT {names} FROM sessions")  # noqa: S608 - names of our own
         return dict(zip(_COLUMNS, (value or 0 for value in sums), strict=True)) | {
             "up_seconds": round(time.time() - self._started, 1)
         }
@@ -106,8 +97,7 @@ class SessionBook:
     def prometheus(self) -> str:
         """All sums in Prometheus' text format."""
         names = ", ".join(_COLUMNS)
-        with closing(self._open()) as database:
-            rows = database.execute(f"SELECT protocol, outcome, {names} FROM sessions").fetchall()  # noqa: S608
+        rows = self._table.rows(f"SELECT protocol, outcome, {names} FROM sessions")  # noqa: S608
         lines = []
         for at, (metric, meaning) in enumerate(_COLUMNS.values(), start=2):
             lines += [f"# HELP {metric} {meaning}", f"# TYPE {metric} counter"]
@@ -123,13 +113,11 @@ class SessionBook:
         up, down = (channel.bytes_received, channel.bytes_sent) if isinstance(channel, StreamChannel) else (0, 0)
         row = (protocol, outcome, 1, tally.queries, tally.refused, tally.rounds, seconds, up, down)
         sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COLUMNS)
-        with closing(self._open()) as database:
-            database.execute("BEGIN IMMEDIATE")
+        with self._table.transaction() as database:
             database.execute(
                 f"INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET {sums}",  # noqa: S608
                 row,
             )
-            database.execute("COMMIT")
         if self._metrics is not None:
             self._write(self._metrics)
         facts = {
@@ -147,7 +135,3 @@ class SessionBook:
     def _write(self, metrics: Path) -> None:
         with atomic_write(metrics, durable=False) as temporary:
             temporary.write_text(self.prometheus(), "utf-8")
-
-    def _open(self) -> sqlite3.Connection:
-        # Opened anew each time: a connection must not be carried over a fork.
-        return sqlite3.connect(self._path, timeout=PATIENCE_SECONDS, isolation_level=None)

@@ -17,15 +17,13 @@ from ppspeech.protocols.speakers import Answer, EncryptedGallery
 from ppspeech.service.embedding import embedding_size
 from ppspeech.service.mixture_form import background_mixture, plan_mixtures
 from ppspeech.service.requests import Ask, receive_name, receive_request, receive_template, send_ready
-from ppspeech.service.server.budget import QueryBudget
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.server.gallery import Gallery
 from ppspeech.service.server.json_log import FIELDS
 from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring
 from ppspeech.service.server.mixture_scoring import MixtureScoring
 from ppspeech.service.server.peer import peer_name, session_name
-from ppspeech.service.server.sealed_galleries import SealedGalleries
 from ppspeech.service.server.sessions import Tally
+from ppspeech.service.server.stores import Gallery, QueryBudget, SealedGalleries
 from ppspeech.service.speaker_offer import Scoring, Side, SpeakerOffer
 from ppspeech.service.speaker_threshold import threshold_for
 

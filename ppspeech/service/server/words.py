@@ -24,9 +24,9 @@ from ppspeech.service.description import Mode, StatisticsScale, WordOffer
 from ppspeech.service.estimate import planned_job
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.requests import Ask, Request, receive_request, send_ready
-from ppspeech.service.server.budget import QueryBudget
 from ppspeech.service.server.peer import peer_name
 from ppspeech.service.server.sessions import Tally
+from ppspeech.service.server.stores import QueryBudget
 
 BATCHES = (1, 4, 16)
 """Utterances in lock step. Each needs its own form of the weights; beyond 16 there is little to gain."""

@@ -7,6 +7,7 @@ import pytest
 
 from ppspeech.errors import PpspeechError, ProtocolError
 from ppspeech.evidence.bench import keyword as bench
+from ppspeech.evidence.bench.two_parties import measure
 from ppspeech.evidence.published.protocols.slice_timing import Slice
 from ppspeech.protocols.words.keyword import KeywordJob
 
@@ -40,7 +41,7 @@ def test_a_wrong_word_stops_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> No
     models = bench.made_models()
     monkeypatch.setattr(bench, "_sure_word", lambda *_: "another word")
     with pytest.raises(PpspeechError, match="no figure can be trusted"):
-        bench.measure(models, [bench.made_utterance()], None, 1)
+        measure([bench.timed(models, [bench.made_utterance()])], repeats=1)
 
 
 @pytest.mark.usefixtures("small")

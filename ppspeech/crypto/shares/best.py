@@ -1,7 +1,9 @@
-"""The largest of several shared residues: where it stands, and what it is.
+"""The largest of several shared residues: where it stands, what it is, and what it is called.
 
-All pairs are compared in one batch, then each candidate's wins are joined by tables: three rounds for up to 9
-candidates, four for up to 65. Of equal residues the first wins.
+Two ways, for two prices. All pairs compared in one batch, each candidate's wins then joined by tables: three rounds for
+up to 9 candidates, four for up to 65, for n (n - 1) / 2 comparisons (`argmax`, `best_text`). Or a knock-out tournament:
+three rounds for every factor of two, for n - 1 comparisons (`knock_out`). Of equals the first wins. Nobody learns a
+place, a score or who met whom: what is left is a share each.
 """
 
 import numpy as np
@@ -9,10 +11,11 @@ import numpy as np
 from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.bits import all_bits, all_bits_cost
-from ppspeech.crypto.shares.compare import is_negative, is_negative_cost
+from ppspeech.crypto.shares.compare import at_least, is_negative, is_negative_cost
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.select import multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.text import TEXT_RING
 from ppspeech.errors import RangeError
 
 
@@ -61,6 +64,43 @@ def smallest(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
 def largest_cost(ring: Ring, count: int, candidates: int) -> Cost:
     """`largest` or `smallest` of `count` rows."""
     return argmax_cost(ring, count, candidates) + multiply_bit_cost(ring, count * candidates)
+
+
+def best_text(engine: ShareEngine, scores: Residues, texts: Residues, ring: Ring) -> Residues:
+    """Shares of the text of each row's largest score, `(rows, candidates)` to `(rows, residues)`, by all pairs.
+
+    Args:
+        engine: this party's.
+        scores: our shares; those of a row must differ by less than 2^(bits - 1).
+        texts: our shares of what the candidates are called, `(candidates, residues)`, the same for all rows.
+        ring: of the scores.
+    """
+    best = argmax(engine, scores, ring)
+    bits = np.repeat(best.reshape(-1), texts.shape[1])
+    spelled = multiply_bit(engine, bits, np.tile(texts.reshape(-1), len(scores)), TEXT_RING)
+    return TEXT_RING.reduce(spelled.reshape(len(scores), *texts.shape).sum(axis=1, dtype=np.uint64))
+
+
+def knock_out(engine: ShareEngine, scores: Residues, texts: Residues, ring: Ring) -> tuple[Residues, Residues]:
+    """Shares of the largest score, `(1,)`, and of its text, `(residues,)`, by a tournament of neighbors.
+
+    Args:
+        engine: this party's.
+        scores: our shares, `(candidates,)`; they must differ by less than 2^(bits - 1).
+        texts: our shares of what the candidates are called, `(candidates, residues)`.
+        ring: of the scores, of at most 56 bits.
+    """
+    while len(scores) > 1:
+        duels = len(scores) // 2
+        both = np.concatenate([scores[:, None], texts], axis=1)
+        left, right, rest = both[0 : 2 * duels : 2], both[1 : 2 * duels : 2], both[2 * duels :]
+        stays = at_least(engine, left[:, 0], right[:, 0], ring)
+        # A share mod 2^21 is one mod 2^56 of the same residue mod 2^21: scores and texts are chosen in one batch.
+        difference = TEXT_RING.reduce(left - right)
+        chosen = multiply_bit(engine, np.repeat(stays, both.shape[1]), difference.reshape(-1), TEXT_RING)
+        winners = np.concatenate([TEXT_RING.reduce(right + chosen.reshape(left.shape)), rest])
+        scores, texts = ring.reduce(winners[:, 0]), winners[:, 1:]
+    return scores, texts[0]
 
 
 def _check(residues: Residues) -> tuple[int, int]:

@@ -1,13 +1,11 @@
-"""The bundle type of a minimax filter: features to features, with what it keeps and what it hides."""
+"""Minimax filters: features to features, with what it keeps and what it hides."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import nn
 
-from ppspeech.audio import MfccConfig
-from ppspeech.bundle.registry import Shapes, register_model
+from ppspeech.bundle.model_type import model_type
 from ppspeech.bundle.strict_json import check_text
 from ppspeech.errors import BundleError
 from ppspeech.filters import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized
@@ -19,7 +17,7 @@ Level = Literal["utterance", "frames", "table"]
 """What one sample is: the statistics of an utterance, a frame, or a row of a table."""
 
 
-@register_model("minimax_filter")
+@model_type("minimax_filter", "filter")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinimaxFilterSettings:
     """A filter.
@@ -57,29 +55,15 @@ class MinimaxFilterSettings:
             f"should not show {self.hide}, to attackers like those it was measured with."
         )
 
-    def tensors(self, labels: tuple[str, ...], mfcc: MfccConfig) -> Shapes:
-        """The weights; the non-linear ones carry the public scale of their inputs."""
+    def build(self, labels: tuple[str, ...], features: int) -> nn.Module:
+        """The filter: `(..., inputs)` to `(..., features)`; the non-linear ones carry the scale of their inputs."""
         if labels:
             raise BundleError(f"a filter has no labels, got {len(labels)}")
-        per_frame = {"utterance": 4 * mfcc.features, "frames": mfcc.features, "table": self.inputs}[self.level]
-        if per_frame != self.inputs:
+        per_sample = {"utterance": 4 * features, "frames": features, "table": self.inputs}[self.level]
+        if per_sample != self.inputs:
             raise BundleError(
-                f"the front end gives {per_frame} inputs a sample ({self.level}), the filter takes {self.inputs}"
+                f"the front end gives {per_sample} inputs a sample ({self.level}), the filter takes {self.inputs}"
             )
-        if self.shape == "linear":
-            return {"weight": (self.features, self.inputs), "bias": (self.features,)}
-        first, second = {"sigmoid": ("first", "second"), "mlp": ("layers.0", "layers.2")}[self.shape]
-        return {
-            "mean": (self.inputs,),
-            "scale": (self.inputs,),
-            f"filter.{first}.weight": (self.hidden, self.inputs),
-            f"filter.{first}.bias": (self.hidden,),
-            f"filter.{second}.weight": (self.features, self.hidden),
-            f"filter.{second}.bias": (self.features,),
-        }
-
-    def build(self, labels: tuple[str, ...], mfcc: MfccConfig) -> nn.Module:  # noqa: ARG002
-        """The filter: `(..., inputs)` to `(..., features)`."""
         if self.shape == "linear":
             return LinearFilter(self.inputs, self.features)
         inside: nn.Module
@@ -87,4 +71,4 @@ class MinimaxFilterSettings:
             inside = SigmoidNetwork(self.inputs, self.hidden, self.features)
         else:
             inside = Mlp(self.inputs, [self.hidden], self.features)
-        return Standardized(inside, Scaling(torch.zeros(2, self.inputs))).float()
+        return Standardized(inside, Scaling.identity(self.inputs)).float()

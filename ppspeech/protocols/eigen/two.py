@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import LatticeParameters, ciphertext_length
 from ppspeech.crypto.shares import Cost, ShareEngine
 from ppspeech.errors import RangeError
@@ -36,14 +35,14 @@ from ppspeech.protocols.eigen.matrix import (
 )
 from ppspeech.protocols.eigen.moments import DELTA, own_moments, start_share
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 
 SQUARINGS = 7
 """128 steps of the power method: an eigenvalue 1.1 times the next one outweighs it 200,000-fold."""
 
 MOST_SQUARINGS = 12
 MOST_FEATURES = 128
-"""Beyond, a flat spectrum would drown in the error of a squaring (`eigen_matrix`), and memory grows with k^2."""
+"""Beyond, a flat spectrum would drown in the error of a squaring (`matrix`), and memory grows with k^2."""
 
 eigenvector = register_protocol(
     "eigenvector",
@@ -55,7 +54,7 @@ eigenvector = register_protocol(
 
 @eigenvector.party("alice")
 def alice(
-    channel: Channel,
+    party: Party,
     frames: Reals,
     *,
     features: int,
@@ -69,7 +68,7 @@ def alice(
     """Alice's program.
 
     Args:
-        channel: to Bob.
+        party: who talks to Bob.
         frames: hers, `(frames, features)`.
         features: k, public.
         bound: what neither party's sum of squares exceeds, public; it may be far above: up to 2^25 times cost no
@@ -90,12 +89,12 @@ def alice(
     """
     job = EigenJob(features, count, squarings)
     own = start_share(own_moments(frames, bound, epsilon, delta, radius), features, bound, parties=2)
-    return find_directions(meet_as_server(channel), own, job)
+    return find_directions(meet_as_server(party.channel), own, job)
 
 
 @eigenvector.party("bob")
 def bob(
-    channel: Channel,
+    party: Party,
     frames: Reals,
     *,
     features: int,
@@ -109,7 +108,7 @@ def bob(
     """Bob's program; see Alice's."""
     job = EigenJob(features, count, squarings)
     own = start_share(own_moments(frames, bound, epsilon, delta, radius), features, bound, parties=2)
-    return find_directions(meet_as_client(channel), own, job)
+    return find_directions(meet_as_client(party.channel), own, job)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,19 @@
+"""The kinds of models that ppspeech releases, one file a question they answer."""
+
+from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
+from ppspeech.bundle.kinds.filters import Level, MinimaxFilterSettings, Shape
+from ppspeech.bundle.kinds.speakers import SpeakerUbmSettings
+from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
+from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
+
+__all__ = [
+    "KeywordHmmSettings",
+    "LargeMarginClassifierSettings",
+    "LargeMarginKeywordSettings",
+    "LargeMarginTableSettings",
+    "Level",
+    "LinearTableSettings",
+    "MinimaxFilterSettings",
+    "Shape",
+    "SpeakerUbmSettings",
+]

@@ -1,0 +1,82 @@
+"""Kinds of models: one registered value each. A file names a kind; only what is registered is ever built.
+
+A kind is a frozen dataclass of plain settings under `@model_type`. From it everything follows: `config.json`, the
+module, the list of its tensors, what a bundle of it does in the clear; `ppspeech.service` registers how it is served
+encrypted, under the same name.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeVar
+
+from torch import nn
+
+from ppspeech.errors import BundleError
+from ppspeech.registry import Registry
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""Every tensor of a model by its name in the state dict, with its shape. All are float32."""
+
+Use = Literal["recognize", "transcribe", "verify", "identify", "filter", "classify"]
+"""What a model does in the clear; `classify` is for rows of a table, `recognize` for speech."""
+
+
+class ModelSettings(Protocol):
+    """The public choices of one kind of model: a frozen dataclass of plain values, complete enough to build it.
+
+    The tensors of a file are compared with those of the module on the meta device before anything is allocated, so
+    constructors may look at sizes and never at values.
+
+    Two names of fields mean something to a release: `threshold` was chosen on private speech, and is None where it was
+    not paid for; `label` says what the labels are, and `speaker` that they are people of the training data.
+    """
+
+    def task(self, labels: tuple[str, ...]) -> str:
+        """What the model is for, in one sentence, for people."""
+        ...
+
+    def build(self, labels: tuple[str, ...], features: int) -> nn.Module:
+        """The module, untrained, for inputs of so many features (a frame, or a row)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelType:
+    """One kind of model.
+
+    Attributes:
+        name: in `config.json`, in checkpoints, and among the exporters of `ppspeech.service`.
+        settings: the dataclass of its public choices; it builds the module.
+        uses: what it does in the clear.
+    """
+
+    name: str
+    settings: type[ModelSettings]
+    uses: tuple[Use, ...]
+
+
+MODEL_TYPES: Registry[ModelType] = Registry("model type", "ppspeech.bundle.kinds", error=BundleError)
+
+Settings = TypeVar("Settings", bound=type[ModelSettings])
+
+
+def model_type(name: str, *uses: Use) -> Callable[[Settings], Settings]:
+    """Register the settings of a kind of model under the name that `config.json` gives it."""
+
+    def enter(settings: Settings) -> Settings:
+        MODEL_TYPES.enter(name, ModelType(name, settings, uses))
+        return settings
+
+    return enter
+
+
+def type_of(settings: ModelSettings) -> ModelType:
+    """The registered kind of these settings.
+
+    Raises:
+        BundleError: if there is none.
+    """
+    for kind in MODEL_TYPES.values():
+        if type(settings) is kind.settings:
+            return kind
+    raise BundleError(f"{type(settings).__name__} is not a registered model type")

@@ -1,0 +1,59 @@
+"""Labels and names as residues: what a winner is called, spelled out on shares.
+
+A text is its UTF-8 bytes, filled up with zero bytes to an agreed length, 7 to a residue and the first the lowest, as
+everywhere on the wire. A residue of a score fits beside them: shares of both are chosen in one batch.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ppspeech.arrays import Residues
+from ppspeech.crypto.numbers import Ring
+from ppspeech.errors import ModelError, ProtocolError
+
+LETTERS = 7
+"""Bytes of a text in one residue."""
+
+TEXT_RING = Ring(8 * LETTERS)
+
+
+def text_size(length: int) -> int:
+    """Residues of a text of up to `length` bytes.
+
+    >>> text_size(7), text_size(8)
+    (1, 2)
+    """
+    return -(-length // LETTERS)
+
+
+def text_residues(texts: Sequence[str], length: int) -> Residues:
+    """Texts of up to `length` bytes as residues, `(texts, text_size(length))`.
+
+    Raises:
+        ModelError: for a text that is empty, too long, or has a zero byte in it.
+
+    >>> read_text(text_residues(["Zoë"], 14)[0])
+    'Zoë'
+    """
+    residues = np.zeros((len(texts), text_size(length)), np.uint64)
+    for row, text in zip(residues, texts, strict=True):
+        letters = text.encode()
+        if not 0 < len(letters) <= length or 0 in letters:
+            raise ModelError(f"a label or name has 1 to {length} bytes, none of them zero, got {text!r}")
+        padded = letters.ljust(LETTERS * len(row), b"\0")
+        row[:] = [int.from_bytes(padded[at : at + LETTERS], "little") for at in range(0, len(padded), LETTERS)]
+    return residues
+
+
+def read_text(residues: Residues) -> str | None:
+    """The text that residues `(residues,)` spell; None where all are zero, which is nobody's label.
+
+    Raises:
+        ProtocolError: if it is no text.
+    """
+    letters = b"".join(int(residue).to_bytes(LETTERS, "little") for residue in residues).rstrip(b"\0")
+    try:
+        return letters.decode() or None
+    except UnicodeDecodeError:
+        raise ProtocolError("the label that came is no text: the server's model or this session is broken") from None

@@ -1,0 +1,69 @@
+"""Classifiers that carry the public scale of their inputs, so that they need no corpus and no table to be used."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from ppspeech.audio import Frames, utterance_statistics
+from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.models.margin.gaussians import LargeMarginGaussians
+
+RowModel = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
+"""What scores one vector, `(..., d)` to `(..., classes)`."""
+
+
+class TableClassifier(nn.Module):
+    """A model of rows that were scaled by public constants.
+
+    Args:
+        model: over the columns.
+
+    Attributes:
+        mean: subtracted from every row, `(columns,)`; 0 at first.
+        std: rows are divided by it, > 0, `(columns,)`; 1 at first.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, model: RowModel) -> None:
+        super().__init__()
+        self.model = model
+        columns = model.size - 1 if isinstance(model, LargeMarginGaussians) else model.weight.shape[1] - 1
+        self.register_buffer("mean", torch.zeros(columns))
+        self.register_buffer("std", torch.ones(columns))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Scores of rows `(..., columns)`, higher is more likely: `(..., classes)`."""
+        return self.model.scores((rows - self.mean) / self.std)
+
+
+class UtteranceClassifier(nn.Module):
+    """Large-margin Gaussians on the mean, maximum, minimum and deviation of an utterance's features.
+
+    Args:
+        model: over `4 * features` values.
+
+    Attributes:
+        mean: of the statistics over public speech, `(4 * features,)`.
+        std: their standard deviation, > 0, `(4 * features,)`.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, model: LargeMarginGaussians) -> None:
+        super().__init__()
+        self.model = model
+        self.register_buffer("mean", torch.zeros(model.size - 1))
+        self.register_buffer("std", torch.ones(model.size - 1))
+
+    def embed(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """Utterance statistics `(batch, 4 * features)`, scaled so that public speech has norm about 1."""
+        centered = utterance_statistics(Frames(features, lengths)) - self.mean
+        return centered / (self.std * math.sqrt(len(self.mean)))
+
+    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """Scores of utterances `(batch, frames, features)`, higher is more likely: `(batch, classes)`."""
+        return self.model.scores(self.embed(features, lengths))

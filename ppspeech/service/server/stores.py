@@ -1,0 +1,220 @@
+"""What session processes share on disk: query budgets, enrolled speakers, and galleries that this server cannot read.
+
+A template says how a speaker's voice differs from everybody's: a direction, which is one vector of unit length, or the
+means of the speaker's mixture. It is computed by the speaker's own device; the recording never comes here. The server
+does see the templates of a `Gallery`, and must keep that file as it would keep a password file. `SealedGalleries` is
+for templates that it must not see:
+
+    keeper   enrolls voices, holds the key and the templates, answers probes
+    store    this server: ciphertexts, and who may replace them
+    prober   takes a gallery from the store, multiplies its voice into it, and settles the bit with the keeper
+"""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ppspeech.arrays import Reals
+from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Prober
+from ppspeech.service.names import LONGEST_NAME, MOST_SPEAKERS
+from ppspeech.storage import SharedTable
+
+Template = Literal["direction", "means"]
+
+LARGEST_BUDGET = 1_000_000
+"""Beyond it, serve without one."""
+UNIT = 1e-3
+"""How far a direction's length may be from 1."""
+LARGEST_MEAN = 1e3
+"""No feature comes near it."""
+MOST_GALLERIES = 256
+"""Of one model; a client that fills the disk is a client too many."""
+
+
+class QueryBudget:
+    """Queries by client and model: many answers together give a model away, so they are counted and limited.
+
+    A query is counted before it is answered: one that fails on the way has been paid for, or else a client could look
+    at part of an answer and hang up.
+
+    Args:
+        path: of the file, which outlives the server.
+        limit: queries of one client to one model; None counts without limit.
+
+    Raises:
+        PpspeechError: for a limit out of range, or a file that cannot hold budgets.
+    """
+
+    def __init__(self, path: Path, limit: int | None = None) -> None:
+        if limit is not None and not 0 <= limit <= LARGEST_BUDGET:
+            raise PpspeechError(f"a budget is 0 to {LARGEST_BUDGET:,} queries, got {limit}")
+        columns = "model TEXT, client TEXT, used INTEGER NOT NULL, PRIMARY KEY (model, client)"
+        self._table = SharedTable(path, "queries", columns, "query budgets")
+        self._limit = limit
+
+    def spend(self, model: str, client: str, queries: int) -> tuple[bool, int | None]:
+        """Count `queries` if that many are left.
+
+        Returns:
+            Whether they may be answered, and how many are left; None without a limit.
+        """
+        with self._table.transaction() as database:
+            found = database.execute(_USED, (model, client)).fetchone()
+            used = found[0] if found else 0
+            allowed = self._limit is None or used + queries <= self._limit
+            if allowed:
+                used += queries
+                database.execute("INSERT OR REPLACE INTO queries VALUES (?, ?, ?)", (model, client, used))
+        return allowed, None if self._limit is None else max(0, self._limit - used)
+
+    def left(self, model: str, client: str) -> int | None:
+        """Queries left; None without a limit."""
+        if self._limit is None:
+            return None
+        found = self._table.rows(_USED, model, client)
+        return max(0, self._limit - (found[0][0] if found else 0))
+
+
+_USED = "SELECT used FROM queries WHERE model = ? AND client = ?"
+
+
+class Gallery:
+    """Enrolled speakers of one model: names and templates in numbered places.
+
+    Args:
+        path: of the file.
+        model: fingerprint of the bundle that templates were computed with.
+        places: how many there is room for.
+        features: numbers of a template.
+        kind: what a template is; the kinds have speakers of their own.
+
+    Raises:
+        PpspeechError: for a file that cannot hold a gallery, or places out of range.
+    """
+
+    def __init__(self, path: Path, model: str, places: int, features: int, kind: Template = "direction") -> None:
+        if not 1 <= places <= MOST_SPEAKERS:
+            raise PpspeechError(f"a gallery has 1 to {MOST_SPEAKERS:,} places, got {places}")
+        columns = (
+            "model TEXT, kind TEXT, place INTEGER, name TEXT,"
+            " template BLOB, PRIMARY KEY (model, kind, place), UNIQUE (model, kind, name)"
+        )
+        self._table = SharedTable(path, "speakers", columns, "a gallery")
+        self._own = model, kind
+        self._places = places
+        self._features = features
+
+    def enroll(self, name: str, template: Reals) -> int | None:
+        """Put a speaker in the next place.
+
+        Returns:
+            The place; None where the name is taken or there is no room, which of the two is not said.
+
+        Raises:
+            RangeError: for a name or template that cannot be.
+        """
+        vector = self.check(name, template)
+        with self._table.transaction() as database:
+            taken = database.execute("SELECT name FROM speakers WHERE model = ? AND kind = ?", self._own).fetchall()
+            if (name,) in taken or len(taken) >= self._places:
+                return None
+            row = (*self._own, len(taken), name, vector.astype("<f4").tobytes())
+            database.execute("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", row)
+        return len(taken)
+
+    def load(self) -> tuple[list[str], Reals]:
+        """Names and templates in the order of their places, `(speakers, features)`."""
+        query = "SELECT name, template FROM speakers WHERE model = ? AND kind = ? ORDER BY place"
+        rows = self._table.rows(query, *self._own)[: self._places]
+        templates = np.zeros((len(rows), self._features))
+        for template, (_, data) in zip(templates, rows, strict=True):
+            template[:] = np.frombuffer(data, "<f4")
+        return [name for name, _ in rows], templates
+
+    def check(self, name: str, template: Reals) -> Reals:
+        """A template that can be enrolled under this name.
+
+        Raises:
+            RangeError: for a name that is empty, too long or unprintable, a direction that is not of unit length, or
+                means that are not finite or beyond any feature.
+        """
+        check_speaker(name)
+        vector = np.asarray(template, np.float64)
+        if vector.shape != (self._features,):
+            raise RangeError(f"a template is a vector of {self._features} numbers, got {vector.shape}")
+        if self._own[1] == "means":
+            if not (np.abs(vector) <= LARGEST_MEAN).all():
+                raise RangeError(f"the means of a mixture are within ±{LARGEST_MEAN:g}")
+            return vector
+        if not abs(float(np.linalg.norm(vector)) - 1) <= UNIT:
+            raise RangeError(f"a direction has length 1, got {float(np.linalg.norm(vector)):.4g}")
+        return vector / np.linalg.norm(vector)
+
+
+class SealedGalleries:
+    """Encrypted galleries by name.
+
+    Args:
+        path: of the file.
+        model: fingerprint of the bundle that templates were computed with.
+        plan: sizes of every gallery.
+
+    Raises:
+        PpspeechError: for a file that cannot hold galleries.
+    """
+
+    def __init__(self, path: Path, model: str, plan: GalleryPlan) -> None:
+        columns = (
+            "model TEXT, name TEXT, places INTEGER, owner TEXT,"
+            " public_key BLOB, templates BLOB, PRIMARY KEY (model, name)"
+        )
+        self._table = SharedTable(path, "sealed", columns, "galleries")
+        self._model = model
+        self._plan = plan
+
+    def put(self, name: str, owner: str, gallery: EncryptedGallery) -> bool:
+        """Keep a gallery; one that is there already is replaced by its owner alone.
+
+        Args:
+            name: of the gallery.
+            owner: who brings it, as `peer_name` tells: a certificate, or an address, which others may share; a store
+                for strangers asks for certificates (`--client-ca`).
+            gallery: of this plan.
+
+        Returns:
+            Whether it is kept: not where the name is another's, or there is no room.
+
+        Raises:
+            RangeError: for a name that cannot be.
+            ProtocolError: for bytes that are no such gallery.
+        """
+        check_speaker(name)
+        Prober(gallery)  # what could not be probed is not kept
+        with self._table.transaction() as database:
+            query = "SELECT owner FROM sealed WHERE model = ? AND name = ?"
+            found = database.execute(query, (self._model, name)).fetchone()
+            held = database.execute("SELECT COUNT(*) FROM sealed WHERE model = ?", (self._model,)).fetchone()[0]
+            if (found is None and held >= MOST_GALLERIES) or (found is not None and found[0] != owner):
+                return False
+            row = (self._model, name, self._plan.places, owner, gallery.public_key, gallery.templates)
+            database.execute("INSERT OR REPLACE INTO sealed VALUES (?, ?, ?, ?, ?, ?)", row)
+        return True
+
+    def get(self, name: str) -> EncryptedGallery | None:
+        """The gallery of a name; None where there is none of this size."""
+        query = "SELECT public_key, templates FROM sealed WHERE model = ? AND name = ? AND places = ?"
+        found = self._table.rows(query, self._model, name, self._plan.places)
+        return EncryptedGallery(self._plan, *found[0]) if found else None
+
+
+def check_speaker(name: str) -> str:
+    """Refuse what cannot be the name of a speaker, or of a gallery.
+
+    Raises:
+        RangeError: unless it is printable and has 1 to 21 bytes.
+    """
+    if not name.strip() or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
+        raise RangeError(f"a name is printable and has 1 to {LONGEST_NAME} bytes, got {name!r:.40}")
+    return name

@@ -1,0 +1,56 @@
+"""The best of many, and what it is called."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.shares import TEXT_RING, best_text, knock_out, read_text, text_residues, text_size
+from ppspeech.errors import ModelError, ProtocolError
+
+from .pairs import together
+
+RING = Ring(21)
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 3, 8, 13])
+def test_both_ways_name_the_first_of_the_largest(candidates: int) -> None:
+    scores = Ring(3).to_signed(uniform_residues(candidates, 3)) * 100_000
+    names = [f"speaker number {number}" for number in range(candidates)]
+    given, texts = RING.share(RING.from_signed(scores)), TEXT_RING.share(text_residues(names, 20))
+    first, second, _, _ = together(lambda e, p: knock_out(e, given[p], texts[p], RING))
+    assert RING.to_signed(RING.join(first[0], second[0])) == scores.max()
+    assert read_text(TEXT_RING.join(first[1], second[1])) == names[scores.argmax()]
+    one, other, _, _ = together(lambda e, p: best_text(e, given[p][None], texts[p], RING))
+    assert read_text(TEXT_RING.join(one, other)[0]) == names[scores.argmax()]
+
+
+def test_every_row_has_a_best_of_its_own() -> None:
+    scores = np.array([[3, 1, 2], [-5, -1, -3], [0, 0, 7]])
+    given = RING.share(RING.from_signed(scores))
+    texts = text_residues(["yes", "no", "größer"], 14), np.zeros((3, 2), np.uint64)
+    one, other, _, _ = together(lambda e, p: best_text(e, given[p], texts[p], RING))
+    assert [read_text(row) for row in TEXT_RING.join(one, other)] == ["yes", "no", "größer"]
+
+
+@given(st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=9))
+def test_texts_come_back(text: str) -> None:
+    length = max(21, len(text.encode()))
+    residues = text_residues([text, "b"], length)
+    assert residues.shape == (2, text_size(length))
+    assert residues.max() <= TEXT_RING.mask
+    assert [read_text(row) for row in residues] == [text, "b"]
+
+
+@pytest.mark.parametrize("text", ["", "eight by", "a\0b"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(ModelError, match="1 to 7 bytes"):
+        text_residues([text], 7)
+
+
+def test_what_is_no_text_is_refused_and_nobody_has_none() -> None:
+    assert read_text(np.zeros(4, np.uint64)) is None
+    with pytest.raises(ProtocolError, match="no text"):
+        read_text(np.array([2**56 - 1], np.uint64))
