@@ -52,7 +52,7 @@ def demo(
     console.print(f"without privacy: {_accuracy(plain, voices, folder / 'confusion.png'):.1%} of the words are right")
 
     console.rule("[bold]4. The same with differential privacy, released as a bundle")
-    release = StatisticsRelease(epsilon=4.0, delta=1e-5, iterations=3, unit="utterance")
+    release = StatisticsRelease(epsilon=4.0, delta=1e-5, iterations=3)
     private = PrivateKeywordHmm(release, states=8)
     trainer = _train(private, voices, epochs=release.iterations)
     accuracy = _accuracy(private, voices, folder / "confusion_private.png")

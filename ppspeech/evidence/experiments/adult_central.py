@@ -31,6 +31,7 @@ from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models import LogisticRegression
 from ppspeech.pictures import save_curves
+from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation, OutputPerturbation
 from ppspeech.training.private import ConvexHook, fit_privately, head_of, radius_of, theta_shape
 
@@ -149,8 +150,7 @@ def _objective_hook(split: Split, epsilon: float, delta: float) -> ObjectivePert
     return ObjectivePerturbation(
         epsilon=epsilon,
         delta=delta,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         regularization=1.0,
         norm=math.sqrt(split.x.shape[1] + 1) / 2,
     )
@@ -168,8 +168,7 @@ def _output(split: Split, epsilon: float) -> float:
     hook = OutputPerturbation(
         epsilon=epsilon,
         delta=DELTA,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         regularization=plan.regularization,
     )
     return _private(split, hook)

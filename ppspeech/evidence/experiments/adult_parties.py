@@ -43,6 +43,7 @@ from ppspeech.intervals import Mean
 from ppspeech.models import LogisticRegression
 from ppspeech.network.local import Player, run_group
 from ppspeech.pictures import blank, curve, save
+from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms import DiscreteGaussian
 from ppspeech.privacy.samplers import standard_laplace
 from ppspeech.progress import track
@@ -201,8 +202,7 @@ def central_draws(training: JointTraining, pooled: Tensor, runs: int) -> Tensor:
         delta=training.delta,
         sensitivity=training.sensitivity,
         dimension=training.dimension,
-        unit="record",
-        adjacency="replace",
+        relation=Relation("record", "replace"),
     )
     return torch.stack([mechanism.release(pooled).value for _ in range(runs)])
 

@@ -23,6 +23,7 @@ from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
 from ppspeech.pictures import save_curves
+from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation
 from ppspeech.training.private import fit_privately
 
@@ -106,8 +107,7 @@ def _private(split: Split, epsilon: float, delta: float) -> LargeMarginGaussians
     hook = ObjectivePerturbation(
         epsilon=epsilon,
         delta=delta,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         regularization=sum_form(583, LAMBDA).quadratic,
     )
     fit_privately(module, split.x, split.y, hook)

@@ -24,6 +24,7 @@ from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.models.hmm import HiddenMarkovModel, baum_welch, by_length
 from ppspeech.pictures import blank, save
+from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.training.private import POOLED, StatisticsRelease, UnitSums, hmm_moments, maximize_hmm_, public_bank
 
@@ -32,8 +33,10 @@ DELTA = 1e-5
 FRONT_END = MfccConfig(vad_db=30.0, vad_hangover=3)
 PUBLIC = ("synthetic", "fsdd")
 RELEASES = {
-    "utterance": StatisticsRelease(1.0, DELTA, iterations=3, unit="utterance", emission_norm=1.5),
-    "speaker": StatisticsRelease(1.0, DELTA, iterations=1, unit="speaker", emission_norm=0.6, transition_norm=0.1),
+    "utterance": StatisticsRelease(1.0, DELTA, iterations=3, emission_norm=1.5),
+    "speaker": StatisticsRelease(
+        1.0, DELTA, iterations=1, relation=Relation("speaker", "add_remove"), emission_norm=0.6, transition_norm=0.1
+    ),
 }
 BATCH_FRAMES = 16_384
 VOICES_ONLY = "started from the built-in voices alone: no person's speech is taken for public"
@@ -127,7 +130,7 @@ def _train(start: HiddenMarkovModel, part: Part, release: StatisticsRelease, fir
 
 
 def _statement(release: StatisticsRelease) -> str:
-    account = Accountant(release.unit, release.adjacency)
+    account = Accountant(release.relation)
     account.compose(release.mechanism.event, release.iterations)
     return str(account.guarantee(release.delta))
 

@@ -61,7 +61,7 @@ def noise_shares(split: Split, epsilon: float) -> Shares:
 
 def spent(shares: Shares, rounds: int) -> float:
     """The epsilon that the accountant finds for all rounds together."""
-    account = Accountant(shares.unit, shares.adjacency)
+    account = Accountant(shares.relation)
     account.compose(shares.event, rounds)
     return account.guarantee(DELTA).epsilon
 

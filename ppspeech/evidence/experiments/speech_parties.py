@@ -18,6 +18,7 @@ from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models import SoftmaxRegression
+from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms import DiscreteGaussian
 from ppspeech.progress import track
 from ppspeech.training.together import JointDescent, JointTraining, clipped_gradient, descend_jointly_, local_minimizer
@@ -140,8 +141,7 @@ def _central(speakers: Speakers, terms: JointTraining) -> float:
         delta=terms.delta,
         sensitivity=terms.sensitivity,
         dimension=terms.dimension,
-        unit="utterance",
-        adjacency="replace",
+        relation=Relation("utterance", "replace"),
     )
     module = speakers.untrained()
     assert terms.penalty is not None
