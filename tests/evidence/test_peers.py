@@ -1,4 +1,4 @@
-"""Peers are extras: without them everything is listed and runs but what runs beside them, which says what to install."""
+"""Peers are extras: without them everything is listed, and what runs beside one says what to install."""
 
 import subprocess
 import sys
