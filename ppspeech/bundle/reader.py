@@ -22,7 +22,7 @@ from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
 from ppspeech.models.gaussian import GaussianMixture
 from ppspeech.models.hmm import HiddenMarkovModel
-from ppspeech.privacy import Accountant, ApproximateEvent, Event, NonPrivateEvent, UnsupportedAnalysisError
+from ppspeech.privacy import Accountant, ApproximateEvent, Event, NonPrivateEvent, Relation, UnsupportedAnalysisError
 
 MOST_EVENTS = 1_000
 """Different events an account may have; equal ones are counted, so training never comes near."""
@@ -201,4 +201,4 @@ def _divergence(event: Event) -> float:
     try:
         return event.rdp(2.0)
     except UnsupportedAnalysisError:  # under `replace`; the sensitivity is at most twice that of add_remove
-        return 4 * replace(event, adjacency="add_remove").rdp(2.0)  # type: ignore[type-var]
+        return 4 * replace(event, relation=Relation(event.relation.unit, "add_remove")).rdp(2.0)  # type: ignore[type-var]

@@ -18,7 +18,7 @@ from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, Utt
 from ppspeech.models.gaussian import Gaussians, phi_from_moments
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
 from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm
-from ppspeech.protocols.scores import WordModels, WordShape
+from ppspeech.protocols.scores import WordModels, WordShape, form_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +140,10 @@ def export_linear(
 
 def score_columns(phi: Tensor, terms: Literal["full", "diagonal"], logs: Tensor | None = None) -> Reals:
     """-z' Phi z as weights of the monomials, `(monomials, gaussians)`; `logs` are ln of the mixture weights."""
-    size = phi.shape[-1]
-    flat = -phi.reshape(-1, size, size)
-    if terms == "full":
-        rows, columns = torch.triu_indices(size, size)
-        weights = flat[:, rows, columns] * torch.where(rows == columns, 1.0, 2.0)
-    else:
-        diagonal = flat.diagonal(dim1=-2, dim2=-1)
-        weights = torch.cat((diagonal[:, :-1], 2 * flat[:, :-1, -1], diagonal[:, -1:]), dim=1)
+    weights = form_weights(-phi.flatten(0, -3).cpu().numpy(), terms)
     if logs is not None:
-        weights[:, -1] += logs.double().reshape(-1)
-    result: Reals = weights.T.contiguous().cpu().numpy()
-    return result
+        weights[-1] += logs.double().flatten().cpu().numpy()
+    return weights
 
 
 def one_frame_models(

@@ -36,7 +36,7 @@ def test_products_are_log_densities(covariance: Covariance) -> None:
 def test_padding_is_a_row_of_zeros() -> None:
     plan = MixturePlan(frames=5, dimensions=2, components=3)
     expanded = plan.expand(np.array([[1.0, -2.0]]))
-    assert expanded[0].tolist() == [1.0, -2.0, 1.0, 4.0, 1.0]
+    assert expanded[0].tolist() == [1.0, 4.0, 1.0, -2.0, 1.0]
     assert not expanded[1:].any()
     assert expanded.shape == (5, plan.features) == (5, 5)
 

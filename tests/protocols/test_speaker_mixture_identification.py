@@ -43,7 +43,7 @@ def speech(speaker: int, frames: int) -> np.ndarray:
 
 
 def average(mixtures: Mixtures, frames: np.ndarray) -> np.ndarray:
-    monomials = np.concatenate([frames, frames**2, np.ones((len(frames), 1))], axis=1)
+    monomials = np.concatenate([frames**2, frames, np.ones((len(frames), 1))], axis=1)
     return np.logaddexp.reduce(np.einsum("tf,fmk->tmk", monomials, mixtures.weights("diagonal")), axis=-1).mean(0)
 
 

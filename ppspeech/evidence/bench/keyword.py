@@ -19,7 +19,7 @@ from ppspeech.evidence.published.protocols.slice_timing import published_keyword
 from ppspeech.figures import Figure
 from ppspeech.network import run_in_processes
 from ppspeech.protocols import MetClient, MetServer, meet_as_client, meet_as_server
-from ppspeech.protocols.scores import WordModels, WordShape
+from ppspeech.protocols.scores import WordModels, WordShape, form_weights
 from ppspeech.protocols.words import (
     KeywordClient,
     KeywordJob,
@@ -110,10 +110,9 @@ def made_models(seed: int = 0) -> WordModels:
         each[:-1, :-1] = -precision / 2
         each[:-1, -1] = each[-1, :-1] = precision @ mean / 2
         each[-1, -1] = (-mean @ precision @ mean + np.linalg.slogdet(precision)[1] - DIMENSIONS * np.log(2 * np.pi)) / 2
-    left, right = np.triu_indices(size)
-    weights = (phi[:, left, right] * np.where(left == right, 1, 2)).T
     transitions = np.log(np.broadcast_to([0.95, 0.05], (WORDS, STATES, 2)))
-    return WordModels(shape, weights, transitions, np.zeros((WORDS, 1)), tuple(f"word {n}" for n in range(WORDS)))
+    labels = tuple(f"word {n}" for n in range(WORDS))
+    return WordModels(shape, form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), labels)
 
 
 def with_operation(models: WordModels, operation: str) -> WordModels:

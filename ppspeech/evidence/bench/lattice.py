@@ -39,6 +39,7 @@ from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds, machine
 from ppspeech.figures import Figure
+from ppspeech.protocols.scores import monomials_of
 
 FRAMES, DIMENSIONS, STATES = 98, 39, 50
 FEATURES = (DIMENSIONS + 1) * (DIMENSIONS + 2) // 2
@@ -107,9 +108,8 @@ def run(quick: bool) -> list[Figure]:
 def frames_and_model(frames: int, dimensions: int, states: int) -> tuple[Reals, Reals]:
     """Monomials of normalized frames, clipped to the public limit, and weights of the size that models have; seeded."""
     generator = np.random.default_rng(0)
-    z = np.concatenate((generator.normal(size=(frames, dimensions)), np.ones((frames, 1))), axis=1)
-    left, right = np.triu_indices(dimensions + 1)
-    return (z[:, left] * z[:, right]).clip(-64, 64), generator.normal(scale=0.5, size=(len(left), states))
+    monomials = monomials_of(generator.normal(size=(frames, dimensions)), "full").clip(-64, 64)
+    return monomials, generator.normal(scale=0.5, size=(monomials.shape[1], states))
 
 
 @dataclass(frozen=True)

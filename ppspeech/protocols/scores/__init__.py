@@ -2,6 +2,7 @@
 
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
+from ppspeech.protocols.scores.monomials import form_weights, monomials_of
 from ppspeech.protocols.scores.states import WordModels, WordShape
 
 __all__ = [
@@ -15,4 +16,6 @@ __all__ = [
     "ScoreNorm",
     "WordModels",
     "WordShape",
+    "form_weights",
+    "monomials_of",
 ]

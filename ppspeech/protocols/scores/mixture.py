@@ -1,9 +1,9 @@
 """Speakers as Gaussian mixtures adapted from a background model: frames into monomials, mixtures into weights.
 
-A weighted component's log-density is linear in [x, x*x, 1] (diagonal covariance) or in all monomials of [x, 1] (full):
-one encrypted product gives every component of every model for every frame. A padding frame is a row of zeros, the
-constant too: all components of all models then score 0, a speaker's mixture and the background cancel, and the number
-of real frames stays with the client. For the same reason thresholds are taken off per frame, inside the constants:
+A weighted component's log-density is linear in the `monomials` of a frame: one encrypted product gives every component
+of every model for every frame. A padding frame is a row of zeros, the constant too: all components of all models then
+score 0, a speaker's mixture and the background cancel, and the number of real frames stays with the client. For the
+same reason thresholds are taken off per frame, inside the constants:
 
     sum_t (ln p(x_t | speaker) - ln p(x_t | background) - τ),   τ = μ + θ σ with Z-norm, θ without.
 """
@@ -26,6 +26,7 @@ from ppspeech.crypto.lattice import (
     plan_product,
 )
 from ppspeech.errors import ModelError, RangeError
+from ppspeech.protocols.scores.monomials import count_monomials, degrees, gaussian_weights, monomials_of
 from ppspeech.protocols.trellis.combine import Combine
 
 Covariance = Literal["diagonal", "full"]
@@ -75,8 +76,7 @@ class MixturePlan:
     @property
     def features(self) -> int:
         """Monomials of a frame, the constant last."""
-        d = self.dimensions
-        return 2 * d + 1 if self.covariance == "diagonal" else (d + 1) * (d + 2) // 2
+        return count_monomials(self.dimensions, self.covariance)
 
     @property
     def mixtures(self) -> int:
@@ -122,14 +122,8 @@ class MixturePlan:
         longest = float(np.sqrt(np.square(x).sum(axis=1).max()))
         if not longest <= self.norm:
             raise RangeError(f"frames are no longer than {self.norm}, got one of {longest:.4g}: scale such frames down")
-        one = np.ones((len(x), 1))
-        if self.covariance == "diagonal":
-            monomials = np.concatenate([x, x * x, one], axis=1)
-        else:
-            z = np.concatenate([x, one], axis=1)
-            left, right = np.triu_indices(self.dimensions + 1)
-            monomials = z[:, left] * z[:, right]
-        return np.concatenate([monomials, np.zeros((self.frames - len(x), self.features))])
+        padding = np.zeros((self.frames - len(x), self.features))
+        return np.concatenate([monomials_of(x, self.covariance), padding])
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,28 +158,14 @@ class Mixtures:
         Raises:
             ModelError: for shapes that do not fit each other or the kind of covariance.
         """
-        shape, d = self.means.shape, self.means.shape[-1]
-        expected = shape if covariance == "diagonal" else (*shape, d)
+        shape = self.means.shape
+        expected = shape if covariance == "diagonal" else (*shape, shape[-1])
         if self.log_weights.shape != shape[:-1] or self.covariances.shape != expected:
             raise ModelError(
                 f"{covariance} mixtures with means {shape} need log-weights {shape[:-1]} and covariances {expected}, "
                 f"got {self.log_weights.shape} and {self.covariances.shape}"
             )
-        constant: Reals = self.log_weights - d / 2 * np.log(2 * np.pi)
-        if covariance == "diagonal":
-            inverse: Reals = 1 / self.covariances
-            linear = self.means * inverse
-            constant = constant + (np.log(inverse).sum(-1) - (self.means * linear).sum(-1)) / 2
-            parts = [linear, -inverse / 2, constant[..., None]]
-            return np.moveaxis(np.concatenate(parts, axis=-1), -1, 0)
-        inverse = np.linalg.inv(self.covariances)
-        linear = (inverse @ self.means[..., None])[..., 0]
-        constant = constant + (np.linalg.slogdet(inverse)[1] - (self.means * linear).sum(-1)) / 2
-        form = np.zeros((*shape[:-1], d + 1, d + 1))
-        form[..., :d, :d], form[..., :d, d], form[..., d, d] = -inverse, linear, constant
-        left, right = np.triu_indices(d + 1)
-        halves = np.where((left == right) & (left < d), 0.5, 1.0)
-        return np.moveaxis(form[..., left, right] * halves, -1, 0)
+        return gaussian_weights(self.log_weights, self.means, self.covariances)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,15 +238,11 @@ class MixtureScorer:
 
 def _check_reach(plan: MixturePlan, weights: Reals) -> None:
     """The largest magnitude of a component's log-density over all frames within the bound must fit."""
-    constant, d = np.abs(weights[-1]), plan.dimensions
-    if plan.covariance == "diagonal":
-        linear = np.linalg.norm(weights[:d], axis=0)
-        quadratic = np.abs(weights[d:-1]).max(axis=0)
-    else:
-        left, right = np.triu_indices(d + 1)
-        border = (right == d) & (left < d)
-        linear = np.linalg.norm(weights[border], axis=0)
-        quadratic = np.linalg.norm(weights[(right < d)], axis=0)
+    degree = degrees(plan.dimensions, plan.covariance)
+    linear, squares = np.linalg.norm(weights[degree == 1], axis=0), weights[degree == 2]
+    diagonal = plan.covariance == "diagonal"
+    quadratic = np.abs(squares).max(axis=0) if diagonal else np.linalg.norm(squares, axis=0)
+    constant = np.abs(weights[-1])
     worst = float((constant + linear * plan.norm + quadratic * plan.norm**2).max())
     if not worst < 2.0**plan.reach - 1:
         raise RangeError(

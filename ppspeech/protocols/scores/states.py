@@ -1,8 +1,7 @@
 """Word models as the encrypted layer sees them: what is public about them, and the numbers that are not.
 
-A frame x becomes the monomials of z = [x, 1] in which its scores are linear: all z_i z_k, i <= k, where covariances are
-`full`; x_i^2, x_i and 1 where they are `diagonal`; x_i and 1 for `linear` scores. Everything is a numpy array: this
-room knows no torch.
+A frame becomes the monomials in which its scores are linear (`monomials`). Everything is a numpy array: this room knows
+no torch.
 """
 
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import Precision
 from ppspeech.crypto.shares import text_residues, text_size
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 
 RAREST = -100.0
 """ln of the rarest transition: what is rarer, or impossible, counts as this rare."""
@@ -49,7 +49,7 @@ class WordShape:
 
     frames: int
     dimensions: int
-    terms: Literal["full", "diagonal", "linear"]
+    terms: Terms
     words: int
     states: int
     ends: tuple[int, ...]
@@ -84,8 +84,7 @@ class WordShape:
     @property
     def monomials(self) -> int:
         """Numbers of a frame on the wire."""
-        d = self.dimensions
-        return {"full": (d + 1) * (d + 2) // 2, "diagonal": 2 * d + 1, "linear": d + 1}[self.terms]
+        return count_monomials(self.dimensions, self.terms)
 
     @property
     def columns(self) -> int:
@@ -166,16 +165,7 @@ class WordShape:
             raise RangeError(f"frames must be (frames, {self.dimensions}), at least one, got {given.shape}")
         if not np.isfinite(given).all():
             raise RangeError("frames hold values that are not finite")
-        x = np.clip(given, -self.limit, self.limit)
-        one = np.ones((len(x), 1))
-        if self.terms == "diagonal":
-            return np.concatenate((x * x, x, one), axis=1)
-        if self.terms == "linear":
-            return np.concatenate((x, one), axis=1)
-        z = np.concatenate((x, one), axis=1)
-        left, right = np.triu_indices(self.dimensions + 1)
-        product: Reals = z[:, left] * z[:, right]
-        return product
+        return monomials_of(np.clip(given, -self.limit, self.limit), self.terms)
 
     def padded_monomials(self, frames: Reals) -> Reals:
         """Monomials of an utterance, its last frame repeated up to the public length: `(frames, monomials)`.
