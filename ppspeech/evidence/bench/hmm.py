@@ -99,7 +99,7 @@ def run(quick: bool) -> list[Figure]:
             note="largest difference of a float64 score, relative to the largest score",
         ),
         *(
-            Figure(f"hmm.accuracy.{name}", 100 * _accuracy(scores, test), "%", peer, 100 * _accuracy(expected, test))
+            Figure(f"hmm.accuracy.{name}", _accuracy(scores, test), "", peer, _accuracy(expected, test))
             for name, scores in (("float32", same_bank[0]), ("float64", same_bank[1]))
         ),
         *_growth(quick),

@@ -93,7 +93,7 @@ def _compare(name: str, lam: float, x: Tensor, y: Tensor, repeats: int) -> list[
             (certificate.objective - peer.objective) / abs(peer.objective),
             note=f"relative, ours minus theirs; our certified gap is {certificate.gap / certificate.objective:.1g}",
         ),
-        Figure(f"large_margin{name}.training_accuracy", 100 * float((model.predict(x) == y).double().mean()), "%"),
+        Figure(f"large_margin{name}.training_accuracy", float((model.predict(x) == y).double().mean())),
     ]
 
 

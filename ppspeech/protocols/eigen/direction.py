@@ -10,19 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Bits, Residues
-from ppspeech.crypto import Ring
-from ppspeech.crypto.shares import (
-    Cost,
-    ShareEngine,
-    argmax,
-    argmax_cost,
-    is_negative,
-    is_negative_cost,
-    multiply_bit,
-    multiply_bit_cost,
-    open_bits_to,
-    open_cost,
-)
+from ppspeech.crypto.shares import ShareEngine, argmax, is_negative, multiply_bit, open_bits_to
 from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.eigen.matrix import NARROW, whole
 
@@ -48,19 +36,6 @@ def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> 
     places = np.int64(1) << np.arange(QUOTIENT_FRACTION, -1, -1, dtype=np.int64)
     magnitudes = places @ opened[features:].reshape(-1, features).astype(np.int64)
     return np.where(opened[:features] == 1, -magnitudes, magnitudes)
-
-
-def reveal_cost(features: int) -> Cost:
-    """`reveal_direction`."""
-    step = is_negative_cost(NARROW, features) + multiply_bit_cost(NARROW, features)
-    bits = features * (QUOTIENT_FRACTION + 2)
-    return (
-        argmax_cost(NARROW, 1, features)
-        + multiply_bit_cost(NARROW, features**2)
-        + step * (QUOTIENT_FRACTION + 2)
-        + open_cost(Side.SECOND, Ring(1), bits)
-        + open_cost(Side.FIRST, Ring(1), bits)
-    )
 
 
 def unit_vector(quotients: Integers) -> NDArray[np.float64]:
