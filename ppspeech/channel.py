@@ -1,6 +1,7 @@
 """What two parties talk through, as a party program sees it."""
 
-from typing import Protocol
+from enum import IntEnum
+from typing import Protocol, Self
 
 
 class Channel(Protocol):
@@ -35,3 +36,16 @@ class Channel(Protocol):
             ProtocolError: for anything else, a peer that is silent for too long, or one that is gone.
         """
         ...
+
+
+class MessageKind(IntEnum):
+    """Base of the enumerations of a room's messages: each has its number, and what it is to whoever receives it."""
+
+    meaning: str
+
+    def __new__(cls, number: int, meaning: str) -> Self:
+        """One kind, as `NAME = number, meaning`."""
+        kind = int.__new__(cls, number)
+        kind._value_ = number
+        kind.meaning = meaning
+        return kind

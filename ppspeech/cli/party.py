@@ -1,8 +1,6 @@
 """`ppspeech party`: be one party of a protocol, with the other on another terminal or machine."""
 
-import inspect
 import json
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +15,9 @@ if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
 
 
 def party(
-    name: Annotated[str, typer.Argument(help="Which protocol; without a name, describe them all.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="Which protocol; without a role it is described, without a name all are.")
+    ] = "",
     role: Annotated[str, typer.Option(help="Which of its parties to be.")] = "",
     connect: Annotated[str, typer.Option(help="HOST:PORT where the other party listens.")] = "",
     listen: Annotated[str, typer.Option(help="HOST:PORT to wait for the other party at.")] = "",
@@ -54,7 +54,7 @@ def party(
     `ppspeech party aggregate --role bob --config parties.yaml --certificate bob.pem --key bob.key --input bob.csv`
     """
     from ppspeech.network import Address, Limits, Transcript, own_tls
-    from ppspeech.protocols import PROTOCOLS
+    from ppspeech.protocols import PROTOCOLS, Party
 
     PROTOCOLS.look_in("ppspeech.evidence.published.protocols")
     console = Console(highlight=False, soft_wrap=True)
@@ -69,30 +69,31 @@ def party(
         run_in_group(console, name, role, config, (certificate, key), private or (), _parse_input, seconds, out)
         return
     protocol = PROTOCOLS[name]
-    roles = ", ".join(protocol.parties)
+    if not role and not connect and not listen:
+        console.print(protocol.describe(), markup=False)
+        return
     if len(protocol.parties) != 2:
+        roles = ", ".join(protocol.parties)
         raise PpspeechError(f"{name} is between {roles}; without --config this command runs protocols between two")
-    if role not in protocol.parties:
-        raise PpspeechError(f"{name} has the roles {roles}; give one of them as --role, got {role!r}")
+    protocol.program(role)
     if bool(connect) == bool(listen):
         raise PpspeechError("give either --connect or --listen")
     params = dict(_parse_param(each) for each in param or ())
     inputs = [_parse_input(each) for each in private or ()]
-    program = protocol.parties[role]
-    _check_call(program, role, inputs, params)
+    program = protocol.bind(role, inputs, params)
+    other = next(each for each in protocol.parties if each != role)
     limits = Limits(message_seconds=seconds)
     try:
         if connect:
             channel = _connect(Address.parse(connect), name, params, pin, ca, certificate, key, insecure, limits)
         else:
-            other = next(each for each in protocol.parties if each != role)
             with own_tls(certificate, key, ca, insecure=insecure) as tls:
                 channel = _wait(console, other, Address.parse(listen), name, params, tls, insecure, limits)
     except ValueError as error:
         raise PpspeechError(str(error)) from None
     with channel:
         record = Transcript(channel)
-        result = program(record, *inputs, **params)
+        result = program(Party(role, {other: record}))
     if transcript:
         console.print(record.table())
     console.print(f"{role}: {'done' if result is None else result}", markup=False)
@@ -179,11 +180,3 @@ def _parse_value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text.strip()
-
-
-def _check_call(program: Callable[..., Any], role: str, inputs: Sequence[Any], params: dict[str, Any]) -> None:
-    try:
-        inspect.signature(program).bind(None, *inputs, **params)
-    except TypeError as error:
-        wanted = ", ".join(list(inspect.signature(program).parameters)[1:])
-        raise PpspeechError(f"{role} takes {wanted or 'nothing'} as inputs and parameters: {error}") from None

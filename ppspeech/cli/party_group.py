@@ -1,6 +1,5 @@
 """One party of a group of any number: `ppspeech party NAME --role WHO --config parties.yaml`."""
 
-import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,30 +15,6 @@ if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
 
     from ppspeech.network.channel import Transcript
     from ppspeech.network.group import Group, Identity
-
-MEANING = {
-    "SESSION_KEY": "a public key and its signature",
-    "ROSTER": "everyone's public keys and signatures",
-    "MASKED_VECTOR": "uniform words",
-    "SUM": "the released sum",
-    "ENTER": "a name and how many samples",
-    "COMMON_FILTER": "the public filter to start from",
-    "TASK_LABELS": "labels of the task",
-    "FILTERED": "filtered samples",
-    "OTHERS": "filtered samples of the others",
-    "SHARES": "uniform words",
-    "LATTICE_KEY": "a public key",
-    "QUERY": "ciphertexts",
-    "REPLY": "masked ciphertexts",
-    "DIRECTIONS": "the released directions",
-    "BASE_POINT": "a point of a group",
-    "BASE_REPLY": "blinded points",
-    "RESUME": "where both are in their transfers",
-    "COLUMNS": "blinded transfers",
-    "CODE_COLUMNS": "blinded transfers",
-    "FLIGHT": "masked words and tables",
-}
-"""What a message is to whoever receives it, where a protocol's kinds are known here."""
 
 
 def run_in_group(
@@ -96,21 +71,17 @@ def saw_table(records: Mapping[str, "Mapping[str, Transcript]"]) -> Table:
     Args:
         records: by party, then by whom it talked to.
     """
-    from ppspeech.crypto import Kind as CryptoKind
-    from ppspeech.protocols import Kind
+    from ppspeech.protocols import kind_of
 
-    names = {int(kind): kind.name for kinds in (Kind, CryptoKind) for kind in kinds}
     table = Table(title="What each party saw")
     for heading in ("party", "from", "message", "what it is", "messages", "bytes"):
         table.add_column(heading, justify="right" if heading in {"messages", "bytes"} else "left")
     for party, others in records.items():
         for other, record in others.items():
-            received = [entry for entry in record.entries if entry.direction == "received"]
-            for kind in dict.fromkeys(entry.kind for entry in received):
-                sizes = [entry.size for entry in received if entry.kind == kind]
-                known = names.get(kind, str(kind))
-                what = MEANING.get(known, "")
-                table.add_row(party, other, known.lower(), what, f"{len(sizes):,}", f"{sum(sizes):,}")
+            for number, (count, size) in record.received().items():
+                kind = kind_of(number)
+                name, what = (kind.name.lower(), kind.meaning) if kind else (str(number), "")
+                table.add_row(party, other, name, what, f"{count:,}", f"{size:,}")
     return table
 
 
@@ -120,40 +91,10 @@ def _work(
     """What to do once everyone is there; wrong inputs are refused before anyone is called."""
     if "training" in group.params:
         return _training(group, name, role, identity, inputs)
-    from ppspeech.protocols import PROTOCOLS
+    from ppspeech.protocols import PROTOCOLS, Party
 
-    protocol = PROTOCOLS[group.protocol]
-    if role not in protocol.parties:
-        raise PpspeechError(f"{protocol.name} has the roles {', '.join(protocol.parties)}, the file says {role!r}")
-    program = protocol.parties[role]
-    terms = _terms(program, group, name, identity)
-    values = [parse(each) for each in inputs]
-    try:
-        inspect.signature(program).bind(None, *values, **terms)
-    except TypeError as error:
-        wanted = ", ".join(list(inspect.signature(program).parameters)[1:])
-        raise PpspeechError(f"{role} takes {wanted or 'nothing'} as inputs and parameters: {error}") from None
-    numbered = "own" in inspect.signature(program).parameters
-
-    def run(channels: Mapping[str, Any]) -> Any:
-        known: Mapping[Any, Any] = channels
-        if numbered:
-            known = {group.names.index(other): channel for other, channel in channels.items()}
-        return program(known, *values, **terms)
-
-    return run
-
-
-def _terms(program: Callable[..., Any], group: "Group", name: str, identity: "Identity") -> dict[str, Any]:
-    """The public parameters, and what a program may ask for that follows from the group."""
-    from ppspeech.protocols.sums import Signatures
-
-    wanted = inspect.signature(program).parameters
-    follows = {"own": group.names.index(name), "parties": len(group.with_role("party"))}
-    terms = {key: value for key, value in follows.items() if key in wanted} | dict(group.params)
-    if "signatures" in wanted:
-        terms["signatures"] = Signatures(group, identity)
-    return terms
+    bound = PROTOCOLS[group.protocol].bind(role, [parse(each) for each in inputs], group.params)
+    return lambda channels: bound(Party.met(channels, group, identity))
 
 
 def _training(

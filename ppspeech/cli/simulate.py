@@ -144,22 +144,18 @@ def _die_if(dies: bool) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def seen_by(records: Mapping[Any, Any]) -> list[tuple[str, int, int]]:
+def seen_by(records: Mapping[Any, Any]) -> list[tuple[int, int, int]]:
     """Kinds of the messages received, with their number and bytes, over all peers."""
-    from ppspeech.crypto import Kind as CryptoKind
-    from ppspeech.protocols import Kind
-
-    names = {int(kind): kind.name for kinds in (Kind, CryptoKind) for kind in kinds}
-    seen: dict[str, list[int]] = {}
+    seen: dict[int, tuple[int, int]] = {}
     for record in records.values():
-        for entry in record.entries:
-            if entry.direction == "received":
-                seen.setdefault(names.get(entry.kind, str(entry.kind)), []).append(entry.size)
-    return [(kind, len(sizes), sum(sizes)) for kind, sizes in seen.items()]
+        for kind, (count, size) in record.received().items():
+            before = seen.get(kind, (0, 0))
+            seen[kind] = (before[0] + count, before[1] + size)
+    return [(kind, *sums) for kind, sums in seen.items()]
 
 
 def _table(outcomes: Mapping[str, Any]) -> Table:
-    from ppspeech.cli.party_group import MEANING
+    from ppspeech.protocols import kind_of
 
     table = Table(title="What each party saw")
     for heading in ("party", "message", "what it is", "messages", "bytes", "sent in all"):
@@ -168,10 +164,12 @@ def _table(outcomes: Mapping[str, Any]) -> Table:
         if outcome.error:
             table.add_row(party, "-", outcome.error, "", "", f"{outcome.bytes_sent:,}")
             continue
-        for row, (kind, count, size) in enumerate(outcome.result["saw"]):
+        for row, (number, count, size) in enumerate(outcome.result["saw"]):
             sent = f"{outcome.bytes_sent:,}" if row == 0 else ""
             who = party if row == 0 else ""
-            table.add_row(who, kind.lower(), MEANING.get(kind, ""), f"{count:,}", f"{size:,}", sent)
+            kind = kind_of(number)
+            name, what = (kind.name.lower(), kind.meaning) if kind else (str(number), "")
+            table.add_row(who, name, what, f"{count:,}", f"{size:,}", sent)
     return table
 
 

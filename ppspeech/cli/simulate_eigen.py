@@ -42,9 +42,7 @@ def find_direction(console: Console, rows: Reals, parties: int, name: str) -> Ma
     bound = len(rows) * float(np.square(rows).sum(axis=1).max())
     order = np.random.default_rng(0).permutation(len(rows))
     parts = np.array_split(rows[order], parties)
-    players = {
-        f"party{place}": Player("party", _party(place, part, features, bound)) for place, part in enumerate(parts)
-    }
+    players = {f"party{place}": Player("party", _party(part, features, bound)) for place, part in enumerate(parts)}
     console.print(f"{parties} parties, each a process with rows of {features} features; TLS on loopback")
     start = time.perf_counter()
     outcomes = run_group("eigen", players, limits=Limits(message_seconds=600.0))
@@ -60,14 +58,15 @@ def find_direction(console: Console, rows: Reals, parties: int, name: str) -> Ma
     return outcomes
 
 
-def _party(place: int, rows: Reals, features: int, bound: float) -> Callable[..., dict[str, Any]]:
-    def program(channels: Mapping[str, Any], _: "Group", __: "Identity") -> dict[str, Any]:
+def _party(rows: Reals, features: int, bound: float) -> Callable[..., dict[str, Any]]:
+    def program(channels: Mapping[str, Any], group: "Group", identity: "Identity") -> dict[str, Any]:
         from ppspeech.cli.simulate import seen_by
         from ppspeech.network import Transcript
-        from ppspeech.protocols.eigen import party
+        from ppspeech.protocols import Party
+        from ppspeech.protocols.eigen import find_together
 
-        records = {int(other.removeprefix("party")): Transcript(channel) for other, channel in channels.items()}
-        found = party(records, rows, own=place, features=features, bound=bound)
+        records = {other: Transcript(channel) for other, channel in channels.items()}
+        found = find_together(Party.met(records, group, identity), rows, features=features, bound=bound)
         return {"direction": found[0].tolist(), "saw": seen_by(records)}
 
     return program

@@ -43,10 +43,10 @@ def show_transcript(record: "Transcript") -> None:
 
 def kind_names() -> dict[int, str]:
     """Names of the kinds of messages that keyword and speaker protocols send."""
-    from ppspeech.crypto import Kind as CryptoKind
-    from ppspeech.protocols import Kind
+    from ppspeech.protocols import kind_of
 
-    return {int(kind): kind.name.lower().replace("_", " ") for kind in (*Kind, *CryptoKind)}
+    known = filter(None, map(kind_of, range(1, 255)))
+    return {int(kind): kind.name.lower().replace("_", " ") for kind in known}
 
 
 def _entropy(data: bytes) -> float:

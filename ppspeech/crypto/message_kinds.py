@@ -1,22 +1,22 @@
 """The kinds of the messages this room sends; protocols number their own from 1."""
 
-from enum import IntEnum
+from ppspeech.channel import MessageKind
 
 
-class Kind(IntEnum):
-    """What a message is. All lie above 200, clear of the protocols' own."""
+class Kind(MessageKind):
+    """What a message is, to whoever receives it. All lie above 200, clear of the protocols' own."""
 
-    BASE_POINT = 201
-    BASE_REPLY = 202
-    RESUME = 203
-    COLUMNS = 204
-    CODE_COLUMNS = 205
-    PAIRS = 207
-    ASK = 208
-    TABLES = 209
-    PRODUCT = 210
-    OPEN = 211
-    MASKED_SUM = 212
-    SUM_KEY = 213
-    SHARES = 214
-    FLIGHT = 215
+    BASE_POINT = 201, "a point of a group"
+    BASE_REPLY = 202, "blinded points"
+    RESUME = 203, "where both are in their transfers"
+    COLUMNS = 204, "blinded transfers"
+    CODE_COLUMNS = 205, "blinded transfers"
+    PAIRS = 207, "masked pairs"
+    ASK = 208, "masked choices"
+    TABLES = 209, "masked tables"
+    PRODUCT = 210, "masked residues"
+    OPEN = 211, "a share of what is opened"
+    MASKED_SUM = 212, "uniform residues"
+    SUM_KEY = 213, "a public key"
+    SHARES = 214, "uniform residues"
+    FLIGHT = 215, "masked residues and tables"

@@ -1,13 +1,16 @@
 """Utterances as training items, and batches of utterances of similar length."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, Sampler
 
 from ppspeech.data.corpus import Corpus
+from ppspeech.data.features import HeaderSizes, LazyFeatures
 from ppspeech.errors import CorpusError
 
 LABELS = ("word", "speaker", "emotion", "gender")
@@ -42,12 +45,21 @@ class Vocabulary:
         except KeyError:
             raise CorpusError(f"no {label} called {value!r} in this corpus") from None
 
+    def encode_all(self, label: str, values: Iterable[str | None]) -> Tensor:
+        """The integers of many values, `(values,)`."""
+        return torch.from_numpy(np.fromiter((self.encode(label, value) for value in values), dtype=np.int64))
+
 
 class UtteranceDataset(Dataset[Batch]):
-    """Features and labels of a corpus's utterances.
+    """Features and labels of a corpus's utterances; features are taken when an item is.
 
     An item is `{"features": (frames, d), "word", "speaker", "emotion", "gender", "take", "index"}`; `index` is the
     utterance's place in the corpus, and `speaker` the unit that privacy accounting counts.
+
+    Args:
+        corpus: the utterances.
+        features: of each, in memory or lazy.
+        vocabulary: what the labels' integers mean.
     """
 
     def __init__(self, corpus: Corpus, features: Sequence[Tensor], vocabulary: Vocabulary) -> None:
@@ -55,18 +67,38 @@ class UtteranceDataset(Dataset[Batch]):
             raise CorpusError(f"{len(features)} feature arrays for {len(corpus)} utterances")
         self.corpus = corpus
         self.features = features
-        labels = [[vocabulary.encode(label, getattr(u, label)) for label in LABELS] for u in corpus]
-        self.labels = torch.tensor(labels, dtype=torch.long).view(-1, len(LABELS))
-        self.lengths = [len(f) for f in features]
+        columns = [vocabulary.encode_all(label, (getattr(u, label) for u in corpus)) for label in LABELS]
+        self.labels = torch.stack(columns, dim=1)
 
     def __len__(self) -> int:
         return len(self.features)
 
     def __getitem__(self, index: int) -> Batch:
+        return self._item(index, self.features[index])
+
+    def __getitems__(self, indices: list[int]) -> list[Batch]:
+        """A batch of items (DataLoader asks so): what has to be computed is computed together."""
+        if isinstance(self.features, LazyFeatures):
+            taken = self.features.many(indices)
+        else:
+            taken = [self.features[index] for index in indices]
+        return [self._item(index, features) for index, features in zip(indices, taken, strict=True)]
+
+    def _item(self, index: int, features: Tensor) -> Batch:
         item = {label: self.labels[index, i] for i, label in enumerate(LABELS)}
         item["take"] = torch.tensor(self.corpus[index].take)
         item["index"] = torch.tensor(index)
-        return {"features": self.features[index], **item}
+        return {"features": features, **item}
+
+    @property
+    def lengths(self) -> list[int]:
+        """Frames of every item, exactly: all features are read."""
+        return [len(features) for features in self.features]
+
+    @property
+    def sizes(self) -> Sequence[int] | HeaderSizes:
+        """Frames of every item for batches of similar length; where features are lazy, as headers tell."""
+        return self.features.sizes if isinstance(self.features, LazyFeatures) else self.lengths
 
     @property
     def speakers(self) -> Tensor:
@@ -85,7 +117,11 @@ class LengthBuckets(Sampler[list[int]]):
     """Batches of utterances of similar length, so that little of a batch is padding.
 
     Utterances are shuffled, cut into pools of `pool` batches, sorted by length inside each pool, and the batches
-    shuffled again. Not for differentially private training, whose batches must be drawn independently of the data.
+    shuffled again. Lengths are asked for pool by pool, when a batch of the pool is due. Not for differentially private
+    training, whose batches must be drawn independently of the data.
+
+    Several ranks with the same seed share the batches of an epoch: all take equally many, for which the last few may be
+    given twice.
 
     Args:
         lengths: of every utterance, in frames.
@@ -93,39 +129,61 @@ class LengthBuckets(Sampler[list[int]]):
         shuffle: False gives the order of the corpus, sorted by length.
         seed: with the epoch, decides the order.
         pool: batches sorted together.
+        rank: whose batches, from 0.
+        ranks: how many share them.
     """
 
     def __init__(
-        self, lengths: Sequence[int], batch_size: int, *, shuffle: bool = True, seed: int = 0, pool: int = 20
+        self,
+        lengths: Sequence[int] | HeaderSizes,
+        batch_size: int,
+        *,
+        shuffle: bool = True,
+        seed: int = 0,
+        pool: int = 20,
+        rank: int = 0,
+        ranks: int = 1,
     ) -> None:
         if batch_size < 1:
             raise CorpusError(f"batch_size must be >= 1, got {batch_size}")
-        self.lengths = lengths
+        if not 0 <= rank < ranks:
+            raise CorpusError(f"rank must lie in 0..{ranks - 1}, one of {ranks} ranks, got {rank}")
+        self.lengths = lengths if isinstance(lengths, HeaderSizes) else np.asarray(lengths)
         self.batch_size = batch_size
         self.shuffle = shuffle
         self.seed = seed
         self.pool = pool
+        self.rank, self.ranks = rank, ranks
         self.epoch = 0
 
-    def __len__(self) -> int:
+    @property
+    def batches(self) -> int:
+        """Batches of an epoch, of all ranks together."""
         return -(-len(self.lengths) // self.batch_size)
+
+    def __len__(self) -> int:
+        return -(-self.batches // self.ranks)
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of the next pass (Lightning calls this)."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[list[int]]:
-        if not self.shuffle:
-            order = sorted(range(len(self.lengths)), key=self.lengths.__getitem__)
-            yield from self._cut(order, self.batch_size)
-            return
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
-        order = torch.randperm(len(self.lengths), generator=generator).tolist()
-        pools = self._cut(order, self.batch_size * self.pool)
-        batches = [b for p in pools for b in self._cut(sorted(p, key=self.lengths.__getitem__), self.batch_size)]
-        for place in torch.randperm(len(batches), generator=generator).tolist():
-            yield batches[place]
+        count = len(self.lengths)
+        if self.shuffle:
+            generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.epoch)
+            order = torch.randperm(count, generator=generator).numpy()
+            places, pooled = torch.randperm(self.batches, generator=generator).numpy(), self.pool
+        else:
+            order, places, pooled = np.arange(count), np.arange(self.batches), max(1, self.batches)
+        is_sorted: set[int] = set()
+        for turn in range(self.rank, len(self) * self.ranks, self.ranks):
+            place = int(places[turn % len(places)])
+            pool = place // pooled
+            if pool not in is_sorted:
+                self._sort(order[pool * pooled * self.batch_size : (pool + 1) * pooled * self.batch_size])
+                is_sorted.add(pool)
+            yield order[place * self.batch_size : (place + 1) * self.batch_size].tolist()
 
-    @staticmethod
-    def _cut(order: list[int], size: int) -> list[list[int]]:
-        return [order[i : i + size] for i in range(0, len(order), size)]
+    def _sort(self, members: NDArray[np.int64]) -> None:
+        members[:] = members[np.argsort(self.lengths[members], kind="stable")]

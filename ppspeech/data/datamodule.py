@@ -19,7 +19,9 @@ class SpeechDataModule(lightning.LightningDataModule):
     """A corpus, split, turned into features and batched by length.
 
     Batches are `{"features": (batch, frames, d), "lengths", "word", "speaker", "emotion", "gender", "take",
-    "index"}`; `vocabulary` says what the integers mean.
+    "index"}`; `vocabulary` says what the integers mean. No sound file is opened before a batch needs it: features are
+    computed on first use, kept on disk, and need not fit in memory. With several ranks each loads its own batches: set
+    the Trainer's `use_distributed_sampler` to False.
 
     Args:
         corpus: a registered name or a folder; `synthetic` needs no file.
@@ -58,12 +60,11 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.parts: Mapping[str, UtteranceDataset] = {}
 
     def prepare_data(self) -> None:
-        """Build or check the corpus and fill the feature cache, once on each machine."""
-        corpus = load_corpus(self.corpus_name, **self.options)
-        FeatureStore(self.config(corpus)).load(corpus.utterances)
+        """Build or check the corpus, once on each machine."""
+        load_corpus(self.corpus_name, **self.options)
 
     def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 (Lightning's signature; all stages share one split)
-        """Split the corpus and load its features."""
+        """Split the corpus; features are left for when they are needed."""
         if self.parts:
             return
         corpus = load_corpus(self.corpus_name, **self.options)
@@ -71,7 +72,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.vocabulary = Vocabulary(corpus)
         store = FeatureStore(self.config(corpus))
         self.parts = {
-            name: UtteranceDataset(part, store.load(part.utterances), self.vocabulary)
+            name: UtteranceDataset(part, store.lazy(part.utterances), self.vocabulary)
             for name, part in self.divide(corpus).parts.items()
         }
 
@@ -107,8 +108,9 @@ class SpeechDataModule(lightning.LightningDataModule):
         return self._loader("test")
 
     def _loader(self, part: str, *, shuffle: bool = False) -> DataLoader[Batch]:
-        dataset = self.parts[part]
-        buckets = LengthBuckets(dataset.lengths, self.batch_size, shuffle=shuffle, seed=self.seed)
+        dataset, trainer = self.parts[part], self.trainer
+        rank, ranks = (trainer.global_rank, trainer.world_size) if trainer else (0, 1)
+        buckets = LengthBuckets(dataset.sizes, self.batch_size, shuffle=shuffle, seed=self.seed, rank=rank, ranks=ranks)
         return DataLoader(dataset, batch_sampler=buckets, collate_fn=collate, num_workers=self.workers)
 
 

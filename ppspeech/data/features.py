@@ -1,30 +1,39 @@
-"""Features computed once and kept on disk."""
+"""Features computed when they are asked for, and kept on disk."""
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.audio import Mfcc, MfccConfig
 from ppspeech.data.corpus import Utterance
+from ppspeech.data.file_index import FileIndex
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
 from ppspeech.storage import atomic_write, cache_folder
 
-FORMAT = 1
+FORMAT = 2
 """Raise when the meaning of a cached array changes."""
+
+MEMORY = 2**28
+"""Bytes of features that a lazy sequence keeps at hand: small corpora are read once, large ones stay on disk."""
 
 
 class FeatureStore:
     """MFCC features of utterances, in a cache keyed by the front end's choices and the file's bytes.
 
-    A changed file or a changed config is a new key; nothing has to be cleared by hand. Every array is written
-    whole or not at all, so several workers may fill the same store, and an interrupted run goes on where it was.
+    A changed file or a changed config is a new key; nothing has to be cleared by hand. A file is hashed once, and again
+    when its size or time has changed. Every array is written whole or not at all, so several workers may fill the same
+    store, and an interrupted run goes on where it was.
 
     Args:
         config: the front end.
@@ -35,21 +44,24 @@ class FeatureStore:
     def __init__(self, config: MfccConfig, folder: Path | None = None) -> None:
         self.config = config
         self.folder = folder or cache_folder() / "features"
-        self._mfcc = Mfcc(config)
+        self.index = FileIndex(self.folder / "files.sqlite")
         self._prefix = json.dumps([FORMAT, asdict(config)], sort_keys=True).encode()
+
+    @cached_property
+    def _mfcc(self) -> Mfcc:
+        return Mfcc(self.config)
 
     def path(self, utterance: Utterance) -> Path:
         """Where the utterance's features are, or will be."""
-        try:
-            content = utterance.path.read_bytes()
-        except OSError as missing:
-            raise AudioError(f"cannot read {utterance.path}: {missing.strerror}") from missing
-        key = hashlib.sha256(self._prefix + content).hexdigest()
-        return self.folder / key[:2] / f"{key[2:]}.npy"
+        return self._paths([utterance])[0]
 
     def __getitem__(self, utterance: Utterance) -> Tensor:
         """The features of one utterance, `(frames, features)`, from the cache or computed now."""
         return self.load([utterance])[0]
+
+    def lazy(self, utterances: Sequence[Utterance], memory: int = MEMORY) -> "LazyFeatures":
+        """The features of many utterances as a sequence that reads, or computes, what is taken from it."""
+        return LazyFeatures(self, utterances, memory)
 
     def load(self, utterances: Sequence[Utterance], batch_size: int = 64) -> list[Tensor]:
         """The features of many utterances, each `(frames, features)`, in order; what is missing is computed in batches.
@@ -57,19 +69,38 @@ class FeatureStore:
         Raises:
             AudioError: naming the file that cannot be read or used.
         """
-        paths = [self.path(u) for u in utterances]
+        paths = self._paths(utterances)
         found = [self._read(path) for path in paths]
         missing = [i for i, features in enumerate(found) if features is None]
         # Files of similar size have similar lengths: sorting them keeps the padding of a batch small.
         missing.sort(key=lambda i: utterances[i].path.stat().st_size)
         batches = [missing[i : i + batch_size] for i in range(0, len(missing), batch_size)]
-        for batch in track(batches, "Computing features"):
+        for batch in track(batches, "Computing features") if len(batches) > 1 else batches:
             computed = self._compute([utterances[i] for i in batch])
             for index, features in zip(batch, computed, strict=True):
                 with atomic_write(paths[index], durable=False) as temporary:
                     np.save(temporary, features.numpy(), allow_pickle=False)
                 found[index] = features
         return [features for features in found if features is not None]
+
+    def expected_frames(self, utterances: Sequence[Utterance]) -> list[int]:
+        """Frames of each utterance by its header alone; voice activity may leave fewer.
+
+        Raises:
+            AudioError: naming the file that cannot be read.
+        """
+        rate = self.config.sample_rate
+        return [
+            self.config.frame_count(-(-header.samples * rate // header.sample_rate))
+            for header in self.index.headers([u.path for u in utterances])
+        ]
+
+    def _paths(self, utterances: Sequence[Utterance]) -> list[Path]:
+        keys = [
+            hashlib.sha256(self._prefix + digest).hexdigest()
+            for digest in self.index.digests([u.path for u in utterances])
+        ]
+        return [self.folder / key[:2] / f"{key[2:]}.npy" for key in keys]
 
     def _compute(self, utterances: list[Utterance]) -> Iterator[Tensor]:
         clips = [u.waveform(self.config.sample_rate) for u in utterances]
@@ -100,3 +131,74 @@ class FeatureStore:
         if array.ndim != 2 or array.shape[1] != self.config.features or array.dtype != np.float32:
             raise CorpusError(f"{path} does not hold features of this config: delete it")
         return torch.from_numpy(array)
+
+
+class LazyFeatures(Sequence[Tensor]):
+    """Features that are read, or computed, when they are taken; the last used ones stay in memory.
+
+    Making one opens no file. `sizes` are known from headers, for batches of similar length.
+
+    Args:
+        store: where features come from.
+        utterances: whose.
+        memory: bytes of features to keep at hand.
+    """
+
+    def __init__(self, store: FeatureStore, utterances: Sequence[Utterance], memory: int = MEMORY) -> None:
+        self.store = store
+        self.utterances = utterances
+        self.memory = memory
+        self.sizes = HeaderSizes(store, utterances)
+        self._kept: OrderedDict[int, Tensor] = OrderedDict()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.utterances)
+
+    @overload
+    def __getitem__(self, index: int) -> Tensor: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Tensor]: ...
+    def __getitem__(self, index: int | slice) -> Tensor | list[Tensor]:
+        if isinstance(index, slice):
+            return self.many(range(*index.indices(len(self))))
+        return self.many([range(len(self))[index]])[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        for start in range(0, len(self), 64):
+            yield from self.many(range(start, min(start + 64, len(self))))
+
+    def many(self, places: Sequence[int]) -> list[Tensor]:
+        """The features at these places; what is missing is computed as one batch."""
+        found = {place: self._kept[place] for place in places if place in self._kept}
+        absent = [place for place in dict.fromkeys(places) if place not in found]
+        found |= zip(absent, self.store.load([self.utterances[place] for place in absent]), strict=True)
+        for place in places:
+            self._keep(place, found[place])
+        return [found[place] for place in places]
+
+    def _keep(self, place: int, features: Tensor) -> None:
+        if place not in self._kept:
+            self._bytes += features.nbytes
+        self._kept[place] = features
+        self._kept.move_to_end(place)
+        while self._bytes > self.memory and self._kept:
+            self._bytes -= self._kept.popitem(last=False)[1].nbytes
+
+
+class HeaderSizes:
+    """Frames of each utterance as its header tells, looked up when they are asked for and remembered."""
+
+    def __init__(self, store: FeatureStore, utterances: Sequence[Utterance]) -> None:
+        self._store, self._utterances = store, utterances
+        self._known = np.full(len(utterances), -1, dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __getitem__(self, places: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The sizes at these places."""
+        asked = places[self._known[places] < 0]
+        if len(asked):
+            self._known[asked] = self._store.expected_frames([self._utterances[place] for place in asked.tolist()])
+        return self._known[places]

@@ -1,73 +1,79 @@
 """The kinds of the messages this room sends; those of `crypto` lie above 200."""
 
-from enum import IntEnum
+from ppspeech.channel import MessageKind
+from ppspeech.crypto import Kind as CryptoKind
 
 
-class Kind(IntEnum):
-    """What a message is."""
+class Kind(MessageKind):
+    """What a message is, to whoever receives it."""
 
-    LATTICE_KEY = 1
-    QUERY = 2
-    REPLY = 3
-    MODEL = 4
-    FRAME = 5
-    REQUEST = 6
-    READY = 7
+    LATTICE_KEY = 1, "a public key"
+    QUERY = 2, "ciphertexts"
+    REPLY = 3, "masked ciphertexts"
+    MODEL = 4, "a model under the server's key"
+    FRAME = 5, "masked ciphertexts of a frame"
+    REQUEST = 6, "which task, and its public sizes"
+    READY = 7, "that the task can begin"
 
     # Speakers.
-    GALLERY = 20
-    NAME_SHARE = 21
-    MASKED_INPUTS = 22
-    DECISION_TABLE = 23
-    DECISION = 24
+    GALLERY = 20, "encrypted templates, or one template to enroll"
+    NAME_SHARE = 21, "a share of a name"
+    MASKED_INPUTS = 22, "masked inputs of a table"
+    DECISION_TABLE = 23, "an encrypted table"
+    DECISION = 24, "the decision"
 
     # The paper's own keyword protocols, `published`.
-    PAILLIER_KEY = 40
-    SCALED = 41
-    LOGARITHM = 42
-    BLINDED_LOG = 43
-    EXPONENTIAL = 44
-    CHOICE = 45
-    OFFER = 46
-    EMISSION = 47
-    PRODUCTS = 48
-    ORDERED = 49
+    PAILLIER_KEY = 40, "a public key"
+    SCALED = 41, "ciphertexts"
+    LOGARITHM = 42, "ciphertexts"
+    BLINDED_LOG = 43, "ciphertexts"
+    EXPONENTIAL = 44, "ciphertexts"
+    CHOICE = 45, "masked choices"
+    OFFER = 46, "masked tables"
+    EMISSION = 47, "ciphertexts"
+    PRODUCTS = 48, "ciphertexts"
+    ORDERED = 49, "blinded scores under one's own key"
 
     # Sums through a curator. 80 and 81 are the network's own, where a group meets.
-    SESSION_KEY = 82
-    ROSTER = 83
-    MASKED_VECTOR = 84
-    SUM = 85
+    SESSION_KEY = 82, "a public key and its signature"
+    ROSTER = 83, "everyone's public keys and signatures"
+    MASKED_VECTOR = 84, "uniform residues"
+    SUM = 85, "the released sum"
 
     # Eigenvectors.
-    DIRECTIONS = 120
+    DIRECTIONS = 120, "the released directions"
 
     # The paper's own eigenvectors, `published`.
-    COMPONENT_PRODUCT = 125
-    SCALED_SUM = 126
-    NORM_TERM = 127
-    NORM = 128
-    COMPONENT = 129
+    COMPONENT_PRODUCT = 125, "ciphertexts"
+    SCALED_SUM = 126, "ciphertexts that every party opens"
+    NORM_TERM = 127, "ciphertexts"
+    NORM = 128, "ciphertexts that every party opens"
+    COMPONENT = 129, "weights of the frames"
 
     # The paper's own aggregation, `published`.
-    CURATOR_KEY = 140
-    PARTIES_PRIMES = 141
-    PARTIES_KEY = 142
-    ORDER = 143
-    SIZE_SHARE = 144
-    SEALED_SHARE = 145
-    CURATOR_SHARE = 146
-    ENCRYPTED_SHARE = 147
-    BLINDED = 148
-    BLINDED_SHARE = 149
-    INDICATOR = 150
-    NOISE_TERM = 151
-    MASKED_NOISE = 152
-    CLASSIFIER_SHARE = 153
+    CURATOR_KEY = 140, "a public key"
+    PARTIES_PRIMES = 141, "the parties' secret key"
+    PARTIES_KEY = 142, "a public key"
+    ORDER = 143, "an order that the curator must not know"
+    SIZE_SHARE = 144, "a share of a size"
+    SEALED_SHARE = 145, "ciphertexts"
+    CURATOR_SHARE = 146, "ciphertexts"
+    ENCRYPTED_SHARE = 147, "ciphertexts"
+    BLINDED = 148, "ciphertexts"
+    BLINDED_SHARE = 149, "a blinded size"
+    INDICATOR = 150, "ciphertexts"
+    NOISE_TERM = 151, "ciphertexts from which the noise can be found"
+    MASKED_NOISE = 152, "ciphertexts"
+    CLASSIFIER_SHARE = 153, "a share of the released mean"
 
     # Personal filters.
-    ENTER = 160
-    COMMON_FILTER = 161
-    TASK_LABELS = 162
-    FILTERED = 163
-    OTHERS = 164
+    ENTER = 160, "a ticket, if it was here before"
+    COMMON_FILTER = 161, "the public filter to start from"
+    TASK_LABELS = 162, "labels of the task"
+    FILTERED = 163, "filtered samples"
+    OTHERS = 164, "filtered samples of the others"
+
+
+def kind_of(number: int) -> MessageKind | None:
+    """The kind of a message in a transcript; None for one of neither room."""
+    return next((kind for kinds in (Kind, CryptoKind) for kind in kinds if kind == number), None)

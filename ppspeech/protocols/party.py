@@ -1,48 +1,145 @@
-"""Protocols by name: what each computes, what it gives away, and the programs of its parties."""
+"""Protocols by name: what each computes, what it gives away, and the programs of its parties.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+A program takes its `Party` (who it is, and a channel to everyone it talks to), then its private inputs by position, as
+JSON can hold them, then the public terms by name:
+
+    @millionaires.party("alice")
+    def alice(party: Party, wealth: int, *, bits: int = 32) -> str: ...
+
+The same program runs in memory (`run_in_memory`), between processes and over TLS (`ppspeech party`).
+"""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
+from ppspeech.network import Limits, run_mesh
+from ppspeech.network.group import Group, Identity
 from ppspeech.registry import Registry
 
 Program = TypeVar("Program", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Party:
-    """Who runs a program: its role, and a channel to everyone else, by role.
+    """Who runs a program: its role, and a channel to everyone it talks to.
 
-    Where several hold one role, a seat is the role and a number: `party 0`, `party 1`, … (see `seats`).
+    Where several hold one role, a seat is the role and a number: `party 0`, `party 1`, …; elsewhere it is the role.
 
     Attributes:
         role: our own.
-        channels: to the others, by seat.
-        seat: our own; the role, where nobody else holds it.
+        channels: to those we talk to, by seat.
+        seat: our own.
+        names: what people call everyone who takes part, by seat, in order; also those we do not talk to.
+        group: the file by which all have found each other; None in memory and between two.
+        identity: with a group, our certificate and key.
     """
 
     role: str
     channels: Mapping[str, Channel]
     seat: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+    group: Group | None = None
+    identity: Identity | None = None
+
+    def __post_init__(self) -> None:
+        seat = self.seat or self.role
+        object.__setattr__(self, "seat", seat)
+        if not self.names:
+            object.__setattr__(self, "names", {each: each for each in (seat, *self.channels)})
+
+    @classmethod
+    def met(cls, channels: Mapping[str, Channel], group: Group, identity: Identity) -> "Party":
+        """The member of a group that this identity is, once it has met the others.
+
+        Args:
+            channels: to those it talks to, by their names.
+            group: who takes part.
+            identity: whose pin stands in the group.
+        """
+        name = next(member.name for member in group.members if member.pin == identity.pin)
+        seats = dict(zip(group.names, seats_of([member.role for member in group.members]), strict=True))
+        by_seat = {seats[other]: channel for other, channel in channels.items()}
+        names = {seat: each for each, seat in seats.items()}
+        return cls(group.member(name).role, by_seat, seats[name], names, group, identity)
 
     @property
     def channel(self) -> Channel:
-        """To the only other party.
+        """To the only one we talk to.
 
         Raises:
             PpspeechError: if there are several.
         """
         if len(self.channels) != 1:
-            raise PpspeechError(f"{self.role} talks to {', '.join(self.channels) or 'nobody'}: say to whom")
+            raise PpspeechError(f"{self.seat} talks to {', '.join(self.channels) or 'nobody'}: say to whom")
         return next(iter(self.channels.values()))
 
     def seats(self, role: str) -> list[str]:
-        """The seats of everyone with a role, ourselves included, in order."""
-        own = [self.seat or self.role] if self.role == role else []
-        others = [seat for seat in self.channels if seat == role or seat.rpartition(" ")[0] == role]
-        return sorted(own + others, key=lambda seat: (len(seat), seat))
+        """The seats of all who hold a role, ourselves included, in order."""
+        held = [seat for seat in self.names if seat == role or seat.rpartition(" ")[0] == role]
+        return sorted(held, key=lambda seat: (len(seat), seat))
+
+    @property
+    def place(self) -> int:
+        """Our number among those who hold our role, from 0."""
+        return self.seats(self.role).index(self.seat)
+
+    def channels_to(self, role: str) -> dict[int, Channel]:
+        """To the others who hold a role, by their number."""
+        return {place: self.channels[seat] for place, seat in enumerate(self.seats(role)) if seat in self.channels}
+
+
+def seats_of(roles: Sequence[str]) -> list[str]:
+    """The seats of parties with these roles, in the same order.
+
+    >>> seats_of(["curator", "party", "party"])
+    ['curator', 'party 0', 'party 1']
+    """
+    several, taken, seats = Counter(roles), Counter[str](), []
+    for role in roles:
+        seats.append(f"{role} {taken[role]}" if several[role] > 1 else role)
+        taken[role] += 1
+    return seats
+
+
+def run_in_memory(
+    programs: Sequence[tuple[str, Callable[[Party], Result]]], hub: str | None = None, limits: Limits | None = None
+) -> list[Result]:
+    """Run all parties of a protocol as threads of this process.
+
+    Args:
+        programs: the role and the program of each; close over its inputs and terms.
+        hub: the role that all others talk to; None for everyone to everyone.
+        limits: of every channel.
+
+    Returns:
+        What they returned, in order.
+
+    Raises:
+        Exception: the first error of a party that is not merely another's end.
+
+    >>> greet = lambda party: party.channel.send(1, b"42")
+    >>> run_in_memory([("ann", greet), ("bob", lambda party: int(party.channel.receive(1, 2)))])
+    [None, 42]
+    """
+    roles = [role for role, _ in programs]
+    seats = seats_of(roles)
+    names = {seat: seat for seat in seats}
+
+    def take_part(place: int, channels: Mapping[int, Channel]) -> Result:
+        role, program = programs[place]
+        known = {
+            seats[other]: channel for other, channel in sorted(channels.items()) if hub in (None, role, roles[other])
+        }
+        return program(Party(role, known, seats[place], names))
+
+    return run_mesh([partial(take_part, place) for place in range(len(programs))], limits)
 
 
 class RegisteredProtocol:
@@ -53,15 +150,18 @@ class RegisteredProtocol:
         functionality: what an honest third party would compute for the parties, and who learns it.
         leakage: what else anyone learns.
         assumptions: under what this holds.
-        parties: the programs by role. Each takes a channel (or, with more than two parties, a mapping from role to
-            channel), its private inputs by position, and the public parameters by name.
+        terms: a dataclass whose fields are public terms that every program takes by name, where one exists.
+        parties: the programs by role.
     """
 
-    def __init__(self, name: str, *, functionality: str, leakage: str, assumptions: str) -> None:
+    def __init__(
+        self, name: str, *, functionality: str, leakage: str, assumptions: str, terms: type | None = None
+    ) -> None:
         self.name = name
         self.functionality = functionality
         self.leakage = leakage
         self.assumptions = assumptions
+        self.terms = terms
         self.parties: dict[str, Callable[..., Any]] = {}
 
     def party(self, role: str) -> Callable[[Program], Program]:
@@ -75,22 +175,101 @@ class RegisteredProtocol:
 
         return enter
 
+    def program(self, role: str) -> Callable[..., Any]:
+        """The program of a role.
+
+        Raises:
+            PpspeechError: if there is none.
+        """
+        if role not in self.parties:
+            raise PpspeechError(
+                f"{self.name} has the roles {', '.join(self.parties)}; choose one of them, got {role!r}"
+            )
+        return self.parties[role]
+
+    def bind(self, role: str, inputs: Sequence[Any] = (), terms: Mapping[str, Any] | None = None) -> "Bound":
+        """One party's program with its inputs and terms, to be run once the others are met.
+
+        Raises:
+            PpspeechError: for a role that is none, or inputs and terms that the program does not take.
+        """
+        program, named = self.program(role), dict(terms or {})
+        try:
+            inspect.signature(program).bind(None, *inputs, **named)
+            if self._open(program) and (unknown := set(named) - set(self._terms(program))):
+                raise TypeError(f"got an unexpected term {', '.join(sorted(unknown))}")
+        except TypeError as error:
+            wanted = ", ".join([*self._inputs(program), *self._terms(program)])
+            raise PpspeechError(f"{role} takes {wanted or 'nothing'} as inputs and terms: {error}") from None
+
+        def run(party: Party) -> Any:
+            return program(_first(program, party), *inputs, **named)
+
+        return run
+
     def describe(self) -> str:
         """What people should know before they run it."""
-        return "\n".join(
-            (
-                f"{self.name}, between {' and '.join(self.parties) or 'nobody yet'}",
-                f"  computes: {self.functionality}",
-                f"  leaks:    {self.leakage}",
-                f"  assumes:  {self.assumptions}",
-            )
-        )
+        lines = [
+            f"{self.name}, between {' and '.join(self.parties) or 'nobody yet'}",
+            f"  computes: {self.functionality}",
+            f"  leaks:    {self.leakage}",
+            f"  assumes:  {self.assumptions}",
+        ]
+        for role, program in self.parties.items():
+            inputs, terms = self._inputs(program), self._terms(program)
+            lines.append(f"  {role} has:  {', '.join(inputs.values()) or 'no input'}")
+            lines.append(f"    terms:  {', '.join(terms.values()) or 'none'}")
+        return "\n".join(lines)
+
+    def _inputs(self, program: Callable[..., Any]) -> dict[str, str]:
+        """By name: how each private input is written."""
+        parameters = list(inspect.signature(program).parameters.values())[1:]
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        return {each.name: _written(each) for each in parameters if each.kind in positional}
+
+    def _terms(self, program: Callable[..., Any]) -> dict[str, str]:
+        """By name: how each public term is written."""
+        parameters = inspect.signature(program).parameters.values()
+        terms = {each.name: _written(each) for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+        if self._open(program) and self.terms is not None:
+            fields = inspect.signature(self.terms).parameters.values()
+            terms |= {each.name: _written(each) for each in fields}
+        return terms
+
+    def _open(self, program: Callable[..., Any]) -> bool:
+        """Whether the program takes the fields of `terms` beside those it names."""
+        parameters = inspect.signature(program).parameters.values()
+        return self.terms is not None and any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+
+
+Bound = Callable[[Party], Any]
+
+
+def _written(parameter: inspect.Parameter) -> str:
+    """A parameter as people write it: its name, its type and what it is by default."""
+    kind = parameter.annotation
+    said = "" if kind is inspect.Parameter.empty else f": {getattr(kind, '__name__', str(kind))}"
+    if getattr(kind, "__args__", ()):
+        said = f": {str(kind).replace('typing.', '')}"
+    return f"{parameter.name}{said}" + (
+        "" if parameter.default is inspect.Parameter.empty else f" = {parameter.default!r}"
+    )
+
+
+def _first(program: Callable[..., Any], party: Party) -> Any:
+    """What a program takes first."""
+    kind = next(iter(inspect.signature(program).parameters.values())).annotation
+    if kind is Channel:
+        return party.channel
+    return party.channels if getattr(kind, "__origin__", None) is Mapping else party
 
 
 PROTOCOLS: Registry[RegisteredProtocol] = Registry("protocol", __package__ or "")
 
 
-def register_protocol(name: str, *, functionality: str, leakage: str, assumptions: str) -> RegisteredProtocol:
+def register_protocol(
+    name: str, *, functionality: str, leakage: str, assumptions: str, terms: type | None = None
+) -> RegisteredProtocol:
     """Enter a protocol under `name`; its parties then enter with the `party` decorator of what is returned.
 
     Args:
@@ -98,22 +277,25 @@ def register_protocol(name: str, *, functionality: str, leakage: str, assumption
         functionality: what an honest third party would compute for the parties, and who learns it.
         leakage: what else anyone learns.
         assumptions: under what this holds.
+        terms: a dataclass of public terms, for programs that take them as `**terms`.
 
     Raises:
         PpspeechError: if the name is taken, or one of the statements is empty.
 
     >>> coin = register_protocol("doc_coin", functionality="a coin, to both", leakage="nothing", assumptions="none")
     >>> @coin.party("caller")
-    ... def caller(channel, *, side):
-    ...     channel.send(1, side.encode())
+    ... def caller(party: Party, side: str, *, tries: int = 1):
+    ...     party.channel.send(1, side.encode())
     >>> print(coin.describe())
     doc_coin, between caller
       computes: a coin, to both
       leaks:    nothing
       assumes:  none
+      caller has:  side: str
+        terms:  tries: int = 1
     """
     statements = {"functionality": functionality, "leakage": leakage, "assumptions": assumptions}
     for what, said in statements.items():
         if not said.strip():
             raise PpspeechError(f"protocol {name!r} must state its {what}; write 'nothing' where there is none")
-    return PROTOCOLS.enter(name, RegisteredProtocol(name, **statements))
+    return PROTOCOLS.enter(name, RegisteredProtocol(name, **statements, terms=terms))

@@ -19,7 +19,7 @@ from ppspeech.bundle import (
 )
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.figures import Figure
-from ppspeech.privacy import Accountant, NonPrivateEvent
+from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
 from ppspeech.training.module import KEY, SpeechModule, Trained
 from ppspeech.training.private.record import KEY as PRIVACY
 from ppspeech.training.private.record import PrivacyRecord
@@ -141,8 +141,8 @@ def _with_threshold(trained: Trained, kept: bool) -> Trained:
 
 
 def _plain_account() -> Accountant:
-    account = Accountant("speaker", "add_remove")
-    account.compose(NonPrivateEvent(NOT_PRIVATE, "speaker", "add_remove"))
+    account = Accountant(Relation("speaker", "add_remove"))
+    account.compose(NonPrivateEvent(NOT_PRIVATE, Relation("speaker", "add_remove")))
     return account
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from ppspeech.cli.app import guarded
 from ppspeech.cli.party import _parse_input, party
 from ppspeech.network import make_certificate
+from ppspeech.protocols import Party
 
 PROGRAM = """
 import typer
@@ -22,9 +23,9 @@ from ppspeech.protocols import register_protocol
 
 adding = register_protocol("adding", functionality="the sum, to both", leakage="both inputs", assumptions="a toy")
 
-def add(channel, number, *, scale=1):
-    channel.send(1, int(number).to_bytes(8, "big"))
-    return scale * (number + int.from_bytes(channel.receive(1, size=8), "big"))
+def add(party, number, *, scale=1):
+    party.channel.send(1, int(number).to_bytes(8, "big"))
+    return scale * (number + int.from_bytes(party.channel.receive(1, size=8), "big"))
 
 adding.party("ann")(add)
 adding.party("bob")(add)
@@ -113,7 +114,6 @@ def test_certificates_of_ones_own(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["nonesuch"], "no protocol called"),
-        (["adding"], "roles ann, bob"),
         (["adding", "--role", "eve"], "roles ann, bob"),
         (["adding", "--role", "ann"], "either --connect or --listen"),
         (
@@ -139,12 +139,12 @@ def test_what_does_not_fit_is_a_word_and_exit_code_2(
 
     adding = registry.RegisteredProtocol("adding", functionality="x", leakage="x", assumptions="x")
 
-    def add(channel: object, number: int, *, scale: int = 1) -> int:
+    def add(party: Party, number: int, *, scale: int = 1) -> int:
         return number * scale
 
     adding.party("ann")(add)
     adding.party("bob")(add)
-    monkeypatch.setitem(registry._PROTOCOLS, "adding", adding)
+    monkeypatch.setitem(registry.PROTOCOLS._entries, "adding", adding)
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 2, result.output
     assert said in result.output

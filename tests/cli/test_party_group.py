@@ -16,7 +16,6 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ppspeech.channel import Channel
 from ppspeech.cli.app import guarded
 from ppspeech.cli.party import _parse_input, party
 from ppspeech.cli.party_group import read_rows, run_in_group
@@ -25,6 +24,7 @@ from ppspeech.network import Address, make_certificate
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.tls.connect import listen
 from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.protocols import Party
 from ppspeech.protocols import party as registry
 
 SIMULATE = """
@@ -87,7 +87,7 @@ def test_vectors_on_three_terminals(tmp_path: Path) -> None:
     assert released != [4, 6]
     assert f"bob: {released}" in shown["bob"]
     assert "alice is there" in shown["charlie"]
-    assert "uniform words" in shown["charlie"]
+    assert "uniform residues" in shown["charlie"]
     assert "the released sum" in shown["bob"]
     assert "the released sum" not in shown["charlie"].replace("as released", "")
 
@@ -118,14 +118,14 @@ def test_training_on_three_terminals(tmp_path: Path) -> None:
 def test_numbered_parties_of_a_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adding = registry.RegisteredProtocol("mesh-adding", functionality="x", leakage="x", assumptions="x")
 
-    def add(channels: Mapping[int, Channel], number: int, *, own: int, parties: int, scale: int) -> list[int]:
-        for channel in channels.values():
+    def add(party: Party, number: int, *, scale: int) -> list[int]:
+        for channel in party.channels.values():
             channel.send(1, bytes([number]))
-        heard = {other: channel.receive(1, 1)[0] for other, channel in channels.items()}
-        return [own, parties, scale * sum(heard.values())]
+        heard = {other: channel.receive(1, 1)[0] for other, channel in party.channels.items()}
+        return [party.place, len(party.seats("party")), scale * sum(heard.values())]
 
     adding.party("party")(add)
-    monkeypatch.setitem(registry._PROTOCOLS, "mesh-adding", adding)
+    monkeypatch.setitem(registry.PROTOCOLS._entries, "mesh-adding", adding)
     config = write_group(tmp_path, "mesh-adding", {"scale": 10}, hub=None)
     shown = run_all(config, "mesh-adding", {"charlie": ["1"], "alice": ["2"], "bob": ["3"]})
     assert "charlie: [0, 3, 50]" in shown["charlie"]
@@ -193,7 +193,7 @@ def test_a_simulation(data: Path, tmp_path: Path) -> None:
     words = ["aggregate", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--penalty", "0.01"]
     done = run_simulation(*words, "--model", "logistic", "--epsilon", "4", "--out", str(tmp_path / "model.json"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "uniform words" in done.stdout
+    assert "uniform residues" in done.stdout
     assert "(4, 1e-05)-DP for one record (replace)" in done.stdout
     assert "test rows right" in done.stdout
     assert (tmp_path / "model.json").exists()
@@ -224,4 +224,4 @@ def test_parties_find_the_direction_of_all_rows() -> None:
     done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "|cos| = 1.00000" in done.stdout or "|cos| = 0.99999" in done.stdout
-    assert "uniform words" in done.stdout
+    assert "uniform residues" in done.stdout

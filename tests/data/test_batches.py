@@ -42,6 +42,8 @@ def test_mismatches_are_refused() -> None:
         Vocabulary(CORPUS).encode("word", "maybe")
     with pytest.raises(CorpusError, match="batch_size"):
         LengthBuckets([1, 2], 0)
+    with pytest.raises(CorpusError, match=r"rank must lie in 0\.\.1"):
+        LengthBuckets([1, 2], 1, rank=2, ranks=2)
 
 
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=300), st.integers(1, 40), st.booleans())
@@ -60,6 +62,17 @@ def test_order_changes_with_the_epoch_and_repeats_with_the_seed() -> None:
     assert first == list(LengthBuckets(lengths, 16))
     buckets.set_epoch(1)
     assert first != list(buckets)
+
+
+@given(st.integers(1, 60), st.integers(1, 7), st.integers(1, 5), st.booleans())
+def test_ranks_share_an_epoch(count: int, size: int, ranks: int, shuffle: bool) -> None:
+    lengths = [1 + (7 * i) % 23 for i in range(count)]
+    alone = list(LengthBuckets(lengths, size, shuffle=shuffle))
+    shared = [list(LengthBuckets(lengths, size, shuffle=shuffle, rank=rank, ranks=ranks)) for rank in range(ranks)]
+    assert len({len(batches) for batches in shared}) == 1
+    together = [batch for turn in zip(*shared, strict=True) for batch in turn]
+    assert together[: len(alone)] == alone
+    assert len(together) < len(alone) + ranks
 
 
 def test_buckets_save_padding() -> None:

@@ -22,15 +22,17 @@ from ppspeech.network import Address, Limits, MemoryChannel, Transcript, make_ce
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.group.identity import Identity
 from ppspeech.network.local.groups import Player, run_group
+from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms.distributed import SkellamShares, shares_for
+from ppspeech.protocols import Party, run_in_memory
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.sums.aggregation import (
     CuratorSession,
     PartySession,
     RoundEndedError,
-    curator,
+    contribute,
+    curate,
     noisy_steps,
-    party,
 )
 from ppspeech.protocols.sums.joint import JointSum, PlainSum
 from ppspeech.protocols.sums.masks import SessionKey, Signatures
@@ -170,7 +172,7 @@ def test_what_a_party_uploads_is_uniform_whatever_it_holds() -> None:
 
 def test_the_view_of_a_colluding_party_and_the_curator_still_holds_all_the_noise() -> None:
     """Taking off what an insider added leaves noise of at least the stated variance, of the stated law (KS at 1e-6)."""
-    terms: dict[str, Any] = {"sensitivity": 1.0, "dimension": 3000, "unit": "record", "adjacency": "replace"}
+    terms: dict[str, Any] = {"sensitivity": 1.0, "dimension": 3000, "relation": Relation("record", "replace")}
     shares = shares_for("skellam", epsilon=1.0, delta=1e-5, parties=4, **terms)
     assert isinstance(shares, SkellamShares)
     own = [noisy_steps(torch.zeros(3000), shares) for _ in range(4)]
@@ -186,23 +188,14 @@ def test_the_party_program_releases_the_noisy_sum(law: Any) -> None:
     delta = 1e-5 if law == "skellam" else 0.0
     values = np.random.default_rng(0).normal(size=(3, 5))
 
-    def program(own: np.ndarray) -> Callable[[Channel], list[float]]:
-        return lambda channel: party(
-            {"curator": channel},
-            own.tolist(),
-            parties=3,
-            dimension=5,
-            sensitivity=1e-4,
-            epsilon=1.0,
-            delta=delta,
-            law=law,
-        )
-
-    found = run_star(lambda channels: curator(channels, dimension=5, epsilon=1.0), [program(own) for own in values])
-    assert found["p0"] == found["p1"] == found["p2"]
-    error = np.abs(np.array(found["p0"]) - values.sum(0))
+    terms = {"dimension": 5, "sensitivity": 1e-4, "epsilon": 1.0, "delta": delta, "law": law}
+    one: tuple[str, Callable[[Party], Any]]
+    one = ("party", lambda party: contribute(party, values[party.place].tolist(), **terms))
+    said, *found = run_in_memory([("curator", lambda party: curate(party, **terms)), one, one, one], hub="curator")
+    assert found[0] == found[1] == found[2]
+    error = np.abs(np.array(found[0]) - values.sum(0))
     assert 0 < error.max() < 0.05
-    assert "3 parties" in found["curator"]
+    assert "3 parties" in said
 
 
 @pytest.mark.parametrize("victim", ["p0", "p2", "curator"])
@@ -333,7 +326,7 @@ def test_one_party_or_too_many_are_refused() -> None:
     with pytest.raises(RangeError, match="2 to 100"):
         CuratorSession({"p0": here})
     with pytest.raises(RangeError, match="agreed on 5"):
-        party({"curator": here}, [1.0], parties=2, dimension=5, sensitivity=1.0, epsilon=1.0)
+        contribute(Party("party", {"curator": here}), [1.0], dimension=5, sensitivity=1.0, epsilon=1.0)
 
 
 def test_joint_sums_keep_their_account() -> None:
@@ -344,8 +337,7 @@ def test_joint_sums_keep_their_account() -> None:
         parties=2,
         sensitivity=1.0,
         dimension=6,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         releases=2,
     )
     joint = JointSum(lambda steps: steps, shares)

@@ -15,14 +15,17 @@ from ppspeech.evidence.published.protocols.eigenvector import Seen
 from ppspeech.evidence.published.protocols.eigenvector_attack import recover_moments
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols import PROTOCOLS
-from ppspeech.protocols.eigen.eigenvector import EigenJob, alice, bob
 from ppspeech.protocols.eigen.moments import second_moments
+from ppspeech.protocols.eigen.two import EigenJob, alice, bob
+from tests.protocols.alice_and_bob import as_alice, as_bob
 from tests.protocols.eigen_problems import Reals, problem, spectrum, turned
 
 
 def run(frames: list[Reals], **options: Any) -> tuple[Reals, Reals]:
     chosen = {"features": frames[0].shape[1], "bound": 100.0} | options
-    return run_together(lambda c: alice(c, frames[0], **chosen), lambda c: bob(c, frames[1], **chosen))
+    return run_together(
+        lambda c: alice(as_alice(c), frames[0], **chosen), lambda c: bob(as_bob(c), frames[1], **chosen)
+    )
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -63,8 +66,8 @@ def test_over_a_socket_with_one_party_that_has_nothing() -> None:
     frames, directions = problem(spectrum(4, 2.0), seed=4, parties=1)
     own, nothing = frames[0], np.zeros((0, 4))
     found, _ = run_together(
-        lambda c: alice(c, own, features=4, bound=1e6, squarings=8),
-        lambda c: bob(c, nothing, features=4, bound=1e6, squarings=8),
+        lambda c: alice(as_alice(c), own, features=4, bound=1e6, squarings=8),
+        lambda c: bob(as_bob(c), nothing, features=4, bound=1e6, squarings=8),
         socket_pair(),
     )
     assert turned(found[0], directions[0]) < 1e-6
@@ -82,7 +85,7 @@ def test_the_transcript_is_that_of_the_formula(features: int, count: int, squari
     job = EigenJob(features, count, squarings)
     frames, _ = problem(spectrum(features, 3.0), seed=5)
     options: dict[str, Any] = {"features": features, "bound": 100.0, "count": count, "squarings": squarings}
-    kept = record(lambda c: alice(c, frames[0], **options), lambda c: bob(c, frames[1], **options))
+    kept = record(lambda c: alice(as_alice(c), frames[0], **options), lambda c: bob(as_bob(c), frames[1], **options))
     setup = {CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.RESUME}
     entries = [entry for entry in kept.entries if entry.kind not in setup]
     sent = sum(entry.size for entry in entries if entry.direction == "sent")
@@ -106,8 +109,8 @@ def test_what_a_party_receives_does_not_tell_one_spectrum_from_another() -> None
         said = b""
         for _ in range(2):
             kept = record(
-                lambda c: alice(c, own, features=4, bound=20.0),
-                lambda c, others=others: bob(c, others, features=4, bound=20.0),
+                lambda c: alice(as_alice(c), own, features=4, bound=20.0),
+                lambda c, others=others: bob(as_bob(c), others, features=4, bound=20.0),
             )
             received = [entry for entry in kept.entries if entry.direction == "received"]
             said += b"".join(entry.payload or b"" for entry in received if entry.kind != CryptoKind.RESUME)

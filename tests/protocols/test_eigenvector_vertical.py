@@ -8,8 +8,9 @@ import pytest
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols.eigen.eigenvector import EigenJob
-from ppspeech.protocols.eigen.eigenvector_vertical import alice, block_plan, bob
+from ppspeech.protocols.eigen.two import EigenJob
+from ppspeech.protocols.eigen.vertical import alice, block_plan, bob
+from tests.protocols.alice_and_bob import as_alice, as_bob
 from tests.protocols.eigen_problems import problem, spectrum, turned
 
 
@@ -18,7 +19,7 @@ def test_the_directions_of_all_features(left: int, right: int, ratio: float) -> 
     (frames,), directions = problem(spectrum(left + right, ratio), seed=left, parties=1)
     options: dict[str, Any] = {"features": (left, right), "samples": len(frames), "bound": 100.0}
     one, other = run_together(
-        lambda c: alice(c, frames[:, :left], **options), lambda c: bob(c, frames[:, left:], **options)
+        lambda c: alice(as_alice(c), frames[:, :left], **options), lambda c: bob(as_bob(c), frames[:, left:], **options)
     )
     assert (one == other).all()
     assert turned(one[0], directions[0]) < 1e-5
@@ -32,7 +33,9 @@ def test_features_that_only_the_parties_together_see() -> None:
     frames = np.concatenate([common, common], axis=1) + noise
     frames[:, 1] *= 0.9
     options: dict[str, Any] = {"features": (2, 2), "samples": 200, "bound": 1e4}
-    found, _ = run_together(lambda c: alice(c, frames[:, :2], **options), lambda c: bob(c, frames[:, 2:], **options))
+    found, _ = run_together(
+        lambda c: alice(as_alice(c), frames[:, :2], **options), lambda c: bob(as_bob(c), frames[:, 2:], **options)
+    )
     assert turned(found[0], np.linalg.svd(frames)[2][0]) < 1e-6
 
 
@@ -42,7 +45,9 @@ def test_the_transcript_is_that_of_the_formula() -> None:
     here, there = memory_pair()
     kept = Transcript(here)
     run_together(
-        lambda c: alice(kept, frames[:, :2], **options), lambda c: bob(c, frames[:, 2:], **options), (here, there)
+        lambda c: alice(as_alice(kept), frames[:, :2], **options),
+        lambda c: bob(as_bob(c), frames[:, 2:], **options),
+        (here, there),
     )
     setup = {CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.RESUME}
     total = sum(entry.size for entry in kept.entries if entry.kind not in setup)

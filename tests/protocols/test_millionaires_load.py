@@ -8,13 +8,14 @@ import pytest
 from ppspeech.channel import Channel
 from ppspeech.network import Address, Limits, Server, Service, connect, in_background
 from ppspeech.protocols.millionaires import alice, bob
+from tests.protocols.alice_and_bob import as_alice, as_bob
 
 WEALTH = 1_000
 LIMITS = Limits(handshake_seconds=300, message_seconds=300, session_seconds=600)
 
 
 def serve(channel: Channel, params: Any) -> None:
-    alice(channel, WEALTH, bits=params["bits"])
+    alice(as_alice(channel), WEALTH, bits=params["bits"])
 
 
 @pytest.mark.slow
@@ -26,7 +27,7 @@ def test_two_hundred_comparisons_at_once() -> None:
 
         def ask(number: int) -> str:
             with connect(running.address, "millionaires", params, insecure=True, limits=LIMITS) as channel:
-                return bob(channel, number, bits=16)
+                return bob(as_bob(channel), number, bits=16)
 
         numbers = [10 * i for i in range(200)]
         with ThreadPoolExecutor(len(numbers)) as pool:

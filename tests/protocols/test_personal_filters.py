@@ -28,8 +28,8 @@ from ppspeech.network import (
     connect,
     make_certificate,
     memory_pair,
-    run_mesh,
 )
+from ppspeech.protocols import Party, run_in_memory
 from ppspeech.protocols.filters.board import NO_TICKET, TICKET_BYTES
 from ppspeech.protocols.filters.personal_filters import (
     FINISHED,
@@ -118,11 +118,13 @@ def test_programs_run_by_name_with_plain_values() -> None:
     common = common_filter()
     own = [(x.tolist(), z.tolist()) for x, z in crowd()]
 
-    def first(channels: Any) -> Any:
-        return aggregator(channels, common.weight.tolist(), common.bias.tolist(), **PLAIN)
+    def first(party: Party) -> Any:
+        return aggregator(party, common.weight.tolist(), common.bias.tolist(), **PLAIN)
 
-    others = [lambda channels, xz=xz: contributor({0: channels[0]}, *xz, **PLAIN) for xz in own]
-    found, *filters = run_mesh([first, *others])
+    others: list[tuple[str, Any]] = [
+        ("contributor", lambda party, xz=xz: contributor(party, *xz, **PLAIN)) for xz in own
+    ]
+    found, *filters = run_in_memory([("aggregator", first), *others], hub="aggregator")
     for (x, z), seen, ours in zip(own, found.values(), filters, strict=True):
         assert (seen["standing"], seen["turns"], seen["labels"], ours["end"]) == ("done", 2, z, FINISHED)
         wanted = np.array(x) @ np.array(ours["weight"]).T + np.array(ours["bias"])
@@ -414,15 +416,16 @@ PROCESSES = """
 import torch
 torch.set_num_threads(1)
 from ppspeech.filters import LinearFilter
-from ppspeech.network.local.groups import Player, run_group
+from ppspeech.network.local import Player, run_group
+from ppspeech.protocols import Party
 from ppspeech.protocols.filters.personal_filters import aggregator, contributor
 from tests.filters.personal_crowd import common_filter, crowd
 common = common_filter()
 terms = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}}
-def first(channels, group, identity):
-    return aggregator(channels, common.weight.tolist(), common.bias.tolist(), **group.params)
+def first(*met):
+    return aggregator(Party.met(*met), common.weight.tolist(), common.bias.tolist(), **terms)
 def other(x, z):
-    return lambda channels, group, identity: contributor(channels, x.tolist(), z.tolist(), **group.params)
+    return lambda *met: contributor(Party.met(*met), x.tolist(), z.tolist(), **terms)
 players = {"hub": Player("aggregator", first)}
 players |= {f"c{i}": Player("contributor", other(x, z)) for i, (x, z) in enumerate(crowd()[:2])}
 found = run_group("personal_filters", players, hub="hub", params=terms)

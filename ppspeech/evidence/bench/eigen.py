@@ -11,6 +11,7 @@ from ppspeech.evidence.bench.clock import machine
 from ppspeech.evidence.bench.two_parties import STRANGERS, Timed, measure
 from ppspeech.evidence.published.protocols.eigenvector import run_published
 from ppspeech.figures import Figure
+from ppspeech.protocols import Party
 from ppspeech.protocols.eigen import SQUARINGS, alice, bob
 
 FEATURES = 39
@@ -80,8 +81,8 @@ def timed(frames: list[Reals], direction: Reals, cosines: list[float]) -> Timed:
 
     return Timed(
         "eigen",
-        lambda _, channel: lambda: alice(channel, first, **terms),
-        lambda _, channel: lambda: bob(channel, second, **terms),
+        lambda _, channel: lambda: alice(Party("alice", {"bob": channel}), first, **terms),
+        lambda _, channel: lambda: bob(Party("bob", {"alice": channel}), second, **terms),
         right,
     )
 

@@ -13,7 +13,8 @@ from ppspeech.figures import Figure
 from ppspeech.network import Limits
 from ppspeech.network.group import Group, Identity
 from ppspeech.network.local import Outcome, Player, run_group
-from ppspeech.protocols.sums import Signatures, curator, party
+from ppspeech.protocols import Party
+from ppspeech.protocols.sums import contribute, curate
 
 PARTIES = 20
 DIMENSION = 123
@@ -70,18 +71,12 @@ def _sound(parties: int, dimension: int) -> dict[str, Outcome]:
     values = [[(place + 1) / (number + 1) for number in range(dimension)] for place in range(parties)]
     sensitivity = 2 / (2 * SIZE * parties * PENALTY)
 
-    def adds(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], Any]:
-        return lambda channels, group, identity: party(
-            channels,
-            values[place],
-            parties=parties,
-            dimension=dimension,
-            sensitivity=sensitivity,
-            epsilon=EPSILON,
-            signatures=Signatures(group, identity),
-        )
+    terms: dict[str, Any] = {"dimension": dimension, "sensitivity": sensitivity, "epsilon": EPSILON}
 
-    players = {"curator": Player("curator", lambda channels, _, __: curator(channels, dimension=dimension))}
+    def adds(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], Any]:
+        return lambda *met: contribute(Party.met(*met), values[place], **terms)
+
+    players = {"curator": Player("curator", lambda *met: curate(Party.met(*met), **terms))}
     players |= {f"party{place}": Player("party", adds(place)) for place in range(parties)}
     outcomes = run_group("aggregate", players, hub="curator")
     _check(outcomes)

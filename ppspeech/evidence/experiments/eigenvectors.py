@@ -7,23 +7,23 @@ for, and whole runs at 512 bits show how its decoys slow it down and how little 
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ppspeech.arrays import Reals
-from ppspeech.channel import Channel
 from ppspeech.crypto import PaillierSecretKey, generate_paillier
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.protocols.eigenvector import run_published
 from ppspeech.evidence.published.protocols.eigenvector_attack import recover_moments
 from ppspeech.figures import Figure
-from ppspeech.network import Transcript, memory_pair, run_mesh, run_together
-from ppspeech.protocols.eigen import SQUARINGS, eigenvector, eigenvector_parties, second_moments
+from ppspeech.network import Transcript, memory_pair, run_together
+from ppspeech.pictures import blank, save
+from ppspeech.protocols import Party, run_in_memory
+from ppspeech.protocols.eigen import SQUARINGS, alice, bob, find_together, second_moments
 
 BOUND = 1e3
 ROUNDS = 1 << SQUARINGS
@@ -109,9 +109,9 @@ def draw(features: int, ratio: float, parties: int, seed: int = 0) -> tuple[list
 
 def _error(ratio: float, squarings: int, features: int = 20) -> float:
     (first, second), direction = draw(features, ratio, 2)
-    found, _ = run_together(
-        lambda c: eigenvector.alice(c, first, features=features, bound=BOUND, squarings=squarings),
-        lambda c: eigenvector.bob(c, second, features=features, bound=BOUND, squarings=squarings),
+    terms: dict[str, Any] = {"features": features, "bound": BOUND, "squarings": squarings}
+    found, _ = run_in_memory(
+        [("alice", lambda party: alice(party, first, **terms)), ("bob", lambda party: bob(party, second, **terms))]
     )
     return 1 - abs(float(found[0] @ direction))
 
@@ -123,8 +123,8 @@ def _cost_of_dimension(features: int, secret: PaillierSecretKey) -> tuple[float,
     record = Transcript(here)
     start = time.perf_counter()
     run_together(
-        lambda _: eigenvector.alice(record, first, features=features, bound=BOUND),
-        lambda c: eigenvector.bob(c, second, features=features, bound=BOUND),
+        lambda _: alice(Party("alice", {"bob": record}), first, features=features, bound=BOUND),
+        lambda c: bob(Party("bob", {"alice": c}), second, features=features, bound=BOUND),
         (here, there),
     )
     seconds = time.perf_counter() - start
@@ -138,11 +138,11 @@ def _cost_of_dimension(features: int, secret: PaillierSecretKey) -> tuple[float,
 def _cost_of_parties(parties: int, features: int = 13) -> float:
     frames, direction = draw(features, 1.5, parties)
 
-    def take_part(own: int, channels: Mapping[int, Channel]) -> Reals:
-        return eigenvector_parties.party(channels, frames[own], own=own, features=features, bound=BOUND)
+    def take_part(party: Party) -> Reals:
+        return find_together(party, frames[party.place], features=features, bound=BOUND)
 
     start = time.perf_counter()
-    results = run_mesh([partial(take_part, own) for own in range(parties)])
+    results = run_in_memory([("party", take_part)] * parties)
     seconds = time.perf_counter() - start
     if abs(float(results[-1][0] @ direction)) < 1 - CLOSE:
         raise PpspeechError("the parties found another direction than that of their frames")
@@ -175,10 +175,7 @@ def _plot(
     decoys: dict[float, tuple[float, float]],
     path: Path,
 ) -> None:
-    from matplotlib.figure import Figure as Picture
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    picture = Picture(figsize=(11, 8), layout="constrained")
+    picture = blank(11, 8)
     converge, dimension, party_count, decoy = picture.subplots(2, 2).flat
     for ratio, curve in convergence.items():
         converge.semilogy(list(curve), [max(error, 1e-12) for error in curve.values()], "o-", label=f"ratio {ratio:g}")
@@ -195,4 +192,4 @@ def _plot(
     attack.set_ylabel("error of the moments recovered (red)")
     for axes in (converge, dimension, party_count, decoy):
         axes.legend()
-    picture.savefig(path, dpi=120)
+    save(picture, path)

@@ -83,6 +83,14 @@ class Transcript:
         """Direction, kind and size of each message: what must not depend on anybody's secret."""
         return [(entry.direction, entry.kind, entry.size) for entry in self.entries]
 
+    def received(self) -> dict[int, tuple[int, int]]:
+        """By kind: how many messages came, and their bytes."""
+        sizes: dict[int, list[int]] = {}
+        for entry in self.entries:
+            if entry.direction == "received":
+                sizes.setdefault(entry.kind, []).append(entry.size)
+        return {kind: (len(each), sum(each)) for kind, each in sizes.items()}
+
     def table(self, kinds: dict[int, str] | None = None) -> Table:
         """A table for people: runs of messages of one kind and direction in one line, and the totals.
 

@@ -1,17 +1,7 @@
 """Principal directions of what several parties have together."""
 
-from ppspeech.protocols.eigen import eigenvector, eigenvector_parties
-from ppspeech.protocols.eigen.eigenvector import MOST_FEATURES, SQUARINGS, alice, bob
-from ppspeech.protocols.eigen.eigenvector_parties import party
+from ppspeech.protocols.eigen.many import find_together
 from ppspeech.protocols.eigen.moments import second_moments
+from ppspeech.protocols.eigen.two import MOST_FEATURES, SQUARINGS, EigenJob, alice, bob
 
-__all__ = [
-    "MOST_FEATURES",
-    "SQUARINGS",
-    "alice",
-    "bob",
-    "eigenvector",
-    "eigenvector_parties",
-    "party",
-    "second_moments",
-]
+__all__ = ["MOST_FEATURES", "SQUARINGS", "EigenJob", "alice", "bob", "find_together", "second_moments"]

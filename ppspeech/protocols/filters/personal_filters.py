@@ -30,7 +30,7 @@ from ppspeech.errors import BadLengthError, ModelError, PeerGoneError, PeerTimeo
 from ppspeech.filters import Filtered, LinearFilter, PersonalFilter, PersonalSettings, improve_
 from ppspeech.protocols.filters.board import NO_TICKET, TICKET_BYTES, Board, Order, Standing, SupersededError
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 
 GO_ON, OVER = b"\x00", b"\x01"
 """What every message of step 4 begins with: samples follow, or the word with which it ends."""
@@ -46,20 +46,6 @@ SEEN = (
 """What each party sees, no more and no less. The first samples shown are behind the common filter: whoever keeps them
 can work out a `PersonalFilter` from those that follow. Personal filters thus protect what is published at the end, from
 those who were not there; against the parties themselves they are worth what the common filter is worth."""
-
-personal_filters = register_protocol(
-    "personal_filters",
-    functionality="to each contributor a filter of its own (19), to the aggregator everyone's filtered samples",
-    leakage=(
-        "to the aggregator: who sent which filtered samples and labels, in every round, those behind the common filter "
-        "first, from which personal maps can be worked out; to contributors: the same of the others together, without "
-        "names. Filtered samples are not noisy: nothing is proven about what can be inferred from them"
-    ),
-    assumptions=(
-        "all compute as they should: numbers within bounds that are chosen to mislead are not found out; the channels "
-        "are authenticated"
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -100,6 +86,22 @@ class PersonalTerms:
         plain = dict(terms)
         settings = PersonalSettings(**plain.pop("settings", {}))
         return cls(settings=settings, **plain)
+
+
+personal_filters = register_protocol(
+    "personal_filters",
+    functionality="to each contributor a filter of its own (19), to the aggregator everyone's filtered samples",
+    leakage=(
+        "to the aggregator: who sent which filtered samples and labels, in every round, those behind the common filter "
+        "first, from which personal maps can be worked out; to contributors: the same of the others together, without "
+        "names. Filtered samples are not noisy: nothing is proven about what can be inferred from them"
+    ),
+    assumptions=(
+        "all compute as they should: numbers within bounds that are chosen to mislead are not found out; the channels "
+        "are authenticated"
+    ),
+    terms=PersonalTerms,
+)
 
 
 class Contributor:
@@ -252,24 +254,23 @@ class Aggregator:
 
 
 @personal_filters.party("contributor")
-def contributor(channels: Mapping[Any, Channel], samples: Any, labels: Any, /, **terms: Any) -> dict[str, Any]:
+def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dict[str, Any]:
     """A contributor's program: its samples `(n, D)` and labels `(n,)`, and the fields of `PersonalTerms`.
 
     Returns:
         Its filter, as plain numbers, the last word and how Phi went.
     """
-    (channel,) = channels.values()
     own_samples = torch.as_tensor(samples, dtype=torch.float64)
-    party = Contributor(own_samples, torch.as_tensor(labels), PersonalTerms.of(terms))
-    word = party.take_part(channel)
-    assert isinstance(party.filter, PersonalFilter)
-    own = party.filter.merged()
-    return {"weight": own.weight.tolist(), "bias": own.bias.tolist(), "history": party.history, "end": word}
+    learner = Contributor(own_samples, torch.as_tensor(labels), PersonalTerms.of(terms))
+    word = learner.take_part(party.channels["aggregator"])
+    assert isinstance(learner.filter, PersonalFilter)
+    own = learner.filter.merged()
+    return {"weight": own.weight.tolist(), "bias": own.bias.tolist(), "history": learner.history, "end": word}
 
 
 @personal_filters.party("aggregator")
 def aggregator(
-    channels: Mapping[Any, Channel], weight: Any, bias: Any, /, *, gather_seconds: float = 60.0, **terms: Any
+    party: Party, weight: Any, bias: Any, /, *, gather_seconds: float = 60.0, **terms: Any
 ) -> dict[str, Any]:
     """The aggregator's program: the common filter's weight `(d, D)` and bias `(d,)`, and the fields of `PersonalTerms`.
 
@@ -277,9 +278,9 @@ def aggregator(
         By contributor: where it is, how many turns it took, and its filtered samples and labels.
     """
     common = LinearFilter.of(torch.as_tensor(weight, dtype=torch.float64), torch.as_tensor(bias, dtype=torch.float64))
-    names = {str(name): channel for name, channel in channels.items()}
-    party = Aggregator(common, list(names), PersonalTerms.of(terms), gather_seconds)
-    attend_all(party, names)
+    named = {party.names[seat]: party.channels[seat] for seat in party.seats("contributor")}
+    hub = Aggregator(common, list(named), PersonalTerms.of(terms), gather_seconds)
+    attend_all(hub, named)
     return {
         name: {
             "standing": seat.standing,
@@ -287,7 +288,7 @@ def aggregator(
             "features": [] if seat.shown is None else seat.shown.features.tolist(),
             "labels": [] if seat.shown is None else seat.shown.labels.tolist(),
         }
-        for name, seat in party.board.seats.items()
+        for name, seat in hub.board.seats.items()
     }
 
 

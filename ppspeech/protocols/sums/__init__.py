@@ -1,7 +1,7 @@
 """Sums of many parties' vectors."""
 
 from ppspeech.arrays import Whole
-from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession, curator, party
+from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession, SumTerms, contribute, curate
 from ppspeech.protocols.sums.joint import JointSum, PlainSum, Shares, WholeSum
 from ppspeech.protocols.sums.masks import Signatures
 
@@ -12,8 +12,9 @@ __all__ = [
     "PlainSum",
     "Shares",
     "Signatures",
+    "SumTerms",
     "Whole",
     "WholeSum",
-    "curator",
-    "party",
+    "contribute",
+    "curate",
 ]

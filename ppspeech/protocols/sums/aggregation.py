@@ -16,6 +16,7 @@ computes a single party's noise in three stages; here no party's share is the no
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,15 +25,55 @@ import torch
 from ppspeech.arrays import Residues, Whole
 from ppspeech.channel import Channel
 from ppspeech.errors import BadLengthError, PeerGoneError, PeerTimeoutError, ProtocolError, RangeError
-from ppspeech.privacy import Adjacency, Unit
+from ppspeech.privacy import Adjacency, Relation, Unit
 from ppspeech.privacy.mechanisms import MOST_PARTIES, Law, NoiseShares, shares_for
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.sums.masks import KEY_BYTES, LARGEST_KEY, SessionKey, Signatures
 
 WELL, OVER = b"\x00", b"\x01"
 """What every message of the curator begins with: the next step, or the reason why there is none."""
 LONGEST_WORD = 500
+PARTY, CURATOR = "party", "curator"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumTerms:
+    """The public terms of one noisy sum.
+
+    Attributes:
+        dimension: how many numbers everyone brings.
+        sensitivity: how far one unit moves the sum, l2.
+        epsilon: of the release.
+        delta: of the release.
+        law: of the noise.
+        unit: what is protected.
+        adjacency: what neighboring data are.
+        colluders: how many parties may share what they know.
+    """
+
+    dimension: int
+    sensitivity: float
+    epsilon: float
+    delta: float = 1e-5
+    law: Law = "skellam"
+    unit: Unit = "record"
+    adjacency: Adjacency = "replace"
+    colluders: int = 1
+
+    def shares(self, parties: int) -> NoiseShares:
+        """One party's part of the noise."""
+        return shares_for(
+            self.law,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            parties=parties,
+            sensitivity=self.sensitivity,
+            dimension=self.dimension,
+            relation=Relation(self.unit, self.adjacency),
+            colluders=self.colluders,
+        )
+
 
 aggregate = register_protocol(
     "aggregate",
@@ -42,6 +83,7 @@ aggregate = register_protocol(
         "all follow the protocol; session keys are signed under pinned certificates, else the curator passes them on "
         "unchanged; Diffie-Hellman on X25519, AES-256 in counter mode"
     ),
+    terms=SumTerms,
 )
 
 
@@ -49,51 +91,28 @@ class RoundEndedError(ProtocolError):
     """A sum that will not be: somebody is missing. Nothing was published."""
 
 
-@aggregate.party("party")
-def party(
-    channels: Mapping[str, Channel],
-    value: Sequence[float],
-    *,
-    parties: int,
-    dimension: int,
-    sensitivity: float,
-    epsilon: float,
-    delta: float = 1e-5,
-    law: Law = "skellam",
-    unit: Unit = "record",
-    adjacency: Adjacency = "replace",
-    colluders: int = 1,
-    signatures: Signatures | None = None,
-) -> list[float]:
-    """One party's program: its vector, and the public terms of the release. Returns the noisy sum.
+@aggregate.party(PARTY)
+def contribute(party: Party, value: Sequence[float], **terms: Any) -> list[float]:
+    """One party's program: its vector, and the fields of `SumTerms`. Returns the noisy sum.
 
     Raises:
         RangeError: for a vector of another length than all agreed on.
     """
-    if len(value) != dimension:
-        raise RangeError(f"all parties agreed on {dimension} numbers, got {len(value)}")
-    shares = shares_for(
-        law,
-        epsilon=epsilon,
-        delta=delta,
-        parties=parties,
-        sensitivity=sensitivity,
-        dimension=dimension,
-        unit=unit,
-        adjacency=adjacency,
-        colluders=colluders,
-    )
-    (curator,) = channels.values()
-    session = PartySession(curator, parties, signatures)
+    agreed = SumTerms(**terms)
+    if len(value) != agreed.dimension:
+        raise RangeError(f"all parties agreed on {agreed.dimension} numbers, got {len(value)}")
+    shares = agreed.shares(len(party.seats(PARTY)))
+    session = PartySession.of(party)
     total = session.sum(noisy_steps(torch.tensor(list(value), dtype=torch.float64), shares))
     return [float(step) * shares.grid.step for step in total]
 
 
-@aggregate.party("curator")
-def curator(channels: Mapping[str, Channel], *, dimension: int, **terms: Any) -> str:  # noqa: ARG001
+@aggregate.party(CURATOR)
+def curate(party: Party, **terms: Any) -> str:
     """The curator's program: no input, and of the public terms only the number of numbers."""
-    CuratorSession(channels).sum(dimension)
-    return f"the sum of {len(channels)} parties' vectors of {dimension} numbers, as released to them"
+    agreed = SumTerms(**terms)
+    CuratorSession.of(party).sum(agreed.dimension)
+    return f"the sum of {len(party.channels)} parties' vectors of {agreed.dimension} numbers, as released to them"
 
 
 def noisy_steps(value: torch.Tensor, shares: NoiseShares) -> Whole:
@@ -123,6 +142,14 @@ class PartySession:
         key = SessionKey(signatures)
         channel.send(Kind.SESSION_KEY, key.introduction())
         self._masks = key.masks(_unpack(self._receive(Kind.ROSTER, parties * (LARGEST_KEY + 2)), parties))
+
+    @classmethod
+    def of(cls, party: Party) -> "PartySession":
+        """For a party that talks to the curator; in a group, session keys are signed."""
+        signatures = None
+        if party.group is not None and party.identity is not None:
+            signatures = Signatures(party.group, party.identity, PARTY)
+        return cls(party.channels[CURATOR], len(party.seats(PARTY)), signatures)
 
     def sum(self, steps: Whole) -> Whole:
         """The sum of all parties' whole numbers, `(count,)`; all have as many.
@@ -169,6 +196,11 @@ class CuratorSession:
         self._channels = dict(channels)
         keys = self._from_all(lambda channel: channel.receive(Kind.SESSION_KEY, at_most=LARGEST_KEY), Kind.ROSTER)
         self._to_all(Kind.ROSTER, _pack(keys))
+
+    @classmethod
+    def of(cls, party: Party) -> "CuratorSession":
+        """For the curator, whose words call the parties by their names."""
+        return cls({party.names[seat]: party.channels[seat] for seat in party.seats(PARTY)})
 
     def sum(self, count: int) -> Residues:
         """Add up everyone's `count` residues and give everyone the sum."""

@@ -32,7 +32,7 @@ class StatisticsPrivacy:
 
     def __init__(self, release: StatisticsRelease) -> None:
         self.release = release
-        self.account = Accountant(release.unit, release.adjacency)
+        self.account = Accountant(release.relation)
         self._sums: UnitSums | None = None
 
     def add(self, module: SpeechModule, batch: Batch) -> None:

@@ -1,11 +1,9 @@
 """Principal directions of what any number of parties have together; two of them, named in advance, do the computing.
 
 Every party cuts its own second moments into two shares, one for each computing party, who add up what they get: either
-alone has uniform residues. Then the two run the protocol of `eigenvector` and tell the others the result. Pathak 2010,
+alone has uniform residues. Then the two run the protocol of `two` and tell the others the result. Pathak 2010,
 section 4.1.1, "Extension to Multiple Parties".
 """
-
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +13,12 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import packed_bytes
 from ppspeech.crypto.shares import share_among
 from ppspeech.errors import RangeError
-from ppspeech.protocols.eigen.eigenvector import SQUARINGS, EigenJob, find_directions
 from ppspeech.protocols.eigen.matrix import START
 from ppspeech.protocols.eigen.moments import DELTA, own_moments, start_share
+from ppspeech.protocols.eigen.two import SQUARINGS, EigenJob, find_directions
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 
 eigenvector_parties = register_protocol(
     "eigen",
@@ -32,11 +30,10 @@ eigenvector_parties = register_protocol(
 
 
 @eigenvector_parties.party("party")
-def party(
-    channels: Mapping[int, Channel],
+def find_together(
+    party: Party,
     frames: Reals,
     *,
-    own: int,
     features: int,
     bound: float,
     count: int = 1,
@@ -49,15 +46,14 @@ def party(
     """Any party's program.
 
     Args:
-        channels: to every other party by its number.
+        party: who talks to every other party.
         frames: ours, `(frames, features)`.
-        own: our number.
         features: k, public.
         bound: what no party's sum of squares exceeds, public.
         count: how many directions.
         squarings: of the matrix, for each direction.
         computing: the numbers of the two who compute.
-        epsilon: with differential privacy for one of our frames, as `eigenvector.alice`.
+        epsilon: with differential privacy for one of our frames, as `two.alice`.
         delta: of that guarantee.
         radius: to which frames are then clipped, public.
 
@@ -65,9 +61,10 @@ def party(
         Unit vectors `(count, features)`, the same for all.
 
     Raises:
-        RangeError: for unfit frames, as `eigenvector.alice`, or computing parties that are not two of the parties.
+        RangeError: for unfit frames, as `two.alice`, or computing parties that are not two of the parties.
         ProtocolError: if a party is missing.
     """
+    own, channels = party.place, party.channels_to(party.role)
     if len(set(computing)) != 2 or not set(computing) <= {own, *channels}:
         raise RangeError(f"two different parties compute, got {computing} of {sorted({own, *channels})}")
     job = EigenJob(features, count, squarings)

@@ -3,7 +3,7 @@
     C = [[A'A, A'B], [B'A, B'B]] / s
 
 Each party has one diagonal block; the block between them is a product of one party's numbers and the other's, which
-the lattice kernel leaves in shares. Then everything goes as in `eigenvector`. The result has Alice's features first.
+the lattice kernel leaves in shares. Then everything goes as in `two`. The result has Alice's features first.
 
 Precision of the block: frames over sqrt(s) have columns of length at most 1, so that weights rounded to 2^-22 and the
 noise of encryption add an error of standard deviation about 2^-23 to an entry, however many frames there are.
@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.channel import Channel
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import MatrixPlan, Precision, encode_weights, plan_product
 from ppspeech.errors import RangeError
-from ppspeech.protocols.eigen.eigenvector import SQUARINGS, EigenJob, find_directions
 from ppspeech.protocols.eigen.matrix import NARROW, NARROW_FRACTION, START, START_FRACTION, upper
 from ppspeech.protocols.eigen.moments import second_moments
+from ppspeech.protocols.eigen.two import SQUARINGS, EigenJob, find_directions
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 
 WEIGHTS = Scale(bits=24, fraction=22)
 
@@ -37,7 +36,7 @@ eigenvector_vertical = register_protocol(
 
 @eigenvector_vertical.party("alice")
 def alice(
-    channel: Channel,
+    party: Party,
     frames: Reals,
     *,
     features: tuple[int, int],
@@ -49,7 +48,7 @@ def alice(
     """Alice's program.
 
     Args:
-        channel: to Bob.
+        party: who talks to Bob.
         frames: her features of the frames, `(samples, features[0])`.
         features: how many features Alice and Bob have, public.
         samples: how many frames, public; both hold the same ones in the same order.
@@ -65,7 +64,7 @@ def alice(
     """
     job = EigenJob(sum(features), count, squarings)
     scaled = _scaled(frames, (samples, features[0]), bound)
-    met = meet_as_server(channel)
+    met = meet_as_server(party.channel)
     plan = block_plan(features, samples)
     block = met.multiply(plan, encode_weights(plan, scaled))
     return find_directions(met, _start_share(second_moments(scaled), block, features, own=0), job)
@@ -73,7 +72,7 @@ def alice(
 
 @eigenvector_vertical.party("bob")
 def bob(
-    channel: Channel,
+    party: Party,
     frames: Reals,
     *,
     features: tuple[int, int],
@@ -85,7 +84,7 @@ def bob(
     """Bob's program, with `frames` `(samples, features[1])`; see Alice's."""
     job = EigenJob(sum(features), count, squarings)
     scaled = _scaled(frames, (samples, features[1]), bound)
-    met = meet_as_client(channel)
+    met = meet_as_client(party.channel)
     block = met.multiply(block_plan(features, samples), np.ascontiguousarray(scaled.T))
     return find_directions(met, _start_share(second_moments(scaled), block, features, own=1), job)
 
