@@ -18,7 +18,7 @@ from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.hmm import LargeMarginHmm
 from ppspeech.privacy import Relation
-from ppspeech.privacy.gradients.events import SampledGaussianEvent
+from ppspeech.privacy.gradients.plan import SampledGaussianEvent
 from ppspeech.training.private.gradients import (
     CollateWithEmpty,
     GradientPrivacy,

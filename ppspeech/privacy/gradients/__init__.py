@@ -7,7 +7,7 @@ from ppspeech.privacy.gradients.clipping import (
     unit_index,
     unit_means,
 )
-from ppspeech.privacy.gradients.events import SampledGaussianEvent, noise_multiplier_for
+from ppspeech.privacy.gradients.plan import SampledGaussianEvent, noise_multiplier_for
 
 __all__ = [
     "SampledGaussianEvent",
