@@ -1,5 +1,6 @@
 """LightningModules and callbacks: where models, data and privacy meet."""
 
+from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training.checkpoint import load_checkpoint
 from ppspeech.training.classifier import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
@@ -14,7 +15,6 @@ from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.keyword import PrivateKeywordHmm
 from ppspeech.training.private.objective import ObjectivePrivacy
-from ppspeech.training.private.statistics import StatisticsRelease
 from ppspeech.training.quiet import quiet_lightning
 from ppspeech.training.speakers import SpeakerUbm
 

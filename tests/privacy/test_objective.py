@@ -18,7 +18,8 @@ from ppspeech.privacy import Accountant, Relation, event_from_json, event_to_jso
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.convex.bounds import huber_svm_head, large_margin_head, logistic_head, softmax_head
 from ppspeech.privacy.convex.events import LogisticObjectiveGaussianEvent
-from ppspeech.privacy.convex.objective import Minimum, ObjectivePerturbation, Perturbation
+from ppspeech.privacy.convex.minimum import Minimum
+from ppspeech.privacy.convex.objective import ObjectivePerturbation, Perturbation
 
 HEADS = [
     (logistic_head(), (1, 3)),

@@ -8,12 +8,12 @@ import pytorch_lightning as lightning
 
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError
+from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training.checkpoint import load_checkpoint
 from ppspeech.training.keyword import KeywordHmm
 from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.keyword import PrivateKeywordHmm, public_bank
-from ppspeech.training.private.statistics import StatisticsRelease
 
 Make = Callable[..., lightning.Trainer]
 

@@ -17,11 +17,11 @@ from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
 from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.mechanisms import StatisticsRelease, UnitSums
 from ppspeech.training.confusion import ConfusionCallback
 from ppspeech.training.em import MaximizationStep
-from ppspeech.training.private.em import hmm_moments, maximize_hmm_
 from ppspeech.training.private.record import PrivacyRecord
-from ppspeech.training.private.statistics import StatisticsRelease, UnitSums
+from ppspeech.training.private.statistics import hmm_moments, maximize_hmm_
 
 TOUCHES = (
     DataTouch("normalization", "untouched", "each utterance by itself"),

@@ -38,6 +38,7 @@ from ppspeech.privacy.audit import (
 from ppspeech.privacy.audit.catalogue import audited, exact_report, line, run_audits
 from ppspeech.privacy.convex.bounds import logistic_head
 from ppspeech.privacy.convex.objective import ObjectivePerturbation, objective_logistic_audit, tilted_guarantee
+from ppspeech.privacy.mechanisms import selection
 from ppspeech.privacy.samplers.randomness import standard_normal
 
 R: Any = {"relation": Relation("record", "add_remove")}
@@ -144,7 +145,7 @@ def test_half_the_randomness_of_a_choice_is_caught_exactly(kind: Any) -> None:
     for factor, caught in ((1.0, False), (2.0, True)):
         mechanism = kind(epsilon=factor, sensitivity=1.0, **R)
         found = audit_exact(
-            lambda _, u, mechanism=mechanism: mechanism.probabilities(u).log(), *catalogue.UTILITIES, torch.arange(5)
+            lambda _, u, mechanism=mechanism: mechanism.probabilities(u).log(), *selection.UTILITIES, torch.arange(5)
         )
         assert (exact_report("choice", found, PURE).verdict == "violated") == caught
 
