@@ -13,7 +13,7 @@ from ppspeech.protocols.scores import LinearPlan, MixturePlan
 from ppspeech.protocols.speakers import (
     MOST_PLACES,
     GalleryPlan,
-    HardenedPlan,
+    HardenedTerms,
     Identification,
     MixtureIdentification,
     MixtureVerification,
@@ -126,11 +126,11 @@ class SpeakerOffer:
         return LinearPlan(self.features, self.places, self.cohort, reach=NORMED_REACH if self.normed else REACH)
 
     @property
-    def hardened(self) -> HardenedPlan:
+    def hardened(self) -> HardenedTerms:
         """Sizes and levels of the hardened verification."""
         limit = min(1.0, CLIPPED / math.sqrt(self.features))
         reach = math.ceil(math.log2(limit * math.sqrt(self.features) + 2))  # any levels, less any threshold
-        return HardenedPlan(self.features, self.places, limit, level_bits=5, score_bits=16, reach=reach)
+        return HardenedTerms(self.features, self.places, limit, level_bits=5, score_bits=16, reach=reach)
 
     @property
     def verification(self) -> Verification | MixtureVerification:

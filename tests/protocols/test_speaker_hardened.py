@@ -12,7 +12,7 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.linear import LinearColumns, ScoreNorm
 from ppspeech.protocols.speakers import hardened as speaker_hardened
 from ppspeech.protocols.speakers.hardened import (
-    HardenedPlan,
+    HardenedTerms,
     HardenedScorer,
     client,
     judge_as_server,
@@ -22,7 +22,7 @@ from ppspeech.protocols.speakers.hardened import (
 from tests.protocols.speaker_meeting import unit
 
 generator = np.random.default_rng(8)
-PLAN = HardenedPlan(features=24, models=3, limit=0.6, level_bits=5, score_bits=10, reach=2)
+PLAN = HardenedTerms(features=24, models=3, limit=0.6, level_bits=5, score_bits=10, reach=2)
 MODELS = unit(generator.normal(size=(24, 3)))
 SCORER = HardenedScorer.of(PLAN, LinearColumns.of(MODELS), 0.5)
 
@@ -56,7 +56,7 @@ def test_scores_are_within_the_stated_error() -> None:
 
 def test_z_norm_is_folded_in() -> None:
     norm = ScoreNorm(np.array([0.1, 0.0, -0.1]), np.array([0.5, 1.0, 0.8]))
-    plan = HardenedPlan(24, 3, limit=0.6, level_bits=8, score_bits=16, reach=3)
+    plan = HardenedTerms(24, 3, limit=0.6, level_bits=8, score_bits=16, reach=3)
     scorer = HardenedScorer.of(plan, LinearColumns.of(MODELS, norm=norm), 0.2)
     embedding = voice(0, 1.0)
     scores = (scorer.constants + scorer.parts[plan.levels(embedding)].sum(axis=0)) * plan.unit
@@ -147,7 +147,7 @@ def test_labels_tell_the_client_nothing() -> None:
 def test_scores_that_could_wrap_around_are_refused() -> None:
     """Else an active client would choose numbers at the limits that wrap a low score into a high one."""
     with pytest.raises(RangeError, match="raise its reach"):
-        HardenedScorer.of(HardenedPlan(24, 3, limit=0.6, reach=0), LinearColumns.of(MODELS), 0.5)
+        HardenedScorer.of(HardenedTerms(24, 3, limit=0.6, reach=0), LinearColumns.of(MODELS), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_scores_that_could_wrap_around_are_refused() -> None:
 )
 def test_plans_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises((ModelError, RangeError)):
-        HardenedPlan(**{"features": 4, "models": 2, **wrong})  # type: ignore[arg-type]
+        HardenedTerms(**{"features": 4, "models": 2, **wrong})  # type: ignore[arg-type]
 
 
 def test_bad_input_is_refused() -> None:

@@ -33,7 +33,7 @@ from ppspeech.protocols.speakers import (
     Answer,
     Enrolled,
     GalleryPlan,
-    HardenedPlan,
+    HardenedTerms,
     HardenedScorer,
     Identification,
     Keeper,
@@ -206,7 +206,7 @@ def _tenseal_dot(columns: int) -> float:
 def _hardened(tls: Tls, repeats: int) -> Figure:
     """One model of 256 numbers against a client that may do anything."""
     generator = np.random.default_rng(2)
-    plan = HardenedPlan(DIMENSIONS, 1)
+    plan = HardenedTerms(DIMENSIONS, 1)
     model = _unit(generator.normal(size=(DIMENSIONS, 1))).clip(-plan.limit, plan.limit)
     scorer = HardenedScorer.of(plan, LinearColumns.of(model), THRESHOLD)
 
