@@ -18,7 +18,8 @@ class Figure:
     Attributes:
         metric: stable dotted name, such as `features.speedup_vs_librosa`.
         value: what was measured.
-        unit: its unit: `s`, `ms`, `MB`, `x` for a ratio, `%`, `` for a count.
+        unit: its unit: `s`, `ms`, `MB`, `x` for a ratio, `` for a count or a fraction:
+            accuracies, errors and rates are between 0 and 1.
         peer: what it was compared with in the same run.
         peer_value: the same quantity for the peer.
         ratio: greater than 1 means we are better.

@@ -109,11 +109,8 @@ class PrivacyStatement:
             BundleError: if the events speak of another unit or adjacency, or give another epsilon than is stated.
         """
         stated = self.guarantee
-        if (account.unit, account.adjacency) != (stated.unit, stated.adjacency):
-            raise BundleError(
-                f"the statement is for one {stated.unit} ({stated.adjacency}), its events for one {account.unit} "
-                f"({account.adjacency})"
-            )
+        if account.relation != stated.relation:
+            raise BundleError(f"the statement is for {stated.relation}, its events for {account.relation}")
         if not account.events:
             raise BundleError("there are no events: nothing shows what happened to the data")
         open_events = any(isinstance(event, NonPrivateEvent) for event, _ in account.events)
@@ -171,7 +168,7 @@ def in_words(guarantee: Guarantee) -> str:
     From TPR <= e^epsilon FPR + delta and its mirror image: whoever has to say, at even odds, whether a unit was in
     the data is right with probability at most (e^epsilon + delta) / (1 + e^epsilon).
 
-    >>> print(in_words(Guarantee(kind="pure", epsilon=1.0, unit="speaker", adjacency="add_remove")))
+    >>> print(in_words(Guarantee(kind="pure", epsilon=1.0, relation=Relation("speaker", "add_remove"))))
     Someone who knows everything else and must guess, at even odds, whether one speaker was in the training data
     is right at most 73.1 % of the time.
     """

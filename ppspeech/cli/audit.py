@@ -74,7 +74,7 @@ def figures_of(reports: "Iterable[AuditReport]") -> "list[Figure]":
             strongest[report.mechanism] = report
     found = []
     for name, report in strongest.items():
-        relation = f"one {report.unit} ({report.adjacency}), delta {report.delta:g}"
+        relation = f"{report.relation}, delta {report.delta:g}"
         how = f"{report.method}, confidence {report.confidence:g}: {report.verdict}"
         found += [
             _figure(f"audit.{name}.eps_stated", report.eps_stated, relation),

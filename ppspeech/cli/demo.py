@@ -49,14 +49,14 @@ def demo(
     console.rule("[bold]3. A recognizer: ten hidden Markov models, tested on people it never heard")
     plain = KeywordHmm(prior_covariance=1_000.0)
     _train(plain, voices, epochs=5)
-    console.print(f"without privacy: {_accuracy(plain, voices, folder / 'confusion.png'):.1f} % of the words are right")
+    console.print(f"without privacy: {_accuracy(plain, voices, folder / 'confusion.png'):.1%} of the words are right")
 
     console.rule("[bold]4. The same with differential privacy, released as a bundle")
-    release = StatisticsRelease(epsilon=4.0, delta=1e-5, iterations=3, unit="utterance")
+    release = StatisticsRelease(epsilon=4.0, delta=1e-5, iterations=3)
     private = PrivateKeywordHmm(release, states=8)
     trainer = _train(private, voices, epochs=release.iterations)
     accuracy = _accuracy(private, voices, folder / "confusion_private.png")
-    console.print(f"with privacy: {accuracy:.1f} % of the words are right")
+    console.print(f"with privacy: {accuracy:.1%} of the words are right")
     _release(trainer, folder / "bundle", accuracy)
 
     console.rule("[bold]5. The bundle on a server that hears nothing: words of unseen people")
@@ -94,7 +94,7 @@ def _train(model: "lightning.LightningModule", voices: "SpeechDataModule", epoch
 
 
 def _accuracy(model: Any, voices: "SpeechDataModule", picture: Path) -> float:
-    """Percent of the held-out speakers' words; the confusion matrix goes to `picture`."""
+    """The share right of the held-out speakers' words; the confusion matrix goes to `picture`."""
     import torch
 
     from ppspeech.training import Confusion
@@ -105,7 +105,7 @@ def _accuracy(model: Any, voices: "SpeechDataModule", picture: Path) -> float:
         for batch in voices.test_dataloader():
             confusion.add(batch["word"], model(batch["features"], batch["lengths"]).argmax(-1))
     confusion.plot(picture)
-    return 100 * float(confusion.accuracy())
+    return float(confusion.accuracy())
 
 
 def _release(trainer: "lightning.Trainer", bundle: Path, accuracy: float) -> None:
@@ -123,7 +123,7 @@ def _release(trainer: "lightning.Trainer", bundle: Path, accuracy: float) -> Non
         if (bundle / "privacy.json").is_file():
             shutil.rmtree(bundle)
         note = "built-in voices, ten speakers never heard in private training"
-        export_checkpoint(checkpoint, bundle, metrics=[Figure("accuracy", accuracy, "%", note=note)])
+        export_checkpoint(checkpoint, bundle, metrics=[Figure("accuracy", accuracy, note=note)])
     show_bundle(load_bundle(bundle), bundle)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Guarantee, Released, Unit, check_choice, check_count, check_positive
+from ppspeech.privacy import Guarantee, Relation, Released, Unit, check_choice, check_count, check_positive
 from ppspeech.privacy.accounting import Accountant, Event, NonPrivateEvent
 from ppspeech.privacy.gradients import clip_norm
 from ppspeech.privacy.mechanisms import GammaNorm, Gaussian
@@ -58,7 +58,7 @@ class FeatureNoise:
         self._mechanism(self.unit)  # refuses an epsilon, delta or unit that is out of range
 
     def _mechanism(self, unit: Unit) -> GammaNorm | Gaussian:
-        about: dict[str, Any] = {"sensitivity": 2 * self.bound, "unit": unit, "adjacency": "replace"}
+        about: dict[str, Any] = {"sensitivity": 2 * self.bound, "relation": Relation(unit, "replace")}
         if self.law == "gamma_norm":
             return GammaNorm(epsilon=self.epsilon, **about)
         return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, **about)
@@ -79,7 +79,7 @@ class FeatureNoise:
 
         T epsilon for `gamma_norm`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
         """
-        account = Accountant(unit, "replace")
+        account = Accountant(Relation(unit, "replace"))
         account.compose(self._mechanism(unit).event, check_count("samples", samples))
         limit = f"at most {samples} samples of one {unit}"
         return account.guarantee(self.delta, assumptions=(limit, "real-valued noise", FILTER_ASSUMPTION))
@@ -120,14 +120,14 @@ class NoisyFilter(nn.Module):
     def event(self) -> Event:
         """What one sample costs: without noise, everything."""
         if self.noise is None:
-            return NonPrivateEvent(NO_NOISE, self._unit, "replace")
+            return NonPrivateEvent(NO_NOISE, Relation(self._unit, "replace"))
         return self.noise.event
 
     @property
     def guarantee(self) -> Guarantee:
         """What one sample is promised: kind `none` without noise."""
         if self.noise is None:
-            return Guarantee(kind="none", unit=self._unit, adjacency="replace", caveat=NO_NOISE)
+            return Guarantee(kind="none", relation=Relation(self._unit, "replace"), caveat=NO_NOISE)
         return self.noise.guarantee
 
     def release(self, inputs: Tensor) -> Released[Tensor]:

@@ -46,15 +46,8 @@ from ppspeech.privacy.mechanisms.laplace import Laplace
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
 from ppspeech.privacy.mechanisms.permute_and_flip import PermuteAndFlip
 from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
-from ppspeech.privacy.parameters import (
-    Adjacency,
-    Unit,
-    check_choice,
-    check_count,
-    check_positive,
-    check_probability,
-    check_relation,
-)
+from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Adjacency, Relation, Unit
 
 __all__ = [
     "AccountReport",
@@ -85,6 +78,7 @@ __all__ = [
     "PermuteAndFlip",
     "PolyaShares",
     "PureEvent",
+    "Relation",
     "Released",
     "SampledGaussianEvent",
     "SkellamEvent",
@@ -97,7 +91,6 @@ __all__ = [
     "check_count",
     "check_positive",
     "check_probability",
-    "check_relation",
     "event_from_json",
     "event_to_json",
     "gaussian_delta",

@@ -2,20 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Generic, Literal, TypeVar, get_args
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.events import Event
-from ppspeech.privacy.parameters import (
-    Adjacency,
-    Unit,
-    check_choice,
-    check_finite,
-    check_positive,
-    check_probability,
-    check_relation,
-)
+from ppspeech.privacy.parameters import check_choice, check_finite, check_positive, check_probability
+from ppspeech.privacy.relation import Adjacency, Relation, Unit, check_relation, relation_from_json, relation_to_json
 
 Kind = Literal["pure", "approximate", "zcdp", "unproven", "broken", "none"]
 """The first three are proofs. `unproven`: nobody has shown it. `broken`: an attack exists. `none`: never claimed."""
@@ -27,7 +20,7 @@ Value = TypeVar("Value", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """A statement of differential privacy that cannot be written without its unit and adjacency.
+    """A statement of differential privacy that cannot be written without its relation.
 
     Formally, for kinds `pure` and `approximate`: for all neighboring D, D' and all sets S of outputs,
     P(M(D) in S) <= exp(epsilon) P(M(D') in S) + delta. For kind `zcdp` the Renyi divergence of every order
@@ -36,8 +29,7 @@ class Guarantee:
 
     Attributes:
         kind: which statement is made.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         epsilon: >= 0; infinite where nothing is proven, or where only `rho` is stated.
         delta: in [0, 1).
         rho: the zCDP parameter, where there is one.
@@ -49,8 +41,7 @@ class Guarantee:
     """
 
     kind: Kind
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     epsilon: float = math.inf
     delta: float = 0.0
     rho: float | None = None
@@ -61,7 +52,7 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(Kind))
-        check_relation(self.unit, self.adjacency)
+        check_relation(self.relation)
         if math.isnan(self.epsilon) or self.epsilon < 0:
             raise PrivacyError(f"epsilon must be >= 0, got {self.epsilon}")
         check_probability("delta", self.delta, zero=True)
@@ -81,13 +72,23 @@ class Guarantee:
                 raise PrivacyError(f"a guarantee of kind {self.kind!r} must say why in its caveat")
 
     @property
+    def unit(self) -> Unit:
+        """What is protected."""
+        return self.relation.unit
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """What neighboring means."""
+        return self.relation.adjacency
+
+    @property
     def proven(self) -> bool:
         """Whether this is a statement that may enter an account."""
         return self.kind in PROVEN
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON file; an infinite epsilon is written as null."""
-        plain = asdict(self)
+        plain = relation_to_json({field.name: getattr(self, field.name) for field in fields(self)})
         plain["epsilon"] = None if math.isinf(self.epsilon) else self.epsilon
         plain["assumptions"] = list(self.assumptions)
         return plain
@@ -99,7 +100,7 @@ class Guarantee:
         Raises:
             PrivacyError: for a missing, unknown or mistyped field.
         """
-        names = {field.name for field in fields(cls)}
+        names = {field.name for field in fields(cls)} - {"relation"} | {"unit", "adjacency"}
         if not isinstance(plain, Mapping) or set(plain) != names:
             found = sorted(plain) if isinstance(plain, Mapping) else type(plain).__name__
             raise PrivacyError(f"a guarantee has the fields {sorted(names)}, got {found}")
@@ -115,15 +116,15 @@ class Guarantee:
         if not isinstance(assumptions, list) or not all(isinstance(line, str) for line in assumptions):
             raise PrivacyError(f"assumptions must be a list of texts, got {assumptions!r}")
         epsilon = math.inf if plain["epsilon"] is None else plain["epsilon"]
-        return cls(**{**plain, "epsilon": epsilon, "assumptions": tuple(assumptions)})
+        return cls(**{**relation_from_json(plain), "epsilon": epsilon, "assumptions": tuple(assumptions)})
 
     def __str__(self) -> str:
         """One line for people.
 
-        >>> print(Guarantee(kind="pure", epsilon=1.0, unit="speaker", adjacency="add_remove", float_safe=True))
+        >>> print(Guarantee(kind="pure", epsilon=1.0, relation=Relation("speaker", "add_remove"), float_safe=True))
         1-DP for one speaker (add_remove)
         """
-        relation = f"for one {self.unit} ({self.adjacency})"
+        relation = f"for {self.relation}"
         if self.kind == "zcdp":
             return f"{self.rho:.4g}-zCDP {relation}"
         if not self.proven:

@@ -2,15 +2,9 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import Any
 
 from ppspeech.errors import PrivacyError
-
-Unit = Literal["frame", "utterance", "record", "speaker", "party"]
-"""What one person's presence is counted in. `record` is one row of a table, `party` one holder of a data set."""
-
-Adjacency = Literal["add_remove", "replace"]
-"""Neighboring data sets differ by one unit more or less, or by one unit exchanged for another (number public)."""
 
 
 def check_finite(name: str, value: Any) -> float:
@@ -49,9 +43,3 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise PrivacyError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     return value
-
-
-def check_relation(unit: Any, adjacency: Any) -> None:
-    """Refuse a guarantee whose unit or adjacency is not named."""
-    check_choice("unit", unit, get_args(Unit))
-    check_choice("adjacency", adjacency, get_args(Adjacency))

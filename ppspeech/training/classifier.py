@@ -125,7 +125,7 @@ class LargeMarginClassifier(lightning.LightningModule):
         x, y, speaker = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
         if self.privacy is not None:
             # the objective's value stays unlogged: it is as private as the data
-            groups = speaker if self.privacy.unit == "speaker" else None
+            groups = speaker if self.privacy.relation.unit == "speaker" else None
             self.private_fit = fit_privately(self.model, x, y, self.privacy, groups, gamma=self.trace)
             return
         solution = self.model.fit(x, y, quadratic=self.quadratic, gamma=self.trace, tolerance=1e-3, post_hoc=True)

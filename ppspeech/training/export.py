@@ -27,7 +27,7 @@ from ppspeech.errors import BundleError
 from ppspeech.figures import Figure
 from ppspeech.models import UtteranceClassifier
 from ppspeech.models.hmm import GaussianEmission
-from ppspeech.privacy import Accountant, NonPrivateEvent
+from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
 from ppspeech.training.checkpoint import KINDS, load_checkpoint
 from ppspeech.training.classifier import LargeMarginClassifier
 from ppspeech.training.keyword import KeywordHmm
@@ -181,8 +181,8 @@ def _record(path: Path) -> PrivacyRecord | None:
 
 
 def _plain_account() -> Accountant:
-    account = Accountant("speaker", "add_remove")
-    account.compose(NonPrivateEvent(NOT_PRIVATE, "speaker", "add_remove"))
+    account = Accountant(Relation("speaker", "add_remove"))
+    account.compose(NonPrivateEvent(NOT_PRIVATE, Relation("speaker", "add_remove")))
     return account
 
 

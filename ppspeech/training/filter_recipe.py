@@ -26,7 +26,7 @@ from ppspeech.errors import AudioError, ModelError
 from ppspeech.figures import Figure
 from ppspeech.filters import BASELINES, HIDDEN, NO_NOISE, ClassTask, Owner, Standardized, hold_out, learn_filter
 from ppspeech.filters.attack import AttackReport, attack
-from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent
+from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent, Relation
 
 LABELS = ("speaker", "word", "emotion", "gender")
 PERSON, CLASS = "person", "class"
@@ -252,8 +252,8 @@ class LearnedFilter:
 
     def release(self, folder: Path) -> Bundle:
         """Write the filter as a bundle, which states that it proves nothing, with the evidence beside."""
-        account = Accountant("speaker", "add_remove")
-        account.compose(NonPrivateEvent("learned without differential privacy", "speaker", "add_remove"))
+        account = Accountant(Relation("speaker", "add_remove"))
+        account.compose(NonPrivateEvent("learned without differential privacy", Relation("speaker", "add_remove")))
         recipe = self.recipe
         settings = MinimaxFilterSettings(
             shape=recipe.filter,
@@ -265,7 +265,7 @@ class LearnedFilter:
             hide=recipe.hide,
         )
         statement = PrivacyStatement(
-            guarantee=Guarantee(kind="none", unit="speaker", adjacency="add_remove", caveat=NO_NOISE),
+            guarantee=Guarantee(kind="none", relation=Relation("speaker", "add_remove"), caveat=NO_NOISE),
             method="none",
             covers=(),
             touches=(

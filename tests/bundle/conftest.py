@@ -13,7 +13,7 @@ from ppspeech.audio import MfccConfig
 from ppspeech.bundle import BundleConfig, DataTouch, KeywordHmmSettings, PrivacyStatement, write_bundle
 from ppspeech.bundle.format import DIGESTS, SIZES, digest_file
 from ppspeech.figures import Figure
-from ppspeech.privacy import Accountant, NonPrivateEvent
+from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
 from ppspeech.privacy.accounting.noise_events import GaussianEvent
 
 Edit = Callable[[dict[str, Any]], None]
@@ -33,14 +33,14 @@ def trained(config: BundleConfig) -> nn.Module:
 
 
 def gaussian_account(z: float = 20.0) -> Accountant:
-    account = Accountant("speaker", "add_remove")
-    account.compose(GaussianEvent(z, "speaker", "add_remove"), count=10)
+    account = Accountant(Relation("speaker", "add_remove"))
+    account.compose(GaussianEvent(z, Relation("speaker", "add_remove")), count=10)
     return account
 
 
 def plain_account() -> Accountant:
-    account = Accountant("speaker", "add_remove")
-    account.compose(NonPrivateEvent("trained in the open", "speaker", "add_remove"))
+    account = Accountant(Relation("speaker", "add_remove"))
+    account.compose(NonPrivateEvent("trained in the open", Relation("speaker", "add_remove")))
     return account
 
 

@@ -51,6 +51,7 @@ from ppspeech.privacy import (
     Guarantee,
     LaplaceEvent,
     PureEvent,
+    Relation,
     SampledGaussianEvent,
     gaussian_epsilon,
 )
@@ -489,17 +490,17 @@ def test_walking_a_bundle_finds_nothing_but_its_files(folder: Path) -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        PureEvent(1e6, "speaker", "add_remove"),
-        LaplaceEvent(1e-6, "speaker", "add_remove"),
-        ApproximateEvent(1e3, 1e-6, "speaker", "add_remove"),
-        SampledGaussianEvent(0.3, 0.01, 10**6, "speaker", "add_remove"),
-        SampledGaussianEvent(1.0, 0.01, 10**9, "speaker", "add_remove"),
-        SampledGaussianEvent(0.05, 0.01, 1, "speaker", "replace"),
+        PureEvent(1e6, Relation("speaker", "add_remove")),
+        LaplaceEvent(1e-6, Relation("speaker", "add_remove")),
+        ApproximateEvent(1e3, 1e-6, Relation("speaker", "add_remove")),
+        SampledGaussianEvent(0.3, 0.01, 10**6, Relation("speaker", "add_remove")),
+        SampledGaussianEvent(1.0, 0.01, 10**9, Relation("speaker", "add_remove")),
+        SampledGaussianEvent(0.05, 0.01, 1, Relation("speaker", "replace")),
     ],
     ids=lambda event: f"{event}",
 )
 def test_events_that_would_keep_the_reader_busy_are_refused_before_the_replay(folder: Path, event: Event) -> None:
-    account = Accountant(event.unit, event.adjacency)
+    account = Accountant(event.relation)
     account.compose(event)
     forge(folder, EVENTS, lambda plain: plain.update(account.to_json()))
     with pytest.raises(BundleError, match="nothing is promised"):
@@ -507,8 +508,8 @@ def test_events_that_would_keep_the_reader_busy_are_refused_before_the_replay(fo
 
 
 def test_sampled_events_under_replace_are_replayed(tmp_path: Path) -> None:
-    account = Accountant("speaker", "replace")
-    account.compose(SampledGaussianEvent(4.0, 0.01, 100, "speaker", "replace"))
+    account = Accountant(Relation("speaker", "replace"))
+    account.compose(SampledGaussianEvent(4.0, 0.01, 100, Relation("speaker", "replace")))
     config = small_config()
     bundle = write_bundle(
         tmp_path / "b", model=trained(config), config=config, statement=statement_of(account), account=account

@@ -13,14 +13,14 @@ import yaml
 from ppspeech.bundle import DataTouch, PrivacyStatement, deployment_yaml, in_words, load_bundle, privacy_schema
 from ppspeech.bundle.card import model_card
 from ppspeech.errors import BundleError
-from ppspeech.privacy import Accountant, Guarantee
+from ppspeech.privacy import Accountant, Guarantee, Relation
 from ppspeech.privacy.accounting.noise_events import LaplaceEvent
 from tests.bundle.conftest import gaussian_account, plain_account, small_config, statement_of, touches
 
 
 def pure_account() -> Accountant:
-    account = Accountant("utterance", "replace")
-    account.compose(LaplaceEvent(2.0, "utterance", "replace"))
+    account = Accountant(Relation("utterance", "replace"))
+    account.compose(LaplaceEvent(2.0, Relation("utterance", "replace")))
     return account
 
 
@@ -128,7 +128,7 @@ def test_the_words_are_the_best_attack_of_the_worst_mechanism(epsilon: float, de
     # randomized response (Kairouz et al. 2015): its best attack is right exactly as often as the words say.
     heads = (1 - delta) * math.exp(epsilon) / (1 + math.exp(epsilon))
     kind = "approximate" if delta else "pure"
-    said = in_words(Guarantee(kind=kind, epsilon=epsilon, delta=delta, unit="speaker", adjacency="add_remove"))
+    said = in_words(Guarantee(kind=kind, epsilon=epsilon, delta=delta, relation=Relation("speaker", "add_remove")))
     assert f"{100 * (delta + heads):.1f} %" in said
     assert "NO differential privacy" in in_words(plain_account().guarantee(0.0))
 

@@ -12,6 +12,7 @@ from ppspeech.cli.app import guarded
 from ppspeech.cli.audit import audit, figures_of
 from ppspeech.cli.export import export
 from ppspeech.cli.inspect import inspect_bundle
+from ppspeech.privacy import Relation
 from ppspeech.privacy.audit import AuditReport
 from ppspeech.privacy.audit.catalogue import AUDITS
 from tests.bundle.conftest import forge
@@ -105,16 +106,16 @@ def test_audit_of_a_bundle_replays_and_attacks_what_it_names(words: Path, monkey
     assert metrics == ["audit.gaussian.eps_stated", "audit.gaussian.eps_lower"]
 
     refuted = AuditReport(
-        mechanism="gaussian", method="exact", unit="record", adjacency="add_remove", eps_stated=1.0, eps_lower=2.0
+        mechanism="gaussian", method="exact", relation=Relation("record", "add_remove"), eps_stated=1.0, eps_lower=2.0
     )
-    monkeypatch.setitem(AUDITS, "gaussian", lambda runs: [refuted])
+    monkeypatch.setitem(AUDITS._entries, "gaussian", lambda runs: [refuted])
     assert "refutes" in run("audit", words, code=2)
-    monkeypatch.delitem(AUDITS, "gaussian")
+    monkeypatch.delitem(AUDITS._entries, "gaussian")
     assert "no audit is registered for events of type gaussian" in run("audit", words)
 
 
 def test_figures_take_the_strongest_audit_and_stay_json() -> None:
-    shared = {"mechanism": "m", "unit": "record", "adjacency": "add_remove", "eps_stated": 1.0}
+    shared = {"mechanism": "m", "relation": Relation("record", "add_remove"), "eps_stated": 1.0}
     weak = AuditReport(**shared, method="sampling", eps_lower=0.5, confidence=0.999)  # type: ignore[arg-type]
     strong = AuditReport(**shared, method="exact", eps_lower=float("inf"))  # type: ignore[arg-type]
     stated, lower = figures_of([weak, strong])

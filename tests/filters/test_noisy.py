@@ -7,7 +7,7 @@ from scipy.stats import chi2, gamma, kstest
 
 from ppspeech.errors import PrivacyError
 from ppspeech.filters import FeatureNoise, LinearFilter, NoisyFilter
-from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent, gaussian_sigma
+from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent, Relation, gaussian_sigma
 
 FALSE_ALARM = 1e-6  # of every test of a law
 
@@ -53,7 +53,7 @@ def test_one_sample_and_many() -> None:
     pure = FeatureNoise(bound=3.0, epsilon=0.25)
     stated = pure.guarantee
     assert (stated.kind, stated.epsilon, stated.delta) == ("pure", 0.25, 0.0)
-    assert (stated.unit, stated.adjacency) == ("record", "replace")
+    assert (stated.relation) == (Relation("record", "replace"))
     assert any("public data" in line for line in stated.assumptions)
     many = pure.guarantee_for(8)
     assert many.epsilon == pytest.approx(8 * 0.25)
@@ -64,10 +64,10 @@ def test_one_sample_and_many() -> None:
     assert rounded.guarantee.delta == 1e-6
     # T Gaussian releases, each 2 B apart, are one at distance 2 B sqrt(T)
     four = rounded.guarantee_for(4)
-    direct = Accountant("speaker", "replace")
+    direct = Accountant(Relation("speaker", "replace"))
     event = FeatureNoise(bound=6.0, epsilon=0.25, delta=1e-6, law="gaussian", unit="speaker")
     sigma = 2 * 3.0 * gaussian_sigma(0.25, 1e-6)
-    direct.compose(type(event.event)(sigma / (2 * 3.0 * 2), "speaker", "replace"))  # type: ignore[call-arg]
+    direct.compose(type(event.event)(sigma / (2 * 3.0 * 2), Relation("speaker", "replace")))  # type: ignore[call-arg]
     assert four.epsilon == pytest.approx(direct.epsilon(1e-6), rel=1e-6)
     assert 0.25 < four.epsilon < 4 * 0.25
 
@@ -75,7 +75,7 @@ def test_one_sample_and_many() -> None:
 def test_the_event_enters_an_account() -> None:
     noise = FeatureNoise(bound=1.0, epsilon=0.5, unit="utterance")
     released = noise.release(torch.zeros(2, 3))
-    account = Accountant("utterance", "replace")
+    account = Accountant(Relation("utterance", "replace"))
     account.compose(released.event, 2)
     assert account.epsilon(0.0) == pytest.approx(1.0)
     assert released.value.dtype == torch.float32
@@ -103,7 +103,7 @@ def test_without_noise_nothing_is_promised() -> None:
     assert math.isinf(released.guarantee.epsilon)
     assert "attacks" in released.guarantee.caveat
     assert isinstance(released.event, NonPrivateEvent)
-    assert released.event.unit == "utterance"
+    assert released.event.relation.unit == "utterance"
 
 
 @pytest.mark.parametrize(

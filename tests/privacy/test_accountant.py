@@ -20,6 +20,7 @@ from ppspeech.privacy import (
     NonPrivateEvent,
     ObjectiveGaussianEvent,
     PureEvent,
+    Relation,
     SampledGaussianEvent,
     ZcdpEvent,
     gaussian_sigma,
@@ -31,7 +32,7 @@ from ppspeech.privacy.accounting.composition import (
     optimal_composition,
 )
 
-R: Any = {"unit": "record", "adjacency": "add_remove"}
+R: Any = {"relation": Relation("record", "add_remove")}
 
 
 def account(*entries: tuple[Event, int]) -> Accountant:
@@ -143,7 +144,9 @@ def test_one_unprotected_touch_makes_epsilon_infinite(method: Any) -> None:
     assert "tuned" in guarantee.caveat
 
 
-@pytest.mark.parametrize("event", [PureEvent(1.0, "speaker", "add_remove"), PureEvent(1.0, "record", "replace")])
+@pytest.mark.parametrize(
+    "event", [PureEvent(1.0, Relation("speaker", "add_remove")), PureEvent(1.0, Relation("record", "replace"))]
+)
 def test_units_and_adjacencies_do_not_mix(event: Event) -> None:
     with pytest.raises(PrivacyError, match="one record under add_remove"):
         Accountant(**R).compose(event)

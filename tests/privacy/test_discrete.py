@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from ppspeech.privacy import Relation
 from ppspeech.privacy.samplers import discrete
 from ppspeech.privacy.samplers.discrete import (
     bernoulli,
@@ -120,8 +121,7 @@ def test_pmf_ratio_is_at_most_e_to_epsilon_exactly() -> None:
                 epsilon=epsilon,
                 sensitivity=3.0,
                 dimension=2,
-                unit="record",
-                adjacency="add_remove",
+                relation=Relation("record", "add_remove"),
                 integer_valued=whole,
             )
             s1, t = int(mechanism.grid.sensitivity), mechanism.scale

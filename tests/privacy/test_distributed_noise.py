@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from ppspeech.errors import PrivacyError
+from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.events import UnsupportedAnalysisError, event_from_json, event_to_json
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -20,7 +21,7 @@ from ppspeech.privacy.samplers.divisible import lazy_bernoulli, sample_negative_
 
 ALARM = 1e-6
 DRAWS = 50_000
-TERMS: dict[str, Any] = {"sensitivity": 0.5, "dimension": 7, "unit": "record", "adjacency": "replace"}
+TERMS: dict[str, Any] = {"sensitivity": 0.5, "dimension": 7, "relation": Relation("record", "replace")}
 
 
 def fits(drawn: np.ndarray, pmf: Any, low: int, high: int) -> float:
@@ -131,7 +132,7 @@ def exact_loss(variance: float, shift: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("variance", [20.0, 900.0, 2e4])
 @pytest.mark.parametrize("shift", [1, 4])
 def test_bounds_are_above_the_exact_ones_in_one_dimension(variance: float, shift: int) -> None:
-    event = SkellamEvent(variance, float(shift), float(shift), 1, "record", "replace")
+    event = SkellamEvent(variance, float(shift), float(shift), 1, Relation("record", "replace"))
     mass, loss = exact_loss(variance, shift)
     for alpha in (2, 5, 17):
         divergence = math.log(np.sum(mass * np.exp((alpha - 1) * loss))) / (alpha - 1)
@@ -146,7 +147,7 @@ def test_bounds_are_above_the_exact_ones_in_one_dimension(variance: float, shift
 @pytest.mark.parametrize("variance", [1e4, 3e5])
 def test_the_laws_agree_as_closely_as_the_proof_says(variance: float) -> None:
     """tau of the docstring against scipy's Bessel functions, and Amos's bounds that it rests on."""
-    event = SkellamEvent(variance, 1.0, 1.0, 1, "record", "replace")
+    event = SkellamEvent(variance, 1.0, 1.0, 1, Relation("record", "replace"))
     reach = int(12 * math.sqrt(variance))
     k = np.arange(reach + 1)
     log_skellam = np.log(special.ive(k, variance))
@@ -175,11 +176,11 @@ def test_joint_noise_costs_as_little_as_one_partys_gaussian(epsilon: float) -> N
 
 def test_a_budget_of_several_releases_holds_in_the_account() -> None:
     shares = shares_for("skellam", epsilon=1.0, delta=1e-5, parties=4, releases=6, **TERMS)
-    account = Accountant("record", "replace")
+    account = Accountant(Relation("record", "replace"))
     account.compose(shares.event, 6)
     assert 0.95 < account.epsilon(1e-5) <= 1.0
     polya = shares_for("polya", epsilon=1.0, delta=0.0, parties=4, releases=4, **TERMS)
-    account = Accountant("record", "replace")
+    account = Accountant(Relation("record", "replace"))
     account.compose(polya.event, 4)
     assert account.epsilon(0.0) == pytest.approx(1.0, rel=1e-3)
     assert account.epsilon(0.0) <= 1.0 + 1e-12
@@ -188,17 +189,17 @@ def test_a_budget_of_several_releases_holds_in_the_account() -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.floats(1e3, 1e12), st.floats(1, 1e4), st.integers(1, 500))
 def test_the_event_is_replayed_and_consistent(variance: float, l2: float, dimension: int) -> None:
-    event = SkellamEvent(variance, l2, math.sqrt(dimension) * l2, dimension, "speaker", "add_remove")
+    event = SkellamEvent(variance, l2, math.sqrt(dimension) * l2, dimension, Relation("speaker", "add_remove"))
     assert event_from_json(event_to_json(event)) == event
     assert event.rdp(2.3) == event.rdp(3) <= event.rdp(4)
     assert event.delta(0.5) >= event.delta(1.0)
 
 
 def test_an_event_without_a_loss_distribution_says_so() -> None:
-    event = SkellamEvent(100.0, 1.0, 1.0, 1, "record", "replace")
+    event = SkellamEvent(100.0, 1.0, 1.0, 1, Relation("record", "replace"))
     with pytest.raises(UnsupportedAnalysisError):
         event.pld()
-    account = Accountant("record", "replace")
+    account = Accountant(Relation("record", "replace"))
     account.compose(event)
     assert account.epsilon(1e-5) < math.inf
 
@@ -229,4 +230,4 @@ def test_terms_that_protect_nobody_are_refused(change: dict[str, Any], said: str
 @pytest.mark.parametrize("fields", [(1.0, 0.5, 0.5, 1), (1.0, 2.0, 1.0, 1), (0.0, 1.0, 1.0, 1), (1.0, 1.0, 1.0, 0)])
 def test_events_that_cannot_be_are_refused(fields: tuple[float, float, float, int]) -> None:
     with pytest.raises(PrivacyError):
-        SkellamEvent(*fields, "record", "replace")
+        SkellamEvent(*fields, Relation("record", "replace"))

@@ -26,6 +26,7 @@ from ppspeech.privacy import (
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
     PureEvent,
+    Relation,
     SampledGaussianEvent,
     SkellamEvent,
     UnsupportedAnalysisError,
@@ -37,7 +38,7 @@ from ppspeech.privacy import (
 )
 from ppspeech.privacy.accounting.events import EVENT_TYPES, register_event
 
-R: Any = {"unit": "record", "adjacency": "add_remove"}
+R: Any = {"relation": Relation("record", "add_remove")}
 EVENTS: list[Event] = [
     PureEvent(1.0, **R),
     BoundedRangeEvent(1.0, **R),
@@ -191,12 +192,12 @@ def test_sampled_gaussian_gold() -> None:
 
 
 def test_sampled_gaussian_under_replace_costs_more_and_has_no_renyi_bound() -> None:
-    here = SampledGaussianEvent(1.0, 0.1, 2, "record", "add_remove")
-    swap = SampledGaussianEvent(1.0, 0.1, 2, "record", "replace")
+    here = SampledGaussianEvent(1.0, 0.1, 2, Relation("record", "add_remove"))
+    swap = SampledGaussianEvent(1.0, 0.1, 2, Relation("record", "replace"))
     assert swap.pld(1e-3).get_epsilon_for_delta(1e-5) > here.epsilon(1e-5)
     with pytest.raises(UnsupportedAnalysisError):
         swap.rdp(2.0)
-    whole = SampledGaussianEvent(2.0, 1.0, 1, "record", "replace")
+    whole = SampledGaussianEvent(2.0, 1.0, 1, Relation("record", "replace"))
     assert whole.pld(1e-3).get_epsilon_for_delta(1e-5) == pytest.approx(GaussianEvent(1.0, **R).epsilon(1e-5), abs=3e-3)
     assert whole.zcdp() == 0.5
 
@@ -207,7 +208,7 @@ def test_noise_multiplier_reaches_its_target() -> None:
 
 
 def test_group_privacy_multiplies_sensitivity() -> None:
-    assert group_privacy(GaussianEvent(6.0, **R), 3, "speaker") == GaussianEvent(2.0, "speaker", "add_remove")
+    assert group_privacy(GaussianEvent(6.0, **R), 3, "speaker") == GaussianEvent(2.0, Relation("speaker", "add_remove"))
     assert group_privacy(PureEvent(0.5, **R), 3, "speaker").pure() == 1.5
     assert group_privacy(ZcdpEvent(0.1, **R), 3, "speaker").zcdp() == pytest.approx(0.9)
     assert group_privacy(DiscreteLaplaceEvent(10.0, 2, **R), 3, "speaker").pure() == pytest.approx(0.6)

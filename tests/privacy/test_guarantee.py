@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Guarantee
+from ppspeech.privacy import Guarantee, Relation
 
 SOUND: dict[str, Any] = {
     "kind": "approximate",
-    "unit": "speaker",
-    "adjacency": "add_remove",
+    "relation": Relation("speaker", "add_remove"),
     "epsilon": 1.5,
     "delta": 1e-5,
 }
@@ -26,8 +25,7 @@ def test_an_epsilon_needs_its_unit() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"unit": "person"},
-        {"adjacency": "swap"},
+        {"relation": None},
         {"kind": "strong"},
         {"epsilon": -1.0},
         {"epsilon": math.nan},
@@ -49,8 +47,8 @@ def test_impossible_statements_are_refused(change: dict[str, Any]) -> None:
     "guarantee",
     [
         Guarantee(**SOUND, assumptions=("clipped",), float_safe=True),
-        Guarantee(kind="zcdp", unit="frame", adjacency="replace", rho=0.5),
-        Guarantee(kind="broken", unit="record", adjacency="replace", claimed_epsilon=1.0, caveat="shared noise"),
+        Guarantee(kind="zcdp", relation=Relation("frame", "replace"), rho=0.5),
+        Guarantee(kind="broken", relation=Relation("record", "replace"), claimed_epsilon=1.0, caveat="shared noise"),
     ],
 )
 def test_a_file_holds_it(guarantee: Guarantee) -> None:

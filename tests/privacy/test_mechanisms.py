@@ -24,13 +24,14 @@ from ppspeech.privacy import (
     Gaussian,
     GaussianEvent,
     Laplace,
+    Relation,
     gaussian_sigma,
 )
 from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
 from ppspeech.privacy.samplers.grid import Grid, dyadic
 
 ALARM = 1e-6
-R: Any = {"unit": "utterance", "adjacency": "add_remove"}
+R: Any = {"relation": Relation("utterance", "add_remove")}
 MECHANISMS: list[Any] = [
     Laplace(epsilon=0.5, sensitivity=2.0, **R),
     Gaussian.calibrated(epsilon=0.5, delta=1e-6, sensitivity=2.0, **R),
@@ -51,8 +52,8 @@ def test_a_release_states_what_it_costs(mechanism: Any) -> None:
     assert (released.value.shape, released.value.dtype) == (value.shape, value.dtype)
     assert not torch.equal(released.value, value)
     assert not torch.equal(released.value, mechanism.release(value).value)
-    assert (released.guarantee.unit, released.guarantee.adjacency) == ("utterance", "add_remove")
-    assert (released.event.unit, released.event.adjacency) == ("utterance", "add_remove")
+    assert (released.guarantee.relation) == (Relation("utterance", "add_remove"))
+    assert (released.event.relation) == (Relation("utterance", "add_remove"))
     assert released.guarantee.epsilon == pytest.approx(0.5, rel=1e-5)
     assert released.guarantee.epsilon <= 0.5 * (1 + 1e-9)
     assert released.event.epsilon(released.guarantee.delta) <= released.guarantee.epsilon * (1 + 1e-9)
@@ -64,11 +65,11 @@ def test_a_release_states_what_it_costs(mechanism: Any) -> None:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=named)
 @pytest.mark.parametrize(
-    "change", [{"sensitivity": 0.0}, {"sensitivity": math.inf}, {"unit": "person"}, {"adjacency": "x"}]
+    "change", [{"sensitivity": 0.0}, {"sensitivity": math.inf}, {"relation": None}, {"relation": "person"}]
 )
 def test_wrong_parameters_are_refused(mechanism: Any, change: dict[str, Any]) -> None:
     with pytest.raises(PrivacyError, match=next(iter(change))):
-        replace(mechanism, **change)
+        _ = replace(mechanism, **change).guarantee
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[3:], ids=named)

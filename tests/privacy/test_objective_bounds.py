@@ -13,7 +13,13 @@ from scipy.special import expit
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import LogisticObjectivePureEvent, ObjectiveGaussianEvent, gaussian_sigma, objective_sigma
+from ppspeech.privacy import (
+    LogisticObjectivePureEvent,
+    ObjectiveGaussianEvent,
+    Relation,
+    gaussian_sigma,
+    objective_sigma,
+)
 from ppspeech.privacy.convex.bounds import (
     HeadConstants,
     huber_svm_head,
@@ -24,7 +30,7 @@ from ppspeech.privacy.convex.bounds import (
     softmax_head,
 )
 
-R: Any = {"unit": "record", "adjacency": "add_remove"}
+R: Any = {"relation": Relation("record", "add_remove")}
 
 
 @pytest.mark.parametrize(
@@ -278,8 +284,7 @@ def test_gaussian_objective_delta_covers_the_exact_one_in_one_dimension(adjacenc
         delta=delta,
         radius=1.0,
         regularization=penalty,
-        unit="record",
-        adjacency=adjacency,
+        relation=Relation("record", adjacency),
     )
     theta, p, q = one_dimensional_laws(penalty, lambda b: -(b**2) / (2 * sigma**2) - np.log(sigma * np.sqrt(2 * np.pi)))
     if adjacency == "replace":

@@ -5,13 +5,14 @@ import torch
 
 from ppspeech.errors import PrivacyError
 from ppspeech.models.linear import LogisticRegression
+from ppspeech.privacy import Relation
 from ppspeech.privacy.convex.bounds import logistic_head, softmax_head
 from ppspeech.privacy.convex.output import OutputPerturbation
-from ppspeech.privacy.parameters import Adjacency
+from ppspeech.privacy.relation import Adjacency
 
 
 def hook(delta: float = 0.0, adjacency: Adjacency = "add_remove") -> OutputPerturbation:
-    return OutputPerturbation(epsilon=1.0, delta=delta, unit="record", adjacency=adjacency, regularization=20.0)
+    return OutputPerturbation(epsilon=1.0, delta=delta, relation=Relation("record", adjacency), regularization=20.0)
 
 
 @pytest.mark.parametrize(("adjacency", "times"), [("add_remove", 1), ("replace", 2)])
@@ -44,6 +45,6 @@ def test_guarantee_and_events_state_the_budget(delta: float, float_safe: bool) -
 
 def test_bad_budgets_are_refused() -> None:
     with pytest.raises(PrivacyError, match="regularization"):
-        OutputPerturbation(epsilon=1.0, unit="record", adjacency="replace", regularization=0.0)
+        OutputPerturbation(epsilon=1.0, relation=Relation("record", "replace"), regularization=0.0)
     with pytest.raises(PrivacyError, match="heads"):
         hook().for_head(logistic_head(), 1.0, (0, 2))

@@ -11,6 +11,7 @@ from scipy import stats
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
+from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.mechanisms.pca import (
@@ -21,13 +22,15 @@ from ppspeech.privacy.mechanisms.pca import (
     unpack_symmetric,
     without_negative,
 )
-from ppspeech.privacy.parameters import Adjacency
+from ppspeech.privacy.relation import Adjacency
 
 
 def mechanism(
     features: int, sigma: float = 1.0, adjacency: Adjacency = "add_remove", radius: float = 1.0
 ) -> AnalyzeGauss:
-    return AnalyzeGauss(sigma=sigma, radius=radius, features=features, delta=1e-6, unit="record", adjacency=adjacency)
+    return AnalyzeGauss(
+        sigma=sigma, radius=radius, features=features, delta=1e-6, relation=Relation("record", adjacency)
+    )
 
 
 def moments(*rows: list[float]) -> Tensor:
@@ -78,7 +81,7 @@ def test_the_largest_eigenvalue_of_the_noise_is_at_the_edge_of_the_semicircle() 
 
 def test_calibration_costs_little_more_than_the_real_gaussian() -> None:
     chosen = AnalyzeGauss.calibrated(
-        epsilon=0.5, delta=1e-6, radius=2.0, features=10, unit="record", adjacency="replace"
+        epsilon=0.5, delta=1e-6, radius=2.0, features=10, relation=Relation("record", "replace")
     )
     real = math.sqrt(2) * 4 * gaussian_sigma(0.5, 1e-6)
     assert real * 0.999 < chosen.sigma < 1.01 * real
@@ -89,14 +92,14 @@ def test_calibration_costs_little_more_than_the_real_gaussian() -> None:
 
 def test_half_the_noise_would_break_the_promise() -> None:
     promised = AnalyzeGauss.calibrated(
-        epsilon=1.0, delta=1e-6, radius=1.0, features=4, unit="record", adjacency="add_remove"
+        epsilon=1.0, delta=1e-6, radius=1.0, features=4, relation=Relation("record", "add_remove")
     )
     mutant = mechanism(4, sigma=promised.sigma / 2)
     assert mutant.event.delta(1.0) > 10 * promised.event.delta(1.0)
 
 
 def test_an_accountant_takes_the_event() -> None:
-    account = Accountant("record", "add_remove")
+    account = Accountant(Relation("record", "add_remove"))
     account.compose(mechanism(4, sigma=10.0).release(torch.zeros(1, 4)).event)
     assert 0 < account.epsilon(1e-6) < 1
 
@@ -110,7 +113,7 @@ def test_long_rows_are_clipped_and_short_ones_kept() -> None:
 
 
 def test_all_rows_of_a_unit_together_move_it_by_no_more_than_one_row() -> None:
-    chosen = AnalyzeGauss(sigma=1e-3, radius=1.0, features=2, delta=1e-6, unit="speaker", adjacency="add_remove")
+    chosen = AnalyzeGauss(sigma=1e-3, radius=1.0, features=2, delta=1e-6, relation=Relation("speaker", "add_remove"))
     rows = torch.cat([torch.tensor([[1.0, 0.0]]).expand(1000, 2), torch.tensor([[0.0, 1.0]])])
     ids = torch.cat([torch.zeros(1000), torch.ones(1)])
     released = chosen.release(rows, ids).value
@@ -121,7 +124,7 @@ def test_directions_of_many_rows_are_right_at_epsilon_1() -> None:
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(50_000, 6)) * np.array([0.5, 0.3, 0.1, 0.1, 0.1, 0.1]))
     chosen = AnalyzeGauss.calibrated(
-        epsilon=1.0, delta=1e-6, radius=1.0, features=6, unit="record", adjacency="add_remove"
+        epsilon=1.0, delta=1e-6, radius=1.0, features=6, relation=Relation("record", "add_remove")
     )
     found = principal_directions(chosen.release(rows).value, 2)
     assert found.shape == (2, 6)
@@ -160,7 +163,7 @@ def test_doors() -> None:
     with pytest.raises(PrivacyError, match="sigma"):
         mechanism(3, sigma=-1.0)
     with pytest.raises(PrivacyError, match="unit_ids"):
-        AnalyzeGauss(sigma=1.0, radius=1.0, features=3, delta=1e-6, unit="speaker", adjacency="add_remove").release(
+        AnalyzeGauss(sigma=1.0, radius=1.0, features=3, delta=1e-6, relation=Relation("speaker", "add_remove")).release(
             torch.zeros(2, 3)
         )
     with pytest.raises(PrivacyError, match="4 directions"):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Accountant, GaussianEvent, PureEvent, gaussian_delta
+from ppspeech.privacy import Accountant, GaussianEvent, PureEvent, Relation, gaussian_delta
 from ppspeech.privacy.accounting.profile import plot_profile, privacy_profile
 
 
 def gaussian_account() -> Accountant:
-    account = Accountant("speaker", "add_remove")
-    account.compose(GaussianEvent(2.0, "speaker", "add_remove"))
+    account = Accountant(Relation("speaker", "add_remove"))
+    account.compose(GaussianEvent(2.0, Relation("speaker", "add_remove")))
     return account
 
 
@@ -24,14 +24,14 @@ def test_the_profile_is_delta_of_epsilon() -> None:
 
 
 def test_the_picture_is_written(tmp_path: Path) -> None:
-    pure = Accountant("speaker", "add_remove")
-    pure.compose(PureEvent(1.0, "speaker", "add_remove"))
+    pure = Accountant(Relation("speaker", "add_remove"))
+    pure.compose(PureEvent(1.0, Relation("speaker", "add_remove")))
     plot_profile({"gaussian": gaussian_account(), "pure": pure}, tmp_path / "profile.png", largest=2.0, method="basic")
     assert (tmp_path / "profile.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_accounts_of_different_units_are_not_drawn_together(tmp_path: Path) -> None:
     with pytest.raises(PrivacyError, match="compare"):
-        plot_profile({"a": gaussian_account(), "b": Accountant("frame", "add_remove")}, tmp_path / "x.png")
+        plot_profile({"a": gaussian_account(), "b": Accountant(Relation("frame", "add_remove"))}, tmp_path / "x.png")
     with pytest.raises(PrivacyError, match="no account"):
         plot_profile({}, tmp_path / "x.png")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Exponential, PermuteAndFlip
+from ppspeech.privacy import Exponential, PermuteAndFlip, Relation
 
 ALARM = 1e-6
-R: Any = {"unit": "record", "adjacency": "add_remove"}
+R: Any = {"relation": Relation("record", "add_remove")}
 UTILITIES = torch.tensor([0.0, -1, -2, -4, -5])
 KINDS: list[Any] = [Exponential, PermuteAndFlip]
 

@@ -12,11 +12,11 @@ from scipy import stats
 from scipy.integrate import quad
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import SparseVector
+from ppspeech.privacy import Relation, SparseVector
 from ppspeech.privacy.audit.catalogue import sparse_vector_audit
 from ppspeech.privacy.audit.patterns import pattern_log_probabilities, possible_patterns
 
-R: Any = {"unit": "record", "adjacency": "add_remove"}
+R: Any = {"relation": Relation("record", "add_remove")}
 
 
 def made(**changes: Any) -> SparseVector:
@@ -165,11 +165,11 @@ def test_a_run_cannot_be_stored_or_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"epsilon": 0.0}, {"positives": 0}, {"sensitivity": -1.0}, {"answers": 1.0}, {"unit": "x"}]
+    "change", [{"epsilon": 0.0}, {"positives": 0}, {"sensitivity": -1.0}, {"answers": 1.0}, {"relation": "x"}]
 )
 def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(PrivacyError):
-        made(**change)
+        _ = made(**change).guarantee
 
 
 def test_queries_that_are_not_finite_are_refused() -> None:

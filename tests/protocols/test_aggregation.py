@@ -22,6 +22,7 @@ from ppspeech.network import Address, Limits, MemoryChannel, Transcript, make_ce
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.group.identity import Identity
 from ppspeech.network.local.groups import Player, run_group
+from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms.distributed import SkellamShares, shares_for
 from ppspeech.protocols import Party, run_in_memory
 from ppspeech.protocols.message_kinds import Kind
@@ -171,7 +172,7 @@ def test_what_a_party_uploads_is_uniform_whatever_it_holds() -> None:
 
 def test_the_view_of_a_colluding_party_and_the_curator_still_holds_all_the_noise() -> None:
     """Taking off what an insider added leaves noise of at least the stated variance, of the stated law (KS at 1e-6)."""
-    terms: dict[str, Any] = {"sensitivity": 1.0, "dimension": 3000, "unit": "record", "adjacency": "replace"}
+    terms: dict[str, Any] = {"sensitivity": 1.0, "dimension": 3000, "relation": Relation("record", "replace")}
     shares = shares_for("skellam", epsilon=1.0, delta=1e-5, parties=4, **terms)
     assert isinstance(shares, SkellamShares)
     own = [noisy_steps(torch.zeros(3000), shares) for _ in range(4)]
@@ -336,8 +337,7 @@ def test_joint_sums_keep_their_account() -> None:
         parties=2,
         sensitivity=1.0,
         dimension=6,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         releases=2,
     )
     joint = JointSum(lambda steps: steps, shares)

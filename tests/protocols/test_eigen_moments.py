@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ppspeech.errors import PrivacyError, RangeError
+from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
 from ppspeech.protocols.eigen.matrix import START, START_FRACTION, whole
 from ppspeech.protocols.eigen.moments import own_moments, private_moments, second_moments, start_share
@@ -44,7 +45,7 @@ def test_unfit_moments_are_refused(moments: np.ndarray, bound: float, said: str)
 
 def test_private_moments_always_fit_the_protocol() -> None:
     """Mostly noise: negative eigenvalues and a trace above the bound, which would stop it."""
-    mechanism = AnalyzeGauss(sigma=50.0, radius=1.0, features=6, delta=1e-6, unit="frame", adjacency="add_remove")
+    mechanism = AnalyzeGauss(sigma=50.0, radius=1.0, features=6, delta=1e-6, relation=Relation("frame", "add_remove"))
     for _ in range(20):
         moments = private_moments(np.ones((3, 6)), mechanism, bound=1.0).value
         assert start_share(moments, 6, 1.0, parties=2).shape == (21,)
@@ -53,7 +54,7 @@ def test_private_moments_always_fit_the_protocol() -> None:
 
 
 def test_private_moments_carry_their_guarantee_and_little_noise_changes_little() -> None:
-    mechanism = AnalyzeGauss(sigma=0.02, radius=2.0, features=2, delta=1e-6, unit="speaker", adjacency="replace")
+    mechanism = AnalyzeGauss(sigma=0.02, radius=2.0, features=2, delta=1e-6, relation=Relation("speaker", "replace"))
     frames = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     released = private_moments(frames, mechanism, bound=10.0, unit_ids=np.array([0, 0, 1]))
     assert np.abs(released.value - frames.T @ frames).max() < 0.15

@@ -19,7 +19,7 @@ from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier
 from ppspeech.privacy import Accountant, NonPrivateEvent
 from ppspeech.privacy.accounting.noise_events import GaussianEvent
-from ppspeech.privacy.parameters import Unit
+from ppspeech.privacy.relation import Relation, Unit
 from ppspeech.training import KeywordHmm, LargeMarginClassifier, LargeMarginKeyword, SpeakerUbm
 from ppspeech.training.export import export_checkpoint, release
 from ppspeech.training.private.record import PrivacyRecord
@@ -29,8 +29,8 @@ MFCC = MfccConfig(cepstra=5, deltas=0)
 
 
 def record(unit: Unit = "utterance", *, touches: tuple[DataTouch, ...] = ()) -> PrivacyRecord:
-    account = Accountant(unit, "add_remove")
-    account.compose(GaussianEvent(8.0, unit, "add_remove"), count=4)
+    account = Accountant(Relation(unit, "add_remove"))
+    account.compose(GaussianEvent(8.0, Relation(unit, "add_remove")), count=4)
     return PrivacyRecord(account=account, delta=1e-5, touches=touches, assumptions=("one device each",))
 
 
@@ -145,7 +145,7 @@ def test_a_model_that_is_not_private_needs_the_flag_and_says_so(tmp_path: Path) 
     assert "no privacy guarantee of any kind" in " ".join(bundle.statement.caveats)
 
     broken = record()
-    broken.account.compose(NonPrivateEvent("one shared noise matrix", "utterance", "add_remove"))
+    broken.account.compose(NonPrivateEvent("one shared noise matrix", Relation("utterance", "add_remove")))
     path = checkpoint(keyword(), tmp_path / "published.ckpt", broken)
     with pytest.raises(BundleError, match="prove nothing \\(one shared noise matrix\\)"):
         export_checkpoint(path, tmp_path / "c")

@@ -17,6 +17,7 @@ from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.hmm import LargeMarginHmm
+from ppspeech.privacy import Relation
 from ppspeech.privacy.gradients.events import SampledGaussianEvent
 from ppspeech.training.private.gradients import (
     CollateWithEmpty,
@@ -202,7 +203,7 @@ def test_target_epsilon_is_kept_with_empty_batches(voices: SpeechDataModule, tra
     assert guarantee.unit == "utterance"
     assert 1.98 < guarantee.epsilon <= 2.0
     assert hook.noise_multiplier is not None
-    event = SampledGaussianEvent(hook.noise_multiplier, 0.02, 50, "utterance", "add_remove")
+    event = SampledGaussianEvent(hook.noise_multiplier, 0.02, 50, Relation("utterance", "add_remove"))
     assert guarantee.epsilon == pytest.approx(event.epsilon(1e-5))
     assert not any(getattr(p, "grad_sample", None) is not None for p in module.parameters())
 
@@ -251,6 +252,6 @@ def test_what_would_break_the_guarantee_is_refused(voices: SpeechDataModule, tra
     with pytest.raises(PrivacyError, match="accumulated"):
         trainer(max_epochs=1, callbacks=[hook], accumulate_grad_batches=2).fit(Tiny(), datamodule=voices)
     hook.load_state_dict({"steps": 7, "noise_multiplier": 1.0, "sampling": 0.1})
-    assert hook.account().events[0][0] == SampledGaussianEvent(1.0, 0.1, 7, "utterance", "add_remove")
+    assert hook.account().events[0][0] == SampledGaussianEvent(1.0, 0.1, 7, Relation("utterance", "add_remove"))
     with pytest.raises(PrivacyError, match="same settings"):
         hook.load_state_dict({"steps": 7, "noise_multiplier": 2.0, "sampling": 0.1})

@@ -36,7 +36,7 @@ def test_a_recipe_becomes_private(trainer: Make, tmp_path: Path, unit: Any) -> N
     run.save_checkpoint(tmp_path / "private.ckpt")
     kept = torch.load(tmp_path / "private.ckpt", weights_only=True)["privacy"]
     record = PrivacyRecord.from_plain(kept)
-    assert record.account.unit == unit
+    assert record.account.relation.unit == unit
     assert record.account.epsilon(0.0, method="basic") == pytest.approx(1e6)
     assert {touch.topic for touch in record.touches} == {"normalization", "early_stopping", "threshold"}
 

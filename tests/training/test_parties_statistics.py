@@ -20,7 +20,7 @@ from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
-from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy import Guarantee, Relation
 from ppspeech.protocols.sums.joint import JointSum, PlainSum
 from ppspeech.training.private.em import hmm_moments, maximize_mixture_, mixture_moments
 from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
@@ -69,7 +69,9 @@ def test_joint_em_is_central_em_to_the_grid() -> None:
     assert torch.equal(found[0].gaussians.mean, found[2].gaussians.mean)
 
 
-RELEASE = StatisticsRelease(epsilon=1000.0, iterations=2, unit="speaker", transition_share=0.1)
+RELEASE = StatisticsRelease(
+    epsilon=1000.0, iterations=2, relation=Relation("speaker", "add_remove"), transition_share=0.1
+)
 
 
 def test_joint_private_em_is_the_central_one_to_the_grid() -> None:
@@ -103,7 +105,9 @@ def test_joint_private_em_is_the_central_one_to_the_grid() -> None:
 
 
 def test_a_private_background_model_becomes_a_bundle(tmp_path: Path) -> None:
-    release = StatisticsRelease(epsilon=2.0, iterations=2, unit="speaker", transition_share=0.0)
+    release = StatisticsRelease(
+        epsilon=2.0, iterations=2, relation=Relation("speaker", "add_remove"), transition_share=0.0
+    )
     mfcc = MfccConfig()
     model = GaussianMixture(2, mfcc.features)
     shares = statistics_shares(release, 3, mixture_dimension(model))
@@ -132,7 +136,7 @@ def test_a_private_background_model_becomes_a_bundle(tmp_path: Path) -> None:
     bundle = load_bundle(tmp_path / "ubm")
     assert bundle.statement.guarantee == guarantee
     assert any("colluding" in line for line in bundle.statement.caveats)
-    nothing = Guarantee(kind="none", unit="speaker", adjacency="add_remove", caveat="no noise")
+    nothing = Guarantee(kind="none", relation=Relation("speaker", "add_remove"), caveat="no noise")
     with pytest.raises(BundleError, match="no guarantee to state"):
         write_joint_bundle(tmp_path / "none", guarantee=nothing, **options)
 

@@ -11,6 +11,7 @@ from ppspeech.models.gaussian.phi import svec
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.loss import MarginLoss
+from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.events import PureEvent
 from ppspeech.privacy.convex.objective import ObjectivePerturbation, Perturbation
 from ppspeech.privacy.convex.output import OutputPerturbation
@@ -41,7 +42,7 @@ def clouds(rows: int = 3000) -> tuple[Tensor, Tensor]:
 
 
 def budget(epsilon: float = 2.0, **changes: object) -> ObjectivePerturbation:
-    given: dict[str, object] = {"unit": "record", "adjacency": "add_remove", "regularization": 30.0}
+    given: dict[str, object] = {"relation": Relation("record", "add_remove"), "regularization": 30.0}
     return ObjectivePerturbation(epsilon=epsilon, **(given | changes))  # type: ignore[arg-type]
 
 
@@ -105,7 +106,7 @@ def test_speakers_count_once() -> None:
     groups = torch.arange(400)
     liar = torch.cat([x, x[:1].expand(20_000, -1)]), torch.cat([y, (1 - y[:1]).expand(20_000)])
     whose = torch.cat([groups, torch.full((20_000,), 400)])
-    hook = budget(epsilon=1e4, unit="speaker", regularization=1.0)
+    hook = budget(epsilon=1e4, relation=Relation("speaker", "add_remove"), regularization=1.0)
     honest, lied = modules()["logistic"], modules()["logistic"]
     fit = fit_privately(honest, x, y, hook, groups)
     fit_privately(lied, *liar, hook, whose)
@@ -119,7 +120,7 @@ def test_speakers_count_once() -> None:
 def test_output_perturbation_goes_through_the_same_door() -> None:
     module = modules()["softmax"]
     x, y = clouds()
-    hook = OutputPerturbation(epsilon=2.0, delta=1e-5, unit="record", adjacency="replace", regularization=30.0)
+    hook = OutputPerturbation(epsilon=2.0, delta=1e-5, relation=Relation("record", "replace"), regularization=30.0)
     fit = fit_privately(module, x, y, hook)
     assert (module.predict(x) == y).double().mean() > 0.9
     assert fit.guarantee.float_safe
@@ -128,7 +129,7 @@ def test_output_perturbation_goes_through_the_same_door() -> None:
 
 def test_labels_of_a_released_mixture_are_paid_for() -> None:
     module = modules()["mixture"]
-    paid = PureEvent(0.5, "record", "add_remove")
+    paid = PureEvent(0.5, Relation("record", "add_remove"))
     rule = ComponentRule.released(ComponentRule.public_centroids(CENTROIDS).phi, (paid,))
     fit = fit_privately(module, *clouds(), budget(), components=rule)
     assert fit.guarantee.epsilon == pytest.approx(2.5)
@@ -146,7 +147,7 @@ def test_what_cannot_be_private_is_refused() -> None:
     with pytest.raises(PrivacyError, match="radius"):
         fit_privately(LogisticRegression(2), x, y, budget())
     with pytest.raises(PrivacyError, match="owns several rows"):
-        fit_privately(modules()["logistic"], x, y, budget(unit="speaker"))
+        fit_privately(modules()["logistic"], x, y, budget(relation=Relation("speaker", "add_remove")))
     with pytest.raises(PrivacyError, match="labels of mixture components"):
         fit_privately(modules()["mixture"], x, y, budget())
     with pytest.raises(PrivacyError, match="belong to large-margin"):

@@ -5,7 +5,7 @@ import torch
 
 from ppspeech.errors import PrivacyError
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, flat_start_, left_right
-from ppspeech.privacy import ObjectivePerturbation
+from ppspeech.privacy import ObjectivePerturbation, Relation
 from ppspeech.training.private.emissions import fit_private_emissions
 
 STATES, D = 2, 3
@@ -27,7 +27,7 @@ def public_bank() -> HiddenMarkovModel:
 
 
 def hook(epsilon: float, unit: str = "utterance") -> ObjectivePerturbation:
-    return ObjectivePerturbation(epsilon=epsilon, unit=unit, adjacency="add_remove", regularization=1.0)  # type: ignore[arg-type]
+    return ObjectivePerturbation(epsilon=epsilon, relation=Relation(unit, "add_remove"), regularization=1.0)  # type: ignore[arg-type]
 
 
 def test_words_are_told_apart_and_the_guarantee_names_the_unit() -> None:

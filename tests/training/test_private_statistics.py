@@ -15,6 +15,7 @@ from ppspeech.models.gaussian.mixture import GaussianMixture
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
+from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.training.private.em import (
@@ -27,6 +28,9 @@ from ppspeech.training.private.em import (
 from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums, about, kept_share, normalized
 
 MODELS, STATES, FEATURES = 3, 4, 5
+
+
+SPEAKER = Relation("speaker", "add_remove")
 
 
 def bank(seed: int = 0) -> HiddenMarkovModel:
@@ -58,7 +62,7 @@ def total(release: StatisticsRelease, model: HiddenMarkovModel, rows: Tensor, da
 @pytest.mark.parametrize("unit", ["utterance", "speaker"])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 1e4])
 def test_removing_any_unit_moves_the_sum_by_at_most_one(unit: Any, scale: float) -> None:
-    model, release = bank(), StatisticsRelease(1.0, unit=unit)
+    model, release = bank(), StatisticsRelease(1.0, relation=Relation(unit, "add_remove"))
     features, *rest = speech(model, 12)
     data = (features * scale, *rest)
     everyone = torch.arange(12)
@@ -91,7 +95,7 @@ def test_no_unit_has_a_norm_above_one(seed: int, radius: float, frames: float, s
 
 
 def test_a_speaker_of_a_million_frames_counts_once() -> None:
-    model, release = bank(), StatisticsRelease(1.0, unit="speaker")
+    model, release = bank(), StatisticsRelease(1.0, relation=SPEAKER)
     features, lengths, words, _ = speech(model, 3)
     moments = hmm_moments(model, features, lengths, words)
     some, many = UnitSums(release, 1), UnitSums(release, 1)
@@ -124,11 +128,11 @@ def test_moments_equal_a_loop_over_frames() -> None:
 
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_iterations_compose_to_exactly_epsilon(adjacency: Any) -> None:
-    release = StatisticsRelease(2.0, iterations=10, unit="speaker", adjacency=adjacency)
+    release = StatisticsRelease(2.0, iterations=10, relation=Relation("speaker", adjacency))
     mechanism = release.mechanism
     assert mechanism.sigma / mechanism.sensitivity == pytest.approx(6.305, abs=1e-3)
     assert math.sqrt(10) / mechanism.event.noise_multiplier == pytest.approx(1 / gaussian_sigma(2.0, 1e-5))
-    account = Accountant("speaker", adjacency)
+    account = Accountant(Relation("speaker", adjacency))
     account.compose(mechanism.event, 10)
     assert account.epsilon(1e-5, "pld") == pytest.approx(2.0, rel=2e-3)
     assert mechanism.sensitivity == (1.0 if adjacency == "add_remove" else 2.0)
@@ -138,7 +142,7 @@ def test_iterations_compose_to_exactly_epsilon(adjacency: Any) -> None:
 def test_models_stay_valid_under_any_noise(epsilon: float) -> None:
     model = bank()
     features, lengths, words, speakers = speech(model, 12)
-    release = StatisticsRelease(epsilon, unit="speaker")
+    release = StatisticsRelease(epsilon, relation=SPEAKER)
     sums = UnitSums(release, 3)
     sums.add(hmm_moments(model, features, lengths, words), lengths, speakers)
     maximize_hmm_(model, sums.released(), release)
@@ -198,7 +202,7 @@ def test_only_free_transitions_are_released() -> None:
 def wrong() -> list[Any]:
     return [
         ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": 1.0, "unit": "frame"}, "frame"),
+        ({"epsilon": 1.0, "relation": Relation("frame", "add_remove")}, "frame"),
         ({"epsilon": 1.0, "iterations": 0}, "iterations"),
         ({"epsilon": 1.0, "transition_share": 1.0}, "transition_share"),
         ({"epsilon": 1.0, "weights": (1.0, 0.0, 1.0)}, "weight"),

@@ -16,6 +16,7 @@ from ppspeech.evidence.bench.clock import best_seconds
 from ppspeech.figures import Figure
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin import LargeMarginGaussians
+from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation, large_margin_head
 from ppspeech.training.private import ConvexModule, fit_privately
 
@@ -80,7 +81,7 @@ def _examples(rows: int, features: int, classes: int) -> tuple[Tensor, Tensor]:
 
 def _hook(delta: float, regularization: float) -> ObjectivePerturbation:
     return ObjectivePerturbation(
-        epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularization=regularization
+        epsilon=1.0, delta=delta, relation=Relation("record", "add_remove"), regularization=regularization
     )
 
 

@@ -9,14 +9,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Frames, MfccConfig, normalize_utterance
 from ppspeech.channel import Channel
 from ppspeech.crypto.shares import ShareEngine
-from ppspeech.data import FeatureStore
-from ppspeech.data.corpora import DIGIT_WORDS, load_audiomnist
+from ppspeech.data.corpora import DIGIT_WORDS
+from ppspeech.evidence.experiments.speakers import (
+    BACKGROUND,
+    ENROLLMENT,
+    FLOOR,
+    TRIALS,
+    load_clips,
+    normalize,
+    one_take,
+    padded,
+    speaker_models,
+    targets_of,
+)
 from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier, adapt_speakers, equal_error_rate
 from ppspeech.models.gaussian import GaussianMixture, fit_mixture, supervectors
@@ -26,43 +35,36 @@ from ppspeech.protocols import MetClient, MetServer, meet_as_client, meet_as_ser
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import ratios, ratios_cost, server_scores
 
-BACKGROUND = 40
-ENROLMENT, TRIALS = (0, 1, 2, 3), (4, 5, 6, 7)
-FLOOR = 1e-2
 NORM = 16.0
 """Public bound on the length of a frame; the longest of the corpus has 14.5."""
 
-Clips = dict[tuple[str, int, str], Tensor]
-
 
 def eer_differences(quick: bool) -> list[Figure]:
-    """Percentage points between encrypted and plain equal error rates: the larger of two scorers, and each."""
-    clips, speakers = _clips()
+    """The difference between encrypted and plain equal error rates: the larger of two scorers, and each."""
+    clips, speakers = load_clips()
     background, enrolled = speakers[:BACKGROUND], speakers[BACKGROUND:]
     words, takes = DIGIT_WORDS[: 1 if quick else 5], TRIALS[: 1 if quick else 3]
-    pool = torch.cat([_take(clips, who, take) for who in background for take in ENROLMENT + TRIALS])
+    pool = torch.cat([one_take(clips, who, take) for who in background for take in ENROLLMENT + TRIALS])
     ubm = fit_mixture(pool, 16 if quick else 64, floor=FLOOR, iterations=4 if quick else 20)
-    models = adapt_speakers(
-        ubm, *_padded([torch.cat([_take(clips, who, take) for take in ENROLMENT]) for who in enrolled])
-    )
-    many = [(who, _normalize(clips[who, take, word])) for who in enrolled for take in TRIALS for word in words]
-    few = [(who, _normalize(clips[who, take, DIGIT_WORDS[0]])) for who in enrolled for take in takes]
+    models = speaker_models(ubm, clips, enrolled)
+    many = [(who, normalize(clips[who, take, word])) for who in enrolled for take in TRIALS for word in words]
+    few = [(who, normalize(clips[who, take, DIGIT_WORDS[0]])) for who in enrolled for take in takes]
     found = [
-        _compare("linear", *_linear(ubm, models, [x for _, x in many]), _targets(many, enrolled)),
-        _compare("gmm_ubm", *_log_ratios(ubm, models, [x for _, x in few]), _targets(few, enrolled)),
+        _compare("linear", *_linear(ubm, models, [x for _, x in many]), targets_of(many, enrolled)),
+        _compare("gmm_ubm", *_log_ratios(ubm, models, [x for _, x in few]), targets_of(few, enrolled)),
     ]
     worst = max(found, key=lambda figure: figure.value)
     note = "the larger of supervectors with cosines and of mixtures against the background, AudioMNIST, one digit"
-    return [Figure("speakers.eer_difference", worst.value, "points", note=note), *found]
+    return [Figure("speakers.eer_difference", worst.value, note=note), *found]
 
 
 def _compare(name: str, plain: Tensor, encrypted: Tensor, targets: Tensor) -> Figure:
-    rates = [100 * equal_error_rate(scores, targets) for scores in (plain, encrypted)]
+    rates = [equal_error_rate(scores, targets) for scores in (plain, encrypted)]
     note = (
-        f"{targets.numel():,} trials: plain {rates[0]:.3f} %, encrypted {rates[1]:.3f} %, "
+        f"{targets.numel():,} trials: plain {rates[0]:.5f}, encrypted {rates[1]:.5f}, "
         f"scores differ by at most {float((plain - encrypted).abs().max()):.4f}"
     )
-    return Figure(f"speakers.eer_difference.{name}", abs(rates[0] - rates[1]), "points", note=note)
+    return Figure(f"speakers.eer_difference.{name}", abs(rates[0] - rates[1]), note=note)
 
 
 def _linear(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -70,7 +72,7 @@ def _linear(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor])
     middle = supervectors(ubm, ubm)
     known, asked = (
         torch.nn.functional.normalize(supervectors(ubm, each) - middle, dim=-1).double()
-        for each in (models, adapt_speakers(ubm, *_padded(trials)))
+        for each in (models, adapt_speakers(ubm, *padded(trials)))
     )
     plan = LinearPlan(known.shape[1], len(known), reach=1)
     scorer = LinearScorer.of(plan, LinearColumns.of(known.numpy().T), 0.0)
@@ -98,7 +100,7 @@ def _log_ratios(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tens
 
     All speakers are scored at once: the first as the claimed one, the others as a cohort.
     """
-    x, lengths = _padded(trials)
+    x, lengths = padded(trials)
     with torch.no_grad():
         plain = SpeakerVerifier(ubm, models)(x, lengths)
     speakers = models.batch[0]
@@ -136,26 +138,3 @@ def mixtures_of(module: GaussianMixture) -> Mixtures:
     fields = (module.log_weights(), module.gaussians.mean, module.gaussians.variances())
     arrays = [field.detach().double().numpy() for field in fields]
     return Mixtures(*(array if module.batch else array[None] for array in arrays))
-
-
-def _clips() -> tuple[Clips, tuple[str, ...]]:
-    corpus = load_audiomnist()
-    features = FeatureStore(MfccConfig(cmvn="none")).load(corpus.utterances)
-    return {(u.speaker, u.take, str(u.word)): x for u, x in zip(corpus, features, strict=True)}, corpus.speakers
-
-
-def _normalize(features: Tensor) -> Tensor:
-    frames = Frames(features.unsqueeze(0), torch.tensor([len(features)]))
-    return normalize_utterance(frames).features.squeeze(0)
-
-
-def _take(clips: Clips, speaker: str, take: int) -> Tensor:
-    return _normalize(torch.cat([clips[speaker, take, word] for word in DIGIT_WORDS]))
-
-
-def _padded(utterances: list[Tensor]) -> tuple[Tensor, Tensor]:
-    return pad_sequence(utterances, batch_first=True), torch.tensor([len(each) for each in utterances])
-
-
-def _targets(trials: list[tuple[str, Tensor]], enrolled: tuple[str, ...]) -> Tensor:
-    return torch.tensor([[who == model for model in enrolled] for who, _ in trials])

@@ -30,8 +30,9 @@ from ppspeech.evidence.published.mechanisms import PublishedOutputLaplace
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models import LogisticRegression
+from ppspeech.pictures import save_curves
+from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation, OutputPerturbation
-from ppspeech.storage import atomic_write
 from ppspeech.training.private import ConvexHook, fit_privately, head_of, radius_of, theta_shape
 
 QUESTIONS = {
@@ -65,8 +66,8 @@ class Split:
     norm: float
 
     def accuracy(self, predicted: Tensor) -> float:
-        """Of predictions for the test rows, in percent."""
-        return 100 * float((predicted == self.test_y).double().mean())
+        """The share of predictions for the test rows that is right."""
+        return float((predicted == self.test_y).double().mean())
 
 
 @EXPERIMENTS.register("adult-central")
@@ -91,9 +92,10 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         "diffprivlib_recoded": {at: repeated(draws, _peer, coded, at) for at in epsilons},
     }
     picture = folder / "adult_central.png"
-    _plot(curves, nonprivate, picture)
+    named = {f"{name.replace('_', ', ')}: {MEANING[name]}": points for name, points in curves.items()}
+    save_curves(named, picture, title="Adult, official test rows", ylabel="test accuracy", nonprivate=nonprivate)
     about = f"{len(coded.y):,} training and {len(coded.test_y):,} test rows; {draws} draws of the noise; {picture}"
-    figures = [Figure("adult.nonprivate.accuracy", nonprivate, "%", note=about)]
+    figures = [Figure("adult.nonprivate.accuracy", nonprivate, note=about)]
     for name, points in curves.items():
         for epsilon, accuracy in points.items():
             rival = curves["diffprivlib"][epsilon].value if name in {"gaussian", "pure"} else None
@@ -101,10 +103,9 @@ def run(quick: bool, folder: Path) -> list[Figure]:
                 Figure(
                     f"adult.{name}.eps{epsilon:g}.accuracy",
                     accuracy.value,
-                    "%",
                     peer=None if rival is None else "diffprivlib, pure",
                     peer_value=rival,
-                    note=f"{name}, epsilon {epsilon:g}: +- {accuracy.half_width:.2f}; {MEANING[name]}",
+                    note=f"{name}, epsilon {epsilon:g}: +- {accuracy.half_width:.4f}; {MEANING[name]}",
                 )
             )
     return figures
@@ -149,8 +150,7 @@ def _objective_hook(split: Split, epsilon: float, delta: float) -> ObjectivePert
     return ObjectivePerturbation(
         epsilon=epsilon,
         delta=delta,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         regularization=1.0,
         norm=math.sqrt(split.x.shape[1] + 1) / 2,
     )
@@ -168,8 +168,7 @@ def _output(split: Split, epsilon: float) -> float:
     hook = OutputPerturbation(
         epsilon=epsilon,
         delta=DELTA,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         regularization=plan.regularization,
     )
     return _private(split, hook)
@@ -206,24 +205,3 @@ def _peer(split: Split, epsilon: float) -> float:
         model = Peer(epsilon=epsilon, data_norm=split.norm * (1 + 1e-9))
         model.fit(split.x.numpy(), split.y.numpy())
         return split.accuracy(torch.from_numpy(model.predict(split.test_x.numpy())))
-
-
-def _plot(curves: dict[str, dict[float, Mean]], nonprivate: float, path: Path) -> None:
-    from matplotlib.figure import Figure as Picture
-
-    picture = Picture(figsize=(7, 5), layout="constrained")
-    axes = picture.subplots()
-    axes.axhline(nonprivate, color="black", linestyle="--", label="without privacy")
-    for name, points in curves.items():
-        axes.errorbar(
-            list(points),
-            [mean.value for mean in points.values()],
-            [mean.half_width for mean in points.values()],
-            label=f"{name.replace('_', ', ')}: {MEANING[name]}",
-            marker="o",
-            capsize=3,
-        )
-    axes.set(xscale="log", xlabel="epsilon, one record", ylabel="test accuracy (%)", title="Adult, official test rows")
-    axes.legend(fontsize="small")
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)

@@ -42,11 +42,12 @@ from ppspeech.figures import Figure
 from ppspeech.intervals import Mean
 from ppspeech.models import LogisticRegression
 from ppspeech.network.local import Player, run_group
+from ppspeech.pictures import blank, curve, save
+from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms import DiscreteGaussian
 from ppspeech.privacy.samplers import standard_laplace
 from ppspeech.progress import track
 from ppspeech.protocols.sums import CuratorSession, PartySession, Signatures
-from ppspeech.storage import atomic_write
 from ppspeech.training.together import JointTraining, local_minimizer
 
 SPLITS = {
@@ -64,8 +65,8 @@ MORE_DRAWS = 20
 """How many times more draws the setting `coded` gets: one draw's error varies by a point, and the gap is a tenth."""
 CHUNK = 200
 """Classifiers tested at once."""
-APART = 0.5
-"""Curves closer than this, in points, have come down to the same error: there is no order among them."""
+APART = 0.005
+"""Curves closer than this have come down to the same error: there is no order among them."""
 BALANCE = 300.0
 """Lambda times epsilon, all rows together, of the setting `coded`."""
 
@@ -82,11 +83,11 @@ class Rows:
     constant: float
 
     def errors(self, weights: Tensor) -> Mean:
-        """Of classifiers `(runs, d)` on the test rows, in percent."""
+        """Of classifiers `(runs, d)` on the test rows."""
         found: list[float] = []
         for some in torch.split(weights, CHUNK):
             wrong = (self.test @ some.mT > 0) != self.test_y.bool().unsqueeze(1)
-            found += (100 * wrong.double().mean(0)).tolist()
+            found += wrong.double().mean(0).tolist()
         return Mean.of(found)
 
     def pooled(self, penalty: float) -> Tensor:
@@ -152,7 +153,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     note = f"{len(raw.y):,} training and {len(raw.test_y):,} test rows, 5 parties, {drawn}; {picture}"
     holds, where = order_holds(curves["stated"])
     errors = [
-        Figure(f"parties.adult.{setting}.{curve}.eps{at:g}.error", points[at].value, "%", note=note)
+        Figure(f"parties.adult.{setting}.{curve}.eps{at:g}.error", points[at].value, note=note)
         for setting, named in curves.items()
         for curve, points in named.items()
         for at in SHOWN_AT
@@ -201,8 +202,7 @@ def central_draws(training: JointTraining, pooled: Tensor, runs: int) -> Tensor:
         delta=training.delta,
         sensitivity=training.sensitivity,
         dimension=training.dimension,
-        unit="record",
-        adjacency="replace",
+        relation=Relation("record", "replace"),
     )
     return torch.stack([mechanism.release(pooled).value for _ in range(runs)])
 
@@ -285,14 +285,13 @@ def _gaps(curves: Mapping[str, Mapping[str, Curve]], note: str) -> list[Figure]:
             for setting, named in curves.items()
         }
         width = max(named[f"sound_{who}"][at].half_width for named in curves.values() for who in ("all", *SPLITS))
-        said = ", ".join(f"{setting} {gap:.2f}" for setting, gap in found.items())
+        said = ", ".join(f"{setting} {gap:.4f}" for setting, gap in found.items())
         figures.append(
             Figure(
                 f"parties.adult.eps{at:g}.gap_to_central",
                 max(found.values()),
-                "points",
                 note=f"averages; central: noise on the minimizer (for noise in the objective see descent), replace; "
-                f"largest over splits and settings ({said}); means within +- {width:.2f}; delta {DELTA:g}; {note}",
+                f"largest over splits and settings ({said}); means within +- {width:.4f}; delta {DELTA:g}; {note}",
             )
         )
     return figures
@@ -357,32 +356,22 @@ def _players(steps: Sequence[Whole]) -> dict[str, Player]:
 
 
 def _plot(curves: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
-    from matplotlib.figure import Figure as Picture
-
-    picture = Picture(figsize=(13, 8), layout="constrained")
+    picture = blank(13, 8)
     axes = picture.subplots(2, 2)
     for column, (setting, penalty) in enumerate((("stated", 1.0), ("figure", 0.01))):
         for row, kind in enumerate(("published", "sound")):
             panel = axes[row][column]
             named = curves[setting]
-            for curve in ("nonprivate", *(f"{kind}_{who}" for who in ("all", *SPLITS))):
-                means = named[curve].values()
-                panel.errorbar(
-                    list(named[curve]),
-                    [mean.value for mean in means],
-                    [mean.half_width for mean in means],
-                    label=curve.replace("_", ", "),
-                    marker=".",
-                    linestyle="--" if curve == "nonprivate" else "-",
-                )
+            for name in ("nonprivate", *(f"{kind}_{who}" for who in ("all", *SPLITS))):
+                style = "--" if name == "nonprivate" else "-"
+                curve(panel, named[name], name.replace("_", ", "), marker=".", linestyle=style)
             claim = (
                 "Pathak, Rane and Raj 2010's noise: no guarantee"
                 if kind == "published"
                 else f"distributed noise, delta {DELTA:g}"
             )
-            panel.set(xscale="log", ylabel="test error (%)", title=f"lambda {penalty:g}; {claim}")
+            panel.set(xscale="log", ylabel="test error", title=f"lambda {penalty:g}; {claim}")
             panel.legend(fontsize="small")
     for panel in axes[1]:
         panel.set_xlabel("epsilon, one record")
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

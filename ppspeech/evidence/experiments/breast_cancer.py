@@ -22,8 +22,9 @@ from ppspeech.evidence.published.large_margin import PublishedLargeMargin, seed_
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
+from ppspeech.pictures import save_curves
+from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation
-from ppspeech.storage import atomic_write
 from ppspeech.training.private import fit_privately
 
 TEST_ROWS = 100
@@ -106,8 +107,7 @@ def _private(split: Split, epsilon: float, delta: float) -> LargeMarginGaussians
     hook = ObjectivePerturbation(
         epsilon=epsilon,
         delta=delta,
-        unit="record",
-        adjacency="add_remove",
+        relation=Relation("record", "add_remove"),
         regularization=sum_form(583, LAMBDA).quadratic,
     )
     fit_privately(module, split.x, split.y, hook)
@@ -158,27 +158,7 @@ def _bounds(split: Split) -> list[Figure]:
 
 
 def plot_curves(curves: dict[str, dict[float, Mean]], nonprivate: Mean, path: Path, title: str) -> None:
-    """Draw test error against epsilon with 95 % intervals, for each mechanism."""
-    from matplotlib.figure import Figure as Picture
-
-    labels = {
-        "pure": "sound, delta 0",
-        "gaussian": f"sound, delta {DELTA:g}",
-        "published": "as published: no privacy",
-    }
-    picture = Picture(figsize=(7, 5), layout="constrained")
-    axes = picture.subplots()
-    axes.axhline(nonprivate.value, color="black", linestyle="--", label="without privacy")
-    for name, points in curves.items():
-        axes.errorbar(
-            list(points),
-            [mean.value for mean in points.values()],
-            [mean.half_width for mean in points.values()],
-            label=labels[name],
-            marker="o",
-            capsize=3,
-        )
-    axes.set(xscale="log", xlabel="epsilon, one record", ylabel="test error", title=title)
-    axes.legend()
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    """Save test error against epsilon, for each mechanism."""
+    labels = {"pure": "sound, delta 0", "gaussian": f"sound, delta {DELTA:g}", "published": "as published: no privacy"}
+    named = {labels[name]: points for name, points in curves.items()}
+    save_curves(named, path, title=title, ylabel="test error", nonprivate=nonprivate.value)

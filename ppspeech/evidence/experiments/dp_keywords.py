@@ -23,8 +23,9 @@ from ppspeech.data.corpora import DIGIT_WORDS, load_audiomnist
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.models.hmm import HiddenMarkovModel, baum_welch, by_length
+from ppspeech.pictures import blank, save
+from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.storage import atomic_write
 from ppspeech.training.private import POOLED, StatisticsRelease, UnitSums, hmm_moments, maximize_hmm_, public_bank
 
 TRAINING = 48
@@ -32,8 +33,10 @@ DELTA = 1e-5
 FRONT_END = MfccConfig(vad_db=30.0, vad_hangover=3)
 PUBLIC = ("synthetic", "fsdd")
 RELEASES = {
-    "utterance": StatisticsRelease(1.0, DELTA, iterations=3, unit="utterance", emission_norm=1.5),
-    "speaker": StatisticsRelease(1.0, DELTA, iterations=1, unit="speaker", emission_norm=0.6, transition_norm=0.1),
+    "utterance": StatisticsRelease(1.0, DELTA, iterations=3, emission_norm=1.5),
+    "speaker": StatisticsRelease(
+        1.0, DELTA, iterations=1, relation=Relation("speaker", "add_remove"), emission_norm=0.6, transition_norm=0.1
+    ),
 }
 BATCH_FRAMES = 16_384
 VOICES_ONLY = "started from the built-in voices alone: no person's speech is taken for public"
@@ -69,10 +72,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     baum_welch(reference, training.features, training.lengths, training.words, 3, POOLED)
     setting = f"{states} states, {len(training.words):,} utterances of {TRAINING} people, tested on 12 others"
     figures = [
-        Figure("dp_keywords.public.accuracy", _accuracy(start, test), "%", note="the public start, no private speech"),
-        Figure(
-            "dp_keywords.nonprivate.accuracy", _accuracy(reference, test), "%", note="same start and model, no noise"
-        ),
+        Figure("dp_keywords.public.accuracy", _accuracy(start, test), note="the public start, no private speech"),
+        Figure("dp_keywords.nonprivate.accuracy", _accuracy(reference, test), note="same start and model, no noise"),
     ]
     curves: dict[str, list[list[float]]] = {}
     for unit, release in RELEASES.items():
@@ -81,18 +82,16 @@ def run(quick: bool, folder: Path) -> list[Figure]:
             spending = replace(release, epsilon=epsilon)
             found = [_accuracy(_train(start, training, spending, first), test) for _ in range(repeats)]
             curves.setdefault(unit, []).append(found)
-            note = f"{setting}; {_statement(spending)}; mean of {repeats} runs, {min(found):.2f}..{max(found):.2f}"
-            figures.append(
-                Figure(f"dp_keywords.{unit}.eps{epsilon:g}.accuracy", math.fsum(found) / repeats, "%", note=note)
-            )
+            note = f"{setting}; {_statement(spending)}; mean of {repeats} runs, {min(found):.4f}..{max(found):.4f}"
+            figures.append(Figure(f"dp_keywords.{unit}.eps{epsilon:g}.accuracy", math.fsum(found) / repeats, note=note))
     voices = public_bank(DIGIT_WORDS, FRONT_END, states)
-    figures.append(Figure("dp_keywords.voices_only.public.accuracy", _accuracy(voices, test), "%", note=VOICES_ONLY))
+    figures.append(Figure("dp_keywords.voices_only.public.accuracy", _accuracy(voices, test), note=VOICES_ONLY))
     first = _sums(voices, training, RELEASES["utterance"])
     for epsilon in (1.0, 4.0):
         spending = replace(RELEASES["utterance"], epsilon=epsilon)
         once = _accuracy(_train(voices, training, spending, first), test)
         name = f"dp_keywords.voices_only.utterance.eps{epsilon:g}.accuracy"
-        figures.append(Figure(name, once, "%", note=f"{VOICES_ONLY}; {_statement(spending)}"))
+        figures.append(Figure(name, once, note=f"{VOICES_ONLY}; {_statement(spending)}"))
     _plot(epsilons, curves, figures[0].value, figures[1].value, folder / "dp_keywords.png")
     return figures
 
@@ -131,7 +130,7 @@ def _train(start: HiddenMarkovModel, part: Part, release: StatisticsRelease, fir
 
 
 def _statement(release: StatisticsRelease) -> str:
-    account = Accountant(release.unit, release.adjacency)
+    account = Accountant(release.relation)
     account.compose(release.mechanism.event, release.iterations)
     return str(account.guarantee(release.delta))
 
@@ -139,15 +138,13 @@ def _statement(release: StatisticsRelease) -> str:
 @torch.no_grad()
 def _accuracy(bank: HiddenMarkovModel, part: Part) -> float:
     right = sum((bank(x, lengths).argmax(-1) == words).sum() for x, lengths, words, _ in part.batches())
-    return 100 * float(right) / len(part.words)
+    return float(right) / len(part.words)
 
 
 def _plot(
     epsilons: tuple[float, ...], curves: dict[str, list[list[float]]], public: float, reference: float, path: Path
 ) -> None:
-    from matplotlib.figure import Figure as Picture
-
-    picture = Picture(figsize=(6, 4), layout="constrained")
+    picture = blank(6, 4)
     axes = picture.subplots()
     for unit, runs in curves.items():
         mean = [math.fsum(found) / len(found) for found in runs]
@@ -159,8 +156,10 @@ def _plot(
     axes.axhline(reference, color="black", linestyle="--", label="no privacy")
     axes.axhline(public, color="gray", linestyle=":", label="public start")
     axes.set(
-        xscale="log", xlabel="epsilon (delta = 1e-5)", ylabel="words right, %", title="AudioMNIST, 12 unseen people"
+        xscale="log",
+        xlabel="epsilon (delta = 1e-5)",
+        ylabel="share of words right",
+        title="AudioMNIST, 12 unseen people",
     )
     axes.legend()
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

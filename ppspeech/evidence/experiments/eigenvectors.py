@@ -21,6 +21,7 @@ from ppspeech.evidence.published.protocols.eigenvector import run_published
 from ppspeech.evidence.published.protocols.eigenvector_attack import recover_moments
 from ppspeech.figures import Figure
 from ppspeech.network import Transcript, memory_pair, run_together
+from ppspeech.pictures import blank, save
 from ppspeech.protocols import Party, run_in_memory
 from ppspeech.protocols.eigen import SQUARINGS, alice, bob, find_together, second_moments
 
@@ -174,10 +175,7 @@ def _plot(
     decoys: dict[float, tuple[float, float]],
     path: Path,
 ) -> None:
-    from matplotlib.figure import Figure as Picture
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    picture = Picture(figsize=(11, 8), layout="constrained")
+    picture = blank(11, 8)
     converge, dimension, party_count, decoy = picture.subplots(2, 2).flat
     for ratio, curve in convergence.items():
         converge.semilogy(list(curve), [max(error, 1e-12) for error in curve.values()], "o-", label=f"ratio {ratio:g}")
@@ -194,4 +192,4 @@ def _plot(
     attack.set_ylabel("error of the moments recovered (red)")
     for axes in (converge, dimension, party_count, decoy):
         axes.legend()
-    picture.savefig(path, dpi=120)
+    save(picture, path)

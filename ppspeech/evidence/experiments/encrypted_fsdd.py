@@ -65,7 +65,7 @@ def _compare(
     seconds = time.perf_counter() - began
     flipped = scores.argmax(1) != plain.argmax(1)
     margins = np.sort(plain, axis=1)[:, -1] - np.sort(plain, axis=1)[:, -2]
-    right = 100 * float((scores.argmax(1) == said.numpy()).mean())
+    right = float((scores.argmax(1) == said.numpy()).mean())
     prefix = "encrypted_fsdd" if operation == "forward" else "encrypted_fsdd.viterbi"
     among = f"{len(clips)} clips, {operation}; margins of those that differ: {margins[flipped].round(2).tolist()}"
     return [
@@ -78,9 +78,9 @@ def _compare(
         Figure(
             f"{prefix}.accuracy",
             right,
-            "%",
+            "",
             "in the clear",
-            100 * float((plain.argmax(1) == said.numpy()).mean()),
+            float((plain.argmax(1) == said.numpy()).mean()),
             note=f"{1e3 * seconds / len(clips):.0f} ms a clip, both parties in one process",
         ),
     ]

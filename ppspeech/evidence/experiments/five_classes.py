@@ -18,6 +18,7 @@ from ppspeech.evidence.published.large_margin import PublishedLargeMargin
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
+from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation
 from ppspeech.training.private import fit_privately
 
@@ -83,7 +84,7 @@ def _private(split: Split, epsilon: float, delta: float) -> LargeMarginGaussians
     module = _untrained()
     quadratic = sum_form(ROWS, LAMBDA).quadratic
     hook = ObjectivePerturbation(
-        epsilon=epsilon, delta=delta, unit="record", adjacency="add_remove", regularization=quadratic
+        epsilon=epsilon, delta=delta, relation=Relation("record", "add_remove"), regularization=quadratic
     )
     fit_privately(module, split.x, split.y, hook)
     return module

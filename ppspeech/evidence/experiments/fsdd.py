@@ -1,12 +1,11 @@
 """Spoken digits of FSDD: the official split, with and without a margin, and speakers never heard, beside hmmlearn."""
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
-import hmmlearn
 import numpy as np
 import torch
-from hmmlearn.hmm import GaussianHMM
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -60,17 +59,15 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     confusion = Confusion(corpus.words)
     confusion.add(test[2], _recognize(bank, test))
     confusion.plot(folder / "fsdd.png", f"FSDD official test: {100 * float(confusion.accuracy()):.2f} % right")
-    peer = f"hmmlearn {hmmlearn.__version__}"
+    peer = f"hmmlearn {version('hmmlearn')}"
     note = "2,700 to train, 300 to test; 10 words x 5 states, full covariance, 10 iterations, 39 MFCCs"
-    figures = [
-        Figure("fsdd.hmm.accuracy", _percent(confusion.accuracy()), "%", peer, _peer(train, test, 10), note=note)
-    ]
+    figures = [Figure("fsdd.hmm.accuracy", float(confusion.accuracy()), "", peer, _peer(train, test, 10), note=note)]
     if not quick:
         margin = LargeMarginHmm.from_hmm(train_bank(train, iterations=5), margin=1.0)
         train_large_margin(margin, *train, epochs=4)
         right = (_recognize(margin, test) == test[2]).double().mean()
         figures.append(
-            Figure("fsdd.large_margin.accuracy", _percent(right), "%", note="5 iterations, then 4 epochs for a margin")
+            Figure("fsdd.large_margin.accuracy", float(right), note="5 iterations, then 4 epochs for a margin")
         )
     return figures + _left_out(corpus, quick, peer)
 
@@ -85,18 +82,18 @@ def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
         simple = utterances_of(split.train, PLAIN), utterances_of(split.test, PLAIN)
         bank = train_bank(simple[0], iterations=4, prior=SHRINKAGE)
         plain.append(float((_recognize(bank, simple[1]) == simple[1][2]).double().mean()))
-        theirs.append(_peer(*simple, 4) / 100)
-        same.append(_peer(*robust, 4) / 100)
+        theirs.append(_peer(*simple, 4))
+        same.append(_peer(*robust, 4))
     mean = {"ours": ours, "plain": plain, "theirs": theirs, "same": same}
-    value = {name: 100 * sum(scores) / len(scores) for name, scores in mean.items()}
+    value = {name: sum(scores) / len(scores) for name, scores in mean.items()}
     people = f"mean over {len(splits)} of 6 speakers, each tested by models of the other five; 4 iterations"
     search = "ours: pauses cut, 100-3600 Hz, shrunk covariances, chosen on these speakers; peer: 39 MFCCs"
     equal = "our front end for both"
     return [
-        Figure("fsdd.loso.accuracy", value["ours"], "%", peer, value["theirs"], note=f"{people}; {search}"),
-        Figure("fsdd.loso.hmmlearn_accuracy", value["theirs"], "%", note="39 MFCCs, as for the official split"),
-        Figure("fsdd.loso.same_front_end.accuracy", value["ours"], "%", peer, value["same"], note=equal),
-        Figure("fsdd.loso.plain.accuracy", value["plain"], "%", peer, value["theirs"], note="both on 39 MFCCs"),
+        Figure("fsdd.loso.accuracy", value["ours"], "", peer, value["theirs"], note=f"{people}; {search}"),
+        Figure("fsdd.loso.hmmlearn_accuracy", value["theirs"], note="39 MFCCs, as for the official split"),
+        Figure("fsdd.loso.same_front_end.accuracy", value["ours"], "", peer, value["same"], note=equal),
+        Figure("fsdd.loso.plain.accuracy", value["plain"], "", peer, value["theirs"], note="both on 39 MFCCs"),
     ]
 
 
@@ -124,7 +121,9 @@ def _recognize(model: torch.nn.Module, data: Data) -> Tensor:
 
 
 def _peer(train: Data, test: Data, iterations: int) -> float:
-    """Accuracy of hmmlearn in percent, from the same start; its own floor and prior as it comes."""
+    """Accuracy of hmmlearn from the same start; its own floor and prior as it comes."""
+    from hmmlearn.hmm import GaussianHMM
+
     emission = GaussianEmission(10, STATES, train[0].shape[-1], floor=1e-2, dtype=torch.float64)
     start = HiddenMarkovModel(left_right(STATES), emission)
     flat_start_(start, train[0].double(), *train[1:])
@@ -138,8 +137,4 @@ def _peer(train: Data, test: Data, iterations: int) -> float:
         model.covars_ = emission.gaussians.covariances()[word].detach().numpy()
         models.append(model.fit(np.concatenate(clips), [len(clip) for clip in clips]))
     heard = [np.argmax([m.score(x[:n].double().numpy()) for m in models]) for x, n in zip(*test[:2], strict=True)]
-    return 100 * float(np.mean(np.array(heard) == test[2].numpy()))
-
-
-def _percent(share: Tensor) -> float:
-    return 100 * float(share)
+    return float(np.mean(np.array(heard) == test[2].numpy()))

@@ -17,7 +17,7 @@ from torch import Tensor
 from ppspeech.evidence.published.parties_bounds import AggregateBounds
 from ppspeech.figures import Figure
 from ppspeech.models import LogisticRegression
-from ppspeech.storage import atomic_write
+from ppspeech.pictures import blank, save
 from ppspeech.training.together import JointDescent, descend_jointly_
 
 PENALTY = 0.01
@@ -103,9 +103,7 @@ def excess_risk(x: Tensor, y: Tensor, pooled: Tensor, draws: Mapping[float, Tens
 
 def plot_bounds(excesses: Mapping[str, Excess], figures: Sequence[Figure], path: Path) -> None:
     """Theorems 4.3 and 4.4 and what is measured on Adult; theorem 4.2 and the two kinds that break it."""
-    from matplotlib.figure import Figure as Picture
-
-    picture = Picture(figsize=(12, 5), layout="constrained")
+    picture = blank(12, 5)
     left, right = picture.subplots(1, 2)
     for name, excess in excesses.items():
         (line,) = left.plot(
@@ -121,5 +119,4 @@ def plot_bounds(excesses: Mapping[str, Excess], figures: Sequence[Figure], path:
     right.set(xscale="log", yscale="log", xlabel="rows of each party", ylabel="distance to the minimizer of all rows")
     right.set_title("two parties whose rows differ in kind")
     right.legend(fontsize="small")
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

@@ -26,11 +26,11 @@ from ppspeech.evidence.experiments.adult_central import Split, objective_accurac
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models import LogisticRegression
+from ppspeech.pictures import save_curves
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.samplers import Grid
 from ppspeech.progress import track
 from ppspeech.protocols.sums import Shares
-from ppspeech.storage import atomic_write
 from ppspeech.training.together import JointDescent, clipped_gradient, descend_jointly_
 
 PARTIES = 5
@@ -61,7 +61,7 @@ def noise_shares(split: Split, epsilon: float) -> Shares:
 
 def spent(shares: Shares, rounds: int) -> float:
     """The epsilon that the accountant finds for all rounds together."""
-    account = Accountant(shares.unit, shares.adjacency)
+    account = Accountant(shares.relation)
     account.compose(shares.event, rounds)
     return account.guarantee(DELTA).epsilon
 
@@ -120,7 +120,7 @@ def distance_between_splits(split: Split, sizes: Sequence[Sequence[int]], epsilo
 
 @dataclass(frozen=True)
 class Beside:
-    """Test errors at one epsilon, in percent.
+    """Test errors at one epsilon.
 
     Attributes:
         descent: five parties.
@@ -147,7 +147,7 @@ def compare(split: Split, epsilons: Sequence[float], runs: int, fits: int) -> di
         found[at] = Beside(
             descent=errors[PARTIES],
             central_descent=errors[PARTIES - shares.colluders],
-            central=Mean(100 - accuracy.value, accuracy.half_width),
+            central=Mean(1 - accuracy.value, accuracy.half_width),
             spent=spent(shares, descent.rounds),
         )
     return found
@@ -169,7 +169,6 @@ def figures_of(found: Mapping[float, Beside], apart: tuple[float, float], note: 
             Figure(
                 f"{name}.error",
                 beside.descent.value,
-                "%",
                 peer="central, noise in the objective",
                 peer_value=beside.central.value,
                 note=f"{_width(beside.descent)}, peer {_width(beside.central)}; {rounds} sums, one record, add_remove, "
@@ -183,42 +182,23 @@ def figures_of(found: Mapping[float, Beside], apart: tuple[float, float], note: 
 
 def plot_descent(found: Mapping[float, Beside], average: Mapping[str, Mapping[float, Mean]], path: Path) -> None:
     """All of them against epsilon, beside noise on minimizers, averaged or not: `average`, by name."""
-    from matplotlib.figure import Figure as Picture
-
     curves = {
         "descent, 5 parties": {at: beside.descent for at, beside in found.items()},
         "descent, one party": {at: beside.central_descent for at, beside in found.items()},
         "noise in the objective, one party": {at: beside.central for at, beside in found.items()},
         **average,
     }
-    picture = Picture(figsize=(7, 5), layout="constrained")
-    axes = picture.subplots()
-    for name, points in curves.items():
-        means = points.values()
-        style = "--" if name in average else "-"
-        axes.errorbar(
-            list(points),
-            [mean.value for mean in means],
-            [mean.half_width for mean in means],
-            label=name,
-            marker=".",
-            capsize=3,
-            linestyle=style,
-        )
-    axes.set(xscale="log", xlabel="epsilon, one record", ylabel="test error (%)", title=f"Adult, delta {DELTA:g}")
-    axes.legend(fontsize="small")
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save_curves(curves, path, title=f"Adult, delta {DELTA:g}", ylabel="test error", dashed=set(average))
 
 
 def _gap(metric: str, ours: Mean, theirs: Mean, meant: str) -> Figure:
     width = math.hypot(ours.half_width, theirs.half_width)
-    said = f"+- {width:.2f}, the same at every split; central: {theirs.value:.2f} %, {meant}, add_remove"
-    return Figure(metric, ours.value - theirs.value, "points", note=said)
+    said = f"+- {width:.4f}, the same at every split; central: {theirs.value:.4f}, {meant}, add_remove"
+    return Figure(metric, ours.value - theirs.value, note=said)
 
 
 def _width(mean: Mean) -> str:
-    return f"+- {mean.half_width:.2f}"
+    return f"+- {mean.half_width:.4f}"
 
 
 def _errors(split: Split, descent: JointDescent, shares: Shares, parties: int, runs: int) -> Mean:
@@ -228,7 +208,7 @@ def _errors(split: Split, descent: JointDescent, shares: Shares, parties: int, r
         noise = noise_of(shares, parties, min(CHUNK, runs - len(found)))
         weights = descents(split, descent, shares.grid, noise)
         wrong = (test @ weights.mT > 0) != split.test_y.bool().unsqueeze(1)
-        found += (100 * wrong.double().mean(0)).tolist()
+        found += wrong.double().mean(0).tolist()
     return Mean.of(found)
 
 

@@ -20,10 +20,10 @@ from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier, adapt_speakers, equal_error_rate, minimum_dcf, plot_det, supervector_scores
 from ppspeech.models.gaussian import GaussianMixture, fit_mixture
-from ppspeech.storage import atomic_write
+from ppspeech.pictures import blank, save
 
 BACKGROUND = 40
-ENROLMENT, TRIALS = (0, 1, 2, 3), (4, 5, 6, 7)
+ENROLLMENT, TRIALS = (0, 1, 2, 3), (4, 5, 6, 7)
 FLOOR = 1e-2  # of variances; features have variance 1 over an utterance
 
 Clips = dict[tuple[str, int, str], Tensor]
@@ -47,14 +47,14 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         folder: for the picture.
     """
     components, iterations = (32, 8) if quick else (64, 20)
-    clips, speakers = _clips()
+    clips, speakers = load_clips()
     background, enrolled = speakers[:BACKGROUND], speakers[BACKGROUND:]
-    pool = torch.cat([_take(clips, who, take) for who in background for take in ENROLMENT + TRIALS])
+    pool = torch.cat([one_take(clips, who, take) for who in background for take in ENROLLMENT + TRIALS])
     ubm = fit_mixture(pool, components, floor=FLOOR, iterations=iterations)
-    plain = SpeakerVerifier(ubm, _models(ubm, clips, enrolled))
-    normed = SpeakerVerifier(ubm, plain.speakers, cohort=_models(ubm, clips, background))
+    plain = SpeakerVerifier(ubm, speaker_models(ubm, clips, enrolled))
+    normed = SpeakerVerifier(ubm, plain.speakers, cohort=speaker_models(ubm, clips, background))
 
-    takes = [(who, _take(clips, who, take)) for who in enrolled for take in TRIALS]
+    takes = [(who, one_take(clips, who, take)) for who in enrolled for take in TRIALS]
     digits = [(who, normalize(clips[who, take, word])) for who in enrolled for take in TRIALS for word in DIGIT_WORDS]
     experiments = [
         _experiment("ten digits", takes, enrolled, plain, normed),
@@ -64,7 +64,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     _plot(experiments, picture)
     setting = f"{components} diagonal components on {len(pool):,} frames of {BACKGROUND} other people; {picture}"
     figures = [figure for experiment in experiments for figure in _figures(experiment, setting)]
-    return [Figure("speakers.eer", figures[0].value, "%", note="ten digits, llr: no score normalization"), *figures]
+    return [Figure("speakers.eer", figures[0].value, note="ten digits, llr: no score normalization"), *figures]
 
 
 def normalize(features: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ def normalize(features: Tensor) -> Tensor:
     return normalize_utterance(frames).features.squeeze(0)
 
 
-def _clips() -> tuple[Clips, tuple[str, ...]]:
+def load_clips() -> tuple[Clips, tuple[str, ...]]:
     """Cepstra with derivatives of every recording, by speaker, take and word; and the speakers in order."""
     corpus = load_audiomnist()
     store = FeatureStore(MfccConfig(cmvn="none"))
@@ -82,17 +82,24 @@ def _clips() -> tuple[Clips, tuple[str, ...]]:
     return clips, corpus.speakers
 
 
-def _take(clips: Clips, speaker: str, take: int) -> Tensor:
+def one_take(clips: Clips, speaker: str, take: int) -> Tensor:
     """The ten digits of one take as one utterance."""
     return normalize(torch.cat([clips[speaker, take, word] for word in DIGIT_WORDS]))
 
 
-def _models(ubm: GaussianMixture, clips: Clips, speakers: tuple[str, ...]) -> GaussianMixture:
-    speech = [torch.cat([_take(clips, who, take) for take in ENROLMENT]) for who in speakers]
-    return adapt_speakers(ubm, *_padded(speech))
+def speaker_models(ubm: GaussianMixture, clips: Clips, speakers: tuple[str, ...]) -> GaussianMixture:
+    """The background model adapted to every speaker's enrollment takes."""
+    speech = [torch.cat([one_take(clips, who, take) for take in ENROLLMENT]) for who in speakers]
+    return adapt_speakers(ubm, *padded(speech))
 
 
-def _padded(utterances: list[Tensor]) -> tuple[Tensor, Tensor]:
+def targets_of(trials: list[tuple[str, Tensor]], enrolled: tuple[str, ...]) -> Tensor:
+    """Which trials are of the model's own speaker, `(trials, speakers)`."""
+    return torch.tensor([[who == model for model in enrolled] for who, _ in trials])
+
+
+def padded(utterances: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """In one tensor, and their lengths."""
     return pad_sequence(utterances, batch_first=True), torch.tensor([len(u) for u in utterances])
 
 
@@ -104,15 +111,14 @@ def _experiment(
     plain: SpeakerVerifier,
     normed: SpeakerVerifier,
 ) -> Experiment:
-    x, lengths = _padded([features for _, features in trials])
+    x, lengths = padded([features for _, features in trials])
     trial_models = adapt_speakers(plain.ubm, x, lengths)
     scores = {
         "llr": plain(x, lengths),
         "t_norm": normed(x, lengths),
         "cosine": supervector_scores(plain.ubm, plain.speakers, trial_models),
     }
-    targets = torch.tensor([[who == model for model in enrolled] for who, _ in trials])
-    return Experiment(name, scores, targets)
+    return Experiment(name, scores, targets_of(trials, enrolled))
 
 
 def _figures(experiment: Experiment, setting: str) -> list[Figure]:
@@ -123,23 +129,20 @@ def _figures(experiment: Experiment, setting: str) -> list[Figure]:
     for scorer, scores in experiment.scores.items():
         right = targets.gather(1, scores.argmax(1, keepdim=True)).double().mean()
         figures += [
-            Figure(f"{prefix}.{scorer}.eer", 100 * equal_error_rate(scores, targets), "%", note=note),
+            Figure(f"{prefix}.{scorer}.eer", equal_error_rate(scores, targets), note=note),
             Figure(f"{prefix}.{scorer}.min_dcf", minimum_dcf(scores, targets), note=f"p_target 0.01; {note}"),
-            Figure(f"{prefix}.{scorer}.identification", 100 * float(right), "%", note=note),
+            Figure(f"{prefix}.{scorer}.identification", float(right), note=note),
         ]
     return figures
 
 
 def _plot(experiments: list[Experiment], path: Path) -> None:
-    from matplotlib.figure import Figure as Picture
-
-    picture = Picture(figsize=(6, 6), layout="constrained")
+    picture = blank(6, 6)
     axes = picture.subplots()
     for experiment in experiments:
         for scorer, scores in experiment.scores.items():
-            rate = 100 * equal_error_rate(scores, experiment.targets)
-            plot_det(axes, scores, experiment.targets, f"{experiment.name}, {scorer}: EER {rate:.2f} %")
+            rate = equal_error_rate(scores, experiment.targets)
+            plot_det(axes, scores, experiment.targets, f"{experiment.name}, {scorer}: EER {rate:.2%}")
     axes.set_title("AudioMNIST, 20 speakers, GMM-UBM")
     axes.legend()
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

@@ -18,6 +18,7 @@ from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models import SoftmaxRegression
+from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms import DiscreteGaussian
 from ppspeech.progress import track
 from ppspeech.training.together import JointDescent, JointTraining, clipped_gradient, descend_jointly_, local_minimizer
@@ -53,11 +54,11 @@ class Speakers:
         return SoftmaxRegression(self.x.shape[1], self.classes, RADIUS, CONSTANT, torch.double)
 
     def accuracy(self, theta: Tensor) -> float:
-        """Of weights `(classes, features)` on the test speakers, in percent."""
+        """Of weights `(classes, features)` on the test speakers."""
         module = self.untrained()
         with torch.no_grad():
             module.weight.copy_(theta)
-        return 100 * float((module.predict(self.test_x) == self.test_y).double().mean())
+        return float((module.predict(self.test_x) == self.test_y).double().mean())
 
     def averaging(self, epsilon: float) -> JointTraining:
         """The terms of averaged minimizers."""
@@ -78,7 +79,7 @@ class Speakers:
 
 @EXPERIMENTS.register("speech-parties")
 def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
-    """Train alone, on average, by descent and in one place; accuracies in percent.
+    """Train alone, on average, by descent and in one place.
 
     Args:
         quick: 2 draws of the noise instead of 10, and epsilon 3 alone.
@@ -101,10 +102,10 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
             "descent": repeated(draws, _descended, speakers, epsilon),
         }
         figures += [_figure(epsilon, name, mean, note) for name, mean in found.items()]
-        figures.append(Figure(f"parties.audiomnist.eps{epsilon:g}.alone.accuracy", alone, "%", note=ALONE))
+        figures.append(Figure(f"parties.audiomnist.eps{epsilon:g}.alone.accuracy", alone, note=ALONE))
     module = speakers.untrained()
     descend_jointly_(module, lambda gradient: gradient, speakers.x, speakers.y, descent(len(speakers.y)))
-    figures.append(Figure("parties.audiomnist.nonprivate.descent.accuracy", speakers.accuracy(module.weight), "%"))
+    figures.append(Figure("parties.audiomnist.nonprivate.descent.accuracy", speakers.accuracy(module.weight)))
     return figures
 
 
@@ -122,8 +123,8 @@ def descent(records: int) -> JointDescent:
 
 
 def _figure(epsilon: float, name: str, mean: Mean, note: str) -> Figure:
-    said = f"{MEANING[name]}; one utterance, delta {DELTA:g}; +- {mean.half_width:.1f}; {note}"
-    return Figure(f"parties.audiomnist.eps{epsilon:g}.{name}.accuracy", mean.value, "%", note=said)
+    said = f"{MEANING[name]}; one utterance, delta {DELTA:g}; +- {mean.half_width:.3f}; {note}"
+    return Figure(f"parties.audiomnist.eps{epsilon:g}.{name}.accuracy", mean.value, note=said)
 
 
 def _averaged(speakers: Speakers, terms: JointTraining, local: list[Tensor]) -> float:
@@ -140,8 +141,7 @@ def _central(speakers: Speakers, terms: JointTraining) -> float:
         delta=terms.delta,
         sensitivity=terms.sensitivity,
         dimension=terms.dimension,
-        unit="utterance",
-        adjacency="replace",
+        relation=Relation("utterance", "replace"),
     )
     module = speakers.untrained()
     assert terms.penalty is not None

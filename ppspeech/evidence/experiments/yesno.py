@@ -63,7 +63,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
         f"{found.errors} errors in {found.words} words: {found.substitutions} substituted, {found.deletions} missed, "
         f"{found.insertions} too many; {STATES} states, diagonal, {iterations} iterations on transcripts"
     )
-    return [Figure("yesno.wer", 100 * found.rate, "%", note=note)]
+    return [Figure("yesno.wer", found.rate, note=note)]
 
 
 def _units(bank: HiddenMarkovModel) -> dict[str, Unit]:

@@ -23,7 +23,7 @@ from torch import Tensor
 from ppspeech.evidence.published.mechanisms import PublishedSharedNoise
 from ppspeech.models.gaussian import smat, svec
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
-from ppspeech.privacy import Guarantee, check_count, check_positive, check_probability
+from ppspeech.privacy import Guarantee, Relation, check_count, check_positive, check_probability
 from ppspeech.privacy.accounting import NonPrivateEvent
 from ppspeech.privacy.audit import AuditReport, audit_leak_identity
 from ppspeech.privacy.samplers import erlang, standard_normal
@@ -74,8 +74,7 @@ class PublishedLargeMargin:
         """Broken; what theorem 4.1 of the paper claims is epsilon + ln(1 + 1 / (n lambda))."""
         return Guarantee(
             kind="broken",
-            unit="record",
-            adjacency="add_remove",
+            relation=Relation("record", "add_remove"),
             claimed_epsilon=self.epsilon + math.log1p(1 / (check_count("records", records) * self.lam)),
             caveat=(
                 "the same noise for every class cancels in their differences, which are released exactly; and one "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ppspeech.privacy import Guarantee, Released, Unit, check_count, check_positive, check_relation
+from ppspeech.privacy import Guarantee, Relation, Released, Unit, check_count, check_positive
 from ppspeech.privacy.accounting import NonPrivateEvent
 from ppspeech.privacy.audit import AuditReport, ExactAudit, audit_exact, exact_report, register_audit
 from ppspeech.privacy.samplers import erlang, standard_laplace, standard_normal
@@ -42,7 +42,12 @@ class PublishedOutputLaplace:
         check_positive("penalty", self.penalty)
         check_count("records", self.records)
         check_count("dimension", self.dimension)
-        check_relation(self.unit, "replace")
+        _ = self.relation  # refuses an unknown unit
+
+    @property
+    def relation(self) -> Relation:
+        """One record exchanged for another, as in the paper."""
+        return Relation(self.unit, "replace")
 
     @property
     def scale(self) -> float:
@@ -57,15 +62,14 @@ class PublishedOutputLaplace:
     @property
     def event(self) -> NonPrivateEvent:
         """Infinite epsilon: the proof does not hold."""
-        return NonPrivateEvent("output perturbation with Laplace noise as published", self.unit, "replace")
+        return NonPrivateEvent("output perturbation with Laplace noise as published", self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """Broken for d > 4, unproven below."""
         return Guarantee(
             kind="broken" if self.dimension > 4 else "unproven",
-            unit=self.unit,
-            adjacency="replace",
+            relation=self.relation,
             claimed_epsilon=self.epsilon,
             caveat=f"the l1 sensitivity claimed is an l2 one; the true epsilon can be {self.worst_epsilon:.4g}",
         )
@@ -97,22 +101,24 @@ class PublishedSharedNoise:
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         check_count("size", self.size)
-        check_relation(self.unit, "add_remove")
+        _ = self.relation  # refuses an unknown unit
+
+    @property
+    def relation(self) -> Relation:
+        """One record more or less, as in the paper."""
+        return Relation(self.unit, "add_remove")
 
     @property
     def event(self) -> NonPrivateEvent:
         """Infinite epsilon: there is no privacy at all."""
-        return NonPrivateEvent(
-            "large-margin training with one shared noise matrix as published", self.unit, "add_remove"
-        )
+        return NonPrivateEvent("large-margin training with one shared noise matrix as published", self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """Broken."""
         return Guarantee(
             kind="broken",
-            unit=self.unit,
-            adjacency="add_remove",
+            relation=self.relation,
             claimed_epsilon=self.epsilon,
             caveat="the same noise for every class cancels in their differences, which are released exactly",
         )

@@ -1,4 +1,4 @@
-"""The accountant: adds up events of one unit and adjacency, by every method that is valid for them."""
+"""The accountant: adds up events of one relation, by every method that is valid for them."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -20,15 +20,8 @@ from ppspeech.privacy.accounting.loss import LossDistribution, no_loss
 from ppspeech.privacy.accounting.noise_events import GaussianEvent
 from ppspeech.privacy.accounting.renyi import delta_from_renyi, delta_from_zcdp, epsilon_from_renyi, epsilon_from_zcdp
 from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.privacy.parameters import (
-    Adjacency,
-    Unit,
-    check_choice,
-    check_count,
-    check_positive,
-    check_probability,
-    check_relation,
-)
+from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation, check_relation, relation_to_json
 
 Method = Literal["auto", "basic", "advanced", "zcdp", "rdp", "pld"]
 METHODS: tuple[Method, ...] = tuple(method for method in get_args(Method) if method != "auto")
@@ -42,8 +35,7 @@ class AccountReport:
     """What an account comes to at one delta.
 
     Attributes:
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         delta: the delta asked for.
         epsilon: the smallest epsilon over the valid methods.
         method: the method that gave it; `none` for an empty account.
@@ -51,8 +43,7 @@ class AccountReport:
         events: the events and how often each was composed.
     """
 
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     delta: float
     epsilon: float
     method: str
@@ -61,32 +52,28 @@ class AccountReport:
 
     def __str__(self) -> str:
         """A few lines for people."""
-        lines = [
-            f"epsilon = {self.epsilon:.4g} at delta = {self.delta:.3g} "
-            f"for one {self.unit} ({self.adjacency}), by {self.method}"
-        ]
+        lines = [f"epsilon = {self.epsilon:.4g} at delta = {self.delta:.3g} for {self.relation}, by {self.method}"]
         lines += [f"  {method:<9} {epsilon:.4g}" for method, epsilon in self.epsilons.items()]
         lines += [f"  {count} x {event}" for event, count in self.events]
         return "\n".join(lines)
 
 
 class Accountant:
-    """A privacy account for one unit under one adjacency.
+    """A privacy account for one relation.
 
     Composition is adaptive: a later event may depend on what earlier ones released, but its parameters and the
     number of events are fixed in advance.
 
     >>> from ppspeech.privacy.accounting.noise_events import GaussianEvent
-    >>> account = Accountant("speaker", "add_remove")
-    >>> account.compose(GaussianEvent(10.0, "speaker", "add_remove"), count=10)
+    >>> one_speaker = Relation("speaker", "add_remove")
+    >>> account = Accountant(one_speaker)
+    >>> account.compose(GaussianEvent(10.0, one_speaker), count=10)
     >>> round(account.epsilon(1e-5), 3)
     1.199
     """
 
-    def __init__(self, unit: Unit, adjacency: Adjacency) -> None:
-        check_relation(unit, adjacency)
-        self.unit: Unit = unit
-        self.adjacency: Adjacency = adjacency
+    def __init__(self, relation: Relation) -> None:
+        self.relation = check_relation(relation)
         self._counts: dict[Event, int] = {}
 
     @property
@@ -98,14 +85,15 @@ class Accountant:
         """Book an event `count` times.
 
         Raises:
-            PrivacyError: if the event speaks of another unit or adjacency; epsilons of different units do not add.
+            PrivacyError: if the event is for another relation: epsilons of different units do not add.
         """
         check_count("count", count)
         event_to_json(event)  # refuses what could not be written to a file and replayed
-        if (event.unit, event.adjacency) != (self.unit, self.adjacency):
+        mine, other = self.relation, check_relation(event.relation)
+        if other != mine:
             raise PrivacyError(
-                f"this account is for one {self.unit} under {self.adjacency}; the event is for one {event.unit} under "
-                f"{event.adjacency}. Convert it first (group_privacy) or keep two accounts"
+                f"this account is for one {mine.unit} under {mine.adjacency}; the event is for one {other.unit} under "
+                f"{other.adjacency}. Convert it first (group_privacy) or keep two accounts"
             )
         self._counts[event] = self._counts.get(event, 0) + count
 
@@ -134,7 +122,7 @@ class Accountant:
         check_probability("delta", delta, zero=True)
         epsilons = self._valid(_EPSILON, delta)
         best = min(epsilons, key=lambda method: epsilons[method], default="none")
-        return AccountReport(self.unit, self.adjacency, delta, epsilons.get(best, 0.0), best, epsilons, self.events)
+        return AccountReport(self.relation, delta, epsilons.get(best, 0.0), best, epsilons, self.events)
 
     def guarantee(self, delta: float, *, float_safe: bool = False, assumptions: tuple[str, ...] = ()) -> Guarantee:
         """The account as a statement; kind `none` if some event is not private or nothing bounds epsilon."""
@@ -142,11 +130,10 @@ class Accountant:
         reasons = [event.reason for event in self._counts if isinstance(event, NonPrivateEvent)]
         if math.isinf(epsilon):
             caveat = "; ".join(reasons) or f"no finite epsilon at delta = {delta}"
-            return Guarantee(kind="none", unit=self.unit, adjacency=self.adjacency, caveat=caveat)
+            return Guarantee(kind="none", relation=self.relation, caveat=caveat)
         return Guarantee(
             kind="pure" if delta == 0 else "approximate",
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             epsilon=epsilon,
             delta=delta,
             float_safe=float_safe,
@@ -156,7 +143,7 @@ class Accountant:
     def to_json(self) -> dict[str, Any]:
         """The account as plain JSON values, from which `from_json` computes the same epsilon again."""
         entries = [{"count": count, "event": event_to_json(event)} for event, count in self.events]
-        return {"format": FORMAT, "unit": self.unit, "adjacency": self.adjacency, "events": entries}
+        return relation_to_json({"format": FORMAT, "relation": self.relation, "events": entries})
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Accountant":
@@ -171,7 +158,7 @@ class Accountant:
             raise PrivacyError(f"this version reads accounts of format {FORMAT}, got {plain['format']!r}")
         if not isinstance(plain["events"], list):
             raise PrivacyError(f"events must be a list, got {type(plain['events']).__name__}")
-        account = cls(plain["unit"], plain["adjacency"])
+        account = cls(Relation(plain["unit"], plain["adjacency"]))
         for entry in plain["events"]:
             if not isinstance(entry, Mapping) or set(entry) != {"count", "event"}:
                 raise PrivacyError(f"an entry has a count and an event, got {entry!r}")
@@ -207,7 +194,7 @@ def _with_one_gaussian(events: tuple[Entry, ...]) -> tuple[Entry, ...]:
     total = sum(count / event.noise_multiplier**2 for event, count in gaussians)
     first = gaussians[0][0]
     rest = tuple(entry for entry in events if not isinstance(entry[0], GaussianEvent))
-    return ((GaussianEvent(1 / math.sqrt(total), first.unit, first.adjacency), 1), *rest)
+    return ((GaussianEvent(1 / math.sqrt(total), first.relation), 1), *rest)
 
 
 def _pairs(events: tuple[Entry, ...], delta: float) -> list[tuple[float, float, int]]:

@@ -6,7 +6,7 @@ noise, no data and no seed.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -16,7 +16,8 @@ from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival, loss_of_pair
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp, epsilon_from_zcdp
-from ppspeech.privacy.parameters import Adjacency, Unit, check_positive, check_probability, check_relation
+from ppspeech.privacy.parameters import check_positive, check_probability
+from ppspeech.privacy.relation import Relation, relation_from_json, relation_to_json
 
 INTERVAL = 1e-4
 """Default bucket width of privacy loss distributions."""
@@ -27,7 +28,7 @@ class UnsupportedAnalysisError(PrivacyError):
 
 
 class Event(Protocol):
-    """What a mechanism did, seen as bounds on its privacy loss for one `unit` under one `adjacency`.
+    """What a mechanism did, seen as bounds on its privacy loss under one relation.
 
     Every bound is an upper bound; `pure` and `zcdp` are None where the mechanism has no such parameter, and
     `rdp` and `pld` raise `UnsupportedAnalysisError` where no bound is known.
@@ -36,13 +37,8 @@ class Event(Protocol):
     type_name: ClassVar[str] = ""
 
     @property
-    def unit(self) -> Unit:
-        """What is protected."""
-        ...
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """What neighboring means."""
+    def relation(self) -> Relation:
+        """What is protected, and what neighboring means."""
         ...
 
     def delta(self, epsilon: float) -> float:
@@ -94,13 +90,13 @@ def register_event(name: str) -> Callable[[Registered], Registered]:
 def event_to_json(event: Event) -> dict[str, Any]:
     """The event as plain JSON values, its type by its registered name.
 
-    >>> event_to_json(PureEvent(1.0, "speaker", "add_remove"))
+    >>> event_to_json(PureEvent(1.0, Relation("speaker", "add_remove")))
     {'type': 'pure', 'stated_epsilon': 1.0, 'unit': 'speaker', 'adjacency': 'add_remove'}
     """
     if type(event) is not EVENT_TYPES.get(getattr(event, "type_name", "")):
         raise PrivacyError(f"{type(event).__name__} is not a registered event")
-    plain = {name: _plain(value) for name, value in asdict(event).items()}  # type: ignore[call-overload]
-    return {"type": event.type_name, **plain}
+    plain = {name: _plain(value) for name, value in _fields(event).items()}
+    return {"type": event.type_name, **relation_to_json(plain)}
 
 
 def event_from_json(plain: Mapping[str, Any]) -> Event:
@@ -114,15 +110,19 @@ def event_from_json(plain: Mapping[str, Any]) -> Event:
     kind = EVENT_TYPES.get(plain["type"])
     if kind is None:
         raise PrivacyError(f"unknown event type {plain['type']!r}; known: {', '.join(sorted(EVENT_TYPES))}")
-    wanted = {field.name for field in fields(kind)}
+    wanted = {field.name for field in fields(kind)} - {"relation"} | {"unit", "adjacency"}
     given = set(plain) - {"type"}
     if given != wanted:
         raise PrivacyError(
             f"event {plain['type']!r} needs exactly the fields {sorted(wanted)}: "
             f"missing {sorted(wanted - given)}, unknown {sorted(given - wanted)}"
         )
-    event: Event = kind(**{name: _frozen(plain[name]) for name in wanted})
+    event: Event = kind(**relation_from_json({name: _frozen(plain[name]) for name in wanted}))
     return event
+
+
+def _fields(event: Any) -> dict[str, Any]:
+    return {field.name: getattr(event, field.name) for field in fields(event)}
 
 
 def _plain(value: Any) -> Any:
@@ -139,12 +139,10 @@ class PureEvent(Event):
     """Any mechanism known only to be epsilon-DP (gamma-norm noise, sparse vector, permute-and-flip)."""
 
     stated_epsilon: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("stated_epsilon", self.stated_epsilon, zero=True)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """The profile of randomized response, which is the worst epsilon-DP mechanism."""
@@ -176,12 +174,10 @@ class BoundedRangeEvent(Event):
     """
 
     stated_epsilon: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("stated_epsilon", self.stated_epsilon, zero=True)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """Booked as pure epsilon."""
@@ -211,13 +207,11 @@ class ApproximateEvent(Event):
 
     stated_epsilon: float
     stated_delta: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("stated_epsilon", self.stated_epsilon, zero=True)
         check_probability("stated_delta", self.stated_delta)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """delta + (1 - delta) times the profile of randomized response."""
@@ -238,12 +232,10 @@ class ZcdpEvent(Event):
     """Any mechanism known only to be rho-zCDP."""
 
     rho: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("rho", self.rho, zero=True)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """By the best Renyi order."""
@@ -273,13 +265,11 @@ class NonPrivateEvent(Event):
     """A touch of the data that nothing protects: as-published formulas, plain training, tuning on private data."""
 
     reason: str
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str) or not self.reason:
             raise PrivacyError(f"a non-private event must say what happened, got {self.reason!r}")
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:  # noqa: ARG002
         """One: there is no protection at any epsilon."""

@@ -10,7 +10,8 @@ from ppspeech.privacy.accounting.noise_events import (
     GaussianEvent,
     LaplaceEvent,
 )
-from ppspeech.privacy.parameters import Unit, check_count
+from ppspeech.privacy.parameters import check_count
+from ppspeech.privacy.relation import Relation, Unit
 
 
 def group_privacy(event: Event, size: int, unit: Unit) -> Event:
@@ -24,22 +25,23 @@ def group_privacy(event: Event, size: int, unit: Unit) -> Event:
         PrivacyError: for events known only by (epsilon, delta) or by sampling, which convert badly.
     """
     check_count("size", size)
+    relation = Relation(unit, event.relation.adjacency)
     if isinstance(event, GaussianEvent):
-        return GaussianEvent(event.noise_multiplier / size, unit, event.adjacency)
+        return GaussianEvent(event.noise_multiplier / size, relation)
     if isinstance(event, LaplaceEvent):
-        return LaplaceEvent(event.scale / size, unit, event.adjacency)
+        return LaplaceEvent(event.scale / size, relation)
     if isinstance(event, DiscreteLaplaceEvent):
-        return replace(event, l1=event.l1 * size, unit=unit)
+        return replace(event, l1=event.l1 * size, relation=relation)
     if isinstance(event, DiscreteGaussianEvent):
-        return replace(event, l2=event.l2 * size, l1=event.l1 * size, unit=unit)
+        return replace(event, l2=event.l2 * size, l1=event.l1 * size, relation=relation)
     if isinstance(event, NonPrivateEvent):
-        return replace(event, unit=unit)
+        return replace(event, relation=relation)
     pure, rho = event.pure(), event.zcdp()
     if pure is not None:
-        return PureEvent(size * pure, unit, event.adjacency)
+        return PureEvent(size * pure, relation)
     if rho is not None:
-        return ZcdpEvent(size**2 * rho, unit, event.adjacency)
+        return ZcdpEvent(size**2 * rho, relation)
     raise PrivacyError(
-        f"event {event.type_name!r} for one {event.unit} cannot be converted to one {unit}: "
+        f"event {event.type_name!r} for one {event.relation.unit} cannot be converted to one {unit}: "
         "bound the contribution of the larger unit directly"
     )

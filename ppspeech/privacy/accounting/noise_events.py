@@ -19,7 +19,8 @@ from ppspeech.privacy.accounting.loss import (
     loss_of_laplace,
 )
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive
+from ppspeech.privacy.relation import Relation
 
 EXACT_SIGMA = 2.0**10
 """Up to here the one-dimensional discrete Gaussian is summed term by term; above, the shift bound is as good."""
@@ -34,12 +35,10 @@ class GaussianEvent(Event):
     """N(0, sigma^2 I) on a value of l2 sensitivity sigma / noise_multiplier. All its bounds are exact."""
 
     noise_multiplier: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("noise_multiplier", self.noise_multiplier)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """H(epsilon; 1 / noise_multiplier)."""
@@ -76,12 +75,10 @@ class LaplaceEvent(Event):
     """
 
     scale: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("scale", self.scale)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """1 - exp((epsilon - 1/scale) / 2), at least 0."""
@@ -118,13 +115,11 @@ class DiscreteLaplaceEvent(Event):
 
     scale: float
     l1: int
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("scale", self.scale)
         check_count("l1", self.l1)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """The sum of (1 - exp(epsilon - loss)) over the losses above epsilon, in closed form."""
@@ -194,8 +189,7 @@ class DiscreteGaussianEvent(Event):
     l2: float
     l1: float
     dimension: int
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
@@ -204,7 +198,6 @@ class DiscreteGaussianEvent(Event):
         if self.l2 < 1:
             raise PrivacyError(f"a whole-valued vector that moves at all moves by l2 >= 1, got {self.l2}")
         check_count("dimension", self.dimension)
-        check_relation(self.unit, self.adjacency)
         if self.l1 < self.l2 * (1 - 1e-12):
             raise PrivacyError(f"an l1 sensitivity ({self.l1}) is never below the l2 sensitivity ({self.l2})")
 

@@ -22,7 +22,7 @@ def privacy_profile(account: Accountant, epsilons: Sequence[float], method: Meth
 def plot_profile(
     accounts: Mapping[str, Accountant], path: Path, *, largest: float | None = None, method: Method = "auto"
 ) -> None:
-    """Draw the profiles of accounts of one unit and adjacency, delta on a logarithmic axis.
+    """Draw the profiles of accounts of one relation, delta on a logarithmic axis.
 
     Args:
         accounts: by the name in the legend.
@@ -35,10 +35,12 @@ def plot_profile(
 
     if not accounts:
         raise PrivacyError("there is no account to draw")
-    relations = {(account.unit, account.adjacency) for account in accounts.values()}
+    relations = {account.relation for account in accounts.values()}
     if len(relations) > 1:
-        raise PrivacyError(f"profiles of different units or adjacencies do not compare: {sorted(relations)}")
-    ((unit, adjacency),) = relations
+        raise PrivacyError(
+            f"profiles of different units or adjacencies do not compare: {', '.join(map(str, sorted(relations)))}"
+        )
+    (relation,) = relations
     ends = [account.epsilon(1e-9, method) for account in accounts.values()]
     end = largest or max([e for e in ends if np.isfinite(e)], default=1.0) or 1.0
     epsilons = np.linspace(0.0, end, 129)
@@ -48,7 +50,7 @@ def plot_profile(
     for name, account in accounts.items():
         deltas = privacy_profile(account, epsilons.tolist(), method)
         axes.semilogy(epsilons, np.where(deltas > 0, deltas, np.nan), label=name)
-    axes.set(xlabel=f"epsilon for one {unit} ({adjacency})", ylabel="delta", ylim=(1e-12, 1.5))
+    axes.set(xlabel=f"epsilon for {relation}", ylabel="delta", ylim=(1e-12, 1.5))
     axes.legend()
     axes.grid(alpha=0.3)
     with atomic_write(path) as temporary:

@@ -32,6 +32,7 @@ from ppspeech.privacy.mechanisms.gaussian import Gaussian
 from ppspeech.privacy.mechanisms.laplace import Laplace
 from ppspeech.privacy.mechanisms.permute_and_flip import PermuteAndFlip
 from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
+from ppspeech.privacy.relation import Relation
 from ppspeech.registry import Registry
 
 Audit = Callable[[int], list[AuditReport]]
@@ -65,8 +66,7 @@ def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = ""
     return AuditReport(
         mechanism=name,
         method="exact",
-        unit=stated.unit,
-        adjacency=stated.adjacency,
+        relation=stated.relation,
         eps_stated=stated_epsilon(stated),
         eps_lower=lower,
         delta=stated.delta,
@@ -101,7 +101,7 @@ def _sampled(
 @register_audit("laplace")
 def audit_laplace(runs: int) -> list[AuditReport]:
     """Real Laplace noise."""
-    mechanism = Laplace(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    mechanism = Laplace(epsilon=1.0, sensitivity=1.0, relation=Relation("record", "add_remove"))
     points, _ = line(20.0)
     found = audit_exact(partial(laplace_log_density, mechanism), torch.zeros(1), torch.ones(1), points)
     return [exact_report("laplace", found, mechanism.guarantee), _sampled("laplace", mechanism, runs)]
@@ -110,7 +110,7 @@ def audit_laplace(runs: int) -> list[AuditReport]:
 @register_audit("gaussian")
 def audit_gaussian(runs: int) -> list[AuditReport]:
     """Real Gaussian noise."""
-    mechanism = Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0, unit="record", adjacency="add_remove")
+    mechanism = Gaussian.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0, relation=Relation("record", "add_remove"))
     points, step = line(35.0)
     density = partial(gaussian_log_density, mechanism)
     found = audit_exact(density, torch.zeros(1), torch.ones(1), points, volumes=step)
@@ -120,7 +120,7 @@ def audit_gaussian(runs: int) -> list[AuditReport]:
 @register_audit("gamma_norm")
 def audit_gamma_norm(runs: int) -> list[AuditReport]:
     """Noise of gamma-distributed length, in five dimensions, along the direction of the shift."""
-    mechanism = GammaNorm(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    mechanism = GammaNorm(epsilon=1.0, sensitivity=1.0, relation=Relation("record", "add_remove"))
     points, _ = line(20.0, 5)
     shift = torch.tensor([1.0, 0, 0, 0, 0])
     found = audit_exact(partial(gamma_norm_log_density, mechanism), torch.zeros(5), shift, points)
@@ -130,7 +130,7 @@ def audit_gamma_norm(runs: int) -> list[AuditReport]:
 @register_audit("discrete_laplace")
 def audit_discrete_laplace(runs: int) -> list[AuditReport]:
     """Whole Laplace noise on a grid."""
-    mechanism = DiscreteLaplace(epsilon=1.0, sensitivity=1.0, dimension=1, unit="record", adjacency="add_remove")
+    mechanism = DiscreteLaplace(epsilon=1.0, sensitivity=1.0, dimension=1, relation=Relation("record", "add_remove"))
     reach = math.ceil(20 / mechanism.grid.step)
     points = torch.arange(-reach, reach + 1).unsqueeze(1)
     density = partial(discrete_laplace_log_pmf, mechanism)
@@ -142,7 +142,7 @@ def audit_discrete_laplace(runs: int) -> list[AuditReport]:
 def audit_discrete_gaussian(runs: int) -> list[AuditReport]:
     """Whole Gaussian noise on a grid."""
     mechanism = DiscreteGaussian.calibrated(
-        epsilon=1.0, delta=1e-5, sensitivity=1.0, dimension=1, unit="record", adjacency="add_remove"
+        epsilon=1.0, delta=1e-5, sensitivity=1.0, dimension=1, relation=Relation("record", "add_remove")
     )
     reach = math.ceil(35 / mechanism.grid.step)
     points = torch.arange(-reach, reach + 1).unsqueeze(1)
@@ -155,14 +155,14 @@ def audit_discrete_gaussian(runs: int) -> list[AuditReport]:
 @register_audit("exponential")
 def audit_exponential(runs: int) -> list[AuditReport]:  # noqa: ARG001
     """The exponential mechanism's exact probabilities."""
-    mechanism = Exponential(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    mechanism = Exponential(epsilon=1.0, sensitivity=1.0, relation=Relation("record", "add_remove"))
     return [_chosen("exponential", mechanism)]
 
 
 @register_audit("permute_and_flip")
 def audit_permute_and_flip(runs: int) -> list[AuditReport]:  # noqa: ARG001
     """Permute-and-flip's exact probabilities."""
-    mechanism = PermuteAndFlip(epsilon=1.0, sensitivity=1.0, unit="record", adjacency="add_remove")
+    mechanism = PermuteAndFlip(epsilon=1.0, sensitivity=1.0, relation=Relation("record", "add_remove"))
     return [_chosen("permute_and_flip", mechanism)]
 
 
@@ -170,7 +170,7 @@ def audit_permute_and_flip(runs: int) -> list[AuditReport]:  # noqa: ARG001
 def audit_sparse_vector(runs: int) -> list[AuditReport]:  # noqa: ARG001
     """Exact probabilities of the hardest answer patterns."""
     mechanism = SparseVector.calibrated(
-        epsilon=1.0, positives=2, sensitivity=1.0, unit="record", adjacency="add_remove"
+        epsilon=1.0, positives=2, sensitivity=1.0, relation=Relation("record", "add_remove")
     )
     return [exact_report("sparse_vector", sparse_vector_audit(mechanism), mechanism.guarantee)]
 
@@ -189,14 +189,16 @@ def audit_objective_logistic_gaussian(runs: int) -> list[AuditReport]:  # noqa: 
 
 def _objective_logistic(name: str, delta: float) -> AuditReport:
     """One weight, nobody against one record at the radius, Lambda as small as privacy allows: the hardest case."""
-    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularization=1.02)
+    hook = ObjectivePerturbation(
+        epsilon=1.0, delta=delta, relation=Relation("record", "add_remove"), regularization=1.02
+    )
     plan = hook.for_head(logistic_head(), 1.0, (1, 1))
     return exact_report(name, objective_logistic_audit(plan), hook_guarantee(plan), "one weight")
 
 
 def hook_guarantee(plan: Perturbation) -> Guarantee:
     """What the tilted minimizer alone promises, before the noise for the solver's error."""
-    account = Accountant(plan.budget.unit, plan.budget.adjacency)
+    account = Accountant(plan.budget.relation)
     account.compose(plan.events[0])
     return account.guarantee(plan.budget.delta)
 

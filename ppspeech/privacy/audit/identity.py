@@ -43,8 +43,7 @@ def audit_leak_identity(
     return AuditReport(
         mechanism=name,
         method="identity",
-        unit=stated.unit,
-        adjacency=stated.adjacency,
+        relation=stated.relation,
         eps_stated=stated_epsilon(stated),
         eps_lower=epsilon_lower_bound(hits, alarms, runs, confidence=confidence, delta=stated.delta),
         delta=stated.delta,

@@ -100,8 +100,7 @@ def audit_one_run(
     return AuditReport(
         mechanism=name,
         method="one_run",
-        unit=stated.unit,
-        adjacency=stated.adjacency,
+        relation=stated.relation,
         eps_stated=stated_epsilon(stated),
         eps_lower=one_run_epsilon(len(canaries), guesses, hits_in + hits_out, **bound),
         tpr=hits_in / (guesses // 2),

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from ppspeech.privacy.parameters import Adjacency, Unit
+from ppspeech.privacy.relation import Relation
 
 Verdict = Literal["violated", "no violation found"]
 
@@ -16,8 +16,7 @@ class AuditReport:
     Attributes:
         mechanism: what was audited.
         method: `exact`, `sampling`, `one_run` or `identity`.
-        unit: the unit of the statement that was audited.
-        adjacency: its adjacency.
+        relation: of the statement that was audited.
         eps_stated: the epsilon stated or claimed.
         eps_lower: the mechanism's epsilon is at least this, with `confidence`.
         delta: the delta that the statement allows.
@@ -30,8 +29,7 @@ class AuditReport:
 
     mechanism: str
     method: str
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     eps_stated: float
     eps_lower: float
     delta: float = 0.0

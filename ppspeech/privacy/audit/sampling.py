@@ -87,8 +87,7 @@ def audit_sampling(
     return AuditReport(
         mechanism=name,
         method="sampling",
-        unit=stated.unit,
-        adjacency=stated.adjacency,
+        relation=stated.relation,
         eps_stated=stated_epsilon(stated),
         eps_lower=epsilon_lower_bound(
             true_positives, false_positives, trials, confidence=confidence, delta=stated.delta

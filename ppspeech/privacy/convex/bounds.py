@@ -11,7 +11,8 @@ from typing import Literal
 from scipy.optimize import brentq
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.parameters import Adjacency, check_choice, check_count, check_positive
+from ppspeech.privacy.parameters import check_choice, check_count, check_positive
+from ppspeech.privacy.relation import Adjacency
 
 Competitor = Literal["sum", "lse"]
 

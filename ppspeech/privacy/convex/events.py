@@ -14,7 +14,8 @@ from ppspeech.privacy.accounting.hockey_stick import gaussian_delta
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival, loss_of_pair
 from ppspeech.privacy.accounting.renyi import ORDERS, delta_from_renyi
 from ppspeech.privacy.convex.bounds import HeadConstants, logistic_loss_bound
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation
 
 CELLS = 4096
 """Cells of the one-sided sum that bounds delta from above."""
@@ -28,14 +29,12 @@ class ObjectivePureEvent(Event):
     kappa: float
     sensitivity: float
     jacobian: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("kappa", self.kappa)
         check_positive("sensitivity", self.sensitivity)
         check_positive("jacobian", self.jacobian, zero=True)
-        check_relation(self.unit, self.adjacency)
 
     def pure(self) -> float:
         """Kappa sensitivity + J."""
@@ -66,18 +65,16 @@ class LogisticObjectivePureEvent(Event):
     kappa: float
     radius: float
     regularization: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("kappa", self.kappa)
         check_positive("radius", self.radius)
         check_positive("regularization", self.regularization)
-        check_relation(self.unit, self.adjacency)
 
     def pure(self) -> float:
         """The largest loss over the record's own probability."""
-        return logistic_loss_bound(self.radius, self.regularization, self.kappa, self.adjacency)
+        return logistic_loss_bound(self.radius, self.regularization, self.kappa, self.relation.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """Of any pure mechanism."""
@@ -113,8 +110,7 @@ class ObjectiveGaussianEvent(Event):
         gradient: G for add_remove, Delta_rep for replace.
         directions: dimension of the span of A.
         averaged: a unit is an average of records; then only the Renyi curve holds (by Jensen).
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
     """
 
     sigma: float
@@ -123,15 +119,13 @@ class ObjectiveGaussianEvent(Event):
     gradient: float
     directions: int
     averaged: bool
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
         check_positive("jacobian", self.jacobian, zero=True)
         check_positive("gradient", self.gradient)
         check_count("directions", self.directions)
-        check_relation(self.unit, self.adjacency)
         if not isinstance(self.averaged, bool):
             raise PrivacyError(f"averaged must be true or false, got {self.averaged!r}")
         if not isinstance(self.extremes, tuple) or not self.extremes:
@@ -150,8 +144,7 @@ class ObjectiveGaussianEvent(Event):
         sigma: float,
         radius: float,
         regularization: float,
-        unit: Unit,
-        adjacency: Adjacency,
+        relation: Relation,
         averaged: bool = False,
     ) -> "ObjectiveGaussianEvent":
         """The event of a head with features of norm at most `radius` and regularization Lambda."""
@@ -159,32 +152,31 @@ class ObjectiveGaussianEvent(Event):
             sigma,
             head.jacobian(radius, regularization, averaged=averaged),
             tuple((count, norm * radius) for count, norm in head.extremes),
-            head.sensitivity(radius, adjacency),
+            head.sensitivity(radius, relation.adjacency),
             head.directions,
             averaged,
-            unit,
-            adjacency,
+            relation,
         )
 
     def delta(self, epsilon: float) -> float:
         """The smallest of the bounds that hold."""
-        if self.adjacency == "add_remove":
+        if self.relation.adjacency == "add_remove":
             return self._delta_add_remove(epsilon)
         twice = (1 + math.exp(epsilon / 2)) * self._delta_add_remove(epsilon / 2)
         return min(1.0, twice if self.averaged else min(twice, self._delta_by_survival(epsilon)))
 
     def rdp(self, alpha: float) -> float:
         """J + ln(1 + sum_a exp(alpha (alpha - 1) s_a^2 / 2)) / (alpha - 1), for add_remove."""
-        if self.adjacency == "replace":
+        if self.relation.adjacency == "replace":
             raise UnsupportedAnalysisError("no Renyi bound for Gaussian objective perturbation under replace")
         return self._renyi(alpha)
 
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """From the survival bound; the addition of a record has no J. Averaged units by Chernoff's bound."""
-        if self.adjacency == "replace" and self.averaged:
+        if self.relation.adjacency == "replace" and self.averaged:
             raise UnsupportedAnalysisError("no loss distribution for averaged units under replace")
         top = self._reach()
-        shift = 0.0 if self.adjacency == "replace" else self.jacobian
+        shift = 0.0 if self.relation.adjacency == "replace" else self.jacobian
 
         def add(t: Any) -> Any:  # the loss when the record is absent is at least this much smaller
             return self._survival(t + shift)
@@ -200,7 +192,7 @@ class ObjectiveGaussianEvent(Event):
         bound = (1 - short) + short * sticks
         if len(self.extremes) == 1 and self.extremes[0][0] == 1:
             return bound
-        return min(bound, self._delta_by_survival(epsilon) if self.adjacency == "add_remove" else 1.0)
+        return min(bound, self._delta_by_survival(epsilon) if self.relation.adjacency == "add_remove" else 1.0)
 
     def _delta_by_survival(self, epsilon: float) -> float:
         """delta = integral over t > epsilon of e^(epsilon - t) P(Z > t), each cell by its larger end."""
@@ -217,10 +209,10 @@ class ObjectiveGaussianEvent(Event):
             curve = np.array([self._renyi(alpha) for alpha in ORDERS]) - self.jacobian
             return np.exp(np.minimum(((orders - 1) * (curve - over[..., None])).min(axis=-1), 0.0))
         s = self.gradient / self.sigma
-        degrees = self.directions * (2 if self.adjacency == "replace" else 1)
+        degrees = self.directions * (2 if self.relation.adjacency == "replace" else 1)
         chi = np.maximum(over - s * s / 2, 0.0) / s
         bound = gammaincc(degrees / 2, chi**2 / 2)
-        if self.adjacency == "add_remove":
+        if self.relation.adjacency == "add_remove":
             union = np.zeros_like(over)
             for count, norm in self.extremes:
                 one = norm / self.sigma
@@ -258,8 +250,7 @@ def objective_sigma(
     delta: float,
     radius: float,
     regularization: float,
-    unit: Unit,
-    adjacency: Adjacency,
+    relation: Relation,
     averaged: bool = False,
 ) -> float:
     """The least sigma (to 1e-9) that makes Gaussian objective perturbation (epsilon, delta)-DP.
@@ -270,7 +261,7 @@ def objective_sigma(
     check_positive("epsilon", epsilon)
     check_probability("delta", delta)
     j = head.jacobian(radius, regularization, averaged=averaged)
-    spendable = epsilon if adjacency == "add_remove" else epsilon / 2
+    spendable = epsilon if relation.adjacency == "add_remove" else epsilon / 2
     if (spendable if averaged else epsilon) <= j:
         enough = head.required_regularization(radius, spendable, averaged=averaged)
         raise PrivacyError(
@@ -284,13 +275,12 @@ def objective_sigma(
             sigma=sigma,
             radius=radius,
             regularization=regularization,
-            unit=unit,
-            adjacency=adjacency,
+            relation=relation,
             averaged=averaged,
         )
         return event.delta(epsilon)
 
-    low = high = head.sensitivity(radius, adjacency)
+    low = high = head.sensitivity(radius, relation.adjacency)
     while spent(high) > delta:
         high *= 2
         if high > 1e12 * low:

@@ -22,7 +22,8 @@ from ppspeech.privacy.accounting.hockey_stick import gaussian_delta
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_from_survival
 from ppspeech.privacy.convex.bounds import logistic_head
 from ppspeech.privacy.convex.events import ObjectiveGaussianEvent
-from ppspeech.privacy.parameters import Adjacency, Unit, check_choice, check_positive, check_relation
+from ppspeech.privacy.parameters import check_choice, check_positive
+from ppspeech.privacy.relation import Relation
 
 REACH = 40.0
 """Standard deviations beyond which the loss is never found."""
@@ -38,21 +39,19 @@ class LogisticObjectiveGaussianEvent(Event):
         radius: R, the bound on the features' norm.
         regularization: Lambda.
         unit: what is protected.
-        adjacency: `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
+        relation: under `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
     """
 
     sigma: float
     radius: float
     regularization: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("sigma", self.sigma)
         check_positive("radius", self.radius)
         check_positive("regularization", self.regularization)
-        check_relation(self.unit, self.adjacency)
-        check_choice("adjacency", self.adjacency, ("add_remove",))
+        check_choice("adjacency", self.relation.adjacency, ("add_remove",))
 
     @property
     def threshold(self) -> float:
@@ -68,8 +67,7 @@ class LogisticObjectiveGaussianEvent(Event):
             sigma=self.sigma,
             radius=self.radius,
             regularization=self.regularization,
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
         )
 
     def delta(self, epsilon: float) -> float:

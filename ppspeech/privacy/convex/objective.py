@@ -33,7 +33,8 @@ from ppspeech.privacy.convex.events import (
 from ppspeech.privacy.convex.logistic_event import LogisticObjectiveGaussianEvent
 from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
 from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation
 
 ROUND_OFF = 2.0**-53
 
@@ -72,8 +73,7 @@ class ObjectivePerturbation:
 
     Attributes:
         epsilon: in all, > 0.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         regularization: Lambda wished for, > 0; raised where privacy needs more. A public constant.
         delta: 0 for pure privacy (gamma-norm noise), else Gaussian noise.
         norm: a public guess B of |Theta*|. Given, Lambda is raised to E|b| / B: weaker, and the noise alone would push
@@ -84,8 +84,7 @@ class ObjectivePerturbation:
     """
 
     epsilon: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     regularization: float
     delta: float = 0.0
     norm: float | None = None
@@ -95,7 +94,6 @@ class ObjectivePerturbation:
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
-        check_relation(self.unit, self.adjacency)
         check_positive("regularization", self.regularization)
         check_probability("delta", self.delta, zero=True)
         if self.norm is not None:
@@ -139,8 +137,8 @@ class ObjectivePerturbation:
         """A Lambda at which the noise can be calibrated: the one wished for, if it will do."""
         epsilon = self.epsilon_objective
         if _without_curvature(self, head, averaged):
-            return radius**2 / epsilon * (1 if self.adjacency == "add_remove" else 2)
-        if self.delta > 0 and self.adjacency == "replace":
+            return radius**2 / epsilon * (1 if self.relation.adjacency == "add_remove" else 2)
+        if self.delta > 0 and self.relation.adjacency == "replace":
             epsilon /= 2  # two add_remove steps
         if head.jacobian(radius, self.regularization, averaged=averaged) <= self.curvature_share * epsilon:
             return self.regularization
@@ -151,7 +149,7 @@ class ObjectivePerturbation:
 class Perturbation:
     """Objective perturbation of one kind of loss; made by `ObjectivePerturbation.for_head`.
 
-    Formal guarantee: what `release` returns is (epsilon, delta)-DP for one `unit` under `adjacency`, if the objective
+    Formal guarantee: what `release` returns is (epsilon, delta)-DP under `relation`, if the objective
     is the sum of one loss a record (or one average a unit, if `averaged`) with the head's constants, features of norm
     at most `radius`, and terms that do not depend on the data. Not float-safe. The time taken, and whether the
     minimizer was reached, are not protected.
@@ -200,14 +198,14 @@ class Perturbation:
         budget, epsilon = self.budget, self.budget.epsilon_objective
         without_curvature = _without_curvature(budget, self.head, self.averaged)
         if budget.delta == 0 and without_curvature:
-            return logistic_kappa(self.radius, self.regularization, epsilon, budget.adjacency)
+            return logistic_kappa(self.radius, self.regularization, epsilon, budget.relation.adjacency)
         if budget.delta == 0:
             return self.head.pure_kappa(
-                self.radius, self.regularization, epsilon, budget.adjacency, averaged=self.averaged
+                self.radius, self.regularization, epsilon, budget.relation.adjacency, averaged=self.averaged
             )
         if without_curvature:
             return self.radius * gaussian_sigma(epsilon, budget.delta)
-        numbers = (self.radius, self.regularization, budget.unit, budget.adjacency, self.averaged)
+        numbers = (self.radius, self.regularization, budget.relation, self.averaged)
         return _sigma(self.head, epsilon, budget.delta, *numbers)
 
     @property
@@ -221,34 +219,32 @@ class Perturbation:
     def events(self) -> tuple[Event, Event]:
         """The minimizer of the tilted objective, and the noise on it; to be composed."""
         budget = self.budget
-        unit, adjacency = budget.unit, budget.adjacency
+        relation = budget.relation
         without_curvature = _without_curvature(budget, self.head, self.averaged)
         objective: Event
         if without_curvature:
             kind = LogisticObjectivePureEvent if budget.delta == 0 else LogisticObjectiveGaussianEvent
-            objective = kind(self.scale, self.radius, self.regularization, unit, adjacency)
+            objective = kind(self.scale, self.radius, self.regularization, relation)
         elif budget.delta == 0:
-            reach = self.head.sensitivity(self.radius, adjacency)
-            objective = ObjectivePureEvent(self.scale, reach, self.jacobian, unit, adjacency)
+            reach = self.head.sensitivity(self.radius, relation.adjacency)
+            objective = ObjectivePureEvent(self.scale, reach, self.jacobian, relation)
         else:
             objective = ObjectiveGaussianEvent.of_head(
                 self.head,
                 sigma=self.scale,
                 radius=self.radius,
                 regularization=self.regularization,
-                unit=unit,
-                adjacency=adjacency,
+                relation=relation,
                 averaged=self.averaged,
             )
-        return objective, PureEvent(budget.epsilon * budget.output_share, unit, adjacency)
+        return objective, PureEvent(budget.epsilon * budget.output_share, relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         return Guarantee(
             kind="pure" if self.budget.delta == 0 else "approximate",
-            unit=self.budget.unit,
-            adjacency=self.budget.adjacency,
+            relation=self.budget.relation,
             epsilon=self.budget.epsilon,
             delta=self.budget.delta,
             assumptions=(
@@ -334,7 +330,7 @@ def _without_curvature(budget: ObjectivePerturbation, head: HeadConstants, avera
     """
     if head.name != "logistic":
         return False
-    return budget.delta == 0 or (budget.adjacency == "add_remove" and not averaged)
+    return budget.delta == 0 or (budget.relation.adjacency == "add_remove" and not averaged)
 
 
 @lru_cache(maxsize=256)
@@ -344,8 +340,7 @@ def _sigma(
     delta: float,
     radius: float,
     regularization: float,
-    unit: Unit,
-    adjacency: Adjacency,
+    relation: Relation,
     averaged: bool,
 ) -> float:
     """The least sigma, remembered: a search over numerical bounds, and the same public numbers come back.
@@ -360,17 +355,18 @@ def _sigma(
             delta=delta,
             radius=radius,
             regularization=regularization,
-            unit=unit,
-            adjacency=adjacency,
+            relation=relation,
         )
     jacobian = head.jacobian(radius, regularization, averaged=True)
     extremes = tuple((count, norm * radius) for count, norm in head.extremes)
-    if adjacency == "replace":  # two add_remove steps: (2 epsilon, (1 + e^epsilon) delta)
+    if relation.adjacency == "replace":  # two add_remove steps: (2 epsilon, (1 + e^epsilon) delta)
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
+
+    one_step = Relation(relation.unit, "add_remove")
 
     def excess(log_sigma: float) -> float:
         event = ObjectiveGaussianEvent(
-            math.exp(log_sigma), jacobian, extremes, head.gradient * radius, head.directions, True, unit, "add_remove"
+            math.exp(log_sigma), jacobian, extremes, head.gradient * radius, head.directions, True, one_step
         )
         return math.log(max(delta_from_renyi(event.rdp, epsilon), 1e-300)) - math.log(delta)
 

@@ -16,7 +16,8 @@ from ppspeech.privacy.convex.objective import TiltableObjective, certified_minim
 from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,23 +26,20 @@ class OutputPerturbation:
 
     Attributes:
         epsilon: > 0.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         regularization: Lambda, > 0, a public constant; the noise is inversely proportional to it.
         delta: 0 for pure privacy (gamma-norm noise), else discrete Gaussian noise.
         relative_tolerance: tau over the bound G on one unit's gradient.
     """
 
     epsilon: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     regularization: float
     delta: float = 0.0
     relative_tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
-        check_relation(self.unit, self.adjacency)
         check_positive("regularization", self.regularization)
         check_probability("delta", self.delta, zero=True)
         check_positive("relative_tolerance", self.relative_tolerance)
@@ -54,20 +52,17 @@ class OutputPerturbation:
         heads, features = shape
         dimension = check_count("heads", heads) * check_count("features", features)
         tolerance = self.relative_tolerance * head.sensitivity(radius, "add_remove")
-        sensitivity = (head.sensitivity(radius, self.adjacency) + 2 * tolerance) / self.regularization
+        sensitivity = (head.sensitivity(radius, self.relation.adjacency) + 2 * tolerance) / self.regularization
         mechanism: GammaNorm | DiscreteGaussian
         if self.delta == 0:
-            mechanism = GammaNorm(
-                epsilon=self.epsilon, sensitivity=sensitivity, unit=self.unit, adjacency=self.adjacency
-            )
+            mechanism = GammaNorm(epsilon=self.epsilon, sensitivity=sensitivity, relation=self.relation)
         else:
             mechanism = DiscreteGaussian.calibrated(
                 epsilon=self.epsilon,
                 delta=self.delta,
                 sensitivity=sensitivity,
                 dimension=dimension,
-                unit=self.unit,
-                adjacency=self.adjacency,
+                relation=self.relation,
             )
         return OutputNoise(mechanism, head, radius, shape, self.regularization, tolerance)
 

@@ -6,7 +6,8 @@ from functools import lru_cache
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, register_event
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian, sampled_gaussian_renyi
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Adjacency, Relation
 
 
 @register_event("sampled_gaussian")
@@ -22,14 +23,12 @@ class SampledGaussianEvent(Event):
     noise_multiplier: float
     sampling: float
     steps: int
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("noise_multiplier", self.noise_multiplier)
         check_probability("sampling", self.sampling, one=True)
         check_count("steps", self.steps)
-        check_relation(self.unit, self.adjacency)
 
     def delta(self, epsilon: float) -> float:
         """From the loss distribution."""
@@ -45,7 +44,7 @@ class SampledGaussianEvent(Event):
         rho = self.zcdp()
         if rho is not None:
             return alpha * rho
-        if self.adjacency == "replace":
+        if self.relation.adjacency == "replace":
             raise UnsupportedAnalysisError("no Renyi bound for Poisson sampling under replace; use method='pld'")
         return self.steps * _renyi(self.sampling, self.noise_multiplier, alpha)
 
@@ -53,12 +52,12 @@ class SampledGaussianEvent(Event):
         """Only without sampling: amplified losses have no zCDP parameter that shows the gain."""
         if self.sampling < 1:
             return None
-        reach = 1.0 if self.adjacency == "add_remove" else 2.0
+        reach = 1.0 if self.relation.adjacency == "add_remove" else 2.0
         return self.steps * (reach / self.noise_multiplier) ** 2 / 2
 
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """One step's distribution, composed with itself."""
-        return _loss(self.noise_multiplier, self.sampling, self.steps, self.adjacency, interval)
+        return _loss(self.noise_multiplier, self.sampling, self.steps, self.relation.adjacency, interval)
 
 
 @lru_cache(maxsize=64)
@@ -74,15 +73,13 @@ def _renyi(sampling: float, noise_multiplier: float, alpha: float) -> float:
     return sampled_gaussian_renyi(sampling, noise_multiplier, alpha)
 
 
-def noise_multiplier_for(
-    epsilon: float, delta: float, *, sampling: float, steps: int, unit: Unit, adjacency: Adjacency
-) -> float:
+def noise_multiplier_for(epsilon: float, delta: float, *, sampling: float, steps: int, relation: Relation) -> float:
     """The smallest noise multiplier (to 0.1 %) that keeps DP-SGD within (epsilon, delta), by loss distributions."""
     check_positive("epsilon", epsilon)
     check_probability("delta", delta)
 
     def spent(z: float, interval: float = 1e-3) -> float:  # coarse buckets are pessimistic too, and quick
-        event = SampledGaussianEvent(z, sampling, steps, unit, adjacency)
+        event = SampledGaussianEvent(z, sampling, steps, relation)
         return float(event.pld(interval).get_epsilon_for_delta(delta))
 
     low, high = 0.3, 1.0

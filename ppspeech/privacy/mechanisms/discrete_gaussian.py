@@ -11,7 +11,8 @@ from ppspeech.privacy.accounting.events import epsilon_of
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.accounting.noise_events import DiscreteGaussianEvent
 from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_gaussian
 from ppspeech.privacy.samplers.grid import Grid, dyadic
 
@@ -20,8 +21,8 @@ from ppspeech.privacy.samplers.grid import Grid, dyadic
 class DiscreteGaussian:
     """Rounds to a grid and adds whole noise with P(k) proportional to exp(-k^2 g^2 / 2 sigma^2).
 
-    Formal guarantee: the profile of `DiscreteGaussianEvent` (zCDP, and the Gaussian's delta with a small shift), for
-    one `unit` under `adjacency`, if the value moves by at most `sensitivity` in l2 between neighbors. It holds for
+    Formal guarantee: the profile of `DiscreteGaussianEvent` (zCDP, and the Gaussian's delta with a small shift), under
+    `relation`, if the value moves by at most `sensitivity` in l2 between neighbors. It holds for
     the released bits: rounding is inside the sensitivity (s2 = l2/g + sqrt(d) steps), and the sampler uses whole
     numbers only.
 
@@ -30,8 +31,7 @@ class DiscreteGaussian:
         sensitivity: l2, > 0.
         dimension: number of coordinates of what is released.
         delta: where the guarantee is stated; the event holds the whole profile.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         integer_valued: the value is a vector of whole numbers (counts): step 1, no growth.
     """
 
@@ -39,8 +39,7 @@ class DiscreteGaussian:
     sensitivity: float
     dimension: int
     delta: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     integer_valued: bool = False
 
     def __post_init__(self) -> None:
@@ -48,7 +47,6 @@ class DiscreteGaussian:
         check_positive("sensitivity", self.sensitivity)
         check_count("dimension", self.dimension)
         check_probability("delta", self.delta)
-        check_relation(self.unit, self.adjacency)
 
     @classmethod
     def calibrated(
@@ -58,8 +56,7 @@ class DiscreteGaussian:
         delta: float,
         sensitivity: float,
         dimension: int,
-        unit: Unit,
-        adjacency: Adjacency,
+        relation: Relation,
         integer_valued: bool = False,
     ) -> "DiscreteGaussian":
         """The least noise (to 1e-6) that this analysis shows to be (epsilon, delta)-DP."""
@@ -72,8 +69,7 @@ class DiscreteGaussian:
                 sensitivity=sensitivity,
                 dimension=dimension,
                 delta=delta,
-                unit=unit,
-                adjacency=adjacency,
+                relation=relation,
                 integer_valued=integer_valued,
             )
 
@@ -104,7 +100,7 @@ class DiscreteGaussian:
         """What one release costs."""
         l2 = self.grid.sensitivity
         l1 = min(math.sqrt(self.dimension) * l2, l2**2) if self.integer_valued else math.sqrt(self.dimension) * l2
-        return DiscreteGaussianEvent(float(self.scale), l2, l1, self.dimension, self.unit, self.adjacency)
+        return DiscreteGaussianEvent(float(self.scale), l2, l1, self.dimension, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -112,8 +108,7 @@ class DiscreteGaussian:
         event = self.event
         return Guarantee(
             kind="approximate",
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             epsilon=epsilon_of(event, self.delta),
             delta=self.delta,
             rho=event.zcdp(),

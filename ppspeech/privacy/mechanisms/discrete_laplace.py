@@ -7,7 +7,8 @@ from torch import Tensor
 
 from ppspeech.privacy.accounting.noise_events import DiscreteLaplaceEvent
 from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive
+from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_laplace
 from ppspeech.privacy.samplers.grid import Grid, dyadic
 
@@ -16,7 +17,7 @@ from ppspeech.privacy.samplers.grid import Grid, dyadic
 class DiscreteLaplace:
     """Rounds to a grid and adds whole noise with P(k) proportional to exp(-|k| epsilon / s1).
 
-    Formal guarantee: epsilon-DP for one `unit` under `adjacency`, if the value moves by at most `sensitivity` in l1
+    Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l1
     between neighbors. It holds for the released bits: rounding is inside the sensitivity (s1 = l1/g + d steps), and
     the sampler uses whole numbers only.
 
@@ -24,23 +25,20 @@ class DiscreteLaplace:
         epsilon: > 0.
         sensitivity: l1, > 0.
         dimension: number of coordinates of what is released.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         integer_valued: the value is a vector of whole numbers (counts): step 1, no growth.
     """
 
     epsilon: float
     sensitivity: float
     dimension: int
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     integer_valued: bool = False
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         check_positive("sensitivity", self.sensitivity)
         check_count("dimension", self.dimension)
-        check_relation(self.unit, self.adjacency)
 
     @property
     def grid(self) -> Grid:
@@ -55,15 +53,14 @@ class DiscreteLaplace:
     @property
     def event(self) -> DiscreteLaplaceEvent:
         """What one release costs."""
-        return DiscreteLaplaceEvent(float(self.scale), int(self.grid.sensitivity), self.unit, self.adjacency)
+        return DiscreteLaplaceEvent(float(self.scale), int(self.grid.sensitivity), self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         return Guarantee(
             kind="pure",
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             epsilon=self.event.pure(),
             float_safe=True,
             assumptions=(f"l1 sensitivity at most {self.sensitivity:.6g}",),

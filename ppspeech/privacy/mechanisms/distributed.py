@@ -21,7 +21,8 @@ from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.accounting.noise_events import DiscreteLaplaceEvent
 from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.mechanisms.distributed_events import SkellamEvent
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.divisible import LARGEST_MEAN, sample_negative_binomial, sample_poisson
 from ppspeech.privacy.samplers.grid import Grid, dyadic
 
@@ -60,8 +61,7 @@ class _Shares:
     parties: int
     sensitivity: float
     dimension: int
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     colluders: int = 1
 
     def __post_init__(self) -> None:
@@ -74,7 +74,6 @@ class _Shares:
             )
         check_positive("sensitivity", self.sensitivity)
         check_count("dimension", self.dimension)
-        check_relation(self.unit, self.adjacency)
 
     @property
     def honest(self) -> int:
@@ -112,8 +111,7 @@ class SkellamShares(_Shares):
         parties: K, 2 to 100.
         sensitivity: l2, of the sum, > 0.
         dimension: number of coordinates.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         colluders: t, from 1.
         sigma: of the honest noise in the value's own units, > 0.
         delta: where the guarantee is stated.
@@ -137,15 +135,14 @@ class SkellamShares(_Shares):
     def event(self) -> SkellamEvent:
         """What one release costs."""
         variance = 2 * self.honest * self._mean
-        return SkellamEvent(variance, self.grid.sensitivity, self.l1, self.dimension, self.unit, self.adjacency)
+        return SkellamEvent(variance, self.grid.sensitivity, self.l1, self.dimension, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         return Guarantee(
             kind="approximate",
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             epsilon=epsilon_of(self.event, self.delta),
             delta=self.delta,
             float_safe=True,
@@ -185,15 +182,14 @@ class PolyaShares(_Shares):
     @property
     def event(self) -> DiscreteLaplaceEvent:
         """What one release costs."""
-        return DiscreteLaplaceEvent(float(self.scale), math.ceil(self.l1), self.unit, self.adjacency)
+        return DiscreteLaplaceEvent(float(self.scale), math.ceil(self.l1), self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         return Guarantee(
             kind="pure",
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             epsilon=self.event.pure(),
             float_safe=True,
             assumptions=self.assumptions,
@@ -217,8 +213,7 @@ def shares_for(
     parties: int,
     sensitivity: float,
     dimension: int,
-    unit: Unit,
-    adjacency: Adjacency,
+    relation: Relation,
     colluders: int = 1,
     releases: int = 1,
 ) -> SkellamShares | PolyaShares:
@@ -231,8 +226,7 @@ def shares_for(
         parties: K.
         sensitivity: l2, of each sum.
         dimension: of each sum.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         colluders: t.
         releases: how many there will be, fixed in advance.
     """
@@ -246,8 +240,7 @@ def shares_for(
             parties=parties,
             sensitivity=sensitivity,
             dimension=dimension,
-            unit=unit,
-            adjacency=adjacency,
+            relation=relation,
             colluders=colluders,
             epsilon=epsilon / releases,
         )
@@ -260,8 +253,7 @@ def shares_for(
             parties=parties,
             sensitivity=sensitivity,
             dimension=dimension,
-            unit=unit,
-            adjacency=adjacency,
+            relation=relation,
             colluders=colluders,
             sigma=sigma,
             delta=delta,
@@ -291,7 +283,7 @@ def _together(event: SkellamEvent, releases: int) -> SkellamEvent:
 
 
 def _booked(event: SkellamEvent, releases: int) -> Accountant:
-    account = Accountant(event.unit, event.adjacency)
+    account = Accountant(event.relation)
     account.compose(event, releases)
     return account
 

@@ -12,7 +12,8 @@ from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnaly
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.noise_events import DiscreteGaussianEvent
 from ppspeech.privacy.accounting.renyi import delta_at_order
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive, check_relation
+from ppspeech.privacy.parameters import check_count, check_positive
+from ppspeech.privacy.relation import Relation
 
 CORE = 12.0
 """Noise beyond so many deviations is given up: it has less mass than `OUTSIDE` a coordinate."""
@@ -57,15 +58,13 @@ class SkellamEvent(Event):
     l2: float
     l1: float
     dimension: int
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("variance", self.variance)
         check_positive("l2", self.l2)
         check_positive("l1", self.l1)
         check_count("dimension", self.dimension)
-        check_relation(self.unit, self.adjacency)
         if self.l2 < 1 or self.l1 < self.l2 * (1 - 1e-12):
             raise PrivacyError(f"whole vectors that differ have 1 <= l2 <= l1, got {self.l2} and {self.l1}")
 
@@ -106,7 +105,7 @@ class SkellamEvent(Event):
 
     def _gaussian(self) -> DiscreteGaussianEvent:
         sigma = math.sqrt(self.variance)
-        return DiscreteGaussianEvent(sigma, self.l2, self.l1, self.dimension, self.unit, self.adjacency)
+        return DiscreteGaussianEvent(sigma, self.l2, self.l1, self.dimension, self.relation)
 
     def _gap(self) -> float | None:
         """tau d, or None where the comparison is not used."""

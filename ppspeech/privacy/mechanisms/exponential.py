@@ -10,7 +10,8 @@ from torch import Tensor
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.events import BoundedRangeEvent
 from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.parameters import Adjacency, Unit, check_positive, check_relation
+from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import bernoulli_exp
 from ppspeech.privacy.samplers.randomness import random_below
 
@@ -19,7 +20,7 @@ from ppspeech.privacy.samplers.randomness import random_below
 class Exponential:
     """Chooses candidate r with probability proportional to exp(epsilon u(r) / 2 sensitivity).
 
-    Formal guarantee: epsilon-DP, of bounded range, hence epsilon^2 / 8 zCDP, for one `unit` under `adjacency`, if no
+    Formal guarantee: epsilon-DP, of bounded range, hence epsilon^2 / 8 zCDP, under `relation`, if no
     utility moves by more than `sensitivity` between neighbors. For one choice `PermuteAndFlip` is never worse; for
     many composed choices this one is.
 
@@ -29,21 +30,18 @@ class Exponential:
     Attributes:
         epsilon: > 0.
         sensitivity: of every utility, > 0.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         monotone: one more unit moves all utilities in the same direction, so that the 2 can be dropped.
     """
 
     epsilon: float
     sensitivity: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     monotone: bool = False
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         check_positive("sensitivity", self.sensitivity)
-        check_relation(self.unit, self.adjacency)
 
     @property
     def rate(self) -> Fraction:
@@ -53,12 +51,12 @@ class Exponential:
     @property
     def event(self) -> BoundedRangeEvent:
         """What one choice costs."""
-        return BoundedRangeEvent(self.epsilon, self.unit, self.adjacency)
+        return BoundedRangeEvent(self.epsilon, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one choice promises."""
-        return selection_guarantee(self.epsilon, self.sensitivity, self.unit, self.adjacency, monotone=self.monotone)
+        return selection_guarantee(self.epsilon, self.sensitivity, self.relation, monotone=self.monotone)
 
     def probabilities(self, utilities: Tensor) -> Tensor:
         """The law of the choice, `(candidates,)`; for analysis, not for release."""
@@ -96,15 +94,12 @@ def regrets(utilities: Tensor, rate: Fraction) -> tuple[list[int], int]:
     return [gap.numerator * (denominator // gap.denominator) for gap in gaps], denominator
 
 
-def selection_guarantee(
-    epsilon: float, sensitivity: float, unit: Unit, adjacency: Adjacency, *, monotone: bool
-) -> Guarantee:
+def selection_guarantee(epsilon: float, sensitivity: float, relation: Relation, *, monotone: bool) -> Guarantee:
     """What a private choice promises."""
     alike = ", all in one direction" if monotone else ""
     return Guarantee(
         kind="pure",
-        unit=unit,
-        adjacency=adjacency,
+        relation=relation,
         epsilon=epsilon,
         float_safe=True,
         assumptions=(f"every utility, as computed, moves by at most {sensitivity:.6g}{alike}",),

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from ppspeech.privacy.accounting.noise_events import LaplaceEvent
 from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.parameters import Adjacency, Unit, check_positive, check_relation
+from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.randomness import standard_laplace
 
 
@@ -14,26 +15,23 @@ from ppspeech.privacy.samplers.randomness import standard_laplace
 class Laplace:
     """Adds iid Lap(sensitivity / epsilon) to every coordinate.
 
-    Formal guarantee: epsilon-DP for one `unit` under `adjacency`, if the value moves by at most `sensitivity` in l1
+    Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l1
     between neighbors. The samples are floats, whose low bits can tell (float_safe is False): `DiscreteLaplace` is
     the default for releases.
 
     Attributes:
         epsilon: > 0.
         sensitivity: l1, > 0.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
     """
 
     epsilon: float
     sensitivity: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         check_positive("sensitivity", self.sensitivity)
-        check_relation(self.unit, self.adjacency)
 
     @property
     def scale(self) -> float:
@@ -43,15 +41,14 @@ class Laplace:
     @property
     def event(self) -> LaplaceEvent:
         """What one release costs."""
-        return LaplaceEvent(1 / self.epsilon, self.unit, self.adjacency)
+        return LaplaceEvent(1 / self.epsilon, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         return Guarantee(
             kind="pure",
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             epsilon=self.epsilon,
             assumptions=(f"l1 sensitivity at most {self.sensitivity:.6g}", "real-valued noise"),
             caveat="noise is a float: low-order bits can leak (Mironov 2012)",

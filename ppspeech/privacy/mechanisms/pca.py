@@ -18,7 +18,8 @@ from ppspeech.privacy.accounting.noise_events import DiscreteGaussianEvent
 from ppspeech.privacy.gradients.clipping import clip_norm, clipped_unit_sums
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_positive
+from ppspeech.privacy.parameters import check_count, check_positive
+from ppspeech.privacy.relation import Adjacency, Relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +35,14 @@ class AnalyzeGauss:
         radius: R, a public constant; longer rows are clipped.
         features: d, length of a row.
         delta: where the guarantee is stated.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
     """
 
     sigma: float
     radius: float
     features: int
     delta: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
 
     def __post_init__(self) -> None:
         check_positive("radius", self.radius)
@@ -52,12 +51,12 @@ class AnalyzeGauss:
 
     @classmethod
     def calibrated(
-        cls, *, epsilon: float, delta: float, radius: float, features: int, unit: Unit, adjacency: Adjacency
+        cls, *, epsilon: float, delta: float, radius: float, features: int, relation: Relation
     ) -> "AnalyzeGauss":
         """The least noise that is shown to be (epsilon, delta)-DP.
 
         >>> AnalyzeGauss.calibrated(
-        ...     epsilon=1.0, delta=1e-6, radius=2.0, features=5, unit="record", adjacency="add_remove"
+        ...     epsilon=1.0, delta=1e-6, radius=2.0, features=5, relation=Relation("record", "add_remove")
         ... ).sigma > 4 * 4.2
         True
         """
@@ -66,23 +65,21 @@ class AnalyzeGauss:
         found = DiscreteGaussian.calibrated(
             epsilon=epsilon,
             delta=delta,
-            sensitivity=moment_sensitivity(radius, adjacency),
+            sensitivity=moment_sensitivity(radius, relation.adjacency),
             dimension=_directions(features),
-            unit=unit,
-            adjacency=adjacency,
+            relation=relation,
         )
-        return cls(sigma=found.sigma, radius=radius, features=features, delta=delta, unit=unit, adjacency=adjacency)
+        return cls(sigma=found.sigma, radius=radius, features=features, delta=delta, relation=relation)
 
     @property
     def mechanism(self) -> DiscreteGaussian:
         """What adds the noise, to the distinct entries scaled so that lengths are Frobenius norms."""
         return DiscreteGaussian(
             sigma=self.sigma,
-            sensitivity=moment_sensitivity(self.radius, self.adjacency),
+            sensitivity=moment_sensitivity(self.radius, self.relation.adjacency),
             dimension=_directions(self.features),
             delta=self.delta,
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
         )
 
     @property
@@ -109,8 +106,10 @@ class AnalyzeGauss:
         """
         if rows.dim() != 2 or rows.shape[1] != self.features:
             raise PrivacyError(f"calibrated for rows of {self.features} features, got shape {tuple(rows.shape)}")
-        if unit_ids is None and self.unit in {"speaker", "party"}:
-            raise PrivacyError(f"a {self.unit} has many rows: give unit_ids, so that they can be bounded together")
+        if unit_ids is None and self.relation.unit in {"speaker", "party"}:
+            raise PrivacyError(
+                f"a {self.relation.unit} has many rows: give unit_ids, so that they can be bounded together"
+            )
         clipped = clip_norm(rows.detach().to(torch.float64), self.radius)
         if unit_ids is None:
             moments = clipped.mT @ clipped

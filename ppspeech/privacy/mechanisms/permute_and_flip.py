@@ -10,7 +10,8 @@ from torch import Tensor
 from ppspeech.privacy.accounting.events import PureEvent
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanisms.exponential import regrets, selection_guarantee
-from ppspeech.privacy.parameters import Adjacency, Unit, check_positive, check_relation
+from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import bernoulli_exp
 from ppspeech.privacy.samplers.randomness import random_order
 
@@ -19,7 +20,7 @@ from ppspeech.privacy.samplers.randomness import random_order
 class PermuteAndFlip:
     """Goes through the candidates in random order and takes r with probability exp(-epsilon (u* - u(r)) / 2 sens).
 
-    Formal guarantee: epsilon-DP for one `unit` under `adjacency`, if no utility moves by more than `sensitivity`
+    Formal guarantee: epsilon-DP under `relation`, if no utility moves by more than `sensitivity`
     between neighbors. The expected utility is never below the exponential mechanism's. Booked as pure epsilon: when
     many choices are composed, `Exponential` is cheaper. The coin flips are exact for the utilities given; how many
     there were is visible to whoever can time the call.
@@ -27,21 +28,18 @@ class PermuteAndFlip:
     Attributes:
         epsilon: > 0.
         sensitivity: of every utility, > 0.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         monotone: one more unit moves all utilities in the same direction, so that the 2 can be dropped.
     """
 
     epsilon: float
     sensitivity: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     monotone: bool = False
 
     def __post_init__(self) -> None:
         check_positive("epsilon", self.epsilon)
         check_positive("sensitivity", self.sensitivity)
-        check_relation(self.unit, self.adjacency)
 
     @property
     def rate(self) -> Fraction:
@@ -51,12 +49,12 @@ class PermuteAndFlip:
     @property
     def event(self) -> PureEvent:
         """What one choice costs."""
-        return PureEvent(self.epsilon, self.unit, self.adjacency)
+        return PureEvent(self.epsilon, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one choice promises."""
-        return selection_guarantee(self.epsilon, self.sensitivity, self.unit, self.adjacency, monotone=self.monotone)
+        return selection_guarantee(self.epsilon, self.sensitivity, self.relation, monotone=self.monotone)
 
     def probabilities(self, utilities: Tensor) -> Tensor:
         """The law of the choice, `(candidates,)`; for analysis, not for release.

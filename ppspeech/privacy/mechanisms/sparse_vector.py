@@ -15,7 +15,8 @@ from torch import Tensor
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.events import PureEvent
 from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.parameters import Adjacency, Unit, check_count, check_finite, check_positive, check_relation
+from ppspeech.privacy.parameters import check_count, check_finite, check_positive
+from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_laplace
 from ppspeech.privacy.samplers.grid import Grid, dyadic
 
@@ -32,7 +33,7 @@ class Answer:
 class SparseVector:
     """Answers any number of threshold questions until `positives` were answered yes.
 
-    Formal guarantee: (epsilon_threshold + epsilon_queries + epsilon_answers)-DP for one `unit` under `adjacency`, if
+    Formal guarantee: (epsilon_threshold + epsilon_queries + epsilon_answers)-DP under `relation`, if
     every query moves by at most `sensitivity` between neighbors. Queries are rounded to a grid, with one step added
     to the sensitivity, and the noise is exact discrete Laplace, so the guarantee holds for the bits.
 
@@ -42,8 +43,7 @@ class SparseVector:
         epsilon_answers: epsilon_3, for numeric answers with fresh noise; 0 for none.
         positives: c, after which the run is over.
         sensitivity: of every query, > 0.
-        unit: what is protected.
-        adjacency: what neighboring means.
+        relation: what is protected, and what neighboring means.
         monotone: one more unit moves all queries in the same direction; halves the noise.
     """
 
@@ -51,8 +51,7 @@ class SparseVector:
     epsilon_queries: float
     positives: int
     sensitivity: float
-    unit: Unit
-    adjacency: Adjacency
+    relation: Relation
     epsilon_answers: float = 0.0
     monotone: bool = False
 
@@ -62,7 +61,6 @@ class SparseVector:
         check_positive("epsilon_answers", self.epsilon_answers, zero=True)
         check_positive("sensitivity", self.sensitivity)
         check_count("positives", self.positives)
-        check_relation(self.unit, self.adjacency)
 
     @classmethod
     def calibrated(
@@ -71,8 +69,7 @@ class SparseVector:
         epsilon: float,
         positives: int,
         sensitivity: float,
-        unit: Unit,
-        adjacency: Adjacency,
+        relation: Relation,
         monotone: bool = False,
         answers: float = 0.0,
     ) -> "SparseVector":
@@ -92,8 +89,7 @@ class SparseVector:
             epsilon_answers=epsilon * answers,
             positives=positives,
             sensitivity=sensitivity,
-            unit=unit,
-            adjacency=adjacency,
+            relation=relation,
             monotone=monotone,
         )
 
@@ -121,15 +117,14 @@ class SparseVector:
     @property
     def event(self) -> PureEvent:
         """What one run costs, however many questions are asked."""
-        return PureEvent(self.epsilon, self.unit, self.adjacency)
+        return PureEvent(self.epsilon, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one run promises."""
         return Guarantee(
             kind="pure",
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             epsilon=self.epsilon,
             float_safe=True,
             assumptions=(

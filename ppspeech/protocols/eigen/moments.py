@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.errors import RangeError
-from ppspeech.privacy import Released
+from ppspeech.privacy import Relation, Released
 from ppspeech.privacy.mechanisms import AnalyzeGauss, without_negative
 from ppspeech.protocols.eigen.matrix import START, START_FRACTION, upper
 
@@ -77,7 +77,7 @@ def own_moments(
     if given.ndim != 2:
         raise RangeError(f"frames come as (frames, features), got shape {given.shape}")
     mechanism = AnalyzeGauss.calibrated(
-        epsilon=epsilon, delta=delta, radius=radius, features=given.shape[1], unit="frame", adjacency="add_remove"
+        epsilon=epsilon, delta=delta, radius=radius, features=given.shape[1], relation=Relation("frame", "add_remove")
     )
     return private_moments(given, mechanism, bound).value
 

@@ -25,7 +25,7 @@ import torch
 from ppspeech.arrays import Residues, Whole
 from ppspeech.channel import Channel
 from ppspeech.errors import BadLengthError, PeerGoneError, PeerTimeoutError, ProtocolError, RangeError
-from ppspeech.privacy import Adjacency, Unit
+from ppspeech.privacy import Adjacency, Relation, Unit
 from ppspeech.privacy.mechanisms import MOST_PARTIES, Law, NoiseShares, shares_for
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
@@ -70,8 +70,7 @@ class SumTerms:
             parties=parties,
             sensitivity=self.sensitivity,
             dimension=self.dimension,
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=Relation(self.unit, self.adjacency),
             colluders=self.colluders,
         )
 

@@ -55,7 +55,7 @@ class JointSum:
 
     def account(self) -> Accountant:
         """Every sum so far, to be composed with whatever else touches the same data."""
-        account = Accountant(self.shares.unit, self.shares.adjacency)
+        account = Accountant(self.shares.relation)
         if self._releases:
             account.compose(self.shares.event, self._releases)
         return account

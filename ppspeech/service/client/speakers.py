@@ -8,10 +8,9 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, Sound, waveform_at
+from ppspeech.audio import Sound
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
@@ -30,7 +29,6 @@ from ppspeech.protocols.speakers import (
 from ppspeech.service.client.connect import MOST_BYTES, Door, choose_offer
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.description import read_description
-from ppspeech.service.embedding import adapted_means, embed
 from ppspeech.service.mixture_form import trial_frames
 from ppspeech.service.names import DESCRIBE
 from ppspeech.service.requests import Ask, Request, receive_ready, send_name, send_template
@@ -105,7 +103,7 @@ class SpeakerClient:
         self.bundle = bundle
         self._door = door
         self._keep = keep_payloads
-        self._mfcc = Mfcc(bundle.mfcc)
+        self._verifier = bundle.verifier
         self._session: ClientSession | None = None
 
     def embedding(self, sounds: Sequence[Sound], rate: int | None = None) -> Reals:
@@ -114,7 +112,7 @@ class SpeakerClient:
         Raises:
             AudioError: for sound that cannot be used.
         """
-        return embed(self.bundle, self._features(sounds, rate))
+        return self._verifier.direction(self._verifier.features(sounds, rate))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """Enroll a speaker; the place is what it claims later. The server gets the template, and no sound.
@@ -124,8 +122,8 @@ class SpeakerClient:
         """
         if not self.offer.enrolls:
             raise ModelError(f"{self.offer.name} enrolls nobody: its server was started without --enroll")
-        clips = self._features(sounds, rate)
-        template = (adapted_means if self.offer.scoring == "gmm" else embed)(self.bundle, clips)
+        clips = self._verifier.features(sounds, rate)
+        template = (self._verifier.means if self.offer.scoring == "gmm" else self._verifier.direction)(clips)
         with self._met().asking(Request(Ask.ENROL), with_transfers=False) as (met, _):
             send_template(met.channel, name, template)
             done, place = receive_ready(met.channel)
@@ -207,16 +205,12 @@ class SpeakerClient:
     ) -> None:
         self.close()
 
-    @torch.no_grad()
-    def _features(self, sounds: Sequence[Sound], rate: int | None) -> list[Tensor]:
-        return [self._mfcc(waveform_at(sound, rate, self.bundle.mfcc.sample_rate)).features[0] for sound in sounds]
-
     def _voice(self, sounds: Sequence[Sound], rate: int | None) -> Reals:
         """What the scoring takes: frames, or a direction, clipped to the levels where it is hardened."""
-        features = self._features(sounds, rate)
+        features = self._verifier.features(sounds, rate)
         if self.offer.mixture is not None:
             return trial_frames(self.offer.mixture, np.asarray(torch.cat(features).double().numpy()))
-        direction = embed(self.bundle, features)
+        direction = self._verifier.direction(features)
         if self.offer.scoring == "hardened":
             return direction.clip(-self.offer.hardened.limit, self.offer.hardened.limit)
         return direction

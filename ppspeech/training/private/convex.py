@@ -1,6 +1,7 @@
 """Convex models trained privately: where the modules of `models` meet the hooks of `privacy`.
 
-    hook = ObjectivePerturbation(epsilon=1.0, delta=1e-5, unit="record", adjacency="add_remove", regularization=10.0)
+    one_record = Relation("record", "add_remove")
+    hook = ObjectivePerturbation(epsilon=1.0, delta=1e-5, relation=one_record, regularization=10.0)
     fit = fit_privately(LogisticRegression(features=9, radius=1.0), x, y, hook)
     print(fit.guarantee)
 
@@ -19,7 +20,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, Solution, minimize
 from ppspeech.models.gaussian import smat
 from ppspeech.models.margin import LargeMarginGaussians
-from ppspeech.privacy import Adjacency, Guarantee, Unit
+from ppspeech.privacy import Guarantee, Relation, Unit
 from ppspeech.privacy.accounting import Accountant, Event
 from ppspeech.privacy.convex import (
     HeadConstants,
@@ -69,13 +70,8 @@ class ConvexHook(Protocol):
     """What `ObjectivePerturbation` and `OutputPerturbation` have in common."""
 
     @property
-    def unit(self) -> Unit:
-        """What is protected."""
-        ...
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """What neighboring means."""
+    def relation(self) -> Relation:
+        """What is protected, and what neighboring means."""
         ...
 
     @property
@@ -133,8 +129,10 @@ def fit_privately(
         PrivacyError: for a module without a radius, a unit that needs groups, or component labels without a rule.
         ModelError: for bad labels or values, or if the solver fails; the module then stays as it was.
     """
-    if groups is None and hook.unit in MANY_RECORDS:
-        raise PrivacyError(f"a {hook.unit} owns several rows: pass groups, the {hook.unit} of every row")
+    if groups is None and hook.relation.unit in MANY_RECORDS:
+        raise PrivacyError(
+            f"a {hook.relation.unit} owns several rows: pass groups, the {hook.relation.unit} of every row"
+        )
     terms: dict[str, Any] = {"weights": None if groups is None else contribution_weights(groups, 1.0)}
     if isinstance(module, LargeMarginGaussians):
         if module.components > 1 and not isinstance(components, ComponentRule):
@@ -220,7 +218,7 @@ def _with(plan: PlannedRelease, hook: ConvexHook, paid: tuple[Event, ...]) -> Gu
     """The plan's guarantee, or what it comes to together with events that were paid before."""
     if not paid:
         return plan.guarantee
-    account = Accountant(hook.unit, hook.adjacency)
+    account = Accountant(hook.relation)
     for event in (*paid, *plan.events):
         account.compose(event)
     return account.guarantee(hook.delta, assumptions=plan.guarantee.assumptions)

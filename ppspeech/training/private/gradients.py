@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from ppspeech.data import Batch, UtteranceDataset, collate
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Guarantee, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy import Guarantee, Relation, Unit, check_count, check_positive, check_probability
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import SampledGaussianEvent, limit_contributions, noise_multiplier_for, unit_means
 from ppspeech.privacy.samplers import standard_normal, uniform
@@ -177,7 +177,7 @@ class GradientPrivacy(lightning.Callback):
         check_probability("delta", delta)
         check_probability("sampling", sampling, one=True)
         check_positive("clip", clip)
-        check_relation(unit, "add_remove")
+        self.relation = Relation(unit, "add_remove")
         if unit not in ("utterance", "speaker"):
             raise PrivacyError(f"gradients are clipped by utterance or by speaker, got unit {unit!r}")
         if most is not None:
@@ -214,8 +214,7 @@ class GradientPrivacy(lightning.Callback):
                 self.delta,
                 sampling=self.sampling,
                 steps=total,
-                unit=self.unit,
-                adjacency="add_remove",
+                relation=self.relation,
             )
         loader = DataLoader(dataset, batch_sampler=batches, collate_fn=CollateWithEmpty(dataset))
         data.train_dataloader = lambda: loader
@@ -266,12 +265,10 @@ class GradientPrivacy(lightning.Callback):
 
     def account(self) -> Accountant:
         """The steps taken so far, as events."""
-        account = Accountant(self.unit, "add_remove")
+        account = Accountant(self.relation)
         if self.steps:
             assert self.noise_multiplier is not None
-            account.compose(
-                SampledGaussianEvent(self.noise_multiplier, self.sampling, self.steps, self.unit, "add_remove")
-            )
+            account.compose(SampledGaussianEvent(self.noise_multiplier, self.sampling, self.steps, self.relation))
         return account
 
     def guarantee(self) -> Guarantee:

@@ -102,7 +102,7 @@ class PrivateKeywordHmm(lightning.LightningModule):
         self.names: tuple[str, ...] = ()
         self.mfcc = MfccConfig()
         self.bank: HiddenMarkovModel | None = None
-        self.account = Accountant(release.unit, release.adjacency)
+        self.account = Accountant(release.relation)
         self._sums: UnitSums | None = None
 
     def build_(self, words: tuple[str, ...], mfcc: MfccConfig) -> None:

@@ -7,7 +7,7 @@ from pytorch_lightning.utilities import rank_zero_info
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Adjacency
+from ppspeech.privacy import Adjacency, Relation
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.convex import ObjectivePerturbation
 from ppspeech.training.classifier import LargeMarginClassifier
@@ -57,8 +57,7 @@ class ObjectivePrivacy(lightning.Callback):
         if unit not in ("utterance", "speaker"):
             raise PrivacyError(f"the classifier sees whole utterances: unit must be utterance or speaker, got {unit!r}")
         self.epsilon, self.delta, self.norm = epsilon, delta, norm
-        self.unit: Literal["utterance", "speaker"] = unit
-        self.adjacency: Adjacency = adjacency
+        self.relation = Relation(unit, adjacency)
         self.fit: PrivateFit | None = None
         self._hook(regularization=1.0)  # refuses bad parameters before anything is trained
 
@@ -66,8 +65,7 @@ class ObjectivePrivacy(lightning.Callback):
         return ObjectivePerturbation(
             epsilon=self.epsilon,
             delta=self.delta,
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
             regularization=regularization,
             norm=self.norm,
         )
@@ -87,7 +85,7 @@ class ObjectivePrivacy(lightning.Callback):
             )
         if trainer.max_epochs != 1:
             raise PrivacyError(f"every epoch releases a model: set trainer.max_epochs to 1, got {trainer.max_epochs}")
-        if pl_module.label == "speaker" and self.unit == "speaker":
+        if pl_module.label == "speaker" and self.relation.unit == "speaker":
             raise PrivacyError("a model that tells speakers apart cannot hide that a speaker was there: use utterance")
         pl_module.privacy = self._hook(pl_module.quadratic)
 
@@ -108,7 +106,7 @@ class ObjectivePrivacy(lightning.Callback):
         assert isinstance(pl_module, LargeMarginClassifier)
         if pl_module.private_fit is None:
             return
-        account = Accountant(self.unit, self.adjacency)
+        account = Accountant(self.relation)
         for event in pl_module.private_fit.events:
             account.compose(event)
         PrivacyRecord.of(account, pl_module.private_fit.guarantee, TOUCHES).write_(checkpoint)

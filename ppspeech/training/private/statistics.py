@@ -26,13 +26,16 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.models.gaussian import Gaussians
-from ppspeech.privacy import Adjacency, Unit, check_count, check_positive, check_probability, check_relation
+from ppspeech.privacy import Relation, check_count, check_positive, check_probability
 from ppspeech.privacy.accounting import split_gaussian
 from ppspeech.privacy.gradients import clip_norm
 from ppspeech.privacy.mechanisms import Gaussian
 
 LEAST, MOST = 0.2, 5.0
 """How much one iteration may change a variance, and the smallest share of an even count: limits of post-processing."""
+
+
+ONE_UTTERANCE = Relation("utterance", "add_remove")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,7 @@ class StatisticsRelease:
         epsilon: of all iterations together.
         delta: of all iterations together.
         iterations: T, fixed in advance.
-        unit: `utterance` or `speaker`.
-        adjacency: `replace` doubles the noise.
+        relation: for one `utterance` or one `speaker`; `replace` doubles the noise.
         transition_share: theta_A, the part of each release's budget that transitions get; 0 leaves them public.
         emission_norm: C.
         transition_norm: B.
@@ -54,8 +56,7 @@ class StatisticsRelease:
     epsilon: float
     delta: float = 1e-5
     iterations: int = 3
-    unit: Unit = "utterance"
-    adjacency: Adjacency = "add_remove"
+    relation: Relation = ONE_UTTERANCE
     transition_share: float = 0.1
     emission_norm: float = 1.5
     transition_norm: float = 0.3
@@ -65,7 +66,6 @@ class StatisticsRelease:
         check_positive("epsilon", self.epsilon)
         check_probability("delta", self.delta)
         check_count("iterations", self.iterations)
-        check_relation(self.unit, self.adjacency)
         check_probability("transition_share", self.transition_share, zero=True)
         check_positive("emission_norm", self.emission_norm)
         check_positive("transition_norm", self.transition_norm)
@@ -73,20 +73,19 @@ class StatisticsRelease:
             raise PrivacyError(f"weights are for counts, first and second moments: three numbers, got {self.weights}")
         for weight in self.weights:
             check_positive("weight", weight)
-        if self.unit not in ("utterance", "speaker"):
-            raise PrivacyError(f"statistics are bounded by utterance or by speaker, got unit {self.unit!r}")
+        if self.relation.unit not in ("utterance", "speaker"):
+            raise PrivacyError(f"statistics are bounded by utterance or by speaker, got unit {self.relation.unit!r}")
 
     @property
     def mechanism(self) -> Gaussian:
         """What releases the sum of one iteration; `iterations` of them are exactly (epsilon, delta)-DP."""
-        sensitivity = 1.0 if self.adjacency == "add_remove" else 2.0
+        sensitivity = 1.0 if self.relation.adjacency == "add_remove" else 2.0
         multiplier = split_gaussian(self.epsilon, self.delta, [1.0] * self.iterations)[0]
         return Gaussian(
             sigma=multiplier * sensitivity,
             sensitivity=sensitivity,
             delta=self.delta,
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=self.relation,
         )
 
     @property
@@ -233,7 +232,7 @@ class UnitSums:
     def add(self, moments: Moments, frames: Tensor, speakers: Tensor) -> None:
         """Add utterances: their moments, and how many frames `(n,)` and which speaker `(n,)` each has."""
         self._like = moments
-        if self.release.unit == "utterance":
+        if self.release.relation.unit == "utterance":
             found = normalized(moments, frames, self.release).sum(0)
             self._total = found if self._total is None else self._total + found
             return

@@ -22,7 +22,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, minimize
 from ppspeech.models.gaussian import smat
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
-from ppspeech.privacy import Adjacency, Guarantee, Unit, check_count, check_positive
+from ppspeech.privacy import Adjacency, Guarantee, Relation, Unit, check_count, check_positive
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import contribution_weights, unit_index
 from ppspeech.privacy.mechanisms import Law, shares_for
@@ -151,8 +151,7 @@ class JointTraining:
             parties=self.count,
             sensitivity=self.sensitivity,
             dimension=self.dimension,
-            unit=self.unit,
-            adjacency=self.adjacency,
+            relation=Relation(self.unit, self.adjacency),
             colluders=self.colluders,
         )
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression
-from ppspeech.privacy import Adjacency, Unit, check_count, check_positive
+from ppspeech.privacy import Adjacency, Relation, Unit, check_count, check_positive
 from ppspeech.privacy.mechanisms import shares_for
 from ppspeech.protocols.sums import Shares
 
@@ -77,8 +77,7 @@ class JointDescent:
             parties=parties,
             sensitivity=self.clip * (1 if adjacency == "add_remove" else 2),
             dimension=module.weight.numel(),
-            unit=unit,
-            adjacency=adjacency,
+            relation=Relation(unit, adjacency),
             colluders=colluders,
             releases=self.rounds,
         )

@@ -20,7 +20,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sizes = {"DIMENSIONS": 32, "ENROLLED": (6, 300), "FRAMES": 10, "COMPONENTS": 4, "CEPSTRA": 5, "IDENTIFIED": 10}
     for name, size in sizes.items():
         monkeypatch.setattr(bench, name, size)
-    monkeypatch.setattr(bench, "eer_differences", lambda quick: [Figure("speakers.eer_difference", 0.0, "points")])
+    monkeypatch.setattr(bench, "eer_differences", lambda quick: [Figure("speakers.eer_difference", 0.0)])
     monkeypatch.setattr(bench, "data_folder", lambda: tmp_path)
     monkeypatch.setattr(bench, "HardenedTerms", lambda features, models: _hardened_plan(features, models))
 
@@ -77,7 +77,7 @@ def test_error_rates_of_made_up_voices_do_not_change(monkeypatch: pytest.MonkeyP
         for word in DIGIT_WORDS
     }
     monkeypatch.setattr(speaker_trials, "BACKGROUND", 8)
-    monkeypatch.setattr(speaker_trials, "_clips", lambda: (clips, names))
+    monkeypatch.setattr(speaker_trials, "load_clips", lambda: (clips, names))
     figures = {figure.metric: figure for figure in speaker_trials.eer_differences(quick=True)}
     assert figures["speakers.eer_difference.linear"].value == 0
     assert "16 trials" in str(figures["speakers.eer_difference.gmm_ubm"].note)

@@ -28,14 +28,14 @@ def test_every_way_learns_and_noise_is_there(speakers: Speakers) -> None:
     terms = speakers.averaging(20.0)
     assert terms.count == 6
     local = [local_minimizer(terms, x, y, place) for place, (x, y) in enumerate(speakers.parts)]
-    assert _averaged(speakers, terms, local) > 80
-    assert _central(speakers, terms) > 80
-    assert _descended(speakers, 20.0) > 80
-    assert speakers.accuracy(torch.zeros(3, 6, dtype=torch.double)) == pytest.approx(100 / 3)
+    assert _averaged(speakers, terms, local) > 0.80
+    assert _central(speakers, terms) > 0.80
+    assert _descended(speakers, 20.0) > 0.80
+    assert speakers.accuracy(torch.zeros(3, 6, dtype=torch.double)) == pytest.approx(1 / 3)
 
 
 def test_too_little_budget_is_too_much_noise(speakers: Speakers) -> None:
     """The noise of all parties really is added: at a tiny epsilon nothing is learned."""
     found = [_descended(speakers, 0.02) for _ in range(6)]
-    assert sum(found) / 6 < 75
+    assert sum(found) / 6 < 0.75
     assert descent(360).rounds == 20

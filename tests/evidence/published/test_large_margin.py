@@ -7,6 +7,7 @@ from ppspeech.evidence.published.large_margin import PublishedLargeMargin, Rows,
 from ppspeech.models.gaussian.phi import svec
 from ppspeech.models.margin.gaussians import LargeMarginGaussians, sum_form
 from ppspeech.models.margin.loss import MarginLoss
+from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.audit import audit_leak_identity
 from ppspeech.privacy.convex.objective import ObjectivePerturbation
@@ -34,7 +35,7 @@ def test_the_same_equation_says_nothing_about_sound_noise() -> None:
 
     def sound(data: Rows) -> LargeMarginGaussians:
         module = LargeMarginGaussians(2, 2, loss=MarginLoss(0.5), psd="projection", radius=1.0, dtype=torch.double)
-        hook = ObjectivePerturbation(epsilon=1.0, unit="record", adjacency="add_remove", regularization=strength)
+        hook = ObjectivePerturbation(epsilon=1.0, relation=Relation("record", "add_remove"), regularization=strength)
         fit_privately(module, *data, hook)
         return module
 
@@ -64,7 +65,7 @@ def test_without_the_constraint_differences_of_classes_carry_no_noise() -> None:
 def test_nothing_published_enters_an_account() -> None:
     guarantee = PUBLISHED.guarantee(60)
     assert (guarantee.kind, guarantee.proven) == ("broken", False)
-    account = Accountant("record", "add_remove")
+    account = Accountant(Relation("record", "add_remove"))
     account.compose(PUBLISHED.event)
     assert account.epsilon(1e-5) == float("inf")
 

@@ -24,6 +24,7 @@ from ppspeech.privacy import (
     Guarantee,
     Laplace,
     PermuteAndFlip,
+    Relation,
 )
 from ppspeech.privacy.audit import (
     audit_exact,
@@ -55,7 +56,7 @@ from ppspeech.privacy.convex.bounds import logistic_head
 from ppspeech.privacy.convex.objective import ObjectivePerturbation
 from ppspeech.privacy.samplers.randomness import standard_normal
 
-R: Any = {"unit": "record", "adjacency": "add_remove"}
+R: Any = {"relation": Relation("record", "add_remove")}
 SURE = 1 - 1e-6
 PURE = Guarantee(kind="pure", epsilon=1.0, **R)
 
@@ -279,7 +280,9 @@ def test_the_catalogue_refuses_unknown_and_doubled_names() -> None:
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_objective_perturbation_is_tight_and_half_its_noise_is_caught(delta: float) -> None:
-    hook = ObjectivePerturbation(epsilon=1.0, delta=delta, unit="record", adjacency="add_remove", regularization=1.02)
+    hook = ObjectivePerturbation(
+        epsilon=1.0, delta=delta, relation=Relation("record", "add_remove"), regularization=1.02
+    )
     plan = hook.for_head(logistic_head(), 1.0, (1, 1))
     stated = hook_guarantee(plan)
     sound = exact_report("objective", objective_logistic_audit(plan), stated)
