@@ -15,8 +15,6 @@ from ppspeech.protocols.speakers import (
     GalleryPlan,
     HardenedTerms,
     Identification,
-    MixtureIdentification,
-    MixtureVerification,
     Verification,
 )
 from ppspeech.service.names import LONGEST_NAME, MOST_SPEAKERS, check_name
@@ -25,7 +23,7 @@ Scoring = Literal["linear", "gmm", "hardened"]
 """Cosines of supervectors; likelihood ratios of mixtures; cosines that an active client cannot bend."""
 Side = Literal["client", "server"]
 
-Job = Verification | Identification | MixtureVerification | MixtureIdentification
+Job = Verification | Identification
 """What may be asked on shares."""
 
 REACH, NORMED_REACH = 3, 7
@@ -133,18 +131,14 @@ class SpeakerOffer:
         return HardenedTerms(self.features, self.places, limit, level_bits=5, score_bits=16, reach=reach)
 
     @property
-    def verification(self) -> Verification | MixtureVerification:
+    def verification(self) -> Verification:
         """Is it the speaker of a place?"""
-        if self.mixture is not None:
-            return MixtureVerification(self.mixture, self.decision)
-        return Verification(self.plan, self.decision)
+        return Verification(self.mixture or self.plan, self.decision)
 
     @property
-    def identification(self) -> Identification | MixtureIdentification:
+    def identification(self) -> Identification:
         """Who is it?"""
-        if self.mixture is not None:
-            return MixtureIdentification(self.mixture, self.names, LONGEST_NAME)
-        return Identification(self.plan, self.names, LONGEST_NAME)
+        return Identification(self.mixture or self.plan, self.names, LONGEST_NAME)
 
     @property
     def gallery(self) -> GalleryPlan:

@@ -7,13 +7,13 @@ from scipy import stats
 from ppspeech.channel import Channel
 from ppspeech.errors import ModelError, NotInGroupError, ProtocolError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols import PROTOCOLS
+from ppspeech.protocols import PROTOCOLS, run_in_memory
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.linear import LinearColumns, ScoreNorm
 from ppspeech.protocols.speakers import hardened as speaker_hardened
 from ppspeech.protocols.speakers.hardened import (
-    HardenedTerms,
     HardenedScorer,
+    HardenedTerms,
     client,
     judge_as_server,
     prove_as_client,
@@ -179,6 +179,11 @@ def test_points_that_are_none_end_the_session() -> None:
 
 def test_it_runs_by_name_over_a_bare_channel() -> None:
     public = {"features": 2, "models": 1, "limit": 1.0, "score_bits": 8}
-    said = run_together(lambda c: client(c, [1.0, 0.0], 0, **public), lambda c: server(c, [[1.0, 0.0]], 0.5, **public))
-    assert said == ("the server knows", "accepted")
+    said = run_in_memory(
+        [
+            ("client", lambda party: client(party, [1.0, 0.0], 0, **public)),
+            ("server", lambda party: server(party, [[1.0, 0.0]], 0.5, **public)),
+        ]
+    )
+    assert said == ["the server knows", "accepted"]
     assert "may do anything" in PROTOCOLS["speaker_verification_hardened"].assumptions

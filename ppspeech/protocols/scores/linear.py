@@ -107,7 +107,7 @@ class LinearPlan:
 
     def all_scores(self, engine: ShareEngine, shares: Residues) -> Residues:  # noqa: ARG002 (mixtures need one)
         """Shares of all models' and the cohort's scores, `(columns,)`."""
-        return shares[0]
+        return shares.reshape(-1)
 
 
 def check_vectors(vectors: Reals, features: int, norm: float, what: str) -> Reals:

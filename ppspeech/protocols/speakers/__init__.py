@@ -1,7 +1,7 @@
-"""Who speaks: two questions, verify and identify, asked of linear scores or of mixtures; hardened, and from galleries."""
+"""Who speaks: verified or identified, by linear scores or mixtures; against active clients; from sealed galleries."""
 
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, EncryptedGallery, GalleryPlan, Keeper, Prober
-from ppspeech.protocols.speakers.hardened import HardenedTerms, HardenedScorer, judge_as_server, prove_as_client
+from ppspeech.protocols.speakers.hardened import HardenedScorer, HardenedTerms, judge_as_server, prove_as_client
 from ppspeech.protocols.speakers.identify import (
     UNLIKELY,
     Arranged,
@@ -21,8 +21,8 @@ __all__ = [
     "Arranged",
     "EncryptedGallery",
     "GalleryPlan",
-    "HardenedTerms",
     "HardenedScorer",
+    "HardenedTerms",
     "Identification",
     "Identity",
     "Keeper",

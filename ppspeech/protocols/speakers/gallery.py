@@ -47,6 +47,7 @@ from ppspeech.protocols.speakers.verify import ASSUMPTIONS, Verification, decide
 MOST_PLACES = LatticeParameters().degree
 """Templates of one gallery, so that a probe's answer is one polynomial; more are several galleries."""
 
+
 @dataclass(frozen=True)
 class GalleryPlan:
     """What all know of a gallery.

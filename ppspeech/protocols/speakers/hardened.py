@@ -41,6 +41,7 @@ LABEL = 16
 WORDS = 4
 """Of a pad for one model: one that points to a row, three that open it."""
 
+
 @dataclass(frozen=True)
 class HardenedTerms:
     """What both parties know of a hardened verification.

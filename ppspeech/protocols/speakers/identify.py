@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.channel import Channel
@@ -186,13 +187,13 @@ def arrange_mixtures(
     return Arranged(MixtureScorer.of(plan, background, Mixtures(*filled), threshold), spelled)
 
 
-def _places(job: Identification, speakers: int, names: list[str]) -> tuple[Residues, Residues]:
+def _places(job: Identification, speakers: int, names: list[str]) -> tuple[NDArray[np.int64], Residues]:
     """A random place for each speaker, and all places' names."""
     if not 1 <= speakers <= job.plan.models:
         raise ModelError(f"{speakers} speakers do not fit the {job.plan.models} places of the plan")
     if len(names) != speakers:
         raise ModelError(f"{speakers} models need as many names, got {len(names)}")
-    places = np.argsort(uniform_residues(job.plan.models))[:speakers]
+    places = np.argsort(uniform_residues(job.plan.models))[:speakers].astype(np.int64)
     spelled = np.zeros(job.names, np.uint64)
     spelled[places] = text_residues(names, job.longest_name)
     return places, spelled

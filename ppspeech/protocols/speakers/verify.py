@@ -29,9 +29,7 @@ from ppspeech.protocols.speakers.norm import Scorer, accept
 
 Recipient = Literal["client", "server"]
 
-ASSUMPTIONS = (
-    "ring learning with errors, Diffie-Hellman on ed25519, AES a random permutation, SHA-256 an oracle"
-)
+ASSUMPTIONS = "ring learning with errors, Diffie-Hellman on ed25519, AES a random permutation, SHA-256 an oracle"
 
 verification = register_protocol(
     "speaker_verification",
