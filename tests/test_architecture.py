@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -141,11 +142,10 @@ def test_help_does_not_load_torch() -> None:
 # One name for one idea.
 
 
-def trees(*folders: str) -> dict[str, ast.Module]:
-    """The parsed sources of the package, or of some of its folders."""
-    roots = [PACKAGE / folder for folder in folders] or [PACKAGE]
-    paths = sorted(path for root in roots for path in root.rglob("*.py"))
-    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in paths}
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The parsed sources of the package."""
+    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text()) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def wrong_registries(name: str, tree: ast.Module) -> list[str]:

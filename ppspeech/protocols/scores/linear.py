@@ -26,7 +26,7 @@ from ppspeech.crypto.lattice import (
 )
 from ppspeech.crypto.shares import ShareEngine, choose
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.protocols.meeting import MetServer
+from ppspeech.protocols.meeting import Meeting
 
 SCORE_BITS = 21
 """Of a shared score: a comparison of 21 bits takes two rounds, of 22 three."""
@@ -198,7 +198,7 @@ class LinearScorer:
         residues = plan.ring.from_signed(plan.scale.encode(offsets))
         return LinearScorer(plan, encode_weights(product, weights, workers), residues, turn, bound)
 
-    def multiply(self, met: MetServer) -> Residues:
+    def multiply(self, met: Meeting) -> Residues:
         """The server's shares of all columns' scores, `(1, columns)`; the client's are those of its `plan.rows`."""
         return self.plan.ring.reduce(met.multiply(self.plan.product, self.weights) + self.offsets)
 

@@ -27,7 +27,7 @@ from ppspeech.crypto.lattice import (
 )
 from ppspeech.crypto.shares import ShareEngine, choose, extend
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.protocols.meeting import MetServer
+from ppspeech.protocols.meeting import Meeting
 from ppspeech.protocols.scores.monomials import count_monomials, degrees, gaussian_weights, monomials_of
 from ppspeech.protocols.trellis.combine import Combine
 
@@ -271,7 +271,7 @@ class MixtureScorer:
         """Whether the threshold is negative, which T-norm asks."""
         return self.threshold < 0
 
-    def multiply(self, met: MetServer) -> Residues:
+    def multiply(self, met: Meeting) -> Residues:
         """The server's shares of all log-densities; the client's are those of its `plan.rows`."""
         return met.multiply(self.plan.product, self.weights)
 

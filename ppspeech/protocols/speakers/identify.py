@@ -37,7 +37,7 @@ from ppspeech.crypto.shares import (
 )
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ModelError
-from ppspeech.protocols.meeting import MetClient, MetServer, meet_as_client, meet_as_server
+from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer
@@ -200,7 +200,7 @@ def _places(job: Identification, speakers: int, names: list[str]) -> tuple[NDArr
 
 
 def identify_as_client(
-    met: MetClient, job: Identification, voice: Reals, third: Channel | None = None
+    met: Meeting, job: Identification, voice: Reals, third: Channel | None = None
 ) -> Identity | None:
     """The client's program: the answer, or None where it is another's.
 
@@ -221,7 +221,7 @@ def identify_as_client(
 
 
 def identify_as_server(
-    met: MetServer, job: Identification, arranged: Arranged, third: Channel | None = None
+    met: Meeting, job: Identification, arranged: Arranged, third: Channel | None = None
 ) -> Identity | None:
     """The server's program: the answer, or None where it is another's.
 

@@ -21,7 +21,7 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, check_index, open_bits_to, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ModelError
-from ppspeech.protocols.meeting import MetClient, MetServer, meet_as_client, meet_as_server
+from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer
 from ppspeech.protocols.scores.mixture import MixturePlan, Mixtures, MixtureScorer
@@ -79,7 +79,7 @@ def _cost(job: Verification) -> Cost:
     return record(lambda engine: decide(engine, job, shares, claimed=0))
 
 
-def verify_as_client(met: MetClient, job: Verification, voice: Reals, claimed: int) -> bool | None:
+def verify_as_client(met: Meeting, job: Verification, voice: Reals, claimed: int) -> bool | None:
     """The client's program: the decision, or None where it is the server's.
 
     Args:
@@ -98,7 +98,7 @@ def verify_as_client(met: MetClient, job: Verification, voice: Reals, claimed: i
         return decide(engine, job, met.multiply(job.plan.product, rows), claimed)
 
 
-def verify_as_server(met: MetServer, job: Verification, scorer: Scorer) -> bool | None:
+def verify_as_server(met: Meeting, job: Verification, scorer: Scorer) -> bool | None:
     """The server's program: the decision, or None where it is the client's.
 
     Raises:
