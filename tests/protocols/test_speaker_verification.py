@@ -12,7 +12,7 @@ from ppspeech.errors import BadCiphertextError, ModelError, PpspeechError, Proto
 from ppspeech.models.score_norm import t_norm
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols import PROTOCOLS, Party
-from ppspeech.protocols.meeting import MetClient
+from ppspeech.protocols.meeting import Meeting
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers.verify import Verification, client, server, verify_as_client, verify_as_server
@@ -126,7 +126,7 @@ def test_the_clients_share_of_the_scores_is_uniform() -> None:
     assert len(np.unique(np.concatenate(sums))) < 10  # the score itself is one number, up to rounding
 
 
-class Shifting(MetClient):
+class Shifting(Meeting):
     """A client that follows the protocol, except that it adds 1 to its share of every score."""
 
     def multiply(self, plan, features):  # type: ignore[no-untyped-def]
@@ -169,7 +169,7 @@ def test_bad_input_is_refused_before_anything_is_sent(embedding: np.ndarray, cla
     here, there = memory_pair()
     record = Transcript(here)
     with pytest.raises(RangeError):
-        verify_as_client(MetClient(record, lasting_setup()[1], lasting_key()[0]), job, embedding, claimed)
+        verify_as_client(Meeting(record, lasting_setup()[1], lasting_key()[0]), job, embedding, claimed)
     assert record.messages == 0
     here.close()
     there.close()
@@ -181,7 +181,7 @@ def test_a_query_of_another_plan_or_garbage_ends_the_session() -> None:
     with pytest.raises(BadCiphertextError):
         ask(lambda met: verify_as_client(met, other, MODELS[:, 0], 0), lambda met: verify_as_server(met, job, scorer))
 
-    def garbage(met: MetClient) -> None:
+    def garbage(met: Meeting) -> None:
         with met.session():
             met.channel.send(Kind.QUERY, bytes(5))
 
