@@ -16,7 +16,7 @@ from ppspeech.privacy import Relation
 from ppspeech.privacy.audit import AuditReport
 from ppspeech.privacy.audit.catalogue import AUDITS
 from tests.bundle.conftest import forge
-from tests.training.test_export import checkpoint, keyword, record
+from tests.training.test_release import checkpoint, keyword, record
 
 app = typer.Typer()
 app.command("export")(guarded(export))
