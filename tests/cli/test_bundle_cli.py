@@ -16,7 +16,7 @@ from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.privacy import MECHANISMS, Relation
 from ppspeech.privacy.audit import AuditReport, audited
 from tests.bundle.conftest import forge
-from tests.training.test_export import checkpoint, keyword, record
+from tests.training.test_release import checkpoint, keyword, record
 
 app = typer.Typer()
 app.command("export")(guarded(export))

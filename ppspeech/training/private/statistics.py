@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ppspeech.audio import length_mask
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian import GaussianMixture, Gaussians, statistics
-from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Topology, set_logits_, utterance_statistics
+from ppspeech.models.gaussian import GaussianMixture, Gaussians, mixture_statistics
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Topology, set_logits_, utterance_hmm_statistics
 from ppspeech.privacy.mechanisms import Moments, StatisticsRelease
 
 LEAST, MOST = 0.2, 5.0
@@ -30,7 +30,7 @@ def hmm_moments(bank: HiddenMarkovModel, features: Tensor, lengths: Tensor, labe
     Raises:
         ModelError: if the bank's emissions are not one diagonal Gaussian a state.
     """
-    found = utterance_statistics(bank, features, lengths, labels)
+    found = utterance_hmm_statistics(bank, features, lengths, labels)
     count, first, second = about(_diagonal(bank), found.emissions, labels)
     own = (labels.unsqueeze(-1) == torch.arange(bank.models, device=labels.device)).to(count)
     moves = found.transitions[:, free_transitions(bank.topology, count)]
@@ -76,7 +76,7 @@ def mixture_moments(model: GaussianMixture, features: Tensor, lengths: Tensor) -
     """
     gaussians = _one_diagonal(model)
     inside = length_mask(lengths, features.shape[1]).to(features.dtype)
-    found = statistics(model, features, inside)
+    found = mixture_statistics(model, features, inside)
     sums = torch.cat([found.second, found.first, found.count.unsqueeze(-1)], dim=-1).to(features.dtype)
     count, first, second = about(gaussians, sums, torch.zeros_like(lengths))
     mass = count.sum(-1, keepdim=True)
