@@ -1,5 +1,6 @@
 """LightningModules and callbacks: where models, data and privacy meet."""
 
+from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training.classes import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
 from ppspeech.training.filter_recipe import FilterRecipe, LearnedFilter, learn, load_samples, loader_of, pick
@@ -10,7 +11,6 @@ from ppspeech.training.private.emissions import fit_private_emissions
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.keyword import PrivateKeywordHmm
 from ppspeech.training.private.objective import ObjectivePrivacy
-from ppspeech.training.private.statistics import StatisticsRelease
 from ppspeech.training.quiet import quiet_lightning
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
 from ppspeech.training.speakers import SpeakerUbm

@@ -20,8 +20,9 @@ from torch.utils.data import DataLoader
 from ppspeech.data import Batch, SpeechDataModule
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.figures import Figure
+from ppspeech.privacy.gradients import PoissonBatches
 from ppspeech.training import WordModels, quiet_lightning
-from ppspeech.training.private import CollateWithEmpty, GradientPrivacy, PoissonBatches, _Losses
+from ppspeech.training.private import CollateWithEmpty, GradientPrivacy, _Losses
 
 SAMPLING = 0.1
 CLIP = 1.0
