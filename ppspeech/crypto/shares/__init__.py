@@ -3,20 +3,16 @@
 from ppspeech.crypto.shares.best import argmax, argmax_cost, best_text, knock_out
 from ppspeech.crypto.shares.choose import check_index, choose, choose_cost
 from ppspeech.crypto.shares.compare import (
-    at_least,
     carry,
     carry_cost,
     is_negative,
     is_negative_cost,
-    maximum,
     maximum_cost,
-    minimum,
 )
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_cost, log_add_twin
 from ppspeech.crypto.shares.look_up import look_up, look_up_cost
-from ppspeech.crypto.shares.open import open_bits_to, open_cost, open_to
 from ppspeech.crypto.shares.products import (
     multiply,
     multiply_cost,
@@ -27,6 +23,17 @@ from ppspeech.crypto.shares.products import (
 )
 from ppspeech.crypto.shares.recorder import BlankChannel, blank, record
 from ppspeech.crypto.shares.select import LARGEST_RING, and_bits, and_bits_cost, multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.shared import (
+    Shared,
+    SharedBits,
+    maximum,
+    minimum,
+    open_bits_to,
+    open_cost,
+    open_to,
+    select,
+    share_input,
+)
 from ppspeech.crypto.shares.sums import share_among
 from ppspeech.crypto.shares.text import TEXT_RING, read_text, text_residues, text_size
 from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate_local
@@ -39,11 +46,12 @@ __all__ = [
     "Cost",
     "LogAdd",
     "ShareEngine",
+    "Shared",
+    "SharedBits",
     "and_bits",
     "and_bits_cost",
     "argmax",
     "argmax_cost",
-    "at_least",
     "best_text",
     "blank",
     "carry",
@@ -75,7 +83,9 @@ __all__ = [
     "record",
     "scale_by_first",
     "scale_by_first_cost",
+    "select",
     "share_among",
+    "share_input",
     "square",
     "square_cost",
     "text_residues",

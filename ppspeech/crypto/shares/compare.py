@@ -20,7 +20,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.cost import Cost, TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.look_up import PublicTable, look_up_public, tables_cost
-from ppspeech.crypto.shares.select import check_ring, multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.select import check_ring, multiply_bit_cost
 from ppspeech.errors import RangeError
 
 BLOCK = 5
@@ -76,25 +76,6 @@ def is_negative(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
 def is_negative_cost(ring: Ring, count: int) -> Cost:
     """`is_negative` of `count` residues."""
     return carry_cost(ring.bits - 1, count) if ring.bits > 1 else Cost()
-
-
-def at_least(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Bits:
-    """Shares of [left >= right]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
-    return engine.flip(is_negative(engine, ring.reduce(left - right), ring))
-
-
-def maximum(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Residues:
-    """Shares of the larger residue; the two must differ by less than 2^(bits - 1)."""
-    difference = ring.reduce(left - right)
-    larger = engine.flip(is_negative(engine, difference, ring))
-    return ring.reduce(right + multiply_bit(engine, larger, difference, ring))
-
-
-def minimum(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Residues:
-    """Shares of the smaller residue; the two must differ by less than 2^(bits - 1)."""
-    difference = ring.reduce(left - right)
-    smaller = is_negative(engine, difference, ring)
-    return ring.reduce(right + multiply_bit(engine, smaller, difference, ring))
 
 
 def maximum_cost(ring: Ring, count: int) -> Cost:

@@ -58,11 +58,6 @@ def multiply_bit_cost(ring: Ring, count: int) -> Cost:
     return Cost(products=count, bytes_first=each, bytes_second=each, directions="rs")
 
 
-def select(engine: ShareEngine, bits: Bits, ones: Residues, zeros: Residues, ring: Ring) -> Residues:
-    """Shares of `ones` where the bit is 1 and of `zeros` where it is 0."""
-    return ring.reduce(zeros + multiply_bit(engine, bits, ring.reduce(ones - zeros), ring))
-
-
 def and_bits(engine: ShareEngine, left: Bits, right: Bits) -> Bits:
     """Shares of left and right, element by element."""
     return multiply_bit(engine, left, right.astype(np.uint64), Ring(1)).astype(np.uint8)
