@@ -10,11 +10,8 @@ import numpy as np
 
 from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.bits import all_bits, all_bits_cost
-from ppspeech.crypto.shares.compare import is_negative_cost
-from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.bits import all_bits
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.select import multiply_bit_cost
 from ppspeech.crypto.shares.shared import Shared, SharedBits, select
 from ppspeech.crypto.shares.text import TEXT_RING
 from ppspeech.errors import RangeError
@@ -37,14 +34,6 @@ def argmax(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
     return all_bits(engine, wins.reshape(count * candidates, -1)).reshape(count, candidates)
 
 
-def argmax_cost(ring: Ring, count: int, candidates: int) -> Cost:
-    """`argmax` of `count` rows."""
-    pairs = candidates * (candidates - 1) // 2
-    if not pairs:
-        return Cost()
-    return is_negative_cost(ring, count * pairs) + all_bits_cost(count * candidates, candidates - 1)
-
-
 def largest(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
     """Shares of each row's largest residue, `(count,)`."""
     places = SharedBits(engine, argmax(engine, residues, ring))
@@ -54,11 +43,6 @@ def largest(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
 def smallest(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
     """Shares of each row's smallest residue, `(count,)`: secure minimum."""
     return ring.reduce(np.uint64(0) - largest(engine, ring.reduce(np.uint64(0) - residues), ring))
-
-
-def largest_cost(ring: Ring, count: int, candidates: int) -> Cost:
-    """`largest` or `smallest` of `count` rows."""
-    return argmax_cost(ring, count, candidates) + multiply_bit_cost(ring, count * candidates)
 
 
 def best_text(engine: ShareEngine, scores: Residues, texts: Residues, ring: Ring) -> Residues:

@@ -17,7 +17,6 @@ from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
 from ppspeech.crypto.shares.compare import is_negative
-from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.select import multiply_bit
 from ppspeech.crypto.transfer.setup import Side
@@ -112,7 +111,10 @@ class SharedBits:
 
     def __mul__(self, value: Shared) -> Shared:
         """The residues where the bit is 1, else 0; bits and residues are broadcast against each other."""
-        bits, residues = np.broadcast_arrays(self.own, value.own)
+        bits, residues = self.own, value.own
+        if bits.shape != residues.shape:
+            shape = np.broadcast_shapes(bits.shape, residues.shape)
+            bits, residues = np.broadcast_to(bits, shape).copy(), np.broadcast_to(residues, shape).copy()
         product = multiply_bit(self.engine, bits.reshape(-1), residues.reshape(-1), value.ring)
         return Shared(self.engine, product.reshape(bits.shape), value.ring)
 
@@ -179,11 +181,3 @@ def open_bits_to(engine: ShareEngine, receiver: Side, bits: Bits) -> Bits | None
     """Give `receiver` the shared bits; None for the other party."""
     opened = open_to(engine, receiver, bits.astype(np.uint64), Ring(1))
     return None if opened is None else opened.astype(np.uint8)
-
-
-def open_cost(receiver: Side, ring: Ring, count: int) -> Cost:
-    """`open_to` of `count` residues; bits are residues of `Ring(1)`."""
-    size = packed_bytes(count, ring.bits)
-    if receiver == Side.FIRST:
-        return Cost(bytes_second=size, directions="s")
-    return Cost(bytes_first=size, directions="r")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto import Scale
-from ppspeech.crypto.shares import Cost, LogAdd, Shared, ShareEngine, blank, log_add, maximum, record
+from ppspeech.crypto.shares import LogAdd, Shared, ShareEngine, log_add, maximum
 
 TABLE_STEP = 3
 """Log of the table's step of log-add over 1 nat: 1/8."""
@@ -47,7 +47,3 @@ class Combine:
             joined = self(engine, scores[..., :half], scores[..., half : 2 * half])
             scores = np.concatenate((joined, scores[..., 2 * half :]), axis=-1)
         return scores[..., 0]
-
-    def reduce_cost(self, count: int, n: int) -> Cost:
-        """`reduce` of `count` rows of n."""
-        return record(lambda engine: self.reduce(engine, blank(count, n)))
