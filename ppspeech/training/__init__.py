@@ -4,10 +4,10 @@ from ppspeech.training.checkpoint import load_checkpoint
 from ppspeech.training.classifier import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
 from ppspeech.training.export import export_checkpoint
-from ppspeech.training.filter_recipe import FilterRecipe, LearnedFilter, learn, load_samples, loader_of, pick
+from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
 from ppspeech.training.keyword import KeywordHmm
 from ppspeech.training.large_margin_keyword import LargeMarginKeyword
-from ppspeech.training.minimax import MinimaxFilter
+from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.private.convex import fit_privately
 from ppspeech.training.private.emissions import fit_private_emissions
 from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
@@ -19,6 +19,7 @@ from ppspeech.training.quiet import quiet_lightning
 from ppspeech.training.speakers import SpeakerUbm
 
 __all__ = [
+    "AdversarialSolver",
     "Confusion",
     "FilterRecipe",
     "GradientKeywordHmm",
@@ -37,8 +38,5 @@ __all__ = [
     "fit_privately",
     "learn",
     "load_checkpoint",
-    "load_samples",
-    "loader_of",
-    "pick",
     "quiet_lightning",
 ]
