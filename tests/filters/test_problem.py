@@ -52,11 +52,11 @@ def test_gradient_of_phi_against_finite_differences(name: str) -> None:
 
 
 def test_gradient_of_a_filter_on_frames() -> None:
+    torch.manual_seed(0)
     x = torch.randn(12, 5, 4, dtype=torch.float64)
     subject, task = torch.arange(12) % 3, torch.arange(12) % 2
     private = ClassTask(subject.repeat_interleave(5), 3, 1e-2)
     problem = MinimaxProblem(x, [private], [ClassTask(task.repeat_interleave(5), 2, 1e-2)])
-    torch.manual_seed(0)
     flat = FlatFilter(TemporalConvolution(4, 3, 2, kernel=3).double())
     u = flat.vector()
     q = torch.randn_like(u)
