@@ -7,8 +7,9 @@ and both send each other their share of this one bit.
 import nacl.bindings as sodium
 import numpy as np
 
-from ppspeech.crypto import Kind, Ring, uniform_bytes
-from ppspeech.crypto.shares import Cost, ShareEngine, carry, carry_cost, open_bits_to, open_cost
+from ppspeech.arrays import Residues
+from ppspeech.crypto import Kind, uniform_bytes
+from ppspeech.crypto.shares import ShareEngine, blank, carry, open_bits_to, record
 from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Side
 from ppspeech.errors import RangeError
 from ppspeech.protocols.party import Party, register_protocol
@@ -34,22 +35,21 @@ def bob(party: Party, wealth: int, *, bits: int = 32) -> str:
 
 
 def _compare(party: Party, side: Side, wealth: int, bits: int) -> str:
-    cost = millionaires_cost(bits)
+    cost = record(lambda engine: _open_carry(engine, blank(1), bits))
     if not isinstance(wealth, int) or not 0 <= wealth < 1 << bits:
         raise RangeError(f"numbers of {bits} bits are whole and from 0 to {(1 << bits) - 1}, got {wealth}")
     setup = PairSetup.agree(party.channel, side)
     with setup.session(party.channel):
         engine = ShareEngine(party.channel, setup, cost)
         own = wealth if side is Side.FIRST else (1 << bits) - 1 - wealth
-        share = carry(engine, np.array([own], np.uint64), bits)
-        answers = [open_bits_to(engine, receiver, share) for receiver in (Side.SECOND, Side.FIRST)]
-    richer = next(int(answer[0]) for answer in answers if answer is not None)
+        richer = _open_carry(engine, np.array([own], np.uint64), bits)
     return "alice is richer" if richer else "alice is not richer"
 
 
-def millionaires_cost(bits: int) -> Cost:
-    """What follows the setup."""
-    return carry_cost(bits, 1) + open_cost(Side.SECOND, Ring(1), 1) + open_cost(Side.FIRST, Ring(1), 1)
+def _open_carry(engine: ShareEngine, own: Residues, bits: int) -> int:
+    share = carry(engine, own, bits)
+    answers = [open_bits_to(engine, receiver, share) for receiver in (Side.SECOND, Side.FIRST)]
+    return next(int(answer[0]) for answer in answers if answer is not None)
 
 
 def simulate(shape: list[tuple[str, int, int]]) -> list[bytes]:

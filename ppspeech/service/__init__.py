@@ -4,7 +4,6 @@ from ppspeech.service.client.answer import Answer
 from ppspeech.service.client.connect import Client, connect, open_door, server_health
 from ppspeech.service.client.gallery import ProbeClient, connect_keeper
 from ppspeech.service.client.speakers import SpeakerClient, connect_speakers
-from ppspeech.service.embedding import background_of, released_threshold
 from ppspeech.service.export import Deployment, export_words, register_exporter
 from ppspeech.service.picture import plot_views
 from ppspeech.service.plan import MEETING_BYTES, ModePlan, ServicePlan, plan_service
@@ -30,7 +29,6 @@ __all__ = [
     "SpeakerClient",
     "SpeakerDeployment",
     "SpeakerPlan",
-    "background_of",
     "build_services",
     "connect",
     "connect_keeper",
@@ -42,6 +40,5 @@ __all__ = [
     "plan_speakers",
     "plot_views",
     "register_exporter",
-    "released_threshold",
     "server_health",
 ]

@@ -13,7 +13,7 @@ from scipy import stats
 from ppspeech.arrays import Residues
 from ppspeech.crypto.numbers import Ring, exact_product
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares import record
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.network import run_together
 from ppspeech.protocols.eigen.matrix import (
@@ -29,14 +29,12 @@ from ppspeech.protocols.eigen.matrix import (
     limbs,
     moved,
     normalize,
-    normalize_cost,
     project,
     square,
     squaring_shift,
     upper,
     whole,
     widen,
-    widen_cost,
 )
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from tests.protocols.eigen_problems import problem, spectrum
@@ -56,7 +54,9 @@ def on_both(job: Callable[[Met, int], Any]) -> tuple[Any, Any]:
     return run_together(lambda c: job(meet_as_server(c), 0), lambda c: job(meet_as_client(c), 1))
 
 
-def on_engines(cost: Cost, job: Callable[[ShareEngine, int], Any]) -> tuple[Any, Any]:
+def on_engines(job: Callable[[ShareEngine, int], Any]) -> tuple[Any, Any]:
+    cost = record(lambda engine: job(engine, 1))
+
     def run(met: Met, own: int) -> Any:
         with met.session():
             return job(ShareEngine(met.channel, met.setup, cost), own)
@@ -131,7 +131,7 @@ def test_scaling_brings_the_trace_above_one_half() -> None:
     def job(engine: ShareEngine, own: int) -> list[Residues]:
         return [normalize(engine, upper(pair[own]), features, NARROW, NARROW_FRACTION, most) for pair in shares]
 
-    results = on_engines(normalize_cost(features, NARROW, most) * len(shares), job)
+    results = on_engines(job)
     for matrix, first, second in zip(matrices, *results, strict=True):
         found = NARROW.to_signed(NARROW.join(first, second)) * 2.0**-NARROW_FRACTION
         powers = 2.0 ** np.arange(most + 1)
@@ -143,7 +143,7 @@ def test_scaling_brings_the_trace_above_one_half() -> None:
 def test_widening_keeps_the_value() -> None:
     matrix = moments(7)
     shares = [upper(share) for share in shared(matrix, NARROW, NARROW_FRACTION)]
-    results = on_engines(widen_cost(7), lambda engine, own: widen(engine, shares[own], 7))
+    results = on_engines(lambda engine, own: widen(engine, shares[own], 7))
     found = WIDE.to_signed(WIDE.join(*results)) * 2.0**-WIDE_FRACTION
     assert np.abs(found - matrix).max() <= 2 * 2.0**-WIDE_FRACTION
 

@@ -5,10 +5,12 @@ import pytest
 from scipy import stats
 
 from ppspeech.crypto.message_kinds import Kind
+from ppspeech.crypto.shares import blank
+from ppspeech.crypto.shares import record as record_cost
 from ppspeech.errors import RangeError
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols import PROTOCOLS
-from ppspeech.protocols.millionaires import alice, bob, millionaires_cost, simulate
+from ppspeech.protocols.millionaires import _open_carry, alice, bob, simulate
 from tests.protocols.alice_and_bob import as_alice, as_bob
 
 
@@ -37,7 +39,7 @@ def test_the_transcript_is_that_of_the_formula_whatever_the_numbers() -> None:
         )
         shapes.append(record.shape())
     assert shapes[0] == shapes[1] == shapes[2]
-    cost = millionaires_cost(32)
+    cost = record_cost(lambda engine: _open_carry(engine, blank(1), 32))
     setup = {Kind.BASE_POINT, Kind.BASE_REPLY, Kind.RESUME}
     after = [(direction, size) for direction, kind, size in shapes[0] if kind not in setup]
     sent = sum(size for direction, size in after if direction == "sent")

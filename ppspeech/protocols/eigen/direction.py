@@ -9,30 +9,16 @@ left of other eigenvectors after enough squarings lies below them.
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Bits, Residues
-from ppspeech.crypto import Ring
-from ppspeech.crypto.shares import (
-    Cost,
-    ShareEngine,
-    argmax,
-    argmax_cost,
-    is_negative,
-    is_negative_cost,
-    multiply_bit,
-    multiply_bit_cost,
-    open_bits_to,
-    open_cost,
-)
+from ppspeech.arrays import Bits, Residues, Whole
+from ppspeech.crypto.shares import ShareEngine, argmax, is_negative, multiply_bit, open_bits_to
 from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.eigen.matrix import NARROW, whole
-
-Integers = NDArray[np.int64]
 
 QUOTIENT_FRACTION = 16
 """Bits after the point of the released quotients, which are at most 1."""
 
 
-def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Integers:
+def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Whole:
     """u / u_j in steps of 2^-16, `(k,)`, to both parties.
 
     Args:
@@ -50,20 +36,7 @@ def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> 
     return np.where(opened[:features] == 1, -magnitudes, magnitudes)
 
 
-def reveal_cost(features: int) -> Cost:
-    """`reveal_direction`."""
-    step = is_negative_cost(NARROW, features) + multiply_bit_cost(NARROW, features)
-    bits = features * (QUOTIENT_FRACTION + 2)
-    return (
-        argmax_cost(NARROW, 1, features)
-        + multiply_bit_cost(NARROW, features**2)
-        + step * (QUOTIENT_FRACTION + 2)
-        + open_cost(Side.SECOND, Ring(1), bits)
-        + open_cost(Side.FIRST, Ring(1), bits)
-    )
-
-
-def unit_vector(quotients: Integers) -> NDArray[np.float64]:
+def unit_vector(quotients: Whole) -> NDArray[np.float64]:
     """The direction of length 1 that released quotients stand for; its largest entry is positive."""
     numbers = quotients.astype(np.float64)
     return numbers / np.linalg.norm(numbers)

@@ -30,20 +30,11 @@ from numpy.typing import NDArray
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Ring, Scale
 from ppspeech.crypto.lattice import MatrixPlan, Precision, encode_weights, plan_product
-from ppspeech.crypto.shares import (
-    Cost,
-    ShareEngine,
-    extend,
-    extend_cost,
-    is_negative,
-    is_negative_cost,
-    multiply_bit,
-    multiply_bit_cost,
-    truncate_local,
-)
-from ppspeech.protocols.meeting import MetClient, MetServer
+from ppspeech.crypto.shares import ShareEngine, extend, is_negative, multiply_bit, truncate_local
+from ppspeech.crypto.transfer import Side
+from ppspeech.protocols.meeting import Meeting
 
-Met = MetClient | MetServer
+Met = Meeting
 
 NARROW, NARROW_FRACTION = Ring(32), 30
 WIDE, WIDE_FRACTION = Ring(60), 29
@@ -103,7 +94,7 @@ def moved(share: Residues) -> Reals:
 def square(met: Met, share: Residues) -> Residues:
     """Narrow shares of C^2 `(k, k)`, symmetric, from wide shares of C."""
     plan = square_plan(len(share))
-    if isinstance(met, MetServer):
+    if met.side is Side.FIRST:
         cross = met.multiply(plan, encode_weights(plan, limbs(share).astype(np.float64)))
     else:
         cross = met.multiply(plan, moved(share))
@@ -137,32 +128,16 @@ def normalize(engine: ShareEngine, residues: Residues, features: int, ring: Ring
     return residues
 
 
-def normalize_cost(features: int, ring: Ring, most: int) -> Cost:
-    """`normalize` of one matrix."""
-    count = features * (features + 1) // 2
-    return (is_negative_cost(ring, 1) + multiply_bit_cost(ring, count)) * len(_steps(most))
-
-
 def widen(engine: ShareEngine, residues: Residues, features: int) -> Residues:
     """Wide shares `(k, k)` of a matrix whose upper half we hold in narrow shares."""
     short = truncate_local(residues, NARROW, NARROW_FRACTION - WIDE_FRACTION)
     return whole(extend(engine, short, Ring(NARROW.bits - 1), WIDE), features)
 
 
-def widen_cost(features: int) -> Cost:
-    """`widen` of one matrix."""
-    return extend_cost(Ring(NARROW.bits - 1), WIDE, features * (features + 1) // 2)
-
-
 def begin(engine: ShareEngine, residues: Residues, features: int) -> Residues:
     """Wide shares `(k, k)`, trace at least 1/2, of a matrix whose upper half we hold in start shares."""
     scaled = normalize(engine, residues, features, START, START_FRACTION, START_SHIFT)
     return widen(engine, truncate_local(scaled, START, START.bits - NARROW.bits), features)
-
-
-def begin_cost(features: int) -> Cost:
-    """`begin` of one matrix."""
-    return normalize_cost(features, START, START_SHIFT) + widen_cost(features)
 
 
 def project(share: Residues, found: Reals) -> Residues:

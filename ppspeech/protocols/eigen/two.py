@@ -7,31 +7,30 @@ deflation: what is found is public, so each party projects it out of its own sha
 own protocol is in `published`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.lattice import LatticeParameters, ciphertext_length
-from ppspeech.crypto.shares import Cost, ShareEngine
+from ppspeech.crypto.shares import Cost, ShareEngine, blank, record
 from ppspeech.errors import RangeError
-from ppspeech.protocols.eigen.direction import reveal_cost, reveal_direction, unit_vector
+from ppspeech.protocols.eigen.direction import reveal_direction, unit_vector
 from ppspeech.protocols.eigen.matrix import (
     NARROW,
     NARROW_FRACTION,
     Met,
     begin,
-    begin_cost,
     normalize,
-    normalize_cost,
     project,
     square,
     square_plan,
     squaring_shift,
     upper,
     widen,
-    widen_cost,
 )
 from ppspeech.protocols.eigen.moments import DELTA, own_moments, start_share
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
@@ -136,10 +135,7 @@ class EigenJob:
     @property
     def cost(self) -> Cost:
         """What the share engine does after the setup; the lattice's part is `lattice_bytes`."""
-        scaling = normalize_cost(self.features, NARROW, squaring_shift(self.features))
-        squarings = scaling * self.squarings + widen_cost(self.features) * (self.squarings - 1)
-        each = (begin_cost(self.features) + squarings + reveal_cost(self.features)).in_flights()
-        return each * self.count
+        return _cost_of_one(self) * self.count
 
     @property
     def lattice_bytes(self) -> tuple[int, int]:
@@ -157,7 +153,7 @@ def find_directions(met: Met, own: Residues, job: EigenJob) -> NDArray[np.float6
         for _ in range(job.count):
             if found:
                 current = _begin(engine, project(first, np.stack(found)), job)
-            found.append(unit_vector(_find_one(met, engine, current, job)))
+            found.append(unit_vector(_find_one(engine, current, job, lambda share: square(met, share))))
     return np.stack(found)
 
 
@@ -166,15 +162,28 @@ def _begin(engine: ShareEngine, own: Residues, job: EigenJob) -> Residues:
         return begin(engine, own, job.features)
 
 
-def _find_one(met: Met, engine: ShareEngine, share: Residues, job: EigenJob) -> NDArray[np.int64]:
+def _find_one(
+    engine: ShareEngine, share: Residues, job: EigenJob, squared_by: Callable[[Residues], Residues]
+) -> NDArray[np.int64]:
     """Square and scale in turn, then open the direction."""
     for _ in range(job.squarings - 1):
-        squared = upper(square(met, share))
+        squared = upper(squared_by(share))
         with engine.in_flights():
             share = widen(engine, _scaled(engine, squared, job), job.features)
-    squared = upper(square(met, share))
+    squared = upper(squared_by(share))
     with engine.in_flights():
         return reveal_direction(engine, _scaled(engine, squared, job), job.features)
+
+
+@lru_cache(maxsize=16)
+def _cost_of_one(job: EigenJob) -> Cost:
+    """What the search for one direction costs, without the lattice's part."""
+
+    def program(engine: ShareEngine) -> None:
+        share = _begin(engine, blank(job.features * (job.features + 1) // 2), job)
+        _find_one(engine, share, job, lambda share: blank(*share.shape))
+
+    return record(program)
 
 
 def _scaled(engine: ShareEngine, squared: Residues, job: EigenJob) -> Residues:
