@@ -14,7 +14,7 @@ from ppspeech.bundle.kinds import (
     Shape,
     SpeakerUbmSettings,
 )
-from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, model_type
+from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
 from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
@@ -48,6 +48,7 @@ __all__ = [
     "Spoken",
     "Topic",
     "Transcriber",
+    "Use",
     "Verified",
     "Verifier",
     "check_text",

@@ -60,9 +60,7 @@ class Bundle:
         Raises:
             BundleError: for a model of rows, which has none.
         """
-        if self.config.mfcc is None:
-            raise BundleError(f"a {self.config.type} takes {self.config.input}, not speech")
-        return self.config.mfcc
+        return self.config.front_end
 
     @property
     def labels(self) -> tuple[str, ...]:

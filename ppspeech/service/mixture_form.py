@@ -85,7 +85,7 @@ def plain_ratios(plan: MixturePlan, background: Mixtures, speakers: Mixtures, fr
     """Average log-likelihood ratios of one trial in the clear, `(speakers,)`."""
     held = trial_frames(plan, frames)
     weights = together(background, speakers).weights(plan.covariance)
-    densities = np.tensordot(plan.expand(held)[: len(held)], weights, axes=1)
+    densities = np.tensordot(plan.rows(held)[: len(held)], weights, axes=1)
     highest = densities.max(axis=-1)
     joined = highest + np.log(np.exp(densities - highest[..., None]).sum(axis=-1))
     ratios: Reals = (joined[:, 1:] - joined[:, :1]).mean(axis=0)

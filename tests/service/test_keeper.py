@@ -23,7 +23,7 @@ from ppspeech.errors import (
 )
 from ppspeech.network import Address, Capacity, Server, ServerTls, in_background, make_certificate
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speakers.templates import EncryptedGallery, GalleryPlan, Keeper
+from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper
 from ppspeech.service import BudgetSpentError, ServiceFiles, SpeakerDeployment, connect_speakers
 from ppspeech.service.client.connect import Door, open_door
 from ppspeech.service.client.gallery import connect_keeper

@@ -20,8 +20,8 @@ from ppspeech.models.hmm import (
     HiddenMarkovModel,
     baum_welch,
     flat_start_,
+    hmm_statistics,
     left_right,
-    statistics,
 )
 
 STATES = 5
@@ -132,7 +132,7 @@ def _growth(quick: bool) -> list[Figure]:
             lengths = torch.full((shape["utterances"],), shape["frames"])
             labels = torch.arange(shape["utterances"]) % 4
             seconds.append(
-                best_seconds(lambda b=bank, x=(features, lengths, labels): statistics(b, *x), 2 if quick else 5)  # type: ignore[misc]
+                best_seconds(lambda b=bank, x=(features, lengths, labels): hmm_statistics(b, *x), 2 if quick else 5)  # type: ignore[misc]
             )
         figures.append(
             Figure(

@@ -140,9 +140,13 @@ def connect_through(
     offer = choose_offer(words, model)
     if fingerprint is not None and offer.fingerprint != fingerprint:
         raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
-    cost = estimate(planned_job(offer.shape))
-    if cost.bytes_up + cost.bytes_down > MOST_BYTES:
-        raise WrongSessionError(f"{offer.name} would exchange {cost.bytes_up + cost.bytes_down:,} bytes an utterance")
+    job = planned_job(offer.shape)
+    size = job.plan.total_bytes
+    if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
+        cost = estimate(job)
+        size = cost.bytes_up + cost.bytes_down
+    if size > MOST_BYTES:
+        raise WrongSessionError(f"{offer.name} would exchange {size:,} bytes an utterance")
     return Client(door, offer, keep_payloads)
 
 

@@ -16,16 +16,7 @@ from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import MetClient
-from ppspeech.protocols.speakers import (
-    EncryptedGallery,
-    Identification,
-    MixtureVerification,
-    identify_as_client,
-    identify_mixture_as_client,
-    prove_as_client,
-    verify_as_client,
-    verify_mixture_as_client,
-)
+from ppspeech.protocols.speakers import EncryptedGallery, identify_as_client, prove_as_client, verify_as_client
 from ppspeech.service.client.connect import MOST_BYTES, Door, choose_offer
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.description import read_description
@@ -156,10 +147,7 @@ class SpeakerClient:
             raise WrongSessionError(f"{self.offer.name} would exchange {job_bytes(job):,} bytes for a name")
         voice, started = self._voice(sounds, rate), time.perf_counter()
         with self._met().asking(Request(Ask.IDENTIFY), with_transfers=False) as (met, record):
-            if isinstance(job, Identification):
-                found = identify_as_client(met, job, voice)
-            else:
-                found = identify_mixture_as_client(met, job, voice)
+            found = identify_as_client(met, job, voice)
         return SpeakerAnswer.of(None, None if found is None else found.name, started, record)
 
     def publish(self, gallery: str, sealed: EncryptedGallery) -> None:
@@ -219,10 +207,7 @@ class SpeakerClient:
         if self.offer.scoring == "hardened":
             prove_as_client(met.channel, self.offer.hardened, voice, claimed)
             return None
-        job = self.offer.verification
-        if isinstance(job, MixtureVerification):
-            return verify_mixture_as_client(met, job, voice, claimed)
-        return verify_as_client(met, job, voice, claimed)
+        return verify_as_client(met, self.offer.verification, voice, claimed)
 
     def _check_stores(self) -> None:
         if not self.offer.stores:

@@ -13,7 +13,7 @@ from ppspeech.channel import Channel
 from ppspeech.errors import BadTypeError, PpspeechError
 from ppspeech.network import Transcript
 from ppspeech.protocols import MetServer, meet_as_server
-from ppspeech.protocols.speakers import Answer, EncryptedGallery
+from ppspeech.protocols.speakers import EncryptedGallery, Identity
 from ppspeech.service.mixture_form import background_mixture, plan_mixtures
 from ppspeech.service.requests import Ask, receive_name, receive_request, receive_template, send_ready
 from ppspeech.service.server.cohort import Cohort
@@ -230,7 +230,7 @@ class ServedSpeakers:
         if found is not None:
             found.send(channel)
 
-    def _note(self, answer: Answer, session: str) -> None:
+    def _note(self, answer: Identity, session: str) -> None:
         """Write a name down for whoever serves: a file that only they can read, not the log."""
         line = json.dumps({"session": session, "speaker": answer.name}, ensure_ascii=False) + "\n"
         opened = os.open(self.identified, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

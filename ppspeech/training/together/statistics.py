@@ -14,19 +14,18 @@ from torch import Tensor
 
 from ppspeech.audio import length_mask
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, maximize_, statistics
+from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, mixture_statistics, update_mixture_
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 from ppspeech.privacy import check_count
-from ppspeech.privacy.mechanisms import shares_for
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums, shares_for
 from ppspeech.protocols.sums import JointSum, PlainSum, Shares
-from ppspeech.training.private.em import (
+from ppspeech.training.private.statistics import (
     free_transitions,
     hmm_moments,
     maximize_hmm_,
     maximize_mixture_,
     mixture_moments,
 )
-from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
 
 
 def statistics_shares(release: StatisticsRelease, parties: int, dimension: int, colluders: int = 1) -> Shares:
@@ -89,12 +88,12 @@ def fit_mixture_jointly_(
     check_count("rounds", rounds)
     inside = length_mask(lengths, features.shape[1]).flatten()
     for _ in range(rounds):
-        found = statistics(model, features.flatten(0, 1), inside.to(features.dtype))
+        found = mixture_statistics(model, features.flatten(0, 1), inside.to(features.dtype))
         # The likelihood is left out: the M-step does not need it.
         parts = (found.count, found.first, found.second)
         sums = _split(total(torch.cat([part.flatten() for part in parts])), [part.shape for part in parts])
         count, first, second = sums
-        maximize_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
+        update_mixture_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
 
 
 @torch.no_grad()
