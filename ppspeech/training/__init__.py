@@ -3,8 +3,8 @@
 from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training.classes import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
-from ppspeech.training.filter_recipe import FilterRecipe, LearnedFilter, learn, load_samples, loader_of, pick
-from ppspeech.training.minimax import MinimaxFilter
+from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
+from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
 from ppspeech.training.private.convex import fit_privately
 from ppspeech.training.private.emissions import fit_private_emissions
@@ -17,6 +17,7 @@ from ppspeech.training.words import POOLED, WordModels, public_bank
 
 __all__ = [
     "POOLED",
+    "AdversarialSolver",
     "Confusion",
     "FilterRecipe",
     "GradientPrivacy",
@@ -35,9 +36,6 @@ __all__ = [
     "fit_privately",
     "learn",
     "load_checkpoint",
-    "load_samples",
-    "loader_of",
-    "pick",
     "public_bank",
     "quiet_lightning",
     "release",
