@@ -33,6 +33,8 @@ class SpeechDataModule(lightning.LightningDataModule):
         batch_size: utterances a batch.
         workers: processes that load batches.
         seed: decides the split and the order of batches.
+        synthetic: options for the built-in voices alone, below `options`: a recipe that another corpus is given to in
+            their place leaves them out.
     """
 
     def __init__(
@@ -46,10 +48,11 @@ class SpeechDataModule(lightning.LightningDataModule):
         batch_size: int = 64,
         workers: int = 0,
         seed: int = 0,
+        synthetic: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.corpus_name = corpus
-        self.options = options or {}
+        self.options = {**((synthetic or {}) if corpus == "synthetic" else {}), **(options or {})}
         self.split_by = split
         self.test = test
         self.validation = validation

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ppspeech.data import load_corpus
 from ppspeech.errors import ModelError
 from ppspeech.training.recipe import main
 
@@ -30,6 +31,27 @@ def test_every_recipe_promises_a_result_and_runs_small(
     quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
     main(["fit", "--config", str(config), *SMALL, *promise, *epochs, *quiet])
     assert "test_accuracy" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Somebody's own recordings: sound files and a manifest.csv."""
+    folder = tmp_path_factory.mktemp("mine")
+    rows = ["path,speaker,word,take"]
+    for number, said in enumerate(load_corpus("synthetic", words=("zero", "one", "two"), speakers=6, takes=4)):
+        assert said.path is not None
+        (folder / f"{number}.wav").symlink_to(said.path)
+        rows.append(f"{number}.wav,{said.speaker},{said.word},{said.take}")
+    (folder / "manifest.csv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_every_recipe_trains_on_a_folder_of_recordings(config: Path, folder: Path, tmp_path: Path) -> None:
+    epochs = ["--trainer.max_epochs", str(QUICK[config.stem])]
+    quiet = ["--trainer.enable_progress_bar", "false", "--trainer.logger", "false"]
+    where = ["--data.corpus", str(folder), "--trainer.default_root_dir", str(tmp_path)]
+    main(["fit", "--config", str(config), *where, *epochs, *quiet, "--expect", "{test_accuracy: 0.34}"])
 
 
 def test_a_broken_promise_is_an_error(tmp_path: Path) -> None:
