@@ -1,16 +1,11 @@
 """LightningModules and callbacks: where models, data and privacy meet."""
 
-from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training.classes import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
 from ppspeech.training.filter_recipe import FilterRecipe, LearnedFilter, learn, load_samples, loader_of, pick
 from ppspeech.training.minimax import MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained
-from ppspeech.training.private.convex import fit_privately
-from ppspeech.training.private.emissions import fit_private_emissions
-from ppspeech.training.private.gradients import GradientPrivacy
-from ppspeech.training.private.keyword import PrivateKeywordHmm
-from ppspeech.training.private.objective import ObjectivePrivacy
+from ppspeech.training.private import PrivacyHook, fit_privately
 from ppspeech.training.quiet import quiet_lightning
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
 from ppspeech.training.speakers import SpeakerUbm
@@ -20,19 +15,15 @@ __all__ = [
     "POOLED",
     "Confusion",
     "FilterRecipe",
-    "GradientPrivacy",
     "LargeMarginClassifier",
     "LearnedFilter",
     "MinimaxFilter",
-    "ObjectivePrivacy",
-    "PrivateKeywordHmm",
+    "PrivacyHook",
     "SpeakerUbm",
     "SpeechModule",
-    "StatisticsRelease",
     "Trained",
     "WordModels",
     "export_checkpoint",
-    "fit_private_emissions",
     "fit_privately",
     "learn",
     "load_checkpoint",
