@@ -48,13 +48,9 @@ def load_checkpoint(path: str | Path, use: Use | None = None) -> Trained:
         raise ModelError(f"no checkpoint at {path}")
     try:
         checkpoint: Mapping[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        if "given" in checkpoint[KEY]["config"].get("mfcc", {}):
-            raise ModelError(f"{path} was trained on filtered features, not on sound: it is used with `train.py test`")
         config = BundleConfig.from_json(checkpoint[KEY]["config"])
         touches = tuple(DataTouch(**touch) for touch in checkpoint[KEY]["touches"])
         weights = checkpoint["state_dict"]
-    except ModelError:
-        raise
     except Exception as damaged:
         raise ModelError(f"{path} is not a checkpoint of ppspeech: {type(damaged).__name__}") from None
     if use is not None and use not in config.kind.uses:
