@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import PaillierSecretKey, Unfinished, uniform_below
+from ppspeech.crypto import uniform_below
+from ppspeech.crypto.paillier import PaillierSecretKey, Unfinished
 from ppspeech.errors import ModelError, ProtocolError
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
 from ppspeech.evidence.published.protocols.gaussian_forward import (
