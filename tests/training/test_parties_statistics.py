@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from ppspeech.bundle.model_types import LargeMarginClassifierSettings, SpeakerUbmSettings
-from ppspeech.models.utterance_classifier import UtteranceClassifier
 from torch import Tensor
 
 from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.bundle import BundleConfig, load_bundle
+from ppspeech.bundle import BundleConfig, LargeMarginClassifierSettings, SpeakerUbmSettings, load_bundle
 from ppspeech.errors import BundleError, ModelError
+from ppspeech.models import UtteranceClassifier
 from ppspeech.models.gaussian.em import fit
 from ppspeech.models.gaussian.mixture import GaussianMixture
 from ppspeech.models.hmm.bank import HiddenMarkovModel
@@ -25,7 +24,7 @@ from ppspeech.protocols.sums.joint import JointSum, PlainSum
 from ppspeech.training.private.em import hmm_moments, maximize_mixture_, mixture_moments
 from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
 from ppspeech.training.together.average import JointTraining, train_jointly
-from ppspeech.training.together.release import write_joint_bundle
+from ppspeech.training.together.group import write_joint_bundle
 from ppspeech.training.together.statistics import (
     fit_hmm_privately_,
     fit_mixture_jointly_,
