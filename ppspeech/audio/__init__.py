@@ -3,7 +3,7 @@
 from ppspeech.audio.cmvn import normalize_utterance
 from ppspeech.audio.files import read_audio, read_with_rate, write_audio
 from ppspeech.audio.frames import Frames, length_mask
-from ppspeech.audio.live import LiveFrames, Sound, waits_for_the_end, waveform_at
+from ppspeech.audio.live import LiveFrames, Sound, features_of, waits_for_the_end, waveform_at
 from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import MfccConfig
 from ppspeech.audio.microphone import find_recorder, record
@@ -19,6 +19,7 @@ __all__ = [
     "MfccConfig",
     "Sound",
     "Voice",
+    "features_of",
     "find_recorder",
     "length_mask",
     "normalize_utterance",

@@ -1,5 +1,6 @@
 """Sound that is given or still being spoken: a waveform at a wanted rate, and features as soon as they are final."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,29 @@ def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
     if rate != wanted:
         samples = torchaudio.functional.resample(samples, rate, wanted)
     return samples
+
+
+@torch.no_grad()
+def features_of(sounds: Sequence[Sound], mfcc: Mfcc, rate: int | None = None) -> list[Tensor]:
+    """Features of each sound, `(frames, features)`.
+
+    Args:
+        sounds: waveforms of one rate, or files.
+        mfcc: the front end.
+        rate: of the waveforms, in Hz.
+
+    Raises:
+        AudioError: for sound that cannot be used; a file is named.
+    """
+    found = []
+    for sound in sounds:
+        try:
+            found.append(mfcc(waveform_at(sound, rate, mfcc.config.sample_rate)).features[0])
+        except AudioError as error:
+            if not isinstance(sound, str | Path) or str(sound) in str(error):
+                raise
+            raise AudioError(f"{sound}: {error}") from None
+    return found
 
 
 class LiveFrames:

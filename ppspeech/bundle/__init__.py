@@ -14,10 +14,13 @@ from ppspeech.bundle.kinds import (
     Shape,
     SpeakerUbmSettings,
 )
-from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, model_type
+from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
+from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
+from ppspeech.bundle.transcriber import Spoken, Transcriber
+from ppspeech.bundle.verifier import Identified, Verified, Verifier
 from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
@@ -27,6 +30,7 @@ __all__ = [
     "Bundle",
     "BundleConfig",
     "DataTouch",
+    "Identified",
     "KeywordHmmSettings",
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
@@ -37,9 +41,16 @@ __all__ = [
     "ModelSettings",
     "ModelType",
     "PrivacyStatement",
+    "Recognized",
+    "Recognizer",
     "Shape",
     "SpeakerUbmSettings",
+    "Spoken",
     "Topic",
+    "Transcriber",
+    "Use",
+    "Verified",
+    "Verifier",
     "check_text",
     "deployment_yaml",
     "from_plain",

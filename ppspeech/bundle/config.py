@@ -62,6 +62,17 @@ class BundleConfig:
         return len(self.columns) if self.mfcc is None else self.mfcc.features
 
     @property
+    def front_end(self) -> MfccConfig:
+        """What computes the input of a model of speech.
+
+        Raises:
+            BundleError: for a model of rows, which has none.
+        """
+        if self.mfcc is None:
+            raise BundleError(f"a {self.type} takes {self.input}, not speech")
+        return self.mfcc
+
+    @property
     def input(self) -> str:
         """What the model takes, for people."""
         if self.mfcc is None:

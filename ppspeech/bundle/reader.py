@@ -1,20 +1,27 @@
 """A bundle back into a model: everything is checked, nothing is imported by name, nothing is unpickled."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import nn
 
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import MfccConfig, Sound
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
+from ppspeech.bundle.kinds import SpeakerUbmSettings
 from ppspeech.bundle.metrics import metrics_from_json
+from ppspeech.bundle.model_type import MODEL_TYPES, Use
+from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import PrivacyStatement
 from ppspeech.bundle.strict_json import read_json
+from ppspeech.bundle.transcriber import Spoken, Transcriber
+from ppspeech.bundle.verifier import Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
-from ppspeech.errors import BundleError, PrivacyError
+from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
+from ppspeech.models.gaussian import GaussianMixture
+from ppspeech.models.hmm import HiddenMarkovModel
 from ppspeech.privacy import Accountant, ApproximateEvent, Event, NonPrivateEvent, Relation, UnsupportedAnalysisError
 
 MOST_EVENTS = 1_000
@@ -53,9 +60,7 @@ class Bundle:
         Raises:
             BundleError: for a model of rows, which has none.
         """
-        if self.config.mfcc is None:
-            raise BundleError(f"a {self.config.type} takes {self.config.input}, not speech")
-        return self.config.mfcc
+        return self.config.front_end
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -66,6 +71,76 @@ class Bundle:
     def fingerprint(self) -> str:
         """One digest for the whole bundle: that of `digests.json`."""
         return self.digests[DIGESTS]
+
+    @property
+    def recognizer(self) -> Recognizer:
+        """The model as one that tells words, or classes of utterances.
+
+        Raises:
+            ModelError: for another kind of model.
+        """
+        self._check_use("recognize")
+        return Recognizer(self.labels, self.mfcc, self.model)
+
+    @property
+    def transcriber(self) -> Transcriber:
+        """The model as one that finds words in recordings.
+
+        Raises:
+            ModelError: for another kind of model.
+        """
+        self._check_use("transcribe")
+        assert isinstance(self.model, HiddenMarkovModel)
+        return Transcriber(self.labels, self.mfcc, self.model)
+
+    @property
+    def verifier(self) -> Verifier:
+        """The model as one that tells speakers.
+
+        Raises:
+            ModelError: for another kind of model.
+        """
+        settings = self.config.settings
+        if not isinstance(settings, SpeakerUbmSettings) or not isinstance(self.model, GaussianMixture):
+            raise ModelError(f"a speaker_ubm is needed to tell speakers, this bundle is a {self.config.type}")
+        return Verifier(self.model, self.mfcc, settings.relevance, settings.threshold)
+
+    def recognize(self, sound: Sound, rate: int | None = None) -> Recognized:
+        """The word of one utterance; see `Recognizer`."""
+        return self.recognizer.recognize_all([sound], rate)[0]
+
+    def transcribe(self, sound: Sound, rate: int | None = None, *, grammar: str = "") -> list[Spoken]:
+        """The words of one recording, with their times; see `Transcriber`."""
+        return self.transcriber.transcribe_all([sound], rate, grammar=grammar)[0]
+
+    def verify(
+        self,
+        claimed: Sequence[Sound],
+        sounds: Sequence[Sound],
+        rate: int | None = None,
+        *,
+        threshold: float | None = None,
+    ) -> Verified:
+        """Is it the voice of the person whose clips are `claimed`? See `Verifier`."""
+        return self.verifier.verify(claimed, sounds, rate, threshold=threshold)
+
+    def identify(
+        self,
+        sounds: Sequence[Sound],
+        speakers: Mapping[str, Sequence[Sound]],
+        rate: int | None = None,
+        *,
+        threshold: float | None = None,
+    ) -> Identified:
+        """Whose voice is it, if any of these people's? See `Verifier`."""
+        return self.verifier.identify(sounds, speakers, rate, threshold=threshold)
+
+    def _check_use(self, use: Use) -> None:
+        uses = MODEL_TYPES[self.config.type].uses
+        if use not in uses:
+            raise ModelError(
+                f"this bundle is a {self.config.type}, which has no words to {use}: it is there to {' and '.join(uses)}"
+            )
 
 
 def load_bundle(folder: str | Path) -> Bundle:

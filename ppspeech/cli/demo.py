@@ -31,7 +31,7 @@ def demo(
     Example: `ppspeech demo --folder /tmp/demo`
     """
     from ppspeech.data import SpeechDataModule
-    from ppspeech.training import KeywordHmm, PrivateKeywordHmm, StatisticsRelease, quiet_lightning
+    from ppspeech.training import PrivateKeywordHmm, StatisticsRelease, WordModels, quiet_lightning
 
     quiet_lightning()
     console = Console(highlight=False)
@@ -47,7 +47,7 @@ def demo(
     console.print(f"{frames:,} frames of {features} features from {len(voices.corpus):,} utterances")
 
     console.rule("[bold]3. A recognizer: ten hidden Markov models, tested on people it never heard")
-    plain = KeywordHmm(prior_covariance=1_000.0)
+    plain = WordModels(prior_covariance=1_000.0)
     _train(plain, voices, epochs=5)
     console.print(f"without privacy: {_accuracy(plain, voices, folder / 'confusion.png'):.1%} of the words are right")
 
@@ -99,7 +99,7 @@ def _accuracy(model: Any, voices: "SpeechDataModule", picture: Path) -> float:
 
     from ppspeech.training import Confusion
 
-    confusion = Confusion(model.names)
+    confusion = Confusion(model.labels)
     model.eval()
     with torch.no_grad():
         for batch in voices.test_dataloader():

@@ -20,6 +20,11 @@ Model = Annotated[str, typer.Option("--model", help="Which of the server's model
 ShowTranscript = Annotated[bool, typer.Option("--show-transcript", help="Show what the server saw.")]
 
 
+def is_server(source: str) -> bool:
+    """Whether what is asked is a server, HOST:PORT, and no file or folder."""
+    return ":" in source and not Path(source).exists()
+
+
 def door_to(
     server: str, pin: str, ca: Path | None, certificate: Path | None, key: Path | None, insecure: bool
 ) -> "Door":

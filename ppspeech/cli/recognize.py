@@ -1,8 +1,7 @@
 """`ppspeech recognize`: which word is it?"""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,46 +10,29 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, ShowTranscript, door_to
+from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, ShowTranscript, door_to, is_server
 from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ppspeech.audio import MfccConfig
+    from ppspeech.bundle import Recognizer
     from ppspeech.service import Answer, Client
 
 
-@dataclass(frozen=True)
-class Recognizer:
-    """A model in the clear, from a checkpoint or a bundle.
-
-    Attributes:
-        names: its words.
-        mfcc: its front end.
-        scores: of features `(batch, frames, features)` and lengths, `(batch, words)`.
-    """
-
-    names: tuple[str, ...]
-    mfcc: "MfccConfig"
-    scores: "Callable[[Tensor, Tensor], Tensor]"
-
-
 def recognize(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(help="A bundle or checkpoint, then sound files, a word each; with --server, files alone."),
-    ] = None,
+    source: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Who is asked: a bundle, a checkpoint, or HOST:PORT of a server.")
+    ] = "",
+    clips: Annotated[list[Path] | None, typer.Argument(help="Sound files, a word each.")] = None,
     corpus: Annotated[str, typer.Option(help="Instead of clips: a corpus or folder with known words.")] = "",
     confusion: Annotated[Path | None, typer.Option(help="With --corpus: save the confusion matrix (.png).")] = None,
-    server: Server = "",
+    server: Annotated[str, typer.Option(help="HOST:PORT instead of the first argument.")] = "",
     pin: Pin = "",
     ca: Authority = None,
     certificate: Certificate = None,
     key: Key = None,
     insecure: Insecure = False,
     model: Model = "",
-    mic: Annotated[bool, typer.Option("--mic", help="With --server: listen to the microphone.")] = False,
+    mic: Annotated[bool, typer.Option("--mic", help="With a server: listen to the microphone.")] = False,
     seconds: Annotated[float, typer.Option(help="With --mic: how long.", min=1)] = 2.0,
     show_transcript: ShowTranscript = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
@@ -58,68 +40,56 @@ def recognize(
     """Recognize words: in the clear, or by a server that learns neither the voice nor the word.
 
     Examples: `ppspeech recognize words yes.wav`, `ppspeech recognize word.ckpt --corpus fsdd --confusion fsdd.png`,
-    `ppspeech recognize yes.wav no.wav --server 127.0.0.1:7000 --pin …`
+    `ppspeech recognize 127.0.0.1:7000 yes.wav no.wav --pin …`
     """
-    given = list(paths or ())
+    given = list(clips or ())
     if server:
-        if corpus or confusion or bool(given) == mic:
-            raise ModelError("with --server, give either sound files or --mic")
-        if mic:
-            from ppspeech.audio import find_recorder
-
-            find_recorder()  # before a query is spent
-        door = door_to(server, pin, ca, certificate, key, insecure)
-        from ppspeech.service.client import connect_through
-
-        with connect_through(door, model=model or None, keep_payloads=show_transcript) as client:
-            answers = [_listen(client, seconds)] if mic else client.recognize_all(given)
-        _show_answers(["the microphone"] if mic else [str(clip) for clip in given], answers, as_json)
-        if show_transcript:
-            _show_transcript(answers)
+        given, source = [*([Path(source)] if source else []), *given], server
+    if not source:
+        raise ModelError("give a bundle, a checkpoint or the HOST:PORT of a server, then sound files")
+    if not server and not is_server(source):
+        if mic or show_transcript or pin or ca or insecure:
+            raise ModelError("--mic, --show-transcript, --pin, --ca and --insecure go with a server, HOST:PORT")
+        if bool(given) == bool(corpus):
+            raise ModelError("give either sound files or --corpus NAME")
+        loaded = _load(Path(source))
+        if corpus:
+            _measure(loaded, corpus, confusion, as_json)
+        else:
+            _show_plain(loaded, given, as_json)
         return
-    if mic or show_transcript or pin:
-        raise ModelError("--mic, --show-transcript and --pin go with --server")
-    if not given:
-        raise ModelError("give a bundle or checkpoint and sound files, or sound files and --server")
-    clips = given[1:]
-    if bool(clips) == bool(corpus):
-        raise ModelError("give either sound files or --corpus NAME")
-    loaded = _load(given[0])
-    if corpus:
-        _measure(loaded, corpus, confusion, as_json)
-    else:
-        _show_plain(loaded, clips, as_json)
+    if corpus or confusion or bool(given) == mic:
+        raise ModelError("for a server, give either sound files or --mic")
+    if mic:
+        from ppspeech.audio import find_recorder
+
+        find_recorder()  # before a query is spent
+    door = door_to(source, pin, ca, certificate, key, insecure)
+    from ppspeech.service.client import connect_through
+
+    with connect_through(door, model=model or None, keep_payloads=show_transcript) as client:
+        answers = [_listen(client, seconds)] if mic else client.recognize_all(given)
+    _show_answers(["the microphone"] if mic else [str(clip) for clip in given], answers, as_json)
+    if show_transcript:
+        _show_transcript(answers)
 
 
-def _load(path: Path) -> Recognizer:
+def _load(path: Path) -> "Recognizer":
+    """A bundle, which is a folder, or a checkpoint, which is a file."""
+    from ppspeech.bundle import Recognizer, load_bundle
+
     if path.is_dir():
-        from ppspeech.bundle import load_bundle
+        return load_bundle(path).recognizer
+    from ppspeech.training import load_checkpoint
 
-        bundle = load_bundle(path)
-        if not bundle.labels:
-            raise ModelError(f"{path} is a {bundle.config.type}, which has no words: `ppspeech verify` uses it")
-        return Recognizer(bundle.labels, bundle.mfcc, bundle.model)
-    from ppspeech.training import KeywordHmm, LargeMarginKeyword, load_checkpoint
-
-    model = load_checkpoint(path, KeywordHmm, LargeMarginKeyword)
-    assert isinstance(model, KeywordHmm | LargeMarginKeyword)
-    return Recognizer(model.names, model.mfcc, model)
+    trained = load_checkpoint(path, "recognize")
+    return Recognizer(trained.config.labels, trained.config.front_end, trained.model)
 
 
-def _show_plain(model: Recognizer, clips: Sequence[Path], as_json: bool) -> None:
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    from ppspeech.cli.clips import features_of
-
-    features = features_of(clips, model.mfcc)
-    lengths = torch.tensor([len(f) for f in features])
-    with torch.no_grad():
-        best = model.scores(pad_sequence(features, batch_first=True), lengths).topk(2)
-    margins = (best.values[:, 0] - best.values[:, 1]).tolist()
+def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool) -> None:
     rows = [
-        {"clip": str(clip), "word": model.names[word], "margin": round(margin, 2)}
-        for clip, word, margin in zip(clips, best.indices[:, 0].tolist(), margins, strict=True)
+        {"clip": str(clip), "word": heard.value, "margin": round(heard.margin, 2)}
+        for clip, heard in zip(clips, model.recognize_all(clips), strict=True)
     ]
     _show_rows(rows, ("clip", "word", "nats above the next"), as_json)
 
@@ -171,9 +141,8 @@ def _show_rows(rows: Sequence[dict[str, Any]], headings: Sequence[str], as_json:
     Console().print(table)
 
 
-def _measure(model: Recognizer, corpus: str, confusion: Path | None, as_json: bool) -> None:
+def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: bool) -> None:
     import torch
-    from torch.nn.utils.rnn import pad_sequence
 
     from ppspeech.data import FeatureStore, load_corpus
     from ppspeech.figures import Figure, show_figures
@@ -186,12 +155,8 @@ def _measure(model: Recognizer, corpus: str, confusion: Path | None, as_json: bo
     counts = Confusion(model.names)
     features = FeatureStore(model.mfcc).load(known.utterances)
     for start in range(0, len(known), 64):
-        batch = features[start : start + 64]
-        lengths = torch.tensor([len(f) for f in batch])
-        with torch.no_grad():
-            heard = model.scores(pad_sequence(batch, batch_first=True), lengths).argmax(-1)
-        said = torch.tensor([model.names.index(str(u.word)) for u in known[start : start + 64]])
-        counts.add(said, heard)
+        heard = model.score(features[start : start + 64]).argmax(-1)
+        counts.add(torch.tensor([model.names.index(str(u.word)) for u in known[start : start + 64]]), heard)
     if confusion is not None:
         if confusion.suffix not in {".png", ".pdf", ".svg"}:
             raise ModelError(f"a picture is saved as .png, .pdf or .svg, got {confusion}")

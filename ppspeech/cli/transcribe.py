@@ -1,18 +1,18 @@
 """`ppspeech transcribe`: which words, when?"""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 
 def transcribe(
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of a keyword recipe.")],
+    model: Annotated[Path, typer.Argument(help="A bundle or checkpoint of hidden Markov models of words.")],
     clips: Annotated[list[Path], typer.Argument(help="Sound files of one or more words.")],
     grammar: Annotated[
         str, typer.Option(help="What may be said, such as `(one | two)+ [zero]`; any words by default.")
@@ -25,32 +25,26 @@ def transcribe(
 ) -> None:
     """Write down the words of a recording, with their times, in the clear.
 
-    Example: `ppspeech transcribe word.ckpt number.wav --grammar "(one | two | three)+"`
+    Example: `ppspeech transcribe words number.wav --grammar "(one | two | three)+"`
     """
-    import torch
+    from ppspeech.bundle import Transcriber, load_bundle
 
-    from ppspeech.cli.clips import features_of
-    from ppspeech.models.decoding import OneOf, Repeated, decode, grammar_graph, parse_grammar, units_of_bank
-    from ppspeech.training import KeywordHmm, load_checkpoint
+    if model.is_dir():
+        transcriber = load_bundle(model).transcriber
+    else:
+        from ppspeech.models.hmm import HiddenMarkovModel
+        from ppspeech.training import load_checkpoint
 
-    model = load_checkpoint(checkpoint, KeywordHmm)
-    assert model.bank is not None
-    allowed = parse_grammar(grammar) if grammar else Repeated(OneOf(model.names))
-    units = {
-        name: replace(unit, log_initial=tuple(entry - word_penalty for entry in unit.log_initial))
-        for name, unit in units_of_bank(model.bank, model.names).items()
-    }
-    graph = grammar_graph(allowed, units)
-    hop = model.mfcc.hop_s
-    for clip, features in zip(clips, features_of(clips, model.mfcc), strict=True):
-        with torch.no_grad():
-            scores = model.bank.emission.log_likelihood(features.unsqueeze(0)).flatten(2).squeeze(0)
-        heard = decode(graph, scores, beam)
-        rows = [{"word": w.word, "start": round(w.start * hop, 2), "end": round(w.end * hop, 2)} for w in heard.words]
+        trained = load_checkpoint(model, "transcribe")
+        assert isinstance(trained.model, HiddenMarkovModel)
+        transcriber = Transcriber(trained.config.labels, trained.config.front_end, trained.model)
+    heard = transcriber.transcribe_all(clips, grammar=grammar, word_penalty=word_penalty, beam=beam)
+    for clip, words in zip(clips, heard, strict=True):
+        rows = [{"word": w.value, "start": round(w.start, 2), "end": round(w.end, 2)} for w in words]
         if as_json:
             typer.echo(json.dumps({"clip": str(clip), "words": rows}))
             continue
-        table = Table("word", "from", "to", title=str(clip), title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table("word", "from", "to", title=escape(str(clip)), title_justify="left", box=box.SIMPLE_HEAD)
         for row in rows:
-            table.add_row(str(row["word"]), f"{row['start']} s", f"{row['end']} s")
+            table.add_row(escape(str(row["word"])), f"{row['start']} s", f"{row['end']} s")
         Console().print(table)

@@ -1,49 +1,19 @@
 """`ppspeech verify` and `ppspeech identify`: who speaks?"""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, ShowTranscript, door_to
 from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ppspeech.audio import MfccConfig
-    from ppspeech.models import SpeakerVerifier
+    from ppspeech.bundle import Verifier
     from ppspeech.service.client import Door, SpeakerAnswer
-
-
-@dataclass(frozen=True)
-class Speakers:
-    """A background model in the clear, from a checkpoint or a bundle.
-
-    Attributes:
-        mfcc: its front end.
-        threshold: a trial is accepted at or above it; None where none was released.
-        enroll: a verifier from the features of each speaker's clips.
-    """
-
-    mfcc: "MfccConfig"
-    threshold: float | None
-    enroll: "Callable[[Sequence[Sequence[Tensor]]], SpeakerVerifier]"
-
-    def least(self, chosen: float | None) -> float:
-        """The threshold that was chosen, else the model's own.
-
-        Raises:
-            ModelError: if there is neither.
-        """
-        found = self.threshold if chosen is None else chosen
-        if found is None:
-            raise ModelError("the bundle was released without a threshold: give --threshold, such as 0.2")
-        return found
 
 
 def verify(
@@ -84,22 +54,14 @@ def verify(
         return
     if not enroll or claim is not None or keeper:
         raise ModelError("give clips of the claimed speaker with --enroll, or --claim PLACE with --server")
-    import torch
-
-    from ppspeech.cli.clips import features_of
-
-    speakers = _load(model)
-    least = speakers.least(threshold)
-    verifier = speakers.enroll([features_of(enroll, speakers.mfcc)])
-    trial = features_of([clip], speakers.mfcc)[0].unsqueeze(0)
-    with torch.no_grad():
-        score = float(verifier(trial).squeeze())
-    facts = {"clip": str(clip), "accepted": score >= least, "score": round(score, 4), "threshold": round(least, 4)}
+    found = _load(model).verify(enroll, [clip], threshold=threshold)
+    score, least = found.score, found.threshold
+    facts = {"clip": str(clip), "accepted": found.value, "score": round(score, 4), "threshold": round(least, 4)}
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    word = "[green]accepted[/]" if score >= least else "[red]rejected[/]"
-    Console(highlight=False).print(f"{clip}: {word} (score {score:.3f}, threshold {least:.3f})")
+    word = "[green]accepted[/]" if found.value else "[red]rejected[/]"
+    Console(highlight=False).print(f"{escape(str(clip))}: {word} (score {score:.3f}, threshold {least:.3f})")
 
 
 def identify(
@@ -132,55 +94,37 @@ def identify(
         return
     if speakers is None:
         raise ModelError("give the folder of known speakers with --speakers, or a --server that knows them")
-    import torch
-
-    from ppspeech.cli.clips import features_of
     from ppspeech.data import clips_by_speaker
 
-    clips = clips_by_speaker(speakers)
-    known = _load(model)
-    least = known.least(threshold)
-    verifier = known.enroll([features_of(own, known.mfcc) for own in clips.values()])
-    with torch.no_grad():
-        scores = verifier(features_of([clip], known.mfcc)[0].unsqueeze(0)).squeeze(0)
-    best = int(scores.argmax())
-    named = list(clips)[best] if float(scores[best]) >= least else None
+    found = _load(model).identify([clip], clips_by_speaker(speakers), threshold=threshold)
     facts = {
         "clip": str(clip),
-        "speaker": named,
-        "scores": {name: round(score, 4) for name, score in zip(clips, scores.tolist(), strict=True)},
-        "threshold": round(least, 4),
+        "speaker": found.value,
+        "scores": {name: round(score, 4) for name, score in found.scores.items()},
+        "threshold": round(found.threshold, 4),
     }
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    shown = f"[green]{named}[/]" if named is not None else "[red]nobody known[/]"
-    Console(highlight=False).print(f"{clip}: {shown} (best score {float(scores[best]):.3f}, threshold {least:.3f})")
+    shown = f"[green]{escape(found.value)}[/]" if found.value is not None else "[red]nobody known[/]"
+    best, least = max(found.scores.values()), found.threshold
+    Console(highlight=False).print(f"{escape(str(clip))}: {shown} (best score {best:.3f}, threshold {least:.3f})")
 
 
-def _load(path: Path) -> Speakers:
+def _load(path: Path) -> "Verifier":
     """A speaker bundle, which is a folder, or a checkpoint, which is a file."""
-    if not path.is_dir():
-        from ppspeech.training import SpeakerUbm, load_checkpoint
+    from ppspeech.bundle import SpeakerUbmSettings, Verifier, load_bundle
 
-        trained = load_checkpoint(path, SpeakerUbm)
-        return Speakers(trained.mfcc, trained.threshold, trained.enroll)
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
+    if path.is_dir():
+        return load_bundle(path).verifier
+    from ppspeech.models import GaussianMixture
+    from ppspeech.training import load_checkpoint
 
-    from ppspeech.bundle import load_bundle
-    from ppspeech.models import SpeakerVerifier
-    from ppspeech.service import background_of, released_threshold
-
-    bundle = load_bundle(path)
-    ubm, relevance = background_of(bundle)
-
-    def enroll(clips: "Sequence[Sequence[Tensor]]") -> SpeakerVerifier:
-        joined = [torch.cat(list(own)) for own in clips]
-        lengths = torch.tensor([len(frames) for frames in joined])
-        return SpeakerVerifier.enroll(ubm, pad_sequence(joined, batch_first=True), lengths, relevance=relevance)
-
-    return Speakers(bundle.mfcc, released_threshold(bundle), enroll)
+    trained = load_checkpoint(path, "verify")
+    settings = trained.config.settings
+    assert isinstance(trained.model, GaussianMixture)
+    assert isinstance(settings, SpeakerUbmSettings)
+    return Verifier(trained.model, trained.config.front_end, settings.relevance, settings.threshold)
 
 
 def _probe(
@@ -228,7 +172,7 @@ def _show(
     if as_json:
         typer.echo(json.dumps(_facts(clip, answer, is_claim)))
     else:
-        Console(highlight=False).print(f"{clip}: {_in_words(answer, is_claim, ours)}", soft_wrap=True)
+        Console(highlight=False).print(f"{escape(str(clip))}: {_in_words(answer, is_claim, ours)}", soft_wrap=True)
     if show_transcript:
         show(answer.transcript)
 
@@ -245,4 +189,4 @@ def _in_words(answer: "SpeakerAnswer", is_claim: bool, ours: bool) -> str:
         return f"the other party knows {cost}"
     if is_claim:
         return ("[green]accepted[/] " if answer.accepted else "[red]rejected[/] ") + cost
-    return (f"[green]{answer.name}[/] " if answer.name is not None else "[red]nobody known[/] ") + cost
+    return (f"[green]{escape(answer.name)}[/] " if answer.name is not None else "[red]nobody known[/] ") + cost

@@ -14,7 +14,7 @@ from ppspeech.models.convex import (
 )
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.detection import det_curve, equal_error_rate, equal_error_threshold, minimum_dcf, plot_det
-from ppspeech.models.gaussian.em import fit, fit_minibatch, fit_mixture
+from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.gaussians import Gaussians
 from ppspeech.models.gaussian.mixture import GaussianMixture
 from ppspeech.models.gaussian.phi import cost, moments_from_phi, phi_from_moments, smat, svec
@@ -66,8 +66,6 @@ __all__ = [
     "equal_error_rate",
     "equal_error_threshold",
     "ergodic",
-    "fit",
-    "fit_minibatch",
     "fit_mixture",
     "flat_start_",
     "left_right",

@@ -1,14 +1,16 @@
 """Who speaks: speaker models scored against a background model, all trials and all speakers at once."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian.mixture import GaussianMixture, frame_mask
-from ppspeech.models.gaussian.statistics import statistics
+from ppspeech.models.gaussian.statistics import mixture_statistics
 from ppspeech.models.gaussian.ubm import map_adapt, supervectors
 from ppspeech.models.score_norm import cohort_statistics, t_norm
 
@@ -79,6 +81,29 @@ class SpeakerVerifier(nn.Module):
         """
         return cls(ubm, adapt_speakers(ubm, x, lengths, relevance), cohort)
 
+    @classmethod
+    def enroll_clips(
+        cls,
+        ubm: GaussianMixture,
+        clips: Sequence[Sequence[Tensor]],
+        *,
+        relevance: float = 16.0,
+        threshold: float = 0.0,
+    ) -> "SpeakerVerifier":
+        """A verifier for speakers of whom there are clips, each `(frames, d)`.
+
+        Raises:
+            ModelError: if a speaker has none.
+        """
+        if not clips or not all(clips):
+            raise ModelError("enrollment needs at least one clip of each speaker")
+        place = ubm.logits.device
+        joined = [torch.cat(list(speaker)).to(place) for speaker in clips]
+        lengths = torch.tensor([len(frames) for frames in joined], device=place)
+        return cls(
+            ubm, adapt_speakers(ubm, pad_sequence(joined, batch_first=True), lengths, relevance), None, threshold
+        )
+
     def log_likelihood_ratios(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Average log-likelihood ratios of trials `(trials, frames, d)`: `(trials, speakers + cohort)`."""
         background = self.ubm.average_log_prob(x, lengths).unsqueeze(-1)
@@ -128,7 +153,7 @@ def adapt_speakers(
 ) -> GaussianMixture:
     """Models of people of whom there is speech: means adapted from `(speakers, frames, d)`."""
     mask = None if lengths is None else frame_mask(lengths, x.shape[-2])
-    return map_adapt(ubm, statistics(ubm, x, mask), relevance=relevance)
+    return map_adapt(ubm, mixture_statistics(ubm, x, mask), relevance=relevance)
 
 
 def supervector_scores(

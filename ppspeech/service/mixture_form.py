@@ -11,7 +11,6 @@ from ppspeech.bundle import Bundle
 from ppspeech.errors import RangeError
 from ppspeech.protocols.scores import Covariance, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import UNLIKELY
-from ppspeech.service.embedding import background_of
 
 DEVIATIONS = 2.5
 """Frames are held to so many standard deviations in every direction: those of normalized features rarely reach it."""
@@ -22,13 +21,13 @@ LARGEST_REACH = 16
 
 def covariance_of(bundle: Bundle) -> Covariance:
     """Which monomials its Gaussians need."""
-    return "full" if background_of(bundle)[0].gaussians.kind in {"full", "tied"} else "diagonal"
+    return "full" if bundle.verifier.ubm.gaussians.kind in {"full", "tied"} else "diagonal"
 
 
 @torch.no_grad()
 def background_mixture(bundle: Bundle) -> Mixtures:
     """The background model, a batch of one."""
-    ubm, _ = background_of(bundle)
+    ubm = bundle.verifier.ubm
     matrices = ubm.gaussians.covariances().double()
     covariances = matrices if covariance_of(bundle) == "full" else matrices.diagonal(dim1=-2, dim2=-1)
     parts = (ubm.log_weights().double(), ubm.gaussians.mean.double(), covariances)
@@ -59,7 +58,7 @@ def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> Mixt
     Raises:
         RangeError: if the background's variances are too small for any plan.
     """
-    ubm, _ = background_of(bundle)
+    ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
     norm = LONGEST_FRAME if bundle.mfcc.cmvn == "none" else min(LONGEST_FRAME, DEVIATIONS * math.sqrt(size))
     for reach in range(7, LARGEST_REACH + 1):
@@ -86,7 +85,7 @@ def plain_ratios(plan: MixturePlan, background: Mixtures, speakers: Mixtures, fr
     """Average log-likelihood ratios of one trial in the clear, `(speakers,)`."""
     held = trial_frames(plan, frames)
     weights = together(background, speakers).weights(plan.covariance)
-    densities = np.tensordot(plan.expand(held)[: len(held)], weights, axes=1)
+    densities = np.tensordot(plan.rows(held)[: len(held)], weights, axes=1)
     highest = densities.max(axis=-1)
     joined = highest + np.log(np.exp(densities - highest[..., None]).sum(axis=-1))
     ratios: Reals = (joined[:, 1:] - joined[:, :1]).mean(axis=0)

@@ -7,7 +7,7 @@ from ppspeech.bundle import Bundle
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.trellis import can_scan
-from ppspeech.protocols.words import StreamJob
+from ppspeech.protocols.words import model_bytes
 from ppspeech.service.error_budget import ErrorBudget, error_budget
 from ppspeech.service.estimate import Estimate, estimate, estimate_stream, planned_job
 from ppspeech.service.export import Deployment, export_words
@@ -116,23 +116,23 @@ def plan_service(bundle: Bundle, deployment: Deployment | None = None) -> Servic
     Raises:
         ModelError: if the model cannot be served.
     """
-    models = export_words(bundle.model, bundle.labels, deployment)
+    models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
     shape = models.shape
     modes = [
         ModePlan.of(order, estimate(planned_job(shape, 1, order)), "keyword")
         for order in ORDERS
         if order == "frames" or (can_scan(shape) and shape.frames > 1)
     ]
-    stream = StreamJob(shape) if shape.frames > 1 else None
-    if stream is not None:
-        modes.append(ModePlan.of("stream", estimate_stream(stream), "keyword_stream"))
+    streams = shape.frames > 1
+    if streams:
+        modes.append(ModePlan.of("stream", estimate_stream(shape), "keyword_stream"))
     return ServicePlan(
         task=bundle.config.task,
         type=bundle.config.type,
         guarantee=str(bundle.statement.guarantee),
         shape=shape,
         modes=tuple(modes),
-        model_bytes=stream.model_bytes if stream is not None else 0,
+        model_bytes=model_bytes(shape) if streams else 0,
         errors=error_budget(models),
         packing=_packing(shape),
     )

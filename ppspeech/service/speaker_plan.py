@@ -5,7 +5,7 @@ from typing import Any
 
 from ppspeech.bundle import Bundle
 from ppspeech.errors import BundleError, RangeError
-from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedPlan
+from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.service.client.connect import MOST_BYTES
 from ppspeech.service.estimate import Estimate, estimate_shared
 from ppspeech.service.plan import MEETING_BYTES, ROUND_TRIPS, ModePlan
@@ -112,7 +112,7 @@ def _shared(job: Job) -> Estimate:
     return estimate_shared(job.plan.product, job.cost, ("sr" + job.cost.directions).count("sr"))
 
 
-def _hardened(plan: HardenedPlan) -> Estimate:
+def _hardened(plan: HardenedTerms) -> Estimate:
     """No work on shares and nothing beforehand: transfers, pads and tables; the server's point, then its tables."""
     seconds = TRANSFER_SECONDS * (plan.voice_bits + plan.claim_bits) + ROW_SECONDS * plan.models * 2**plan.score_bits
     size = plan.bytes_up + plan.bytes_down

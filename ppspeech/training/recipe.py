@@ -4,7 +4,7 @@ from pytorch_lightning import LightningDataModule, LightningModule
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
 
 import ppspeech.data
-import ppspeech.training  # noqa: F401 (so that a recipe may say `class_path: KeywordHmm`)
+import ppspeech.training  # noqa: F401 (so that a recipe may say `class_path: WordModels`)
 from ppspeech.errors import ModelError
 from ppspeech.figures import Figure, show_figures
 from ppspeech.training.quiet import quiet_lightning

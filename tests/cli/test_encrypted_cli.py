@@ -169,14 +169,14 @@ def test_keys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["recognize"], "give a bundle or checkpoint"),
+        (["recognize"], "give a bundle, a checkpoint"),
         (["recognize", "x.wav", "--server", "127.0.0.1:1"], "fingerprint"),
         (["recognize", "x.wav", "--server", "nowhere", "--insecure"], "HOST:PORT"),
         (["recognize", "x.wav", "--server", "127.0.0.1:1", "--insecure"], "nobody listens"),
         (["recognize", "x.wav", "--server", "10.0.0.1:1", "--insecure"], "loopback"),
         (["recognize", "--server", "127.0.0.1:1", "--insecure"], "either sound files or --mic"),
         (["recognize", "x.wav", "--mic", "--server", "127.0.0.1:1", "--insecure"], "either sound files or --mic"),
-        (["recognize", "x.wav", "--pin", "12"], "go with --server"),
+        (["recognize", "words", "x.wav", "--pin", "12"], "go with a server"),
         (["serve", "absent"], "no bundle"),
         (["serve", "a", "b/a"], "must differ"),
         (["encrypt-plan", "absent"], "no bundle"),

@@ -23,11 +23,10 @@ from ppspeech.errors import (
 )
 from ppspeech.network import Address, Capacity, Server, ServerTls, in_background, make_certificate
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speakers.templates import EncryptedGallery, GalleryPlan, Keeper
+from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper
 from ppspeech.service import BudgetSpentError, ServiceFiles, SpeakerDeployment, connect_speakers
 from ppspeech.service.client.connect import Door, open_door
 from ppspeech.service.client.gallery import connect_keeper
-from ppspeech.service.embedding import embed
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.keeper import KEEPER, KeeperOffer, PublishedGallery, own_gallery
 from ppspeech.service.server.stores import SealedGalleries
@@ -83,7 +82,7 @@ def keeping(
 
 def cosine(bundle: Bundle, one: int, other: int) -> float:
     mfcc = Mfcc(bundle.mfcc)
-    vectors = [embed(bundle, [mfcc(voice(seed)).features[0]]) for seed in (one, other)]
+    vectors = [bundle.verifier.direction([mfcc(voice(seed)).features[0]]) for seed in (one, other)]
     return float(vectors[0] @ vectors[1])
 
 
@@ -107,7 +106,7 @@ def test_claims_against_a_gallery_that_its_server_cannot_read(store: Running, bu
         folder = store.log.parent
         with closing(sqlite3.connect(folder / "gallery.sqlite")) as database:
             assert database.execute("SELECT COUNT(*) FROM speakers").fetchone() == (0,)
-        template = embed(bundle, [Mfcc(bundle.mfcc)(voice(0)).features[0]])
+        template = bundle.verifier.direction([Mfcc(bundle.mfcc)(voice(0)).features[0]])
         kept = (folder / "sealed.sqlite").read_bytes()
         assert b"ann" not in kept
         assert all(part.tobytes() not in kept for part in (template.astype("<f4")[:2], template[:1]))

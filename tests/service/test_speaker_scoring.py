@@ -21,14 +21,12 @@ from ppspeech.models.speakers import SpeakerVerifier
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.service import SpeakerClient, SpeakerDeployment, connect_speakers
-from ppspeech.service.embedding import adapted_means, background_of, embed
 from ppspeech.service.mixture_form import background_mixture, plain_ratios, plan_mixtures, trial_frames, with_means
 from ppspeech.service.requests import Ask, Request, send_request, send_template
 from ppspeech.service.server.cohort import Cohort, cohort_at
 from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring
 from ppspeech.service.server.mixture_scoring import MixtureScoring
-from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles
-from ppspeech.service.speaker_threshold import threshold_for
+from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles, threshold_for
 from tests.bundle.conftest import gaussian_account, statement_of
 from tests.service.conftest import Running
 from tests.service.voices import RATE, SPEAKERS, WHOLE, voice
@@ -84,7 +82,7 @@ def frames(bundle: Bundle, seed: int) -> Tensor:
 
 
 def plain_verifier(bundle: Bundle, cohort: bool = False) -> SpeakerVerifier:
-    ubm, relevance = background_of(bundle)
+    ubm, relevance = bundle.verifier.ubm, bundle.verifier.relevance
 
     def models(people: list[tuple[int, ...]]) -> SpeakerVerifier:
         joined = [torch.cat([frames(bundle, seed) for seed in seeds]) for seeds in people]
@@ -183,12 +181,14 @@ def test_mixtures_normed_by_a_cohort(
 
 
 def test_cosines_normed_by_a_cohort(serve: Serve, bundle: Bundle, cohort_folder: Path) -> None:
-    known = np.stack([embed(bundle, [frames(bundle, seed)]) for seed in ENROLLED.values()])
-    others = np.stack([embed(bundle, [frames(bundle, seed) for seed in seeds]) for seeds in COHORT])
-    clips = [(owner, embed(bundle, [frames(bundle, s)])) for owner, seeds in enumerate(COHORT) for s in seeds]
+    known = np.stack([bundle.verifier.direction([frames(bundle, seed)]) for seed in ENROLLED.values()])
+    others = np.stack([bundle.verifier.direction([frames(bundle, seed) for seed in seeds]) for seeds in COHORT])
+    clips = [
+        (owner, bundle.verifier.direction([frames(bundle, s)])) for owner, seeds in enumerate(COHORT) for s in seeds
+    ]
     rows = []
     for trial in TRIALS:
-        probe = embed(bundle, [frames(bundle, trial)])
+        probe = bundle.verifier.direction([frames(bundle, trial)])
         normed = []
         for at, template in enumerate([*known, *others]):
             impostors = [clip @ template for owner, clip in clips if owner != at - len(known)]
@@ -210,7 +210,7 @@ def test_cosines_normed_by_a_cohort(serve: Serve, bundle: Bundle, cohort_folder:
 
 
 def test_hardened_claims_are_the_servers_to_decide(serve: Serve, bundle: Bundle) -> None:
-    vectors = {seed: embed(bundle, [frames(bundle, seed)]) for seed in (*ENROLLED.values(), *TRIALS)}
+    vectors = {seed: bundle.verifier.direction([frames(bundle, seed)]) for seed in (*ENROLLED.values(), *TRIALS)}
     cosines = np.array([[vectors[trial] @ vectors[seed] for seed in ENROLLED.values()] for trial in TRIALS])
     threshold = between(cosines, 0.03)
     deployment = SpeakerDeployment(places=3, scoring="hardened", threshold=threshold, decision="server", enrolls=True)
@@ -241,7 +241,7 @@ def test_names_may_be_the_servers(serve: Serve, bundle: Bundle) -> None:
 
 def test_plain_ratios_are_those_of_the_verifier(bundle: Bundle) -> None:
     plan = plan_mixtures(bundle, 40, places=2, cohort=0)
-    means = np.stack([adapted_means(bundle, [frames(bundle, seed)]) for seed in ENROLLED.values()])
+    means = np.stack([bundle.verifier.means([frames(bundle, seed)]) for seed in ENROLLED.values()])
     background = background_mixture(bundle)
     for trial in TRIALS:
         x = frames(bundle, trial)
@@ -254,9 +254,9 @@ def test_plain_ratios_are_those_of_the_verifier(bundle: Bundle) -> None:
 @pytest.mark.parametrize("covariance", ["full", "tied", "spherical"])
 def test_other_covariances(covariance: Any, tmp_path: Path) -> None:
     bundle = made(tmp_path / "voices", covariance)
-    model, relevance = background_of(bundle)
+    model, relevance = bundle.verifier.ubm, bundle.verifier.relevance
     plan = plan_mixtures(bundle, 40, places=2, cohort=0)
-    means = adapted_means(bundle, [frames(bundle, 0)])[None]
+    means = bundle.verifier.means([frames(bundle, 0)])[None]
     background, x = background_mixture(bundle), trial_frames(plan, frames(bundle, 1).double().numpy())
     verifier = SpeakerVerifier.enroll(model, frames(bundle, 0)[None], relevance=relevance)
     with torch.no_grad():

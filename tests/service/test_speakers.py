@@ -27,7 +27,6 @@ from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.mixture import MixturePlan
 from ppspeech.service import BudgetSpentError, SpeakerClient, SpeakerDeployment, connect_speakers
-from ppspeech.service.embedding import embed, embedding_size
 from ppspeech.service.requests import (
     Ask,
     Request,
@@ -51,7 +50,7 @@ ENROLLED = {"ann": 0, "bob": 1, "größe": 2}
 
 def plain_cosine(bundle: Bundle, one: int, other: int) -> float:
     mfcc = Mfcc(bundle.mfcc)
-    vectors = [embed(bundle, [mfcc(voice(seed)).features[0]]) for seed in (one, other)]
+    vectors = [bundle.verifier.direction([mfcc(voice(seed)).features[0]]) for seed in (one, other)]
     return float(vectors[0] @ vectors[1])
 
 
@@ -144,7 +143,7 @@ def test_another_bundle_or_no_enrollment(
         with pytest.raises(PpspeechError, match="does not offer 'voices', only whole"):
             running.connect("voices")
     with pytest.raises(ModelError, match="speaker_ubm is needed"):
-        embedding_size(bundles["whole"])
+        assert bundles["whole"].verifier
 
 
 def test_galleries(tmp_path: Path) -> None:

@@ -63,9 +63,5 @@ def voice(seed: int, seconds: float = 0.3) -> Tensor:
 
 def plain_answer(bundle: Bundle, sound: Tensor) -> tuple[str, float]:
     """The word in the clear, and how far it is above the next, in nats."""
-    from ppspeech.audio import Mfcc
-
-    with torch.no_grad():
-        frames = Mfcc(bundle.mfcc)(sound)
-        best = bundle.model(frames.features, frames.lengths)[0].topk(2)
-    return bundle.labels[int(best.indices[0])], float(best.values[0] - best.values[1])
+    heard = bundle.recognize(sound, RATE)
+    return heard.value, heard.margin

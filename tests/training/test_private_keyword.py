@@ -8,12 +8,10 @@ import pytorch_lightning as lightning
 
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError
-from ppspeech.training.checkpoint import load_checkpoint
-from ppspeech.training.keyword import KeywordHmm
-from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
+from ppspeech.privacy.mechanisms import StatisticsRelease
+from ppspeech.training import WordModels, load_checkpoint, public_bank
 from ppspeech.training.private.gradients import GradientPrivacy
-from ppspeech.training.private.keyword import PrivateKeywordHmm, public_bank
-from ppspeech.training.private.statistics import StatisticsRelease
+from ppspeech.training.private.keyword import PrivateKeywordHmm
 
 Make = Callable[..., lightning.Trainer]
 
@@ -27,7 +25,7 @@ def test_a_private_bank_hears_and_states_its_guarantee(voices: SpeechDataModule,
     assert guarantee.epsilon == pytest.approx(4.0, rel=1e-3)
     assert (guarantee.unit, guarantee.adjacency) == ("utterance", "add_remove")
     runner.save_checkpoint(tmp_path / "model.ckpt")
-    assert load_checkpoint(tmp_path / "model.ckpt", KeywordHmm).names == module.names
+    assert load_checkpoint(tmp_path / "model.ckpt", "recognize").config.labels == module.labels
 
 
 def test_another_number_of_epochs_is_refused(voices: SpeechDataModule, trainer: Make) -> None:
@@ -42,7 +40,8 @@ def test_a_word_without_public_speech_is_refused() -> None:
 
 
 def test_an_hmm_trains_by_private_gradients(voices: SpeechDataModule, trainer: Make) -> None:
-    module, hook = GradientKeywordHmm(states=3), GradientPrivacy(noise_multiplier=1.0, sampling=0.5, unit="speaker")
+    module = WordModels("gradient", states=3, covariance="diagonal", start="public", learning_rate=1e-2)
+    hook = GradientPrivacy(noise_multiplier=1.0, sampling=0.5, unit="speaker")
     runner = trainer(max_epochs=1, callbacks=[hook])
     runner.fit(module, datamodule=voices)
     assert hook.steps == 2

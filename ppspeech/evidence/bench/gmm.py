@@ -21,7 +21,7 @@ from torch import Tensor
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import peak_megabytes
 from ppspeech.figures import Figure
-from ppspeech.models.gaussian import GaussianMixture, fit
+from ppspeech.models.gaussian import GaussianMixture, run_em
 
 COMPONENTS, FEATURES, THREADS = 64, 39, 1
 FLOOR = 1e-6
@@ -123,7 +123,7 @@ def runner(who: Who, start: GaussianMixture, x: Tensor) -> Callable[[int], float
     frames, model = x.to(dtype), deepcopy(start).to(dtype)
 
     def ours(iterations: int) -> float:
-        return float(fit(deepcopy(model), frames, iterations=iterations, tolerance=-torch.inf).log_likelihood[-1])
+        return float(run_em(deepcopy(model), frames, iterations=iterations, tolerance=-torch.inf).log_likelihood[-1])
 
     return ours
 

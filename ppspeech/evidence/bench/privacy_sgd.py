@@ -20,9 +20,9 @@ from torch.utils.data import DataLoader
 from ppspeech.data import Batch, SpeechDataModule
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.figures import Figure
-from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, left_right
-from ppspeech.training import quiet_lightning
-from ppspeech.training.private import CollateWithEmpty, GradientKeywordHmm, GradientPrivacy, PoissonBatches, _Losses
+from ppspeech.privacy.gradients import PoissonBatches
+from ppspeech.training import WordModels, quiet_lightning
+from ppspeech.training.private import CollateWithEmpty, GradientPrivacy, _Losses
 
 SAMPLING = 0.1
 CLIP = 1.0
@@ -33,7 +33,7 @@ STATES = 8
 class _Packed(nn.Module):
     """The losses of a module as a function of one tensor, with the trained parameters its own."""
 
-    def __init__(self, module: GradientKeywordHmm, names: list[str]) -> None:
+    def __init__(self, module: WordModels, names: list[str]) -> None:
         super().__init__()
         self.hidden = [_Losses(module)]  # in a list: not a submodule, whose parameters Opacus would not see here
         self.names = names
@@ -73,14 +73,14 @@ def run(quick: bool) -> list[Figure]:
     ]
 
 
-def _module(data: SpeechDataModule) -> GradientKeywordHmm:
+def _module(data: SpeechDataModule) -> WordModels:
     """Random word models: a step takes as long from any start."""
-    module = GradientKeywordHmm()
-    module.names, module.mfcc = data.vocabulary["word"], data.config(data.corpus)
-    words = len(module.names)
-    emission = GaussianEmission(words, STATES, module.mfcc.features, covariance="diagonal")
-    nn.init.normal_(emission.gaussians.mean)
-    module.bank = HiddenMarkovModel(left_right(STATES), emission)
+    module = WordModels("gradient", states=STATES, covariance="diagonal", start="public", learning_rate=1e-2)
+    module.build_(data.vocabulary["word"], data.config(data.corpus))
+    for name, parameter in module.bank.emission.named_parameters():
+        if name.endswith("mean"):
+            nn.init.normal_(parameter)
+    module.resumed = True  # stay there
     return module
 
 
@@ -120,7 +120,6 @@ class _Clock(lightning.Callback):
 
 def _by_hand(data: SpeechDataModule, epochs: int) -> float:
     module = _module(data)
-    assert module.bank is not None
     trained = {id(p) for p in module.bank.emission.parameters()}
     packed = _Packed(module, [name for name, p in module.named_parameters() if id(p) in trained])
     model = GradSampleModule(packed, loss_reduction="sum")

@@ -26,7 +26,9 @@ from ppspeech.models.hmm import HiddenMarkovModel, baum_welch, by_length
 from ppspeech.pictures import blank, save
 from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.training.private import POOLED, StatisticsRelease, UnitSums, hmm_moments, maximize_hmm_, public_bank
+from ppspeech.privacy.mechanisms import StatisticsRelease, UnitSums
+from ppspeech.training import POOLED, public_bank
+from ppspeech.training.private import hmm_moments, maximize_hmm_
 
 TRAINING = 48
 DELTA = 1e-5

@@ -55,7 +55,7 @@ def _compare(
     operation: Literal["forward", "viterbi"],
 ) -> list[Figure]:
     labels = tuple(str(digit) for digit in range(bank.models))
-    models = export_words(bank, labels, Deployment(frames=int(lengths.max()), operation=operation))
+    models = export_words("keyword_hmm", bank, labels, Deployment(frames=int(lengths.max()), operation=operation))
     clips = [x[at, : lengths[at]].double().numpy() for at in range(len(x))]
     with torch.no_grad():
         plain = (bank(x, lengths) if operation == "forward" else bank.best_path(x, lengths).score).double().numpy()

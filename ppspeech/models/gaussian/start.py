@@ -1,6 +1,6 @@
 """Where the components of mixture emissions start: k-means within each state."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ Owned = tuple[Tensor, Tensor, Tensor]
 
 
 @torch.no_grad()
-def start_components_(emission: GaussianEmission, batches: Sequence[Owned], seed: int = 0) -> None:
+def start_components_(emission: GaussianEmission, batches: Iterable[Owned], seed: int = 0) -> None:
     """Set each state's components to the clusters of the frames it owns.
 
     Lloyd's rounds for all states of the bank at once, in units of the state's standard deviations, from means
@@ -25,10 +25,10 @@ def start_components_(emission: GaussianEmission, batches: Sequence[Owned], seed
 
     Args:
         emission: with several components; set in place.
-        batches: all training frames with their owners.
+        batches: all training frames with their owners; gone through a dozen times, so not an iterator.
         seed: of the scatter.
     """
-    count, sums, squares = _sums(emission, [(x, own, labels) for x, own, labels in batches], 1)
+    count, sums, squares = _sums(emission, batches, 1)
     mean = sums / count.clamp_min(ALIVE)
     variance = (squares / count.clamp_min(ALIVE) - mean.square()).clamp_min(emission.gaussians.floor)
     # Made on the CPU so that a seed means the same on every device.
@@ -36,7 +36,7 @@ def start_components_(emission: GaussianEmission, batches: Sequence[Owned], seed
     centers = mean + variance.sqrt() * noise.to(mean)
 
     for _ in range(ROUNDS):
-        hard = [(x, _nearest(x, own, labels, centers, variance), labels) for x, own, labels in batches]
+        hard = ((x, _nearest(x, own, labels, centers, variance), labels) for x, own, labels in batches)
         count, sums, _ = _sums(emission, hard, emission.components)
         centers = torch.where(count < ALIVE, mean, sums / count.clamp_min(ALIVE))
 
@@ -61,7 +61,7 @@ def _nearest(x: Tensor, own: Tensor, labels: Tensor, centers: Tensor, variance: 
     return (own.unsqueeze(-1) * chosen).flatten(2)
 
 
-def _sums(emission: GaussianEmission, batches: Sequence[Owned], components: int) -> tuple[Tensor, Tensor, Tensor]:
+def _sums(emission: GaussianEmission, batches: Iterable[Owned], components: int) -> tuple[Tensor, Tensor, Tensor]:
     """Counts, sums and sums of squares of every model's clusters, `(models, states, C, 1 or d)`."""
     total = None
     for x, own, labels in batches:

@@ -20,7 +20,7 @@ from ppspeech.errors import PpspeechError, WrongSessionError
 from ppspeech.network import Address, ClientTls, Limits, StreamChannel
 from ppspeech.network import connect as connect_channel
 from ppspeech.protocols import Kind
-from ppspeech.protocols.words import KeywordClient, Order, StreamJob
+from ppspeech.protocols.words import Order, recognize
 from ppspeech.service.client.answer import Answer, Clock
 from ppspeech.service.client.front_end import FrontEnd
 from ppspeech.service.client.listening import BufferedListening, Listening, LiveListening
@@ -140,9 +140,13 @@ def connect_through(
     offer = choose_offer(words, model)
     if fingerprint is not None and offer.fingerprint != fingerprint:
         raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
-    cost = estimate(planned_job(offer.shape))
-    if cost.bytes_up + cost.bytes_down > MOST_BYTES:
-        raise WrongSessionError(f"{offer.name} would exchange {cost.bytes_up + cost.bytes_down:,} bytes an utterance")
+    job = planned_job(offer.shape)
+    size = job.plan.total_bytes
+    if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
+        cost = estimate(job)
+        size = cost.bytes_up + cost.bytes_down
+    if size > MOST_BYTES:
+        raise WrongSessionError(f"{offer.name} would exchange {size:,} bytes an utterance")
     return Client(door, offer, keep_payloads)
 
 
@@ -225,8 +229,7 @@ class Client:
         session = self._met()
         if "stream" in self.offer.modes and waits_for_the_end(self.offer.mfcc) is None:
             with session.asking(Request(Ask.STREAM)) as (met, record):
-                job = StreamJob(self.offer.shape)
-                yield LiveListening(session, met, record, job, self._front_end, hears_at)
+                yield LiveListening(session, met, record, self.offer.shape, self._front_end, hears_at)
         else:
             order = choose_order(self.offer.shape, 1, session.round_trip)
             with session.asking(Request(Ask.WORDS, order)) as (met, record):
@@ -258,10 +261,9 @@ class Client:
         job = planned_job(shape, count, chosen)
         with session.asking(Request(Ask.WORDS, chosen, count)) as (met, record):
             clock = Clock(time.perf_counter())
-            asking = KeywordClient(met, job)
-            asking.prepare()
+            engine = job.prepare(met)
             clock.prepared = clock.asked = time.perf_counter()
-            words = asking.recognize(frames)
+            words = recognize(met, job, frames, engine)
             now = time.perf_counter()
         return [clock.answer(word, chosen, now, record, count) for word in words]
 

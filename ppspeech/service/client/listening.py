@@ -16,8 +16,9 @@ from torch import Tensor
 from ppspeech.audio import LiveFrames
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.network import Transcript
-from ppspeech.protocols import MetClient
-from ppspeech.protocols.words import KeywordClient, KeywordJob, StreamClient, StreamJob
+from ppspeech.protocols import Meeting
+from ppspeech.protocols.scores import WordShape
+from ppspeech.protocols.words import Hearing, KeywordJob, recognize
 from ppspeech.service.client.answer import Answer, Clock
 from ppspeech.service.client.front_end import FrontEnd
 from ppspeech.service.client.session import ClientSession
@@ -48,7 +49,7 @@ class LiveListening:
         session: with the server.
         met: inside the protocol.
         record: of its messages.
-        job: agreed on.
+        shape: of the models.
         front_end: of the model.
         rate: of the samples, in Hz; the model's own.
     """
@@ -58,9 +59,9 @@ class LiveListening:
     def __init__(
         self,
         session: ClientSession,
-        met: MetClient,
+        met: Meeting,
         record: Transcript,
-        job: StreamJob,
+        shape: WordShape,
         front_end: FrontEnd,
         rate: int,
     ) -> None:
@@ -69,21 +70,20 @@ class LiveListening:
         self._clock = Clock(time.perf_counter())
         self._record = record
         self._frames = LiveFrames(front_end.config)
-        self._asking = StreamClient(met, job, session.streaming_model(met, job))
-        self._asking.begin()
+        self._hearing = Hearing(met, shape, session.streaming_model(met, shape))
         self._clock.prepared = time.perf_counter()
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
         """The next samples, `(samples,)`, any number of them."""
         for frame in self._frames.feed(_one_channel(samples)):
-            self._asking.hear(frame)
+            self._hearing.hear(frame)
 
     def finish(self) -> Answer:
         """The utterance is over: the word."""
         self._clock.asked = time.perf_counter()
         for frame in self._frames.finish():
-            self._asking.hear(frame)
-        word = self._asking.finish()
+            self._hearing.hear(frame)
+        word = self._hearing.finish()
         return self._clock.answer(word, "stream", time.perf_counter(), self._record)
 
 
@@ -100,15 +100,15 @@ class BufferedListening:
 
     is_live = False
 
-    def __init__(self, met: MetClient, record: Transcript, job: KeywordJob, front_end: FrontEnd, rate: int) -> None:
+    def __init__(self, met: Meeting, record: Transcript, job: KeywordJob, front_end: FrontEnd, rate: int) -> None:
         self._clock = Clock(time.perf_counter())
         self._record = record
         self._job = job
         self._front_end = front_end
         self._rate = rate
         self._heard: list[Tensor] = []
-        self._asking = KeywordClient(met, job)
-        self._asking.prepare()
+        self._met = met
+        self._engine = job.prepare(met)
         self._clock.prepared = time.perf_counter()
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
@@ -121,7 +121,7 @@ class BufferedListening:
             raise PpspeechError("nothing was heard: feed the listening before it finishes")
         self._clock.asked = time.perf_counter()
         frames = self._front_end.frames(torch.cat(self._heard), self._rate)
-        word = self._asking.recognize([frames])[0]
+        word = recognize(self._met, self._job, [frames], self._engine)[0]
         return self._clock.answer(word, self._job.order, time.perf_counter(), self._record)
 
 

@@ -9,7 +9,8 @@ from ppspeech.crypto.lattice import FrameSender
 from ppspeech.errors import ProtocolError
 from ppspeech.network import StreamChannel, Transcript
 from ppspeech.protocols import Kind, MetClient, meet_as_client
-from ppspeech.protocols.words import StreamJob, take_models
+from ppspeech.protocols.scores import WordShape
+from ppspeech.protocols.words import take_models
 from ppspeech.service.requests import Ask, BudgetSpentError, Request, send_request
 
 PINGS = 3
@@ -82,10 +83,10 @@ class ClientSession:
             raise
         self._used = time.monotonic()
 
-    def streaming_model(self, met: MetClient, job: StreamJob) -> FrameSender:
+    def streaming_model(self, met: MetClient, shape: WordShape) -> FrameSender:
         """The server's encrypted models, which it sends with the first stream of a session."""
         if self._model is None:
-            self._model = take_models(met, job)
+            self._model = take_models(met, shape)
         return self._model
 
     def close(self) -> None:

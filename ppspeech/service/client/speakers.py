@@ -8,29 +8,18 @@ from typing import Self
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, Sound, waveform_at
+from ppspeech.audio import Sound
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import MetClient
-from ppspeech.protocols.speakers import (
-    EncryptedGallery,
-    Identification,
-    MixtureVerification,
-    identify_as_client,
-    identify_mixture_as_client,
-    prove_as_client,
-    verify_as_client,
-    verify_mixture_as_client,
-)
+from ppspeech.protocols.speakers import EncryptedGallery, identify_as_client, prove_as_client, verify_as_client
 from ppspeech.service.client.connect import MOST_BYTES, Door, choose_offer
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.description import read_description
-from ppspeech.service.embedding import adapted_means, embed
 from ppspeech.service.mixture_form import trial_frames
 from ppspeech.service.names import DESCRIBE
 from ppspeech.service.requests import Ask, Request, receive_ready, send_name, send_template
@@ -105,7 +94,7 @@ class SpeakerClient:
         self.bundle = bundle
         self._door = door
         self._keep = keep_payloads
-        self._mfcc = Mfcc(bundle.mfcc)
+        self._verifier = bundle.verifier
         self._session: ClientSession | None = None
 
     def embedding(self, sounds: Sequence[Sound], rate: int | None = None) -> Reals:
@@ -114,7 +103,7 @@ class SpeakerClient:
         Raises:
             AudioError: for sound that cannot be used.
         """
-        return embed(self.bundle, self._features(sounds, rate))
+        return self._verifier.direction(self._verifier.features(sounds, rate))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """Enroll a speaker; the place is what it claims later. The server gets the template, and no sound.
@@ -124,8 +113,8 @@ class SpeakerClient:
         """
         if not self.offer.enrolls:
             raise ModelError(f"{self.offer.name} enrolls nobody: its server was started without --enroll")
-        clips = self._features(sounds, rate)
-        template = (adapted_means if self.offer.scoring == "gmm" else embed)(self.bundle, clips)
+        clips = self._verifier.features(sounds, rate)
+        template = (self._verifier.means if self.offer.scoring == "gmm" else self._verifier.direction)(clips)
         with self._met().asking(Request(Ask.ENROL), with_transfers=False) as (met, _):
             send_template(met.channel, name, template)
             done, place = receive_ready(met.channel)
@@ -158,10 +147,7 @@ class SpeakerClient:
             raise WrongSessionError(f"{self.offer.name} would exchange {job_bytes(job):,} bytes for a name")
         voice, started = self._voice(sounds, rate), time.perf_counter()
         with self._met().asking(Request(Ask.IDENTIFY), with_transfers=False) as (met, record):
-            if isinstance(job, Identification):
-                found = identify_as_client(met, job, voice)
-            else:
-                found = identify_mixture_as_client(met, job, voice)
+            found = identify_as_client(met, job, voice)
         return SpeakerAnswer.of(None, None if found is None else found.name, started, record)
 
     def publish(self, gallery: str, sealed: EncryptedGallery) -> None:
@@ -207,16 +193,12 @@ class SpeakerClient:
     ) -> None:
         self.close()
 
-    @torch.no_grad()
-    def _features(self, sounds: Sequence[Sound], rate: int | None) -> list[Tensor]:
-        return [self._mfcc(waveform_at(sound, rate, self.bundle.mfcc.sample_rate)).features[0] for sound in sounds]
-
     def _voice(self, sounds: Sequence[Sound], rate: int | None) -> Reals:
         """What the scoring takes: frames, or a direction, clipped to the levels where it is hardened."""
-        features = self._features(sounds, rate)
+        features = self._verifier.features(sounds, rate)
         if self.offer.mixture is not None:
             return trial_frames(self.offer.mixture, np.asarray(torch.cat(features).double().numpy()))
-        direction = embed(self.bundle, features)
+        direction = self._verifier.direction(features)
         if self.offer.scoring == "hardened":
             return direction.clip(-self.offer.hardened.limit, self.offer.hardened.limit)
         return direction
@@ -225,10 +207,7 @@ class SpeakerClient:
         if self.offer.scoring == "hardened":
             prove_as_client(met.channel, self.offer.hardened, voice, claimed)
             return None
-        job = self.offer.verification
-        if isinstance(job, MixtureVerification):
-            return verify_mixture_as_client(met, job, voice, claimed)
-        return verify_as_client(met, job, voice, claimed)
+        return verify_as_client(met, self.offer.verification, voice, claimed)
 
     def _check_stores(self) -> None:
         if not self.offer.stores:

@@ -15,7 +15,6 @@ from ppspeech.arrays import Reals
 from ppspeech.bundle import Bundle
 from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance, clips_by_speaker
 from ppspeech.errors import ModelError
-from ppspeech.service.embedding import adapted_means, embed
 from ppspeech.service.speaker_offer import MOST_COHORT
 
 FEWEST = 3
@@ -52,12 +51,13 @@ class Cohort:
         """
         if not FEWEST <= len(speakers) <= MOST_COHORT:
             raise ModelError(f"a cohort has {FEWEST} to {MOST_COHORT} members, got {len(speakers)}")
+        verifier = bundle.verifier
         clips = [clip for member in speakers for clip in member]
         return Cohort(
-            np.stack([embed(bundle, member) for member in speakers]),
-            np.stack([adapted_means(bundle, member) for member in speakers]),
+            np.stack([verifier.direction(member) for member in speakers]),
+            np.stack([verifier.means(member) for member in speakers]),
             tuple(np.asarray(clip.double().numpy()) for clip in clips),
-            np.stack([embed(bundle, [clip]) for clip in clips]),
+            np.stack([verifier.direction([clip]) for clip in clips]),
             np.repeat(np.arange(len(speakers)), [len(member) for member in speakers]),
         )
 

@@ -10,12 +10,11 @@ from ppspeech.protocols import WORKERS, MetServer
 from ppspeech.protocols.scores import MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import (
     UNLIKELY,
-    Answer,
-    EnrolledMixtures,
-    MixtureIdentification,
-    MixtureVerification,
-    identify_mixture_as_server,
-    verify_mixture_as_server,
+    Arranged,
+    Identity,
+    arrange_mixtures,
+    identify_as_server,
+    verify_as_server,
 )
 from ppspeech.service.mixture_form import plain_ratios, together, unlikely, with_means
 from ppspeech.service.server.cohort import Cohort
@@ -62,7 +61,7 @@ class MixtureScoring:
         self._cohort = cohort
         self._z_normed = z_normed
         self._made: tuple[int, MixtureScorer] | None = None
-        self._named: tuple[int, EnrolledMixtures] | None = None
+        self._named: tuple[int, Arranged] | None = None
         self.check(background.means.reshape(-1))  # the cohort alone must fit
 
     def check(self, template: Reals) -> None:
@@ -75,21 +74,18 @@ class MixtureScoring:
 
     def verify(self, met: MetServer, templates: Reals) -> bool | None:
         """One claim, against all places."""
-        job = self._offer.verification
-        assert isinstance(job, MixtureVerification)
         if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
             self._made = len(templates), self._scorer(self._plan, templates, WORKERS)
-        return verify_mixture_as_server(met, job, self._made[1])
+        return verify_as_server(met, self._offer.verification, self._made[1])
 
-    def identify(self, met: MetServer, names: list[str], templates: Reals) -> Answer | None:
+    def identify(self, met: MetServer, names: list[str], templates: Reals) -> Identity | None:
         """One question; where there are no speakers, one that nobody is like."""
         job = self._offer.identification
-        assert isinstance(job, MixtureIdentification)
         if self._named is None or self._named[0] != len(names):
             speakers = with_means(self._background, templates) if names else unlikely(self._background, 1)
-            enrolled = EnrolledMixtures.of(job, self._background, speakers, names or ["nobody"], self._threshold)
-            self._named = len(names), enrolled
-        return identify_mixture_as_server(met, job, self._named[1])
+            found = arrange_mixtures(job, self._background, speakers, names or ["nobody"], self._threshold)
+            self._named = len(names), found
+        return identify_as_server(met, job, self._named[1])
 
     def _scorer(self, plan: MixturePlan, templates: Reals, workers: int) -> MixtureScorer:
         found = self._enrolled(templates, plan.models)

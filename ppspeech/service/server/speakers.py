@@ -13,8 +13,7 @@ from ppspeech.channel import Channel
 from ppspeech.errors import BadTypeError, PpspeechError
 from ppspeech.network import Transcript
 from ppspeech.protocols import MetServer, meet_as_server
-from ppspeech.protocols.speakers import Answer, EncryptedGallery
-from ppspeech.service.embedding import embedding_size
+from ppspeech.protocols.speakers import EncryptedGallery, Identity
 from ppspeech.service.mixture_form import background_mixture, plan_mixtures
 from ppspeech.service.requests import Ask, receive_name, receive_request, receive_template, send_ready
 from ppspeech.service.server.cohort import Cohort
@@ -25,9 +24,10 @@ from ppspeech.service.server.peer import peer_name, session_name
 from ppspeech.service.server.sessions import Tally
 from ppspeech.service.server.stores import Gallery, QueryBudget, SealedGalleries
 from ppspeech.service.speaker_offer import Scoring, Side, SpeakerOffer
-from ppspeech.service.speaker_threshold import threshold_for
 
 logger = logging.getLogger(__name__)
+
+USUAL_COSINE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class SpeakerDeployment:
             task="Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed.",
             fingerprint=bundle.fingerprint,
             privacy=f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
-            features=embedding_size(bundle),
+            features=bundle.verifier.size,
             places=self.places,
             scoring=self.scoring,
             normed=members > 0,
@@ -230,7 +230,7 @@ class ServedSpeakers:
         if found is not None:
             found.send(channel)
 
-    def _note(self, answer: Answer, session: str) -> None:
+    def _note(self, answer: Identity, session: str) -> None:
         """Write a name down for whoever serves: a file that only they can read, not the log."""
         line = json.dumps({"session": session, "speaker": answer.name}, ensure_ascii=False) + "\n"
         opened = os.open(self.identified, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -239,3 +239,21 @@ class ServedSpeakers:
                 raise PpspeechError(f"{self.identified} cannot hold more")
         finally:
             os.close(opened)
+
+
+def threshold_for(offer: SpeakerOffer, bundle: Bundle, chosen: float | None) -> float:
+    """The threshold that was chosen, else the usual one of this scoring.
+
+    Raises:
+        PpspeechError: where there is no usual one.
+    """
+    if chosen is not None:
+        return chosen
+    if offer.normed:
+        raise PpspeechError("normed scores count spreads of impostors: choose a threshold for them, such as 3")
+    if offer.scoring != "gmm":
+        return USUAL_COSINE
+    released = bundle.verifier.threshold
+    if released is None:
+        raise PpspeechError("the bundle was released without a threshold: choose one, in nats a frame, such as 0.2")
+    return released

@@ -8,7 +8,7 @@ from ppspeech.channel import Channel
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.scores import WordModels, WordShape
-from ppspeech.protocols.words import KeywordClient, KeywordJob, KeywordServer, encode_models
+from ppspeech.protocols.words import KeywordJob, answer, encode_models, recognize
 
 
 @cache
@@ -23,11 +23,11 @@ def warm_up() -> None:
         def ask(channel: Channel, job: KeywordJob = job) -> None:
             met = meet_as_client(channel)
             with met.session():
-                KeywordClient(met, job).recognize([np.zeros((3, 1))])
+                recognize(met, job, [np.zeros((3, 1))])
 
-        def answer(channel: Channel, job: KeywordJob = job, models: WordModels = models) -> None:
+        def help_client(channel: Channel, job: KeywordJob = job, models: WordModels = models) -> None:
             met = meet_as_server(channel)
             with met.session():
-                KeywordServer(met, job, models, encode_models(models)).answer()
+                answer(met, job, models, encode_models(models))
 
-        run_together(ask, answer)
+        run_together(ask, help_client)

@@ -13,11 +13,11 @@ from ppspeech.protocols import MetServer, meet_as_server
 from ppspeech.protocols.scores import WordModels
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import (
-    KeywordServer,
     StreamModels,
-    StreamServer,
+    answer,
     encode_models,
     encrypt_models,
+    follow,
     give_models,
 )
 from ppspeech.service.description import Mode, StatisticsScale, WordOffer
@@ -56,7 +56,7 @@ class ServedWords:
             ModelError: if there is no exporter for it.
             RangeError: if a weight does not fit its fixed-point form.
         """
-        models = export_words(bundle.model, bundle.labels, deployment)
+        models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
         stream = _encrypted(models) if models.shape.frames > 1 else None
         modes: list[Mode] = ["frames"]
         if can_scan(models.shape) and models.shape.frames > 1:
@@ -119,12 +119,10 @@ class ServedWords:
                 assert self.stream is not None
                 if not knows_models:
                     give_models(met, self.stream)
-                StreamServer(met, self.stream).answer()
+                follow(met, self.stream)
                 return
             job = planned_job(self.models.shape, request.utterances, request.order)
-            answering = KeywordServer(met, job, self.models, self.weights[request.utterances])
-            answering.prepare()
-            answering.answer()
+            answer(met, job, self.models, self.weights[request.utterances])
 
 
 def _encoded(models: WordModels) -> dict[int, EncodedWeights]:

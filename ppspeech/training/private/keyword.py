@@ -1,27 +1,18 @@
-"""Word recognition with differential privacy: hidden Markov models by private Baum-Welch (Pathak 2010's proposal)."""
+"""Private Baum-Welch for word models (Pathak 2010's proposal): what makes `WordModels` private by its statistics."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
 from typing import Any
 
-import pytorch_lightning as lightning
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-
-from ppspeech.audio import MfccConfig
 from ppspeech.bundle import DataTouch
-from ppspeech.data import Batch, FeatureStore, SpeechDataModule, load_corpus
-from ppspeech.errors import ModelError, PrivacyError
-from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
+from ppspeech.data import Batch
+from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.training.confusion import ConfusionCallback
-from ppspeech.training.em import MaximizationStep
-from ppspeech.training.private.em import hmm_moments, maximize_hmm_
+from ppspeech.privacy.mechanisms import StatisticsRelease, UnitSums
+from ppspeech.training.module import SpeechModule
 from ppspeech.training.private.record import PrivacyRecord
-from ppspeech.training.private.statistics import StatisticsRelease, UnitSums
+from ppspeech.training.private.statistics import hmm_moments, maximize_hmm_
+from ppspeech.training.words import WordModels
 
 TOUCHES = (
     DataTouch("normalization", "untouched", "each utterance by itself"),
@@ -31,54 +22,43 @@ TOUCHES = (
 )
 """Where this recipe looks at no private data; what it does not know, such as tuning, is exported as not covered."""
 
-POOLED = Prior(covariance=1e6)
-"""A prior so heavy that all states share one covariance: what private Baum-Welch re-estimates."""
 
-
-def public_bank(
-    words: Sequence[str], mfcc: MfccConfig, states: int, corpora: Sequence[str] = ("synthetic",), floor: float = 1e-2
-) -> HiddenMarkovModel:
-    """Word models of speech that is nobody's secret: where private training starts, and its alignments come from.
+class StatisticsPrivacy:
+    """A release of the statistics of every epoch, and its account.
 
     Args:
-        words: the vocabulary; every corpus must say some of them, and all of them together every word.
-        mfcc: the front end.
-        states: of each word.
-        corpora: registered corpora that count as public; `synthetic` is the built-in voices.
-        floor: smallest variance.
-
-    Raises:
-        ModelError: if a word is not said in any of the corpora.
+        release: epsilon, unit, iterations and bounds.
     """
-    index = {word: i for i, word in enumerate(words)}
-    features: list[Tensor] = []
-    labels: list[int] = []
-    for name in corpora:
-        corpus = load_corpus(name, **({"words": tuple(words)} if name == "synthetic" else {}))
-        known = [utterance for utterance in corpus if utterance.word in index]
-        features += FeatureStore(mfcc).load(known)
-        labels += [index[str(utterance.word)] for utterance in known]
-    missing = sorted(set(words) - {words[label] for label in labels})
-    if missing:
-        raise ModelError(f"no public recording of {', '.join(missing)} in {', '.join(corpora)}")
-    bank = HiddenMarkovModel(
-        left_right(states), GaussianEmission(len(words), states, mfcc.features, covariance="diagonal", floor=floor)
-    )
-    lengths = torch.tensor([len(x) for x in features])
-    training_set = pad_sequence(features, batch_first=True), lengths, torch.tensor(labels)
-    flat_start_(bank, *training_set, POOLED)
-    baum_welch(bank, *training_set, 6, POOLED)
-    return bank
+
+    def __init__(self, release: StatisticsRelease) -> None:
+        self.release = release
+        self.account = Accountant(release.relation)
+        self._sums: UnitSums | None = None
+
+    def add(self, module: SpeechModule, batch: Batch) -> None:
+        """The E-step of a batch, kept apart by unit."""
+        assert isinstance(module, WordModels)
+        if self._sums is None:
+            speakers = len(module.trainer.datamodule.vocabulary["speaker"])  # type: ignore[attr-defined]
+            self._sums = UnitSums(self.release, speakers)
+        moments = hmm_moments(module.bank, batch["features"], batch["lengths"], batch["word"])
+        self._sums.add(moments, batch["lengths"], batch["speaker"])
+
+    def maximize_(self, module: SpeechModule) -> None:
+        """A release, then the M-step."""
+        assert isinstance(module, WordModels)
+        assert self._sums is not None
+        maximize_hmm_(module.bank, self._sums.released(), self.release)
+        self.account.compose(self.release.mechanism.event)
+        self._sums = None
 
 
-class PrivateKeywordHmm(lightning.LightningModule):
+class PrivateKeywordHmm(WordModels):
     """A bank of word models by private Baum-Welch; an epoch is an iteration, and one release.
 
     It starts from public speech. Formal guarantee: what the module holds after `iterations` epochs is
     (epsilon, delta)-DP for one `unit` of the training part, if the vocabulary, the number of iterations and the
     bounds were chosen without looking at it. Metrics of private validation data are not covered.
-
-    Its checkpoints open as a `KeywordHmm`.
 
     Args:
         release: epsilon, unit, iterations and bounds.
@@ -94,30 +74,19 @@ class PrivateKeywordHmm(lightning.LightningModule):
         floor: float = 1e-2,
         public: Sequence[str] = ("synthetic",),
     ) -> None:
-        super().__init__()
-        self.save_hyperparameters({"states": states, "covariance": "diagonal", "floor": floor})
-        self.automatic_optimization = False
-        self.release, self.public = release, tuple(public)
-        self.start = partial(public_bank, states=states, corpora=self.public, floor=floor)
-        self.names: tuple[str, ...] = ()
-        self.mfcc = MfccConfig()
-        self.bank: HiddenMarkovModel | None = None
-        self.account = Accountant(release.relation)
-        self._sums: UnitSums | None = None
+        super().__init__(states=states, covariance="diagonal", floor=floor, start="public", public=public)
+        self._hparams.clear()
+        self.release = release
+        self.private = StatisticsPrivacy(release)
+        self.statistics_hook = self.private
 
-    def build_(self, words: tuple[str, ...], mfcc: MfccConfig) -> None:
-        """Train the public start for these words and this front end.
-
-        Raises:
-            ModelError: for fewer than two words, or a word without a public recording.
-        """
-        if len(words) < 2:
-            raise ModelError(f"a recognizer needs at least two words to choose from, got {words}")
-        self.names, self.mfcc = words, mfcc
-        self.bank = self.start(words, mfcc)
+    @property
+    def account(self) -> Accountant:
+        """The releases so far."""
+        return self.private.account
 
     def setup(self, stage: str) -> None:
-        """Take the words and the front end from the data module.
+        """Refuse a run of another length than the budget was split for.
 
         Raises:
             PrivacyError: if the trainer would run another number of epochs than there are releases.
@@ -128,43 +97,7 @@ class PrivateKeywordHmm(lightning.LightningModule):
                 f"the budget is split over {self.release.iterations} releases, one an epoch, and the trainer runs "
                 f"{epochs}: set trainer.max_epochs to {self.release.iterations}"
             )
-        module = self.trainer.datamodule  # type: ignore[attr-defined]
-        if self.bank is None:
-            assert isinstance(module, SpeechDataModule)
-            self.build_(module.vocabulary["word"], module.config(module.corpus))
-
-    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
-        """Log-likelihoods of every utterance under every word, `(batch, words)`."""
-        assert self.bank is not None
-        scores: Tensor = self.bank(features, lengths)
-        return scores
-
-    def configure_optimizers(self) -> MaximizationStep:
-        """The M-step."""
-        return MaximizationStep(self.parameters(), self._maximize)
-
-    def training_step(self, batch: Batch) -> None:
-        """The E-step of a batch, kept apart by unit; after the last batch of the epoch, a release and the M-step.
-
-        Nothing is logged: a likelihood of private speech is a release of its own.
-        """
-        assert self.bank is not None
-        if self._sums is None:
-            speakers = len(self.trainer.datamodule.vocabulary["speaker"])  # type: ignore[attr-defined]
-            self._sums = UnitSums(self.release, speakers)
-        moments = hmm_moments(self.bank, batch["features"], batch["lengths"], batch["word"])
-        self._sums.add(moments, batch["lengths"], batch["speaker"])
-        if self.trainer.is_last_batch:
-            optimizer = self.optimizers()
-            assert not isinstance(optimizer, list)
-            optimizer.step()
-
-    def _maximize(self) -> None:
-        assert self.bank is not None
-        assert self._sums is not None
-        maximize_hmm_(self.bank, self._sums.released(), self.release)
-        self.account.compose(self.release.mechanism.event)
-        self._sums = None
+        super().setup(stage)
 
     def guarantee(self) -> Guarantee:
         """What the releases so far promise together."""
@@ -176,26 +109,12 @@ class PrivateKeywordHmm(lightning.LightningModule):
             ),
         )
 
-    def validation_step(self, batch: Batch) -> Batch:
-        """What was said and what is heard."""
-        return {"said": batch["word"], "heard": self(batch["features"], batch["lengths"]).argmax(-1)}
-
-    def test_step(self, batch: Batch) -> Batch:
-        """As in validation."""
-        return self.validation_step(batch)
-
-    def configure_callbacks(self) -> list[lightning.Callback]:
-        """Count and draw what is recognized."""
-        return [ConfusionCallback()]
-
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what is needed to use the model without its corpus, and the account; plain values only."""
-        checkpoint["recognizer"] = {"kind": "keyword_hmm", "names": list(self.names), "mfcc": asdict(self.mfcc)}
+        """Add the account; plain values only."""
+        super().on_save_checkpoint(checkpoint)
         PrivacyRecord.of(self.account, self.guarantee(), TOUCHES).write_(checkpoint)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """A resumed run goes on with its account."""
-        self.account = PrivacyRecord.from_plain(checkpoint["privacy"]).account
-        if self.bank is None:
-            told = checkpoint["recognizer"]
-            self.build_(tuple(told["names"]), MfccConfig(**told["mfcc"]))
+        super().on_load_checkpoint(checkpoint)
+        self.private.account = PrivacyRecord.from_plain(checkpoint["privacy"]).account

@@ -10,7 +10,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Adjacency, Relation
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.convex import ObjectivePerturbation
-from ppspeech.training.classifier import LargeMarginClassifier
+from ppspeech.training.classes import LargeMarginClassifier
 from ppspeech.training.private.convex import PrivateFit
 from ppspeech.training.private.record import PrivacyRecord
 

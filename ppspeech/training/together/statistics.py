@@ -19,22 +19,21 @@ from ppspeech.audio import MfccConfig, length_mask
 from ppspeech.bundle import BundleConfig, KeywordHmmSettings, SpeakerUbmSettings
 from ppspeech.data import FeatureStore, load_corpus
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, maximize_, statistics
+from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, mixture_statistics, update_mixture_
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 from ppspeech.privacy import Guarantee, Relation, Unit, check_count
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.privacy.mechanisms import shares_for
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums, shares_for
 from ppspeech.protocols.sums import JointSum, PlainSum, Shares, WholeSum
-from ppspeech.training.private.em import (
+from ppspeech.training.private.statistics import (
     free_transitions,
     hmm_moments,
     maximize_hmm_,
     maximize_mixture_,
     mixture_moments,
 )
-from ppspeech.training.private.keyword import public_bank
-from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
 from ppspeech.training.together.terms import JointFit
+from ppspeech.training.words import public_bank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,12 +278,12 @@ def fit_mixture_jointly_(
     check_count("rounds", rounds)
     inside = length_mask(lengths, features.shape[1]).flatten()
     for _ in range(rounds):
-        found = statistics(model, features.flatten(0, 1), inside.to(features.dtype))
+        found = mixture_statistics(model, features.flatten(0, 1), inside.to(features.dtype))
         # The likelihood is left out: the M-step does not need it.
         parts = (found.count, found.first, found.second)
         sums = _split(total(torch.cat([part.flatten() for part in parts])), [part.shape for part in parts])
         count, first, second = sums
-        maximize_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
+        update_mixture_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
 
 
 @torch.no_grad()

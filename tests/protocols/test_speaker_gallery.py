@@ -10,9 +10,9 @@ from ppspeech.crypto.lattice import KeyHolder, receive_scores
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import BadCiphertextError, ModelError, RangeError, WrongKeyError
-from ppspeech.network import Transcript, memory_pair, run_mesh, run_together
-from ppspeech.protocols import PROTOCOLS
-from ppspeech.protocols.speakers.templates import EncryptedGallery, GalleryPlan, Keeper, Prober, keeper, prober, store
+from ppspeech.network import Transcript, memory_pair, run_together
+from ppspeech.protocols import PROTOCOLS, run_in_memory
+from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper, Prober, keeper, prober, store
 from tests.crypto.pairs import lasting_setup
 from tests.protocols.speaker_meeting import histogram, unit
 
@@ -54,7 +54,8 @@ def test_scores_are_close_to_cosines() -> None:
     probe = unit(generator.normal(size=24))
     reply, share = asker._sender.send(probe[None])
     other = receive_scores(own._key, plan.product, reply)
-    scores = plan.scale.decode(plan.ring.to_signed(plan.ring.join(share[0], other[0])))
+    ours = plan.verification.plan
+    scores = ours.scale.decode(ours.ring.to_signed(ours.ring.join(share[0], other[0])))
     assert np.abs(scores - TEMPLATES @ probe).max() < 2**-12
 
 
@@ -67,9 +68,9 @@ def test_scores_and_templates_never_appear_on_the_wire() -> None:
     for _ in range(300):
         reply, _ = asker._sender.send(probe[None])
         opened.append(receive_scores(own._key, plan.product, reply)[0])
-    words = np.concatenate(opened)
-    assert stats.chisquare(histogram((words & np.uint64(255)).astype(np.uint8))).pvalue > 1e-4
-    assert stats.chisquare(histogram((words >> np.uint64(13)).astype(np.uint8))).pvalue > 1e-4
+    residues = np.concatenate(opened)
+    assert stats.chisquare(histogram((residues & np.uint64(255)).astype(np.uint8))).pvalue > 1e-4
+    assert stats.chisquare(histogram((residues >> np.uint64(13)).astype(np.uint8))).pvalue > 1e-4
 
 
 def test_the_store_sees_ciphertexts_that_do_not_depend_on_the_voices() -> None:
@@ -98,22 +99,17 @@ def test_every_claim_has_the_transcript_of_the_formula() -> None:
 
 def test_three_parties_by_name() -> None:
     public = {"features": 3, "places": 4, "recipient": "keeper"}
-    roles = ["keeper", "store", "prober"]
-
-    def named(channels):  # type: ignore[no-untyped-def]
-        return {roles[number]: channel for number, channel in channels.items()}
-
-    said = run_mesh(
+    said = run_in_memory(
         [
-            lambda c: keeper(named(c), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], 0.7, **public),
-            lambda c: store(named(c), **public),
-            lambda c: prober(named(c), [0.0, 0.9, 0.1], 1, **public),
+            ("keeper", lambda party: keeper(party, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], 0.7, **public)),
+            ("store", lambda party: store(party, **public)),
+            ("prober", lambda party: prober(party, [0.0, 0.9, 0.1], 1, **public)),
         ]
     )
     assert said[0] == "match"
     assert "encrypted templates" in said[1]
     assert said[2] == "the other party knows"
-    assert list(PROTOCOLS["template_matching"].parties) == roles
+    assert list(PROTOCOLS["template_matching"].parties) == ["keeper", "store", "prober"]
 
 
 @pytest.mark.parametrize(

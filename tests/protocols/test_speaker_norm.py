@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.shares import blank, record
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
-from ppspeech.protocols.speakers.decision import accept, accept_against, accept_against_cost, accept_cost, square_ring
+from ppspeech.protocols.speakers.norm import accept_against, is_positive, square_ring
 from tests.crypto.pairs import together
 
 RING = Ring(21)
@@ -15,7 +16,9 @@ RING = Ring(21)
 def test_without_a_cohort_the_sign_decides() -> None:
     scores = np.array([-(2**19), -1, 0, 1, 2**19])
     shares = RING.share(RING.from_signed(scores))
-    one, other, *_ = together(lambda e, p: accept(e, shares[p], RING), accept_cost(RING, len(scores)))
+    one, other, *_ = together(
+        lambda e, p: is_positive(e, shares[p], RING), record(lambda e: is_positive(e, blank(5), RING))
+    )
     assert (one ^ other).tolist() == [0, 0, 1, 1, 1]
 
 
@@ -26,13 +29,13 @@ def test_t_norm_is_that_of_the_definition(threshold: float, score: int) -> None:
     cohort = generator.normal(500, 2000, size=9)
     plain = (score - cohort.mean()) / cohort.std(ddof=1)
     deviations = np.rint(abs(threshold) / np.sqrt(8) * (cohort - cohort.mean())).astype(np.int64)
-    words = np.concatenate([[round(score - cohort.mean())], deviations])
-    shares = RING.share(RING.from_signed(words))
+    residues = np.concatenate([[round(score - cohort.mean())], deviations])
+    shares = RING.share(RING.from_signed(residues))
     one, other, *_ = together(
         lambda e, p: accept_against(
             e, shares[p][:1], shares[p][1:], RING, turn=threshold < 0 if p is Side.FIRST else False
         ),
-        accept_against_cost(RING, 9),
+        record(lambda e: accept_against(e, blank(1), blank(9), RING, turn=False)),
     )
     assert bool((one ^ other)[0]) == (plain >= threshold)
 

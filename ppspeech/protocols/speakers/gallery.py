@@ -15,16 +15,15 @@ one short message a probe, however large the gallery. Empty places score below e
 prober know how many places there are and not how many are taken.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from ppspeech.arrays import Reals, Residues
+from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import Ring, Scale
+from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import (
     Evaluator,
     FrameSender,
@@ -37,25 +36,16 @@ from ppspeech.crypto.lattice import (
     publish_model,
     receive_scores,
 )
-from ppspeech.crypto.shares import Cost, ShareEngine, check_index, choose, choose_cost, open_bits_to, open_cost
+from ppspeech.crypto.shares import Cost, ShareEngine, check_index
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.party import register_protocol
-from ppspeech.protocols.scores.linear import SCORE_BITS, SLACK, WEIGHT_BITS
-from ppspeech.protocols.speakers.decision import accept, accept_cost
+from ppspeech.protocols.party import Party, register_protocol
+from ppspeech.protocols.scores.linear import WEIGHT_BITS, LinearPlan, check_vectors
+from ppspeech.protocols.speakers.verify import ASSUMPTIONS, Verification, decide
 
 MOST_PLACES = LatticeParameters().degree
 """Templates of one gallery, so that a probe's answer is one polynomial; more are several galleries."""
-
-matching = register_protocol(
-    "template_matching",
-    functionality="whether the prober's embedding matches the template it claims, to the keeper or the prober; "
-    "templates stay with the keeper, encrypted at the store",
-    leakage="how many places the gallery has and when it changes",
-    assumptions="all follow the protocol, the store colludes with nobody who holds the key; ring learning with errors, "
-    "Diffie-Hellman on ed25519, AES a random permutation, SHA-256 an oracle",
-)
 
 
 @dataclass(frozen=True)
@@ -79,8 +69,8 @@ class GalleryPlan:
             raise ModelError(f"a gallery has features and 1 to {MOST_PLACES} places, got {self}")
         if self.recipient not in ("keeper", "prober"):
             raise ModelError(f"the decision goes to the keeper or the prober, got {self.recipient!r}")
-        if not 0 < self.norm <= 1024:
-            raise RangeError(f"lengths are bounded by up to 1024, got {self.norm}")
+        if not 1 / 32 <= self.norm <= 512:
+            raise RangeError(f"lengths are bounded by 1/32 to 512, got {self.norm}")
 
     @property
     def reach(self) -> int:
@@ -88,46 +78,32 @@ class GalleryPlan:
         return 1 + int(np.ceil(np.log2(self.norm**2)))
 
     @property
-    def scale(self) -> Scale:
-        """Of the shared scores."""
-        return Scale(SCORE_BITS, SCORE_BITS - 2 - self.reach)
-
-    @property
-    def ring(self) -> Ring:
-        """Of the shared scores."""
-        return self.scale.ring
+    def verification(self) -> Verification:
+        """A probe, once its scores are shared: the prober, who knows the index, is the client."""
+        scores = LinearPlan(self.features, self.places, norm=self.norm, reach=self.reach)
+        return Verification(scores, "server" if self.recipient == "keeper" else "client")
 
     @cached_property
     def product(self) -> MatrixPlan:
         """How a probe is multiplied into the encrypted templates."""
         weights = Scale(bits=30, fraction=WEIGHT_BITS)
-        return plan_stream(
-            self.features, self.places, precision=Precision(LatticeParameters(), self.norm, weights, self.scale)
-        )
-
-    @property
-    def receiver(self) -> Side:
-        """The recipient in the share engine: the prober, who knows the index, is its second party."""
-        return Side.FIRST if self.recipient == "keeper" else Side.SECOND
+        precision = Precision(LatticeParameters(), self.norm, weights, self.verification.plan.scale)
+        return plan_stream(self.features, self.places, precision=precision)
 
     @property
     def cost(self) -> Cost:
         """What is computed on shares, a probe; the answer to it takes `product.job.reply_bytes` more."""
-        return choose_cost(self.ring, 1, self.places) + accept_cost(self.ring) + open_cost(self.receiver, Ring(1), 1)
+        return self.verification.cost
 
-    def check(self, vectors: Reals, what: str) -> Reals:
-        """Vectors `(count, features)`, none longer than the bound.
 
-        Raises:
-            RangeError: for other shapes, numbers that are not finite, and longer ones.
-        """
-        given = np.asarray(vectors, np.float64)
-        if given.ndim != 2 or given.shape[1] != self.features:
-            raise RangeError(f"{what} have {self.features} numbers each, got shape {given.shape}")
-        length = float(np.linalg.norm(given, axis=1).max(initial=0.0))
-        if not length <= self.norm * SLACK:
-            raise RangeError(f"{what} are no longer than {self.norm}, got {length}: normalize them first")
-        return given.clip(-self.norm, self.norm)
+matching = register_protocol(
+    "template_matching",
+    functionality="whether the prober's embedding matches the template it claims, to the keeper or the prober; "
+    "templates stay with the keeper, encrypted at the store",
+    leakage="how many places the gallery has and when it changes",
+    assumptions=f"all follow the protocol, the store colludes with nobody who holds the key; {ASSUMPTIONS}",
+    terms=GalleryPlan,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,10 +154,11 @@ class Keeper:
         self.plan = plan
         self._key = key or KeyHolder()
         self._templates = np.zeros((plan.places, plan.features))
-        self._templates[: len(templates)] = plan.check(templates, "templates")
+        self._templates[: len(templates)] = check_vectors(templates, plan.features, plan.norm, "templates")
         offsets = np.full(plan.places, -(2.0**plan.reach))
         offsets[: len(templates)] = -threshold
-        self._offsets = plan.ring.from_signed(plan.scale.encode(offsets))
+        scores = plan.verification.plan
+        self._offsets = scores.ring.from_signed(scores.scale.encode(offsets))
 
     def publish(self) -> EncryptedGallery:
         """The gallery for the store, freshly encrypted: after each enrollment."""
@@ -199,8 +176,9 @@ class Keeper:
         with setup.session(channel):
             engine = ShareEngine(channel, setup, plan.cost)
             reply = channel.receive(Kind.REPLY, plan.product.job.reply_bytes)
-            scores = plan.ring.reduce(receive_scores(self._key, plan.product, reply)[0] + self._offsets)
-            return _decide(engine, plan, scores, None)
+            job = plan.verification
+            shares = job.plan.ring.reduce(receive_scores(self._key, plan.product, reply) + self._offsets)
+            return decide(engine, job, shares)
 
 
 class Prober:
@@ -227,53 +205,39 @@ class Prober:
         Raises:
             RangeError: for a probe or a place that cannot be; nothing is sent then.
         """
-        row = self.plan.check(np.asarray(probe, np.float64)[None, :], "probes")
+        row = check_vectors(np.asarray(probe, np.float64)[None], self.plan.features, self.plan.norm, "probes")
         check_index(claimed, self.plan.places)
         with setup.session(channel):
             self._sender.prepare(1)
             engine = ShareEngine(channel, setup, self.plan.cost)
-            reply, scores = self._sender.send(row)
+            reply, shares = self._sender.send(row)
             channel.send(Kind.REPLY, reply)
-            return _decide(engine, self.plan, scores[0], claimed)
-
-
-def _decide(engine: ShareEngine, plan: GalleryPlan, scores: Residues, claimed: int | None) -> bool | None:
-    """Steps 4 and 5."""
-    bit = accept(engine, choose(engine, scores[None, :], claimed, plan.ring), plan.ring)
-    opened = open_bits_to(engine, plan.receiver, bit)
-    return None if opened is None else bool(opened[0])
+            return decide(engine, self.plan.verification, shares, claimed)
 
 
 @matching.party("keeper")
-def keeper(channels: Mapping[str, Channel], templates: list[list[float]], threshold: float, /, **public: Any) -> str:
-    """Enroll templates at the store, and answer one probe; `features`, `places`, and the rest of `GalleryPlan`."""
-    own = Keeper(_plan(public), np.asarray(templates, np.float64), threshold)
-    own.publish().send(channels["store"])
-    setup = PairSetup.agree(channels["prober"], Side.FIRST)
-    return _say(own.answer(channels["prober"], setup))
+def keeper(party: Party, templates: list[list[float]], threshold: float, /, **terms: Any) -> str:
+    """Enroll templates at the store, and answer one probe."""
+    own = Keeper(GalleryPlan(**terms), np.asarray(templates, np.float64), threshold)
+    own.publish().send(party.channels["store"])
+    channel = party.channels["prober"]
+    return _say(own.answer(channel, PairSetup.agree(channel, Side.FIRST)))
 
 
 @matching.party("store")
-def store(channels: Mapping[str, Channel], /, **public: Any) -> str:
+def store(party: Party, /, **terms: Any) -> str:
     """Keep a gallery and pass it on."""
-    gallery = EncryptedGallery.receive(channels["keeper"], _plan(public))
-    gallery.send(channels["prober"])
+    gallery = EncryptedGallery.receive(party.channels["keeper"], GalleryPlan(**terms))
+    gallery.send(party.channels["prober"])
     return f"kept {len(gallery.templates):,} bytes of encrypted templates"
 
 
 @matching.party("prober")
-def prober(channels: Mapping[str, Channel], probe: list[float], claimed: int, /, **public: Any) -> str:
+def prober(party: Party, probe: list[float], claimed: int, /, **terms: Any) -> str:
     """Get the gallery, and probe once."""
-    own = Prober(EncryptedGallery.receive(channels["store"], _plan(public)))
-    setup = PairSetup.agree(channels["keeper"], Side.SECOND)
-    return _say(own.ask(channels["keeper"], setup, np.asarray(probe, np.float64), claimed))
-
-
-def _plan(public: dict[str, Any]) -> GalleryPlan:
-    try:
-        return GalleryPlan(**public)
-    except TypeError as error:
-        raise ModelError(f"template matching takes the fields of GalleryPlan: {error}") from None
+    own = Prober(EncryptedGallery.receive(party.channels["store"], GalleryPlan(**terms)))
+    channel = party.channels["keeper"]
+    return _say(own.ask(channel, PairSetup.agree(channel, Side.SECOND), np.asarray(probe), claimed))
 
 
 def _say(decision: bool | None) -> str:

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,9 @@ from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier
-from ppspeech.privacy import Accountant, NonPrivateEvent
-from ppspeech.privacy.accounting.noise_events import GaussianEvent
+from ppspeech.privacy import Accountant, GaussianEvent, NonPrivateEvent
 from ppspeech.privacy.relation import Relation, Unit
-from ppspeech.training import KeywordHmm, LargeMarginClassifier, LargeMarginKeyword, SpeakerUbm
-from ppspeech.training.export import export_checkpoint, release
+from ppspeech.training import LargeMarginClassifier, SpeakerUbm, SpeechModule, WordModels, export_checkpoint, release
 from ppspeech.training.private.record import PrivacyRecord
 
 WORDS = ("one", "two", "zero")
@@ -34,14 +32,14 @@ def record(unit: Unit = "utterance", *, touches: tuple[DataTouch, ...] = ()) -> 
     return PrivacyRecord(account=account, delta=1e-5, touches=touches, assumptions=("one device each",))
 
 
-def keyword() -> KeywordHmm:
-    module = KeywordHmm(states=3, components=2, covariance="tied", skips=1, must_finish=True)
+def keyword() -> WordModels:
+    module = WordModels(states=3, components=2, covariance="tied", skips=1, must_finish=True)
     module.build_(WORDS, MFCC)
     return module
 
 
-def margin_keyword() -> LargeMarginKeyword:
-    module = LargeMarginKeyword(states=2, margin=2.0)
+def margin_keyword() -> WordModels:
+    module = WordModels("margin", states=2, margin=2.0)
     module.build_(WORDS, MFCC)
     return module
 
@@ -54,30 +52,24 @@ def classifier(label: str = "word") -> LargeMarginClassifier:
 
 def background() -> SpeakerUbm:
     module = SpeakerUbm(components=4)
-    module.build_(MFCC)
+    module.build_((), MFCC)
     module.threshold = 1.25
     return module
 
 
-def checkpoint(module: lightning.LightningModule, path: Path, kept: PrivacyRecord | None, **told: Any) -> Path:
+def checkpoint(module: SpeechModule, path: Path, kept: PrivacyRecord | None) -> Path:
     """What a Trainer would save, with private things around it."""
     torch.manual_seed(1)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    kinds = {KeywordHmm: "keyword_hmm", LargeMarginKeyword: "large_margin_keyword", SpeakerUbm: "speaker_ubm"}
     plain: dict[str, Any] = {
         "state_dict": module.state_dict(),
         "hyper_parameters": dict(module.hparams),
-        "recognizer": {
-            "kind": kinds.get(type(module), "large_margin_classifier"),  # type: ignore[call-overload]
-            "names": list(getattr(module, "names", ())),
-            "mfcc": asdict(module.mfcc),  # type: ignore[arg-type]
-            **told,
-        },
         "optimizer_states": [{"exp_avg": torch.full((64,), 123456.0)}],
         "rng": torch.get_rng_state(),
         "noise_vector": torch.full((64,), 654321.0),
     }
+    module.on_save_checkpoint(plain)
     if kept is not None:
         kept.write_(plain)
     torch.save(plain, path)
@@ -158,7 +150,7 @@ def test_a_model_that_is_not_private_needs_the_flag_and_says_so(tmp_path: Path) 
 
 def test_a_threshold_leaves_only_if_it_was_paid_for(tmp_path: Path) -> None:
     def exported(name: str, kept: PrivacyRecord | None) -> Any:
-        path = checkpoint(background(), tmp_path / f"{name}.ckpt", kept, threshold=1.25)
+        path = checkpoint(background(), tmp_path / f"{name}.ckpt", kept)
         return export_checkpoint(path, tmp_path / name, not_private=kept is None)
 
     withheld = exported("withheld", record("speaker"))
@@ -210,8 +202,8 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rubbish.ckpt").write_bytes(b"rubbish")
     with pytest.raises(ModelError, match="not a checkpoint"):
         export_checkpoint(tmp_path / "rubbish.ckpt", tmp_path / "b", not_private=True)
-    with pytest.raises(BundleError, match="cannot be exported"):
-        release(lightning.LightningModule(), threshold=False)
+    with pytest.raises(ModelError, match="has no model yet"):
+        release(WordModels(), tmp_path / "b", not_private=True)
     assert not (tmp_path / "b").exists()
 
 
@@ -219,7 +211,7 @@ def test_a_real_run_is_exported(
     voices: SpeechDataModule, trainer: Callable[..., lightning.Trainer], tmp_path: Path
 ) -> None:
     run = trainer(max_epochs=1)
-    module = KeywordHmm(states=3, covariance="diagonal")
+    module = WordModels(states=3, covariance="diagonal")
     run.fit(module, datamodule=voices)
     run.save_checkpoint(tmp_path / "run.ckpt")
     bundle = export_checkpoint(tmp_path / "run.ckpt", tmp_path / "bundle", not_private=True)
@@ -227,3 +219,5 @@ def test_a_real_run_is_exported(
     torch.testing.assert_close(
         bundle.model(batch["features"], batch["lengths"]), module(batch["features"], batch["lengths"])
     )
+    in_hand = release(module, tmp_path / "in_hand", not_private=True)
+    assert in_hand.fingerprint == bundle.fingerprint

@@ -23,7 +23,7 @@ def test_words_are_told_apart(trainer: Make, tmp_path: Path, solver: str, epochs
     run.fit(model, datamodule=voices)
     assert run.test(model, datamodule=voices, verbose=False)[0]["test_accuracy"] >= 0.9
     run.save_checkpoint(tmp_path / "margin.ckpt")
-    assert load_checkpoint(tmp_path / "margin.ckpt", LargeMarginClassifier).names == ("one", "six")
+    assert load_checkpoint(tmp_path / "margin.ckpt", "recognize").config.labels == ("one", "six")
 
 
 def test_a_corpus_without_the_label_is_refused(trainer: Make) -> None:

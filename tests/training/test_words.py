@@ -14,13 +14,13 @@ from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
-from ppspeech.training import KeywordHmm, LargeMarginKeyword, SpeakerUbm, load_checkpoint
+from ppspeech.training import WordModels, load_checkpoint
 
 Make = Callable[..., lightning.Trainer]
 
 
 def test_em_under_the_trainer_equals_em_by_hand(voices: SpeechDataModule, trainer: Make) -> None:
-    model = KeywordHmm(states=3, covariance="diagonal")
+    model = WordModels(states=3, covariance="diagonal")
     trainer(max_epochs=3).fit(model, datamodule=voices)
     part = voices.parts["train"]
     bank = HiddenMarkovModel(left_right(3), GaussianEmission(3, 3, 39, covariance="diagonal", floor=1e-2))
@@ -31,13 +31,12 @@ def test_em_under_the_trainer_equals_em_by_hand(voices: SpeechDataModule, traine
     )
     flat_start_(bank, *data)
     baum_welch(bank, *data, iterations=3)
-    assert model.bank is not None
     for ours, theirs in zip(model.bank.parameters(), bank.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)
 
 
 def test_likelihood_rises_and_words_are_recognized(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
-    model = KeywordHmm(states=4, covariance="diagonal")
+    model = WordModels(states=4, covariance="diagonal")
     run = trainer(max_epochs=4)
     run.fit(model, datamodule=voices)
     assert run.global_step == 4
@@ -53,59 +52,57 @@ def test_likelihood_rises_and_words_are_recognized(voices: SpeechDataModule, tra
 
 
 def test_checkpoint_is_plain_resumes_and_loads(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
-    whole = KeywordHmm(states=3, covariance="diagonal")
+    whole = WordModels(states=3, covariance="diagonal")
     trainer(max_epochs=4).fit(whole, datamodule=voices)
     first = trainer(max_epochs=2)
-    first.fit(KeywordHmm(states=3, covariance="diagonal"), datamodule=voices)
+    first.fit(WordModels(states=3, covariance="diagonal"), datamodule=voices)
     path = tmp_path / "half.ckpt"
     first.save_checkpoint(path)
-    assert torch.load(path, weights_only=True)["recognizer"]["names"] == ["one", "two", "zero"]
-    resumed = KeywordHmm(states=3, covariance="diagonal")
+    assert torch.load(path, weights_only=True)["model"]["config"]["type"] == "keyword_hmm"
+    resumed = WordModels(states=3, covariance="diagonal")
     trainer(max_epochs=4).fit(resumed, datamodule=voices, ckpt_path=path, weights_only=True)
     for a, b in zip(whole.parameters(), resumed.parameters(), strict=True):
         torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
 
-    loaded = load_checkpoint(path, KeywordHmm)
-    assert loaded.names == ("one", "two", "zero")
+    loaded = load_checkpoint(path, "recognize")
+    assert loaded.config.labels == ("one", "two", "zero")
     batch = next(iter(voices.test_dataloader()))
-    assert loaded(batch["features"], batch["lengths"]).shape == (len(batch["word"]), 3)
-    with pytest.raises(ModelError, match="holds a KeywordHmm; a SpeakerUbm"):
-        load_checkpoint(path, SpeakerUbm)
+    assert loaded.model(batch["features"], batch["lengths"]).shape == (len(batch["word"]), 3)
+    with pytest.raises(ModelError, match="holds a keyword_hmm, which can recognize, transcribe: it cannot verify"):
+        load_checkpoint(path, "verify")
 
 
 def test_bad_checkpoints_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no checkpoint at"):
-        load_checkpoint(tmp_path / "absent.ckpt", KeywordHmm)
+        load_checkpoint(tmp_path / "absent.ckpt")
     (tmp_path / "rubbish.ckpt").write_bytes(b"rubbish")
     with pytest.raises(ModelError, match="not a checkpoint of ppspeech"):
-        load_checkpoint(tmp_path / "rubbish.ckpt", KeywordHmm)
-    torch.save({"recognizer": {"kind": "os.system"}}, tmp_path / "strange.ckpt")
+        load_checkpoint(tmp_path / "rubbish.ckpt")
+    torch.save({"model": {"config": {"type": "os.system"}}}, tmp_path / "strange.ckpt")
     with pytest.raises(ModelError, match="not a checkpoint of ppspeech"):
-        load_checkpoint(tmp_path / "strange.ckpt", KeywordHmm)
+        load_checkpoint(tmp_path / "strange.ckpt")
 
 
 def test_large_margin_starts_from_likelihood_and_keeps_phi_psd(
     voices: SpeechDataModule, trainer: Make, tmp_path: Path
 ) -> None:
-    model = LargeMarginKeyword(states=3, iterations=3, learning_rate=1e-3)
+    model = WordModels("margin", states=3, iterations=3, learning_rate=1e-3)
     run = trainer(max_epochs=2)
     run.fit(model, datamodule=voices)
-    assert model.bank is not None
-    assert torch.linalg.eigvalsh(model.bank.phi()).min() > -1e-3
+    assert torch.linalg.eigvalsh(model.margin_bank.phi()).min() > -1e-3
     assert run.test(model, datamodule=voices, verbose=False)[0]["test_accuracy"] >= 0.8
     run.save_checkpoint(tmp_path / "margin.ckpt")
-    loaded = load_checkpoint(tmp_path / "margin.ckpt", KeywordHmm, LargeMarginKeyword)
-    assert isinstance(loaded, LargeMarginKeyword)
-    torch.testing.assert_close(loaded.bank.vector, model.bank.vector)  # type: ignore[union-attr]
+    loaded = load_checkpoint(tmp_path / "margin.ckpt", "recognize")
+    assert loaded.config.type == "large_margin_keyword"
+    torch.testing.assert_close(loaded.model.state_dict()["vector"], model.margin_bank.vector.detach())
 
 
 def test_large_margin_step_compiles_whole(voices: SpeechDataModule) -> None:
     voices.setup()
     batch = next(iter(voices.train_dataloader()))
-    model = LargeMarginKeyword(states=2)
+    model = WordModels("margin", states=2)
     model.build_(("one", "two", "zero"), voices.config(voices.corpus))
-    bank = model.bank
-    assert bank is not None
+    bank = model.margin_bank
     features, lengths, words = batch["features"][:4, :6], batch["lengths"][:4].clamp_max(6), batch["word"][:4]
 
     def step() -> torch.Tensor:
@@ -116,5 +113,5 @@ def test_large_margin_step_compiles_whole(voices: SpeechDataModule) -> None:
 
 def test_one_word_is_refused(trainer: Make) -> None:
     alone = SpeechDataModule("synthetic", {"words": ["one"], "speakers": 4, "takes": 1})
-    with pytest.raises(ModelError, match="at least two words"):
-        trainer(max_epochs=1).fit(KeywordHmm(), datamodule=alone)
+    with pytest.raises(ModelError, match="at least two to choose from"):
+        trainer(max_epochs=1).fit(WordModels(), datamodule=alone)

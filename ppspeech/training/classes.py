@@ -1,23 +1,22 @@
 """Utterances to classes: large-margin Gaussians on utterance statistics, by the convex solver or by gradients."""
 
-import math
-from dataclasses import asdict
 from typing import Any, Literal
 
 import pytorch_lightning as lightning
 import torch
 from torch import Tensor
 
-from ppspeech.audio import Frames, MfccConfig, utterance_statistics
-from ppspeech.data import Batch, SpeechDataModule, public_scale
-from ppspeech.errors import ModelError
-from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import DataTouch, LargeMarginClassifierSettings
+from ppspeech.data import Batch, public_scale
+from ppspeech.models import UtteranceClassifier
+from ppspeech.models.margin import LargeMarginGaussians
 from ppspeech.training.confusion import ConfusionCallback
-from ppspeech.training.em import MaximizationStep
+from ppspeech.training.module import MaximizationStep, SpeechModule
 from ppspeech.training.private.convex import ConvexHook, PrivateFit, fit_privately
 
 
-class LargeMarginClassifier(lightning.LightningModule):
+class LargeMarginClassifier(SpeechModule):
     """Large-margin Gaussians (Pathak and Raj 2012) on the mean, maximum, minimum and deviation of an utterance's
     features.
 
@@ -51,46 +50,41 @@ class LargeMarginClassifier(lightning.LightningModule):
         super().__init__()
         self.save_hyperparameters()
         self.automatic_optimization = solver == "adam"
-        self.label, self.solver, self.radius, self.learning_rate = label, solver, radius, learning_rate
+        self.label: Literal["emotion", "gender", "word", "speaker"] = label
+        self.solver, self.radius, self.learning_rate = solver, radius, learning_rate
         self.quadratic, self.trace, self.width = quadratic, trace, width
-        self.names: tuple[str, ...] = ()
-        self.mfcc = MfccConfig.hamm2015()
-        self.model: LargeMarginGaussians | None = None
         self.privacy: ConvexHook | None = None
         self.private_fit: PrivateFit | None = None
         self._seen: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    def build_(self, names: tuple[str, ...], mfcc: MfccConfig) -> None:
-        """Make the untrained classifier for these classes and this front end.
+    def settings(self) -> LargeMarginClassifierSettings:
+        """Of large-margin Gaussians on utterance statistics."""
+        return LargeMarginClassifierSettings(label=self.label, width=float(self.width), radius=float(self.radius))
 
-        Raises:
-            ModelError: for fewer than two classes.
-        """
-        if len(names) < 2:
-            raise ModelError(f"the corpus has {len(names)} values of {self.label!r}: nothing to tell apart")
-        self.names, self.mfcc = names, mfcc
-        self.model = LargeMarginGaussians(
-            len(names), 4 * mfcc.features, loss=MarginLoss(width=self.width), psd="projection", radius=self.radius
+    def touches(self) -> tuple[DataTouch, ...]:
+        """The scale is public, and the decision needs no threshold."""
+        return (
+            DataTouch("normalization", "untouched", "features are scaled by statistics of the built-in, public voices"),
+            DataTouch("threshold", "untouched", "the model has none: the highest score wins"),
         )
 
-    def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
-        """Take the classes and the front end from the data module."""
-        module = self.trainer.datamodule  # type: ignore[attr-defined]
-        if self.model is None:
-            assert isinstance(module, SpeechDataModule)
-            self.build_(module.vocabulary[self.label], module.config(module.corpus))
+    def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
+        """Make the untrained classifier, with the scale of the built-in voices."""
+        super().build_(labels, mfcc)
+        with torch.no_grad():
+            for ours, public in zip((self.classifier.mean, self.classifier.std), public_scale(mfcc), strict=True):
+                ours.copy_(public)
 
-    def embed(self, features: Tensor, lengths: Tensor) -> Tensor:
-        """Utterance statistics `(batch, 4 * features)`, scaled: the built-in voices have norm about 1."""
-        mean, std = public_scale(self.mfcc)
-        centered = utterance_statistics(Frames(features, lengths)) - mean.to(features)
-        return centered / (std.to(features) * math.sqrt(len(mean)))
+    @property
+    def classifier(self) -> UtteranceClassifier:
+        """The classifier with its scale."""
+        assert isinstance(self.model, UtteranceClassifier)
+        return self.model
 
-    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
-        """Scores of every utterance for every class, higher is more likely, `(batch, classes)`."""
-        assert self.model is not None
-        costs: Tensor = self.model(self.embed(features, lengths))
-        return -costs.amin(-1)
+    @property
+    def gaussians(self) -> LargeMarginGaussians:
+        """The large-margin Gaussians inside."""
+        return self.classifier.model
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """The certified minimum, or Adam."""
@@ -100,35 +94,31 @@ class LargeMarginClassifier(lightning.LightningModule):
 
     def training_step(self, batch: Batch) -> Tensor | None:
         """Collect examples for the solver, or give the loss of a mini-batch."""
-        assert self.model is not None
-        x, y = self.embed(batch["features"], batch["lengths"]), batch[self.label]
+        x, y = self.classifier.embed(batch["features"], batch["lengths"]), batch[self.label]
         if self.solver == "newton":
             self._seen.append((x, y, batch["speaker"]))
-            if self.trainer.is_last_batch:
-                optimizer = self.optimizers()
-                assert not isinstance(optimizer, list)
-                optimizer.step()
+            if self.last_batch():
+                self.maximize()
                 self._seen = []
             return None
-        examples = len(self.trainer.datamodule.parts["train"])  # type: ignore[attr-defined]
-        loss = self.model.loss(x, y).mean() + self.model.regularization(self.quadratic, self.trace) / examples
+        examples = len(self.training_part())
+        loss = self.gaussians.loss(x, y).mean() + self.gaussians.regularization(self.quadratic, self.trace) / examples
         self.log("train_loss", loss, prog_bar=True)
         return loss
 
     def on_train_batch_end(self, *_: Any) -> None:
         """Keep every Phi positive semidefinite after a gradient step."""
-        if self.solver == "adam" and self.model is not None:
-            self.model.project_()
+        if self.solver == "adam":
+            self.gaussians.project_()
 
     def _solve(self) -> None:
-        assert self.model is not None
         x, y, speaker = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
         if self.privacy is not None:
             # the objective's value stays unlogged: it is as private as the data
             groups = speaker if self.privacy.relation.unit == "speaker" else None
-            self.private_fit = fit_privately(self.model, x, y, self.privacy, groups, gamma=self.trace)
+            self.private_fit = fit_privately(self.gaussians, x, y, self.privacy, groups, gamma=self.trace)
             return
-        solution = self.model.fit(x, y, quadratic=self.quadratic, gamma=self.trace, tolerance=1e-3, post_hoc=True)
+        solution = self.gaussians.fit(x, y, quadratic=self.quadratic, gamma=self.trace, tolerance=1e-3, post_hoc=True)
         self.log("train_objective", solution.certificate.objective / len(x), prog_bar=True)
 
     def validation_step(self, batch: Batch) -> Batch:
@@ -142,14 +132,3 @@ class LargeMarginClassifier(lightning.LightningModule):
     def configure_callbacks(self) -> list[lightning.Callback]:
         """Count and draw what is recognized."""
         return [ConfusionCallback()]
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what is needed to use the model without its corpus; plain values only."""
-        told = {"kind": "large_margin_classifier", "names": list(self.names), "mfcc": asdict(self.mfcc)}
-        checkpoint["recognizer"] = told
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Build for the classes of the checkpoint."""
-        if self.model is None:
-            told = checkpoint["recognizer"]
-            self.build_(tuple(told["names"]), MfccConfig(**told["mfcc"]))

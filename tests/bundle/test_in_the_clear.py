@@ -1,0 +1,86 @@
+"""Bundles used in the clear: words, recordings and speakers, from files and waveforms."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ppspeech.audio import Mfcc, write_audio
+from ppspeech.bundle import Bundle, load_bundle
+from ppspeech.errors import AudioError, ModelError
+from ppspeech.models import SpeakerVerifier
+from tests.service.voices import CLASSES, MARGIN, RATE, SPEAKERS, released, voice
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return released(tmp_path_factory.mktemp("clear") / "words")
+
+
+@pytest.fixture(scope="module")
+def voices(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return released(tmp_path_factory.mktemp("clear") / "voices", SPEAKERS)
+
+
+@pytest.mark.parametrize("settings", [None, MARGIN, CLASSES], ids=["hmm", "margin", "classes"])
+def test_words_are_those_of_the_model_alone(settings: object, words: Bundle, tmp_path: Path) -> None:
+    bundle = words if settings is None else released(tmp_path / "other", settings)  # type: ignore[arg-type]
+    sounds = [voice(seed, 0.2 + 0.1 * seed) for seed in range(4)]
+    for sound, heard in zip(sounds, bundle.recognizer.recognize_all(sounds, RATE), strict=True):
+        frames = Mfcc(bundle.mfcc)(sound)
+        best = bundle.model(frames.features, frames.lengths)[0].topk(2)
+        assert heard.value == bundle.labels[int(best.indices[0])]
+        assert heard.margin == pytest.approx(float(best.values[0] - best.values[1]), abs=1e-3)
+        assert bundle.recognize(sound, RATE).value == heard.value
+
+
+def test_a_file_is_its_waveform(words: Bundle, tmp_path: Path) -> None:
+    write_audio(tmp_path / "a.wav", voice(3), RATE)
+    path = tmp_path / "released"
+    released(path)
+    assert load_bundle(path).recognize(tmp_path / "a.wav").value == words.recognize(voice(3), RATE).value
+    write_audio(tmp_path / "silent.wav", torch.zeros(RATE), RATE)
+    with pytest.raises(AudioError, match=r"silent\.wav: .*silent"):
+        words.recognize(tmp_path / "silent.wav")
+
+
+def test_words_of_a_recording_follow_one_another(words: Bundle) -> None:
+    heard = words.transcribe(voice(0, 1.0), RATE)
+    assert heard
+    assert all(word.value in words.labels for word in heard)
+    assert heard[0].start == 0.0
+    assert all(one.end == pytest.approx(next_.start) for one, next_ in pairwise(heard))
+    only = words.transcribe(voice(0, 1.0), RATE, grammar="bumblebee aardvark")
+    assert [word.value for word in only] == ["bumblebee", "aardvark"]
+
+
+def test_speakers(voices: Bundle) -> None:
+    verifier, mfcc = voices.verifier, Mfcc(voices.mfcc)
+    own, other = [voice(0), voice(3)], [voice(1)]
+    enrolled = torch.cat([mfcc(sound).features[0] for sound in own])
+    expected = SpeakerVerifier.enroll(verifier.ubm, enrolled[None], relevance=verifier.relevance)
+    score = float(expected(mfcc(voice(5)).features).detach())
+    found = voices.verify(own, [voice(5)], RATE, threshold=score - 0.01)
+    assert (found.value, found.score) == (True, pytest.approx(score, abs=1e-5))
+    assert not voices.verify(own, [voice(5)], RATE, threshold=score + 0.01).value
+    named = voices.identify([voice(0)], {"ann": own, "bob": other}, RATE, threshold=-9.0)
+    assert named.value == max(named.scores, key=lambda name: named.scores[name])
+    assert voices.identify([voice(0)], {"ann": own}, RATE, threshold=99.0).value is None
+    direction = verifier.direction(verifier.features(own, RATE))
+    assert direction.shape == (verifier.size,)
+    assert np.linalg.norm(direction) == pytest.approx(1.0)
+
+
+def test_what_a_model_is_not_for_is_refused(words: Bundle, voices: Bundle, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no words to recognize: it is there to verify and identify"):
+        voices.recognize(voice(0), RATE)
+    with pytest.raises(ModelError, match="no words to transcribe: it is there to recognize"):
+        released(tmp_path / "margin", MARGIN).transcribe(voice(0), RATE)
+    with pytest.raises(ModelError, match="speaker_ubm is needed"):
+        words.verify([voice(0)], [voice(0)], RATE)
+    with pytest.raises(ModelError, match="released without a threshold"):
+        voices.verify([voice(0)], [voice(0)], RATE)
+    with pytest.raises(ModelError, match="at least one clip"):
+        voices.verify([], [voice(0)], RATE, threshold=0.0)
