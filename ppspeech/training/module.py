@@ -1,5 +1,7 @@
 """What recipes for speech share: a model built by its registered kind, and checkpoints that say what they hold."""
 
+import logging
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -170,7 +172,7 @@ class TrainingBatches:
     """
 
     def __init__(self, part: UtteranceDataset, label: str, target: device, batch_size: int = 256) -> None:
-        buckets = LengthBuckets(part.lengths, batch_size, shuffle=False)
+        buckets = LengthBuckets(part.sizes, batch_size, shuffle=False)
         self._loader: DataLoader[Batch] = DataLoader(part, batch_sampler=buckets, collate_fn=collate)
         self._names, self._device = ("features", "lengths", label), target
 
@@ -200,3 +202,19 @@ class MaximizationStep(Optimizer):
         if closure is not None:
             closure()
         self._maximize()
+
+
+def quiet_lightning() -> None:
+    """Silence advertisements and warnings about choices that are made on purpose; real warnings stay."""
+    for name in ("pytorch_lightning.utilities.rank_zero", "lightning.pytorch.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in (
+        ".*does not have many workers.*",  # features come from memory
+        ".*Total length of `list` across ranks is zero.*",  # a recipe without a validation part
+        ".*`val_dataloader` but have no `validation_step`.*",  # a background model has nothing to validate
+        ".*number of training batches.*smaller than the logging interval.*",  # EM logs once an epoch
+        ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",  # inside Lightning
+        ".*The dirpath has changed from.*",  # a resumed run keeps its checkpoints in a folder of its own
+        ".*Checkpoint directory .* exists and is not empty.*",
+    ):
+        warnings.filterwarnings("ignore", message=message)

@@ -7,7 +7,7 @@ import ppspeech.data
 import ppspeech.training  # noqa: F401 (so that a recipe may say `class_path: WordModels`)
 from ppspeech.errors import ModelError
 from ppspeech.figures import Figure, show_figures
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.module import quiet_lightning
 
 
 class RecipeCLI(LightningCLI):
