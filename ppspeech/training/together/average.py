@@ -26,7 +26,7 @@ from ppspeech.privacy import Adjacency, Relation, check_count, check_positive
 from ppspeech.privacy.gradients import contribution_weights, unit_index
 from ppspeech.privacy.mechanisms import Law, shares_for
 from ppspeech.protocols.sums import JointSum, Shares, WholeSum
-from ppspeech.training.private.convex import ConvexModule, head_of, radius_of
+from ppspeech.training.private.objective import ConvexModule, head_of, radius_of
 from ppspeech.training.together.terms import JointFit, TableTerms
 
 

@@ -14,7 +14,7 @@ from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
 from ppspeech.privacy import Guarantee, Unit, check_positive
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.protocols.sums import WholeSum
-from ppspeech.training.private.convex import ConvexModule, theta_shape
+from ppspeech.training.private.objective import ConvexModule, theta_shape
 
 ModelName = Literal["logistic", "softmax", "huber_svm", "large_margin"]
 
