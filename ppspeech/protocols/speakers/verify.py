@@ -74,8 +74,10 @@ class Verification:
 
 @lru_cache(maxsize=64)
 def _cost(job: Verification) -> Cost:
-    product = job.plan.product
-    shares = np.broadcast_to(blank(), (product.rows, product.columns))  # of all models only the claimed one's are read
+    plan, product = job.plan, job.plan.product
+    # Of all models only the claimed one's shares are read: what is computed on must be few enough, not all columns.
+    blank(product.rows, product.columns * (2 + plan.cohort) // (1 + plan.models + plan.cohort))
+    shares = np.broadcast_to(blank(), (product.rows, product.columns))
     return record(lambda engine: decide(engine, job, shares, claimed=0))
 
 
