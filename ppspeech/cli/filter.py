@@ -15,7 +15,7 @@ from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
-    from ppspeech.filters import FeatureNoise, Kind
+    from ppspeech.filters import FeatureNoise
     from ppspeech.filters.attack import AttackReport
     from ppspeech.training import LearnedFilter
 
@@ -73,22 +73,19 @@ def apply(
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
     `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`
     """
+    from ppspeech.data import load_samples
     from ppspeech.filters import private_file, write_filtered
-    from ppspeech.training import load_samples, loader_of
 
     bundle = _load(filter)
     settings: Any = bundle.config.settings
-    noise = _noise(epsilon, delta, bound)
     mfcc = None if settings.level == "table" else bundle.mfcc
     samples = load_samples(settings.keep, settings.hide, settings.level, source, _options(option), mfcc)
     if samples.inputs[0].shape[-1] != settings.inputs:
         raise ModelError(f"the filter takes {settings.inputs} inputs, {source} has {samples.inputs[0].shape[-1]}")
     evidence = {figure.metric: figure.value for figure in bundle.metrics}
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
-    kind: Kind = "frames" if settings.level == "frames" else "vectors"
-    guarantee = write_filtered(
-        out, bundle.model, samples.owners(), loader_of(samples), kind=kind, noise=noise, about=about
-    )
+    noise = _noise(epsilon, delta, bound)
+    guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, about=about)
     if as_json:
         typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
         return
@@ -111,28 +108,25 @@ def attack(
     Examples: `ppspeech filter attack filtered`, `ppspeech filter attack filtered --attacker logistic --json`
     """
     from ppspeech.figures import Figure, show_figures
-    from ppspeech.filters import hold_out, read_filtered
-    from ppspeech.filters.attack import attack as run_attack
-    from ppspeech.training import pick
+    from ppspeech.filters import read_filtered
+    from ppspeech.filters.attack import judge_samples
 
-    read = read_filtered(folder, private)
-    is_test = hold_out(read.private, read.recordings, share, seed)
-    known, asked = pick(read.features, ~is_test), pick(read.features, is_test)
-    report = run_attack(known, read.private[~is_test], asked, read.private[is_test], attacker or None, seed=seed)
-    task = run_attack(known, read.kept[~is_test], asked, read.kept[is_test], ("logistic",)).worst
+    samples = read_filtered(folder, private)
+    found = judge_samples(samples, samples.hold_out(share, seed), attacker or None, seed=seed)
+    report, task = found.attacks, found.task
     if plot is not None:
         _plot_attacks(report, task.accuracy, folder.name, plot)
     if as_json:
-        found = [Figure("filter.attack.task", task.accuracy, note="logistic classifier of the label that was kept")]
-        found += [
+        figures = [Figure("filter.attack.task", task.accuracy, note="logistic classifier of the label that was kept")]
+        figures += [
             Figure(f"filter.attack.{f.attacker}", f.accuracy, note=f"{f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}")
             for f in report.findings
         ]
         worst = report.worst
-        found.append(
+        figures.append(
             Figure("filter.attack.worst", worst.accuracy, note=f"{worst.attacker}, chance {report.chance:.3f}")
         )
-        show_figures(found, as_json=True)
+        show_figures(figures, as_json=True)
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(_table(report))
@@ -192,11 +186,11 @@ def _plot(learned: "LearnedFilter", path: Path) -> None:
     from ppspeech.intervals import Mean
 
     points = [
-        Point(method, Mean(found.task, 0.0), Mean(found.attacks["logistic"].accuracy, 0.0))
+        Point(method, Mean(found.task.accuracy, 0.0), Mean(found.attacks["logistic"].accuracy, 0.0))
         for method, found in learned.evidence.items()
     ]
     worst = learned.evidence["minimax"]
-    points.append(Point("worst attacker", Mean(worst.task, 0.0), Mean(worst.attacks.worst.accuracy, 0.0)))
+    points.append(Point("worst attacker", Mean(worst.task.accuracy, 0.0), Mean(worst.attacks.worst.accuracy, 0.0)))
     recipe = learned.recipe
     plot_trade_off({recipe.features: points}, f"{recipe.keep} against {recipe.hide}", path)
 

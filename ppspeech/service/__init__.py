@@ -4,7 +4,7 @@ from ppspeech.service.client.answer import Answer
 from ppspeech.service.client.connect import Client, connect, open_door, server_health
 from ppspeech.service.client.gallery import ProbeClient, connect_keeper
 from ppspeech.service.client.speakers import SpeakerClient, connect_speakers
-from ppspeech.service.export import Deployment, export_words, register_exporter
+from ppspeech.service.export import EXPORTERS, Deployment, export_words
 from ppspeech.service.picture import plot_views
 from ppspeech.service.plan import MEETING_BYTES, ModePlan, ServicePlan, plan_service
 from ppspeech.service.requests import BudgetSpentError
@@ -15,6 +15,7 @@ from ppspeech.service.server.stores import QueryBudget
 from ppspeech.service.speaker_plan import SpeakerPlan, plan_speakers
 
 __all__ = [
+    "EXPORTERS",
     "MEETING_BYTES",
     "Answer",
     "BudgetSpentError",
@@ -39,6 +40,5 @@ __all__ = [
     "plan_service",
     "plan_speakers",
     "plot_views",
-    "register_exporter",
     "server_health",
 ]

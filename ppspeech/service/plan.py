@@ -116,7 +116,7 @@ def plan_service(bundle: Bundle, deployment: Deployment | None = None) -> Servic
     Raises:
         ModelError: if the model cannot be served.
     """
-    models = export_words(bundle.model, bundle.labels, deployment)
+    models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
     shape = models.shape
     modes = [
         ModePlan.of(order, estimate(planned_job(shape, 1, order)), "keyword")

@@ -1,16 +1,16 @@
 """LightningModules and callbacks: where models, data and privacy meet."""
 
+from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training.classes import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
-from ppspeech.training.filter_recipe import FilterRecipe, LearnedFilter, learn, load_samples, loader_of, pick
-from ppspeech.training.minimax import MinimaxFilter
+from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
+from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained
 from ppspeech.training.private.convex import fit_privately
 from ppspeech.training.private.emissions import fit_private_emissions
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.keyword import PrivateKeywordHmm
 from ppspeech.training.private.objective import ObjectivePrivacy
-from ppspeech.training.private.statistics import StatisticsRelease
 from ppspeech.training.quiet import quiet_lightning
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
 from ppspeech.training.speakers import SpeakerUbm
@@ -18,6 +18,7 @@ from ppspeech.training.words import POOLED, WordModels, public_bank
 
 __all__ = [
     "POOLED",
+    "AdversarialSolver",
     "Confusion",
     "FilterRecipe",
     "GradientPrivacy",
@@ -36,9 +37,6 @@ __all__ = [
     "fit_privately",
     "learn",
     "load_checkpoint",
-    "load_samples",
-    "loader_of",
-    "pick",
     "public_bank",
     "quiet_lightning",
     "release",

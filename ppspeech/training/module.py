@@ -170,7 +170,7 @@ class TrainingBatches:
     """
 
     def __init__(self, part: UtteranceDataset, label: str, target: device, batch_size: int = 256) -> None:
-        buckets = LengthBuckets(part.lengths, batch_size, shuffle=False)
+        buckets = LengthBuckets(part.sizes, batch_size, shuffle=False)
         self._loader: DataLoader[Batch] = DataLoader(part, batch_sampler=buckets, collate_fn=collate)
         self._names, self._device = ("features", "lengths", label), target
 

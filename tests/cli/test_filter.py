@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from ppspeech.bundle import MinimaxFilterSettings, load_bundle
 from ppspeech.cli.app import guarded
 from ppspeech.cli.filter import FILTER_COMMANDS
-from ppspeech.errors import BundleError, ModelError
-from ppspeech.training.filter_recipe import FilterRecipe, learn, load_samples
+from ppspeech.data import load_corpus, load_samples
+from ppspeech.errors import BundleError, CorpusError
+from ppspeech.training.filters import FilterRecipe, learn
 
 app = typer.Typer()
 for name, command in FILTER_COMMANDS.items():
@@ -53,7 +54,8 @@ def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
     assert "keep it to yourself" in run("apply", tmp_path / "filter", "synthetic", "--out", tmp_path / "out", *OPTIONS)
     manifest = (tmp_path / "out" / "manifest.csv").read_text()
     assert manifest.count("\n") == 1 + 2 * 4 * 8
-    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    statement = json.loads((tmp_path / "out" / "filtering.json").read_text())["statement"]
+    assert load_corpus(tmp_path / "out").words == ("go", "stop")
     assert statement["about"]["filter"] == bundle.fingerprint
     assert statement["about"]["attacks"]["filter.private_worst"] == figures["filter.private_worst"]
 
@@ -92,6 +94,9 @@ def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
         ({"mfcc": {"cepstra": 99}}, "the recipe's mfcc"),
         ({"expect": {"task": 2.0}}, "task >= 2.0"),
         ({"expect": {"speed": 2.0}}, "speed"),
+        ({"adversarial": {"hidden": 3}}, "solver: alternating"),
+        ({"solver": "adversarial", "adversarial": {"color": "blue"}}, "the recipe's adversarial"),
+        ({"solver": "magic"}, "solver must be one of"),
     ],
 )
 def test_a_recipe_that_cannot_be_met_is_refused(tmp_path: Path, changes: dict[str, object], word: str) -> None:
@@ -114,7 +119,7 @@ def test_a_table_divides_recordings_never_rows(data: Path, tmp_path: Path) -> No
     assert len(samples.inputs) == 10_299
     assert samples.inputs[0].shape == (561,)
     assert len(set(samples.recordings)) < len(samples.inputs) / 10
-    with pytest.raises(ModelError, match="no label 'shoe'"):
+    with pytest.raises(CorpusError, match="no label 'shoe'"):
         load_samples("shoe", "person", "table", "har", {}, None)
 
 

@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.products import (
     multiply,
-    multiply_cost,
     scale_by_first,
-    scale_by_first_cost,
     square,
-    square_cost,
 )
 from ppspeech.crypto.transfer.setup import Side
 from tests.crypto.pairs import together
@@ -24,9 +21,7 @@ numbers = st.lists(st.integers(-(2**20), 2**20 - 1), min_size=1, max_size=6).map
 @given(numbers)
 def test_squares(values: np.ndarray) -> None:
     shares = RING.share(RING.from_signed(values))
-    one, other, *_ = together(
-        lambda engine, party: square(engine, shares[party], RING, WIDE), square_cost(RING, WIDE, len(values))
-    )
+    one, other, *_ = together(lambda engine, party: square(engine, shares[party], RING, WIDE))
     assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values**2)
 
 
@@ -39,7 +34,6 @@ def test_factors_of_the_first_party(values: np.ndarray, factor: int) -> None:
         lambda engine, party: scale_by_first(
             engine, shares[party], factors if party is Side.FIRST else None, RING, WIDE
         ),
-        scale_by_first_cost(RING, WIDE, len(values)),
     )
     assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values * (factor + np.arange(len(values))))
 
@@ -52,6 +46,5 @@ def test_products_of_shared_words(values: np.ndarray) -> None:
     left, right = RING.share(RING.from_signed(values)), small.share(small.from_signed(factors))
     one, other, *_ = together(
         lambda engine, party: multiply(engine, left[party], right[party], (RING, small), WIDE),
-        multiply_cost((RING, small), WIDE, len(values)),
     )
     assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values * factors)

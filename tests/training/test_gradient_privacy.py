@@ -18,12 +18,11 @@ from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.hmm import LargeMarginHmm
 from ppspeech.privacy import Relation
-from ppspeech.privacy.gradients.events import SampledGaussianEvent
+from ppspeech.privacy.gradients.plan import PoissonBatches, SampledGaussianEvent
 from ppspeech.training.private.gradients import (
     CollateWithEmpty,
     GradientPrivacy,
     OsNoiseOptimizer,
-    PoissonBatches,
     per_sample_gradients,
 )
 

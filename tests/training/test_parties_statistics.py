@@ -20,9 +20,9 @@ from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.privacy import Guarantee, Relation
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
 from ppspeech.protocols.sums.joint import JointSum, PlainSum
-from ppspeech.training.private.em import hmm_moments, maximize_mixture_, mixture_moments
-from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
+from ppspeech.training.private.statistics import hmm_moments, maximize_mixture_, mixture_moments
 from ppspeech.training.together.average import JointTraining, train_jointly
 from ppspeech.training.together.release import write_joint_bundle
 from ppspeech.training.together.statistics import (

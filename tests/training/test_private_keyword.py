@@ -8,10 +8,10 @@ import pytorch_lightning as lightning
 
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError
+from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training import WordModels, load_checkpoint, public_bank
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.keyword import PrivateKeywordHmm
-from ppspeech.training.private.statistics import StatisticsRelease
 
 Make = Callable[..., lightning.Trainer]
 

@@ -17,8 +17,7 @@ from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier
-from ppspeech.privacy import Accountant, NonPrivateEvent
-from ppspeech.privacy.accounting.noise_events import GaussianEvent
+from ppspeech.privacy import Accountant, GaussianEvent, NonPrivateEvent
 from ppspeech.privacy.relation import Relation, Unit
 from ppspeech.training import LargeMarginClassifier, SpeakerUbm, SpeechModule, WordModels, export_checkpoint, release
 from ppspeech.training.private.record import PrivacyRecord

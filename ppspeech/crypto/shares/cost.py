@@ -1,10 +1,8 @@
 """What operations on shares cost: correlations, bytes and messages, from public sizes alone."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 
-from ppspeech.crypto.shares.flights import HEADER
 from ppspeech.crypto.transfer import extension as ot_extension
 from ppspeech.crypto.transfer import one_of_many as kkot
 
@@ -56,16 +54,6 @@ class Cost:
             self.bytes_first * times,
             self.bytes_second * times,
             self.directions * times,
-        )
-
-    def in_flights(self) -> "Cost":
-        """The cost inside `ShareEngine.in_flights`: messages of one direction in one frame, with 5 bytes more each."""
-        sent, received = self.directions.count("s"), self.directions.count("r")
-        return replace(
-            self,
-            bytes_first=self.bytes_first + HEADER.size * received,
-            bytes_second=self.bytes_second + HEADER.size * sent,
-            directions="".join(direction for direction, _ in groupby(self.directions)),
         )
 
     @property

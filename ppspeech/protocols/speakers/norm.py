@@ -22,6 +22,7 @@ from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto import Ring
 from ppspeech.crypto.shares import (
     LARGEST_RING,
+    Shared,
     ShareEngine,
     and_bits,
     choose,
@@ -139,7 +140,8 @@ def _hold(engine: ShareEngine, totals: Residues, ring: Ring) -> tuple[Residues, 
         most = (1 << (HELD - 1)) - 1
         for operation, limit in ((minimum, most), (maximum, -most)):
             residues = np.full(len(totals), limit, np.int64)
-            totals = operation(engine, totals, engine.public(ring.from_signed(residues)), ring)
+            public = Shared(engine, engine.public(ring.from_signed(residues)), ring)
+            totals = operation(Shared(engine, totals, ring), public).residues
     held = Ring(min(HELD, ring.bits))
     return held.reduce(totals), held
 

@@ -20,7 +20,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, Solution, minimize
 from ppspeech.models.gaussian import smat
 from ppspeech.models.margin import LargeMarginGaussians
-from ppspeech.privacy import Guarantee, Relation, Unit
+from ppspeech.privacy import Guarantee, Relation, Released, Unit
 from ppspeech.privacy.accounting import Accountant, Event
 from ppspeech.privacy.convex import (
     HeadConstants,
@@ -52,8 +52,8 @@ class PlannedRelease(Protocol):
         ...
 
     @property
-    def events(self) -> tuple[Event, ...]:
-        """To be composed."""
+    def event(self) -> Event:
+        """What one release costs."""
         ...
 
     @property
@@ -61,7 +61,7 @@ class PlannedRelease(Protocol):
         """What one release promises."""
         ...
 
-    def release(self, objective: TiltableObjective) -> Tensor:
+    def release(self, objective: TiltableObjective, /) -> Released[Tensor]:
         """Theta that may be published."""
         ...
 
@@ -145,11 +145,10 @@ def fit_privately(
         raise PrivacyError("components and gamma belong to large-margin models")
     plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=groups is not None)
     problem = _ModuleObjective(module, x, y, terms)
-    theta = plan.release(problem)
-    _set(module, theta)
+    _set(module, plan.release(problem).value)
     assert problem.solution is not None
     paid = () if components is None else components.events
-    return PrivateFit(_with(plan, hook, paid), (*paid, *plan.events), plan, problem.solution)
+    return PrivateFit(_with(plan, hook, paid), (*paid, plan.event), plan, problem.solution)
 
 
 def head_of(module: ConvexModule) -> HeadConstants:
@@ -219,6 +218,6 @@ def _with(plan: PlannedRelease, hook: ConvexHook, paid: tuple[Event, ...]) -> Gu
     if not paid:
         return plan.guarantee
     account = Accountant(hook.relation)
-    for event in (*paid, *plan.events):
+    for event in (*paid, plan.event):
         account.compose(event)
     return account.guarantee(hook.delta, assumptions=plan.guarantee.assumptions)

@@ -7,7 +7,7 @@ for layers it has no rule for, but straight from the losses: one forward pass in
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
 import pytorch_lightning as lightning
@@ -15,14 +15,14 @@ import torch
 from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 from ppspeech.data import Batch, UtteranceDataset, collate
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Guarantee, Relation, Unit, check_count, check_positive, check_probability
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.privacy.gradients import SampledGaussianEvent, limit_contributions, noise_multiplier_for, unit_means
-from ppspeech.privacy.samplers import standard_normal, uniform
+from ppspeech.privacy.gradients import PoissonBatches, SampledGaussianEvent, noise_multiplier_for, unit_means
+from ppspeech.privacy.samplers import standard_normal
 from ppspeech.training.private.record import PrivacyRecord
 
 
@@ -77,39 +77,6 @@ def per_sample_gradients(
 
     gradients, losses = vmap(grad_and_value(loss), in_dims=(None, 0), chunk_size=chunk)(wanted, batch)
     return [gradients[f"module.{name}"] for name in names], losses
-
-
-class PoissonBatches(Sampler[list[int]]):
-    """Batches that every unit joins independently with probability `sampling`, with all its items; some are empty.
-
-    The coins come from the operating system: no seed repeats them.
-
-    Args:
-        units: the unit of every item, `(items,)`.
-        sampling: q in (0, 1].
-        steps: batches in an epoch.
-        most: items of a unit in one batch, drawn anew each time; None for all.
-    """
-
-    def __init__(self, units: Tensor, sampling: float, steps: int, most: int | None = None) -> None:
-        check_probability("sampling", sampling, one=True)
-        check_count("steps", steps)
-        if len(units) == 0:
-            raise PrivacyError("there is no item to sample from")
-        names, self.unit = torch.unique(units, return_inverse=True)
-        self.units = len(names)
-        self.sampling, self.steps, self.most = sampling, steps, most
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for _ in range(self.steps):
-            joins = torch.from_numpy(uniform(self.units)) < self.sampling
-            chosen = joins[self.unit].nonzero().squeeze(-1)
-            if self.most is not None and len(chosen):
-                chosen = chosen[limit_contributions(self.unit[chosen], self.most)]
-            yield chosen.tolist()
 
 
 class CollateWithEmpty:

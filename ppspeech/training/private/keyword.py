@@ -8,10 +8,10 @@ from ppspeech.data import Batch
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.mechanisms import StatisticsRelease, UnitSums
 from ppspeech.training.module import SpeechModule
-from ppspeech.training.private.em import hmm_moments, maximize_hmm_
 from ppspeech.training.private.record import PrivacyRecord
-from ppspeech.training.private.statistics import StatisticsRelease, UnitSums
+from ppspeech.training.private.statistics import hmm_moments, maximize_hmm_
 from ppspeech.training.words import WordModels
 
 TOUCHES = (

@@ -17,16 +17,15 @@ from ppspeech.errors import ModelError
 from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, mixture_statistics, update_mixture_
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 from ppspeech.privacy import check_count
-from ppspeech.privacy.mechanisms import shares_for
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums, shares_for
 from ppspeech.protocols.sums import JointSum, PlainSum, Shares
-from ppspeech.training.private.em import (
+from ppspeech.training.private.statistics import (
     free_transitions,
     hmm_moments,
     maximize_hmm_,
     maximize_mixture_,
     mixture_moments,
 )
-from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
 
 
 def statistics_shares(release: StatisticsRelease, parties: int, dimension: int, colluders: int = 1) -> Shares:
