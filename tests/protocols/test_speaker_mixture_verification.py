@@ -113,7 +113,8 @@ def test_shared_ratios_are_close_to_the_plain_ones(joined: Literal["sum", "max"]
     def shares(met, side):  # type: ignore[no-untyped-def]
         with met.session():
             engine = ShareEngine(met.channel, met.setup, cost)
-            return plan.claimed_scores(engine, met.multiply(plan.product, side), None if side is scorer.weights else 1)
+            claimed = None if side is scorer.weights else 1
+            return plan.claimed_scores(engine, met.multiply(plan.product, side), claimed).residues
 
     one, other, *_ = ask(lambda met: shares(met, plan.rows(frames)), lambda met: shares(met, scorer.weights))
     got = plan.scale.decode(plan.total_ring.to_signed(plan.total_ring.join(one, other))) / 20

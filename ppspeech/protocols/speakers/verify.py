@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.crypto.shares import Cost, ShareEngine, blank, check_index, open_bits_to, record
+from ppspeech.crypto.shares import Cost, ShareEngine, blank, check_index, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ModelError
 from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
@@ -129,8 +129,8 @@ def decide(
         scorer: the server's.
     """
     scores = job.plan.claimed_scores(engine, shares, claimed)
-    bit = accept(engine, job.plan, scores, claimed, scorer)
-    opened = open_bits_to(engine, Side.SECOND if job.recipient == "client" else Side.FIRST, bit)
+    decision = accept(job.plan, scores, claimed, scorer)
+    opened = decision.open_to(Side.SECOND if job.recipient == "client" else Side.FIRST)
     return None if opened is None else bool(opened[0])
 
 
