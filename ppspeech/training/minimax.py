@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from ppspeech.errors import ModelError
 from ppspeech.filters import ClassTask, FilterCertificate, FlatFilter, MinimaxProblem, Mlp, Result
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.module import quiet_lightning
 
 Mode = Literal["steps", "reversal"]
 

@@ -13,7 +13,7 @@ from ppspeech.cli import app
 from ppspeech.data import Corpus, SyntheticCorpus
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.training import SpeakerUbm, WordModels
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.module import quiet_lightning
 
 OPTIONS = {"words": ["six", "one", "four"], "speakers": 12, "takes": 2}
 

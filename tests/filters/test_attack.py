@@ -13,7 +13,7 @@ from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attack import UNKNOWN, attack, attacker_names, clopper_pearson
 from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS
 from ppspeech.filters.attack.attackers.vectors import RIDGE
-from ppspeech.models.detection import equal_error_rate
+from ppspeech.models.measures import equal_error_rate
 
 NAMES = attacker_names(speech=False)
 

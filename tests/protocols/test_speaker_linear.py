@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from ppspeech.models.score_norm import t_norm, z_norm
 
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.models.score_norm import t_norm, z_norm
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from tests.protocols.speaker_meeting import ask, unit
 

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, Dataset
 from ppspeech.errors import ModelError
 from ppspeech.filters import ClassTask, LinearFilter, TemporalConvolution, learn_filter
 from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter, reversed_gradient
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.module import quiet_lightning
 from tests.filters.games import people
 
 

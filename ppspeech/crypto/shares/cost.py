@@ -3,8 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ppspeech.crypto.transfer import extension as ot_extension
-from ppspeech.crypto.transfer import one_of_many as kkot
+from ppspeech.crypto.transfer.codes import CODE_COLUMNS
+from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, columns_bytes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -74,13 +74,13 @@ class Cost:
     @property
     def offline_bytes_first(self) -> int:
         """Payload the first party sends while correlations are prepared."""
-        return ot_extension.columns_bytes(self.products) if self.products else 0
+        return columns_bytes(PAIR_COLUMNS, self.products) if self.products else 0
 
     @property
     def offline_bytes_second(self) -> int:
         """Payload the second party sends while correlations are prepared."""
         tables = sum(self.tables.values())
-        return self.offline_bytes_first + (kkot.code_bytes(tables) if tables else 0)
+        return self.offline_bytes_first + (columns_bytes(CODE_COLUMNS, tables) if tables else 0)
 
     @property
     def total_bytes(self) -> int:

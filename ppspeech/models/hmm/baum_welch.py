@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian.start import start_components_
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import MAXIMUM_LIKELIHOOD, GaussianEmission, Prior, set_logits_
+from ppspeech.models.hmm.start import start_components_
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import contribution_weights, unit_index
 from ppspeech.privacy.mechanisms import Law, shares_for
 from ppspeech.protocols.sums import JointSum, Shares, WholeSum
-from ppspeech.training.private.convex import ConvexModule, head_of, radius_of, theta_shape
+from ppspeech.training.private.objective import ConvexModule, head_of, radius_of, theta_shape
 
 ModelName = Literal["logistic", "softmax", "huber_svm", "large_margin"]
 

@@ -30,9 +30,7 @@ from ppspeech.crypto import (
     unpack_numbers,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, is_negative, open_bits_to, record
-from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Side
-from ppspeech.crypto.transfer import extension as ot_extension
-from ppspeech.crypto.transfer import one_of_many as kkot
+from ppspeech.crypto.transfer import CODE_COLUMNS, PAIR_COLUMNS, POINT_BYTES, PairSetup, Side
 from ppspeech.protocols import Kind
 
 Channels = Mapping[int, Channel]
@@ -107,7 +105,7 @@ def comparison_cost(comparisons: int) -> Cost:
 
 def comparison_bytes(comparisons: int) -> int:
     """What the party of the two sends for them, setup included."""
-    setup = POINT_BYTES * (kkot.COLUMNS + ot_extension.COLUMNS + 1) + GREETING_BYTES
+    setup = POINT_BYTES * (CODE_COLUMNS + PAIR_COLUMNS + 1) + GREETING_BYTES
     cost = comparison_cost(comparisons)
     return setup + cost.bytes_first + cost.offline_bytes_first
 

@@ -36,7 +36,7 @@ forward = register_protocol(
     functionality="a ciphertext, under alice's key, of the log-likelihood of alice's symbols under bob's HMM, to bob",
     leakage="alice learns at every frame log α of every state within 5.6 nats, and every sum up to a factor below "
     "2^40; public are the number of frames, states and symbols",
-    assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.kkot",
+    assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.transfer",
 )
 
 

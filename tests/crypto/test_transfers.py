@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
 from ppspeech.crypto.transfer.bit_matrix import PORTION, ColumnStreams, portions, transpose_bits
 from ppspeech.crypto.transfer.block_hash import CHUNK, BlockHash
-from ppspeech.crypto.transfer.one_of_many import Batch, _code_columns, _code_words
+from ppspeech.crypto.transfer.codes import Batch, _code_columns, _code_words
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import BadLengthError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
@@ -83,24 +84,25 @@ def test_code_words_differ_in_128_places_and_columns_are_theirs() -> None:
     assert (rows[:200] == words[choices]).all()
 
 
+def bits_of(choices: np.ndarray) -> Callable[[slice, int], np.ndarray]:
+    """The code of 1-of-2 transfers: the choices themselves."""
+    return lambda part, size: np.resize(np.packbits(choices[part], bitorder="little"), size)
+
+
 @pytest.mark.parametrize("sender", list(Side))
 @pytest.mark.parametrize("count", [1, 127, 128, 1000])
-def test_correlated_random_and_chosen_transfers(sender: Side, count: int) -> None:
+def test_correlated_and_random_transfers(sender: Side, count: int) -> None:
     setup = lasting_setup()
     gives, takes = setup[sender].sender, setup[1 - sender].receiver
     choices = uniform_residues(count, 1).astype(bool)
     at = np.arange(count)
 
-    q, t = run_together(lambda c: gives.correlated(c, count), lambda c: takes.correlated(c, choices))
+    q, t = run_together(lambda c: gives.rows(c, count), lambda c: takes.rows(c, count, bits_of(choices)))
     assert (t == q ^ np.where(choices[:, None], gives.delta, np.uint64(0))).all()
 
     pairs, got = run_together(lambda c: gives.random(c, count), lambda c: takes.random(c, choices))
     assert (np.stack(pairs)[choices.astype(int), at] == got).all()
     assert not (np.stack(pairs)[1 - choices.astype(int), at] == got).any()
-
-    zeros, ones = random_words(count), random_words(count)
-    _, chosen = run_together(lambda c: gives.chosen(c, zeros, ones), lambda c: takes.chosen(c, choices))
-    assert (chosen == np.where(choices, ones, zeros)).all()
 
 
 def test_one_of_n_transfers_give_the_chosen_pad_only() -> None:
@@ -126,8 +128,8 @@ def test_what_the_receiver_sends_is_uniform_whatever_it_chooses() -> None:
         setup = lasting_setup()
         choices = np.full(8192, value)
         run_together(
-            lambda c, s=setup: s[0].sender.correlated(c, 8192),
-            lambda c, s=setup, r=record, w=choices: s[1].receiver.correlated(r, w),
+            lambda c, s=setup: s[0].sender.rows(c, 8192),
+            lambda c, s=setup, r=record, w=choices: s[1].receiver.random(r, w),
             (here, there),
         )
         sent = np.frombuffer(record.entries[0].payload or b"", np.uint8)
@@ -142,7 +144,7 @@ def test_choices_show_where_a_column_is_sent_twice() -> None:
     for choices in (np.zeros(128, bool), uniform_residues(128, 1).astype(bool)):
         receiver.__post_init__()  # starts the streams over
         here, there = memory_pair()
-        receiver.correlated(here, choices)
+        receiver.random(here, choices)
         sent.append(np.frombuffer(there.receive(Kind.COLUMNS, 2048), np.uint8).reshape(128, 16))
     assert (np.unpackbits(sent[0][0] ^ sent[1][0], bitorder="little") == choices).all()
 
@@ -150,7 +152,7 @@ def test_choices_show_where_a_column_is_sent_twice() -> None:
 def test_wrong_lengths_end_the_session() -> None:
     setup = agree()
     with pytest.raises(BadLengthError):
-        run_together(lambda c: setup[0].sender.correlated(c, 128), lambda c: c.send(Kind.COLUMNS, bytes(2047)))
+        run_together(lambda c: setup[0].sender.rows(c, 128), lambda c: c.send(Kind.COLUMNS, bytes(2047)))
     with pytest.raises(BadLengthError):
         run_together(
             lambda c: setup[0].code.random(c, [Batch(5, 2, 128)]), lambda c: c.send(Kind.CODE_COLUMNS, bytes(4095))
