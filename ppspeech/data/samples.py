@@ -94,7 +94,7 @@ def load_samples(
         )
     clips: Sequence[Tensor] = FeatureStore(mfcc).lazy(corpus.utterances)
     if level == "utterance":
-        clips = [utterance_statistics(Frames(clip.unsqueeze(0), torch.tensor([len(clip)])))[0] for clip in clips]
+        clips = [inputs_of(clip, level) for clip in clips]
     return Samples(
         clips,
         [getattr(u, keep) for u in corpus],
@@ -102,6 +102,13 @@ def load_samples(
         [str(index) for index in range(len(corpus))],
         mfcc,
     )
+
+
+def inputs_of(frames: Tensor, level: Level) -> Tensor:
+    """What a filter takes of an utterance's `(frames, d)`: its statistics `(4 d,)`, or all of it."""
+    if level == "frames":
+        return frames
+    return utterance_statistics(Frames(frames.unsqueeze(0), torch.tensor([len(frames)])))[0]
 
 
 def _of_table(keep: str, hide: str, source: str, options: Mapping[str, Any]) -> Samples:

@@ -13,7 +13,7 @@ from ppspeech.models import UtteranceClassifier
 from ppspeech.models.margin import LargeMarginGaussians
 from ppspeech.training.confusion import ConfusionCallback
 from ppspeech.training.module import MaximizationStep, SpeechModule
-from ppspeech.training.private.convex import ConvexHook, PrivateFit, fit_privately
+from ppspeech.training.private.objective import ConvexHook, PrivateFit, fit_privately
 
 
 class LargeMarginClassifier(SpeechModule):
@@ -33,7 +33,7 @@ class LargeMarginClassifier(SpeechModule):
         radius: clip of the scaled features' norm.
         learning_rate: of `adam`.
 
-    `privacy` is set by the callback `ObjectivePrivacy`: the solver then trains to its guarantee, and `private_fit` says
+    `privacy` is set by a `PrivacyHook`: the solver then trains to its guarantee, and `private_fit` says
     what was done.
     """
 

@@ -53,18 +53,27 @@ class StatisticsHook(Protocol):
         ...
 
 
+class GradientHook(Protocol):
+    """What makes training by gradients private: it bounds each unit's gradient and adds noise to their sum."""
+
+    def step(self, module: lightning.LightningModule, batch: Batch) -> Tensor:
+        """In the place of `training_step`; what it returns moves no parameter."""
+        ...
+
+
 class SpeechModule(lightning.LightningModule, ABC):
     """A recipe: `settings` say which kind of model it trains; the labels and the front end come from the data module.
 
     What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
-    training by gradients has `losses(batch)`, one an utterance; `public_start` says that the first parameters owe
-    nothing to the training data.
+    training by gradients has `losses(batch)`, one an utterance, and asks `gradient_hook`; `public_start` says that the
+    first parameters owe nothing to the training data.
 
     Attributes:
         label: which of a batch's labels the model tells apart; None for a model without labels.
         labels: what its scores stand for, once built.
         mfcc: the front end.
         statistics_hook: set by a privacy hook before fitting.
+        gradient_hook: set by a privacy hook before fitting.
     """
 
     label: str | None = None
@@ -76,6 +85,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         self.mfcc = MfccConfig()
         self.model: nn.Module | None = None
         self.statistics_hook: StatisticsHook | None = None
+        self.gradient_hook: GradientHook | None = None
         self.resumed = False
 
     @abstractmethod

@@ -22,7 +22,7 @@ from ppspeech.evidence.bench import BENCHES
 from ppspeech.figures import Figure
 from ppspeech.privacy.gradients import PoissonBatches
 from ppspeech.training import WordModels, quiet_lightning
-from ppspeech.training.private import CollateWithEmpty, GradientPrivacy, _Losses
+from ppspeech.training.private import CollateWithEmpty, Losses, PrivacyHook
 
 SAMPLING = 0.1
 CLIP = 1.0
@@ -35,7 +35,7 @@ class _Packed(nn.Module):
 
     def __init__(self, module: WordModels, names: list[str]) -> None:
         super().__init__()
-        self.hidden = [_Losses(module)]  # in a list: not a submodule, whose parameters Opacus would not see here
+        self.hidden = [Losses(module)]  # in a list: not a submodule, whose parameters Opacus would not see here
         self.names = names
         parameters = dict(module.named_parameters())
         for i, name in enumerate(names):
@@ -88,7 +88,7 @@ def _callback(data: SpeechDataModule, epochs: int) -> float:
     """Seconds a step of a fit under the Trainer, the noise given so that no search for it is timed."""
     fresh = SpeechDataModule("synthetic", data.options, test=0.25)
     fresh.setup()
-    module, hook, clock = _module(fresh), GradientPrivacy(noise_multiplier=NOISE, sampling=SAMPLING), _Clock()
+    module, hook, clock = _module(fresh), PrivacyHook(noise_multiplier=NOISE, sampling=SAMPLING), _Clock()
     trainer = lightning.Trainer(
         accelerator="cpu",
         max_epochs=epochs,
@@ -99,7 +99,7 @@ def _callback(data: SpeechDataModule, epochs: int) -> float:
         callbacks=[hook, clock],
     )
     trainer.fit(module, datamodule=fresh)
-    return clock.seconds / hook.steps
+    return clock.seconds / hook.spent
 
 
 class _Clock(lightning.Callback):

@@ -1,15 +1,29 @@
-"""Where training meets privacy."""
+"""Where training meets privacy: one hook for recipes, and functions for tables and experiments."""
 
-from ppspeech.training.private.convex import ConvexHook, ConvexModule, fit_privately, head_of, radius_of, theta_shape
-from ppspeech.training.private.gradients import CollateWithEmpty, GradientPrivacy, _Losses
-from ppspeech.training.private.statistics import hmm_moments, maximize_hmm_
+from ppspeech.training.private.gradients import CollateWithEmpty, GradientPrivacy, Losses
+from ppspeech.training.private.hook import PrivacyHook
+from ppspeech.training.private.objective import (
+    ConvexHook,
+    ConvexModule,
+    ObjectivePrivacy,
+    fit_privately,
+    head_of,
+    radius_of,
+    theta_shape,
+)
+from ppspeech.training.private.record import PrivacyRecord
+from ppspeech.training.private.statistics import StatisticsPrivacy, hmm_moments, maximize_hmm_
 
 __all__ = [
     "CollateWithEmpty",
     "ConvexHook",
     "ConvexModule",
     "GradientPrivacy",
-    "_Losses",
+    "Losses",
+    "ObjectivePrivacy",
+    "PrivacyHook",
+    "PrivacyRecord",
+    "StatisticsPrivacy",
     "fit_privately",
     "head_of",
     "hmm_moments",

@@ -4,17 +4,122 @@ The bounds, the noise and the guarantee are `ppspeech.privacy.mechanisms.Statist
 what it releases is post-processing.
 """
 
+from dataclasses import asdict
+from typing import Any
+
+import pytorch_lightning as lightning
 import torch
+from pytorch_lightning.callbacks import EarlyStopping
 from torch import Tensor
 
 from ppspeech.audio import length_mask
-from ppspeech.errors import ModelError
+from ppspeech.bundle import DataTouch
+from ppspeech.data import Batch
+from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.models.gaussian import GaussianMixture, Gaussians, mixture_statistics
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Topology, set_logits_, utterance_hmm_statistics
-from ppspeech.privacy.mechanisms import Moments, StatisticsRelease
+from ppspeech.privacy import Guarantee
+from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
+from ppspeech.training.module import SpeechModule
 
 LEAST, MOST = 0.2, 5.0
 """How much one iteration may change a variance, and the smallest share of an even count: limits of post-processing."""
+
+
+class StatisticsPrivacy:
+    """Private EM for a module that asks its `statistics_hook`: an epoch is an iteration, and one release.
+
+    Formal guarantee: what the module holds after all epochs is (epsilon, delta)-DP under the release's relation, if its
+    start is public, and the vocabulary, the number of epochs and the bounds were chosen without looking at private
+    speech. Metrics of private validation data are not covered.
+
+    Args:
+        release: epsilon, relation, iterations and bounds.
+
+    Attributes:
+        spent: releases made.
+    """
+
+    def __init__(self, release: StatisticsRelease) -> None:
+        self.release, self.spent = release, 0
+        self.touches: tuple[DataTouch, ...] = ()
+        self._start = "public"
+        self._sums: UnitSums | None = None
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a resumed run must agree on."""
+        return {**asdict(self.release), "weights": list(self.release.weights)}
+
+    def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Give the module's E-step to the release.
+
+        Raises:
+            PrivacyError: for a module that starts from private speech, or several devices.
+        """
+        assert isinstance(module, SpeechModule)
+        if trainer.world_size != 1:
+            raise PrivacyError(f"private statistics are added up on one device, the trainer has {trainer.world_size}")
+        if not any(isinstance(callback, EarlyStopping) for callback in trainer.callbacks):  # type: ignore[attr-defined]
+            note = "the number of releases is fixed in advance"
+            self.touches = (DataTouch("early_stopping", "untouched", note),)
+        self._start = ", ".join(getattr(module, "public", ())) or "public"
+        module.statistics_hook = self
+
+    def add(self, module: SpeechModule, batch: Batch) -> None:
+        """The E-step of a batch, kept apart by unit."""
+        if self._sums is None:
+            speakers = len(module.trainer.datamodule.vocabulary["speaker"])  # type: ignore[attr-defined]
+            self._sums = UnitSums(self.release, speakers)
+        x, lengths = batch["features"], batch["lengths"]
+        if isinstance(module.model, HiddenMarkovModel):
+            moments = hmm_moments(module.model, x, lengths, batch[str(module.label)])
+        elif isinstance(module.model, GaussianMixture):
+            moments = mixture_moments(module.model, x, lengths)
+        else:
+            raise PrivacyError(f"no private statistics are known for a {type(module.model).__name__}")
+        self._sums.add(moments, lengths, batch["speaker"])
+
+    def maximize_(self, module: SpeechModule) -> None:
+        """A release, then the M-step.
+
+        Raises:
+            PrivacyError: if all releases that the budget was split for are made.
+        """
+        if self.spent >= self.release.iterations:
+            raise PrivacyError(f"the budget was split over {self.release.iterations} releases, and all are made")
+        assert self._sums is not None
+        noisy, self._sums = self._sums.released(), None
+        self.spent += 1
+        if isinstance(module.model, HiddenMarkovModel):
+            maximize_hmm_(module.model, noisy, self.release)
+        else:
+            assert isinstance(module.model, GaussianMixture)
+            maximize_mixture_(module.model, noisy, self.release)
+
+    def after_backward(self) -> None:
+        """Nothing: there are no gradients."""
+
+    def finish(self, module: lightning.LightningModule) -> None:
+        """Nothing: the module stays one whose training was private."""
+
+    def account(self) -> Accountant:
+        """The releases so far, as events."""
+        account = Accountant(self.release.relation)
+        if self.spent:
+            account.compose(self.release.event, self.spent)
+        return account
+
+    def guarantee(self) -> Guarantee:
+        """What the releases so far promise together."""
+        return self.account().guarantee(
+            self.release.delta,
+            assumptions=(
+                f"the start is public: {self._start}",
+                "the vocabulary, bounds and number of iterations were chosen without the private recordings",
+            ),
+        )
 
 
 @torch.no_grad()

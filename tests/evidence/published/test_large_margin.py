@@ -11,7 +11,7 @@ from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.audit import audit_leak_identity
 from ppspeech.privacy.convex.objective import ObjectivePerturbation
-from ppspeech.training.private.convex import fit_privately
+from ppspeech.training.private.objective import fit_privately
 
 PUBLISHED = PublishedLargeMargin(epsilon=1.0, classes=2, features=2, lam=0.05, gamma=0.001)
 
