@@ -10,7 +10,7 @@ from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.registry import load_corpus
+from ppspeech.data.registry import load_corpus, options_for
 from ppspeech.data.splits import Split, split_by_speaker, split_by_take, split_official
 from ppspeech.errors import CorpusError
 
@@ -25,7 +25,8 @@ class SpeechDataModule(lightning.LightningDataModule):
 
     Args:
         corpus: a registered name or a folder; `synthetic` needs no file.
-        options: what the corpus's loader takes, such as `{"speakers": 20}`.
+        options: what the corpus's loader takes, such as `{"speakers": 20}`; or that by corpus, such as
+            `{"synthetic": {"speakers": 20}}`, which leaves other corpora as they are.
         split: `speaker` holds out people, `take` repetitions, `official` uses the corpus's own.
         test: share of the speakers, or their names, or the takes, to test on.
         validation: likewise, for choices during training; 0 for none.
@@ -33,8 +34,6 @@ class SpeechDataModule(lightning.LightningDataModule):
         batch_size: utterances a batch.
         workers: processes that load batches.
         seed: decides the split and the order of batches.
-        synthetic: options for the built-in voices alone, below `options`: a recipe that another corpus is given to in
-            their place leaves them out.
     """
 
     def __init__(
@@ -48,11 +47,10 @@ class SpeechDataModule(lightning.LightningDataModule):
         batch_size: int = 64,
         workers: int = 0,
         seed: int = 0,
-        synthetic: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.corpus_name = corpus
-        self.options = {**((synthetic or {}) if corpus == "synthetic" else {}), **(options or {})}
+        self.options = options_for(corpus, options or {})
         self.split_by = split
         self.test = test
         self.validation = validation
