@@ -3,6 +3,7 @@
 from ppspeech.bundle.card import STATUS
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.deployments import deployment_yaml
+from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
@@ -29,6 +30,7 @@ __all__ = [
     "Bundle",
     "BundleConfig",
     "DataTouch",
+    "Filterer",
     "Identified",
     "KeywordHmmSettings",
     "LargeMarginClassifierSettings",

@@ -14,7 +14,7 @@ from rich.table import Table
 from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
-    from ppspeech.bundle import Bundle
+    from ppspeech.bundle import Filterer
     from ppspeech.filters import FeatureNoise
     from ppspeech.filters.attack import AttackReport
     from ppspeech.training import LearnedFilter
@@ -58,25 +58,32 @@ def train(
 
 def apply(
     filter: Annotated[Path, typer.Argument(help="A filter, as `filter train` saved it.")],
-    source: Annotated[str, typer.Argument(help="A corpus by name or folder, or the name of a table.")],
-    out: Annotated[Path, typer.Option(help="Folder for the filtered features; must not exist.")],
+    source: Annotated[str, typer.Argument(help="A corpus by name or folder, the name of a table, or a sound file.")],
+    out: Annotated[Path, typer.Option(help="Folder, or .npy for one file, of filtered features; must not exist.")],
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the corpus's loader.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Add noise: local DP of this epsilon for each sample.")] = None,
     delta: Annotated[float, typer.Option(help="Above 0, Gaussian noise; 0, noise of pure DP.")] = 0.0,
     bound: Annotated[float, typer.Option(help="With --epsilon: clip every sample to this norm first.")] = 3.0,
     as_json: Json = False,
 ) -> None:
-    """Filter a corpus, sample by sample, and write features, a manifest without what is private, and a statement.
+    """Filter a corpus, sample by sample, into a corpus without what is private, with a statement; or one sound file.
 
-    Whose each sample was goes to a file beside the folder, for `filter attack`; keep it to yourself.
+    Recipes train on the folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for
+    `filter attack`; keep that to yourself.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
-    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`
+    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`,
+    `ppspeech filter apply quiet clip.wav --out clip.npy`
     """
+    from ppspeech.bundle import load_bundle
     from ppspeech.data import load_samples
     from ppspeech.filters import private_file, write_filtered
 
-    bundle = _load(filter)
+    bundle = load_bundle(filter)
+    filterer, noise = bundle.filterer, _noise(epsilon, delta, bound)
+    if Path(source).is_file():
+        _apply_to_clip(filterer, source, out, noise, as_json)
+        return
     settings: Any = bundle.config.settings
     mfcc = None if settings.level == "table" else bundle.mfcc
     samples = load_samples(settings.keep, settings.hide, settings.level, source, _options(option), mfcc)
@@ -84,7 +91,6 @@ def apply(
         raise ModelError(f"the filter takes {settings.inputs} inputs, {source} has {samples.inputs[0].shape[-1]}")
     evidence = {figure.metric: figure.value for figure in bundle.metrics}
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
-    noise = _noise(epsilon, delta, bound)
     guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, about=about)
     if as_json:
         typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
@@ -138,13 +144,26 @@ FILTER_COMMANDS: dict[str, Callable[..., None]] = {"train": train, "apply": appl
 """The commands of `ppspeech filter`, by name."""
 
 
-def _load(folder: Path) -> "Bundle":
-    from ppspeech.bundle import MinimaxFilterSettings, load_bundle
+def _apply_to_clip(filterer: "Filterer", clip: str, out: Path, noise: "FeatureNoise | None", as_json: bool) -> None:
+    from dataclasses import replace
 
-    bundle = load_bundle(folder)
-    if not isinstance(bundle.config.settings, MinimaxFilterSettings):
-        raise ModelError(f"{folder} holds a {bundle.config.type}, not a filter: make one with `ppspeech filter train`")
-    return bundle
+    import numpy as np
+
+    from ppspeech.filters import NoisyFilter
+    from ppspeech.storage import atomic_write
+
+    if out.suffix != ".npy" or out.exists():
+        raise ModelError(f"features of one file are saved as a new .npy, got {out}")
+    released = NoisyFilter(filterer.module, noise)
+    features = replace(filterer, module=released).filter_all([clip])[0]
+    guarantee = released.guarantee if noise is None else noise.guarantee_for(len(features) if features.ndim == 2 else 1)
+    with atomic_write(out) as temporary:
+        np.save(temporary, features.numpy(), allow_pickle=False)
+    if as_json:
+        typer.echo(json.dumps({"file": str(out), "shape": list(features.shape), "guarantee": guarantee.to_json()}))
+        return
+    shape = " x ".join(map(str, features.shape))
+    Console(highlight=False, soft_wrap=True).print(f"{shape} features in {out}: {guarantee}", markup=False)
 
 
 def _noise(epsilon: float | None, delta: float, bound: float) -> "FeatureNoise | None":

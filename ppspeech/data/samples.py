@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ppspeech.audio import Frames, MfccConfig, utterance_statistics
 from ppspeech.data.batches import LABELS, numbered
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.registry import load_corpus, load_table
+from ppspeech.data.registry import load_corpus, load_table, options_for
 from ppspeech.data.splits import hold_out
 from ppspeech.errors import CorpusError
 
@@ -87,14 +87,16 @@ def load_samples(
     if wrong:
         raise CorpusError(f"a corpus has no label {wrong[0]!r}: known are {', '.join(LABELS)}")
     assert mfcc is not None
-    corpus = load_corpus(source, **options).select(lambda u: None not in (getattr(u, keep), getattr(u, hide)))
+    corpus = load_corpus(source, **options_for(source, options)).select(
+        lambda u: None not in (getattr(u, keep), getattr(u, hide))
+    )
     if corpus.features is not None:
         raise CorpusError(
             f"corpus {corpus.name!r} is filtered already: filters are learned from, and applied to, sound"
         )
     clips: Sequence[Tensor] = FeatureStore(mfcc).lazy(corpus.utterances)
     if level == "utterance":
-        clips = [utterance_statistics(Frames(clip.unsqueeze(0), torch.tensor([len(clip)])))[0] for clip in clips]
+        clips = [inputs_of(clip, level) for clip in clips]
     return Samples(
         clips,
         [getattr(u, keep) for u in corpus],
@@ -102,6 +104,13 @@ def load_samples(
         [str(index) for index in range(len(corpus))],
         mfcc,
     )
+
+
+def inputs_of(frames: Tensor, level: Level) -> Tensor:
+    """What a filter takes of an utterance's `(frames, d)`: its statistics `(4 d,)`, or all of it."""
+    if level == "frames":
+        return frames
+    return utterance_statistics(Frames(frames.unsqueeze(0), torch.tensor([len(frames)])))[0]
 
 
 def _of_table(keep: str, hide: str, source: str, options: Mapping[str, Any]) -> Samples:

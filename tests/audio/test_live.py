@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from ppspeech.audio import LiveFrames, Mfcc, MfccConfig, waits_for_the_end
+from ppspeech.audio import LiveFrames, Mfcc, MfccConfig, features_of, waits_for_the_end
 from ppspeech.errors import AudioError
 from tests.service.voices import LIVE, WHOLE, voice
 
@@ -29,3 +30,11 @@ def test_features_that_wait_are_refused_by_name(config: MfccConfig) -> None:
     with pytest.raises(AudioError, match="not known before the end"):
         LiveFrames(config)
     assert waits_for_the_end(LIVE) is None
+
+
+def test_frames_without_voice_are_not_among_the_features_of_a_sound() -> None:
+    mfcc, sound = Mfcc(replace(WHOLE, vad_db=10.0, vad_hangover=0)), voice(3, 0.12)
+    sound = torch.cat([sound, sound / 100])
+    frames = mfcc(sound)
+    assert int(frames.lengths[0]) < frames.features.shape[1]
+    assert len(features_of([sound], mfcc, mfcc.config.sample_rate)[0]) == int(frames.lengths[0])

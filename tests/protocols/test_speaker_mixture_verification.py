@@ -113,7 +113,8 @@ def test_shared_ratios_are_close_to_the_plain_ones(joined: Literal["sum", "max"]
     def shares(met, side):  # type: ignore[no-untyped-def]
         with met.session():
             engine = ShareEngine(met.channel, met.setup, cost)
-            return plan.claimed_scores(engine, met.multiply(plan.product, side), None if side is scorer.weights else 1)
+            claimed = None if side is scorer.weights else 1
+            return plan.claimed_scores(engine, met.multiply(plan.product, side), claimed).residues
 
     one, other, *_ = ask(lambda met: shares(met, plan.rows(frames)), lambda met: shares(met, scorer.weights))
     got = plan.scale.decode(plan.total_ring.to_signed(plan.total_ring.join(one, other))) / 20
@@ -184,3 +185,11 @@ def test_it_runs_by_name_over_a_bare_channel() -> None:
     )
     assert said == ["the other party knows", "accepted"]
     assert list(PROTOCOLS["speaker_verification_mixture"].parties) == ["client", "server"]
+
+
+def test_costs_are_recorded_for_many_models_and_refused_for_sizes_that_nobody_could_run() -> None:
+    """Sizes may be a peer's: what is not read is not allocated, and what would be is bounded."""
+    many = Verification(MixturePlan(300, 39, 64, 1000))
+    assert many.cost.total_bytes == 84_201_159
+    with pytest.raises(RangeError, match="smaller sizes"):
+        _ = Verification(MixturePlan(4096, 1, 20_000, 1, 64)).cost

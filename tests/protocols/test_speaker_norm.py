@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares import blank, record
+from ppspeech.crypto.shares import Shared, ShareEngine, blank, record
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 from ppspeech.protocols.speakers.norm import accept_against, is_positive, square_ring
@@ -16,9 +17,11 @@ RING = Ring(21)
 def test_without_a_cohort_the_sign_decides() -> None:
     scores = np.array([-(2**19), -1, 0, 1, 2**19])
     shares = RING.share(RING.from_signed(scores))
-    one, other, *_ = together(
-        lambda e, p: is_positive(e, shares[p], RING), record(lambda e: is_positive(e, blank(5), RING))
-    )
+
+    def program(engine: ShareEngine, own: Residues) -> Bits:
+        return is_positive(Shared(engine, own, RING)).own
+
+    one, other, *_ = together(lambda e, p: program(e, shares[p]), record(lambda e: program(e, blank(len(scores)))))
     assert (one ^ other).tolist() == [0, 0, 1, 1, 1]
 
 
@@ -31,11 +34,14 @@ def test_t_norm_is_that_of_the_definition(threshold: float, score: int) -> None:
     deviations = np.rint(abs(threshold) / np.sqrt(8) * (cohort - cohort.mean())).astype(np.int64)
     residues = np.concatenate([[round(score - cohort.mean())], deviations])
     shares = RING.share(RING.from_signed(residues))
+
+    def program(engine: ShareEngine, own: Residues, turn: bool) -> Bits:
+        both = Shared(engine, own, RING)
+        return accept_against(both[:1], both[1:], turn=turn).own
+
     one, other, *_ = together(
-        lambda e, p: accept_against(
-            e, shares[p][:1], shares[p][1:], RING, turn=threshold < 0 if p is Side.FIRST else False
-        ),
-        record(lambda e: accept_against(e, blank(1), blank(9), RING, turn=False)),
+        lambda e, p: program(e, shares[p], p is Side.FIRST and threshold < 0),
+        record(lambda e: program(e, blank(10), False)),
     )
     assert bool((one ^ other)[0]) == (plain >= threshold)
 

@@ -24,7 +24,7 @@ from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
 from ppspeech.protocols.sums.joint import JointSum, PlainSum
 from ppspeech.training.private.statistics import hmm_moments, maximize_mixture_, mixture_moments
 from ppspeech.training.together.average import JointTraining, train_jointly
-from ppspeech.training.together.release import write_joint_bundle
+from ppspeech.training.together.group import write_joint_bundle
 from ppspeech.training.together.statistics import (
     fit_hmm_privately_,
     fit_mixture_jointly_,

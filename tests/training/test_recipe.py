@@ -1,15 +1,23 @@
 """train.py: recipes run from their files, and a result below the promise is an error."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
-from ppspeech.errors import ModelError
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import load_bundle
+from ppspeech.data import SyntheticCorpus, load_corpus, load_samples
+from ppspeech.errors import AudioError, ModelError
+from ppspeech.filters import LinearFilter, write_filtered
+from ppspeech.training import FilterRecipe, learn, release
 from ppspeech.training.recipe import main
 
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("[!f]*.yaml"))
-"""Those for train.py; `filter_….yaml` are for `ppspeech filter train` (tests/cli/test_filter.py)."""
+EVERY = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+CONFIGS = [path for path in EVERY if "dialect of train.py" in path.read_text()]
+FILTERS = [path for path in EVERY if "dialect of `ppspeech filter train`" in path.read_text()]
 KEYWORDS = next(config for config in CONFIGS if config.stem == "keyword_hmm")
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4}", "--trainer.logger", "false"]
 QUICK = {"keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "large_margin": 1, "speaker_ubm": 2}
@@ -32,6 +40,45 @@ def test_every_recipe_promises_a_result_and_runs_small(
     assert "test_accuracy" in capsys.readouterr().out
 
 
+def test_every_config_names_its_dialect_and_is_read_by_it() -> None:
+    assert sorted([*CONFIGS, *FILTERS]) == EVERY
+    for path in CONFIGS:
+        assert {"expect", "model", "data", "trainer"} <= set(yaml.safe_load(path.read_text()))  # and is run above
+    for path in FILTERS:
+        assert FilterRecipe.load(path).expect
+
+
+@pytest.fixture(scope="module")
+def plain_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sound files and a manifest.csv, as a person would bring them."""
+    folder = tmp_path_factory.mktemp("plain") / "voices"
+    styles = ("calm", "excited")
+    SyntheticCorpus(("zero", "one", "two"), speakers=8, takes=2, styles=styles, sample_rate=8_000).build(folder)
+    (folder / "synthetic.json").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_every_recipe_takes_a_plain_folder(
+    config: Path, plain_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enroll = ["--model.enroll_takes", "[0]"] if config.stem.startswith("speaker") else []
+    main(["fit", "--config", str(config), "--data.corpus", str(plain_folder), "--expect", "{test_accuracy: 0.0}",
+          "--trainer.max_epochs", str(QUICK[config.stem]), "--trainer.logger", "false", *enroll,
+          "--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)])  # fmt: skip
+    assert "test_accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "config", [path for path in FILTERS if FilterRecipe.load(path).corpus], ids=lambda path: path.stem
+)
+def test_every_filter_of_speech_is_learned_from_a_plain_folder(config: Path, plain_folder: Path) -> None:
+    recipe = FilterRecipe.load(config)
+    few = {"expect": {}, "attackers": ("logistic",), "iterations": 2}
+    learned = learn(replace(recipe, corpus=str(plain_folder), **few))  # type: ignore[arg-type]
+    assert set(learned.evidence) == {"minimax", "none", "pca"}
+
+
 def test_a_broken_promise_is_an_error(tmp_path: Path) -> None:
     small = [*SMALL, "--trainer.max_epochs", "1", "--trainer.enable_progress_bar", "false"]
     with pytest.raises(ModelError, match=r"test_accuracy is .* below the 1.1"):
@@ -43,3 +90,27 @@ def test_a_broken_promise_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
 def test_every_recipe_keeps_its_promise(config: Path, tmp_path: Path) -> None:
     main(["fit", "--config", str(config), "--trainer.logger", "false", "--trainer.default_root_dir", str(tmp_path)])
+
+
+def test_word_models_are_trained_on_filtered_speech_and_released(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The road of a filter: frames of the voices are filtered, a recipe trains on the folder, the bundle is opened."""
+    corpus = load_corpus("synthetic", words=["zero", "one", "two"], speakers=8, takes=4)
+    samples = load_samples("word", "speaker", "frames", "synthetic",
+                           {"words": ["zero", "one", "two"], "speakers": 8, "takes": 4}, MfccConfig())  # fmt: skip
+    weight = torch.linalg.qr(torch.randn(39, 12, generator=torch.Generator().manual_seed(0))).Q.mT
+    write_filtered(tmp_path / "filtered", LinearFilter.of(weight), samples, keep="word")
+    quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
+    done = main(["fit", "--config", str(KEYWORDS), "--data.corpus", str(tmp_path / "filtered"), "--trainer.max_epochs",
+                 "3", "--trainer.logger", "false", "--expect", "{test_accuracy: 0.6}", *quiet])  # fmt: skip
+    assert "test_accuracy" in capsys.readouterr().out
+    bundle = release(done.model, tmp_path / "words", not_private=True)
+    assert bundle.config.input == "12 given features a frame, as in the filtered corpus it was trained on"
+    heard = load_bundle(tmp_path / "words").recognizer.score(list(done.datamodule.parts["test"].features))
+    said = [u.word for u in done.datamodule.parts["test"].corpus]
+    assert sum(bundle.labels[i] == word for i, word in zip(heard.argmax(-1).tolist(), said, strict=True)) > 0.6 * len(
+        said
+    )
+    with pytest.raises(AudioError, match="not computed from sound"):
+        bundle.recognize(corpus[0].path)

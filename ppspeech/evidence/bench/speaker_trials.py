@@ -127,10 +127,10 @@ def _ratio_shares(
         for trial in track(frames, "ratios"):
             engine = ShareEngine(met.channel, met.setup, cost)
             if met.side is Side.SECOND:
-                shares.append(plan.claimed_scores(engine, met.multiply(plan.product, plan.rows(trial)), 0))
+                shares.append(plan.claimed_scores(engine, met.multiply(plan.product, plan.rows(trial)), 0).residues)
             else:
                 assert scorer is not None
-                shares.append(plan.claimed_scores(engine, scorer.multiply(met), None))
+                shares.append(plan.claimed_scores(engine, scorer.multiply(met), None).residues)
     return np.stack(shares)
 
 

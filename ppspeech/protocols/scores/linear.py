@@ -24,7 +24,7 @@ from ppspeech.crypto.lattice import (
     error_bound,
     plan_product,
 )
-from ppspeech.crypto.shares import ShareEngine, choose
+from ppspeech.crypto.shares import Shared, ShareEngine, choose
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.meeting import Meeting
 
@@ -77,11 +77,6 @@ class LinearPlan:
         """Of the shared scores."""
         return self.scale.ring
 
-    @property
-    def total_ring(self) -> Ring:
-        """Of the scores that are compared: the same."""
-        return self.ring
-
     @cached_property
     def product(self) -> MatrixPlan:
         """How one embedding is multiplied into all columns."""
@@ -97,17 +92,17 @@ class LinearPlan:
         """
         return check_vectors(np.asarray(voice, np.float64)[None], self.features, self.norm, "embeddings")
 
-    def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Residues:
-        """Shares of the claimed model's score and the cohort's, `(1 + cohort,)`, from all columns' `(1, columns)`.
+    def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Shared:
+        """The claimed model's score and the cohort's, `(1 + cohort,)`, from our shares of all columns, `(1, columns)`.
 
         The claim is the second party's; None for the first.
         """
         score = choose(engine, shares[:, : self.models], claimed, self.ring)
-        return np.concatenate([score, shares[0, self.models :]])
+        return Shared(engine, np.concatenate([score, shares[0, self.models :]]), self.ring)
 
-    def all_scores(self, engine: ShareEngine, shares: Residues) -> Residues:  # noqa: ARG002 (mixtures need one)
-        """Shares of all models' and the cohort's scores, `(columns,)`."""
-        return shares.reshape(-1)
+    def all_scores(self, engine: ShareEngine, shares: Residues) -> Shared:
+        """All models' and the cohort's scores, `(columns,)`."""
+        return Shared(engine, shares[0], self.ring)
 
 
 def check_vectors(vectors: Reals, features: int, norm: float, what: str) -> Reals:

@@ -25,7 +25,7 @@ from ppspeech.crypto.lattice import (
     error_bound,
     plan_product,
 )
-from ppspeech.crypto.shares import ShareEngine, choose, extend
+from ppspeech.crypto.shares import Shared, ShareEngine, choose, extend
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.meeting import Meeting
 from ppspeech.protocols.scores.monomials import count_monomials, degrees, gaussian_weights, monomials_of
@@ -127,8 +127,8 @@ class MixturePlan:
         padding = np.zeros((self.frames - len(x), self.features))
         return np.concatenate([monomials_of(x, self.covariance), padding])
 
-    def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Residues:
-        """Shares of log-likelihood ratios summed over frames: of the claimed model and the cohort, `(1 + cohort,)`.
+    def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Shared:
+        """Log-likelihood ratios summed over frames: of the claimed model and the cohort, `(1 + cohort,)`.
 
         Log-densities are chosen before components are joined, so that joining does not grow with the models. The sums
         are T times the averages that thresholds are about; as they are zero on padding and compared with zero, or with
@@ -145,16 +145,16 @@ class MixturePlan:
         chosen = choose(engine, models, claimed, self.ring).reshape(frames, 1, parts)
         return self._ratios(engine, np.concatenate([every[:, :1], chosen, every[:, 1 + self.models :]], axis=1))
 
-    def all_scores(self, engine: ShareEngine, shares: Residues) -> Residues:
+    def all_scores(self, engine: ShareEngine, shares: Residues) -> Shared:
         """The same of all models and the cohort, `(models + cohort,)`."""
         return self._ratios(engine, shares.reshape(self.frames, self.mixtures, self.components))
 
-    def _ratios(self, engine: ShareEngine, densities: Residues) -> Residues:
+    def _ratios(self, engine: ShareEngine, densities: Residues) -> Shared:
         """Of shares `(frames, mixtures, components)`, the background's first, mod 2^k of `total_ring`."""
         joined = self.combine.reduce(engine, densities)
         against = self.ring.reduce(joined[:, 1:] - joined[:, :1])
         wide = extend(engine, against.reshape(-1), self.ring, self.total_ring).reshape(against.shape)
-        return self.total_ring.reduce(wide.sum(axis=0, dtype=np.uint64))
+        return Shared(engine, wide, self.total_ring).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,10 @@ from ppspeech.crypto import pack_numbers, packed_bytes, uniform_residues, unpack
 from ppspeech.crypto.shares import (
     TEXT_RING,
     Cost,
+    Shared,
     ShareEngine,
     blank,
     knock_out,
-    multiply_bit,
-    open_to,
     read_text,
     record,
     text_residues,
@@ -258,15 +257,15 @@ def name_best(
     scores = plan.all_scores(engine, shares)
     names = np.zeros(job.names, np.uint64) if arranged is None else arranged.names
     with engine.in_flights():
-        best, name = knock_out(engine, scores[: plan.models], names, plan.total_ring)
-    tried = np.concatenate([best, scores[plan.models :]])
-    accepted = accept(engine, plan, tried, scorer=None if arranged is None else arranged.scorer)
-    masked = multiply_bit(engine, np.repeat(accepted, len(name)), name, TEXT_RING)
+        best, name = knock_out(engine, scores[: plan.models].residues, names, scores.ring)
+    tried = Shared(engine, np.concatenate([best, scores[plan.models :].residues]), scores.ring)
+    accepted = accept(plan, tried, scorer=None if arranged is None else arranged.scorer)
+    masked = accepted * Shared(engine, name, TEXT_RING)
     if third is not None:
-        third.send(Kind.NAME_SHARE, pack_numbers(masked, TEXT_RING.bits))
+        third.send(Kind.NAME_SHARE, pack_numbers(masked.residues, TEXT_RING.bits))
     if job.recipient == "third":
         return None
-    opened = open_to(engine, Side.SECOND if job.recipient == "client" else Side.FIRST, masked, TEXT_RING)
+    opened = masked.open_to(Side.SECOND if job.recipient == "client" else Side.FIRST)
     return None if opened is None else _identity(opened)
 
 

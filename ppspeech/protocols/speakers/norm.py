@@ -18,13 +18,12 @@ The number of frames scales D and the root of V alike. The factors are the serve
 
 import numpy as np
 
-from ppspeech.arrays import Bits, Residues
+from ppspeech.arrays import Residues
 from ppspeech.crypto import Ring
 from ppspeech.crypto.shares import (
     LARGEST_RING,
     Shared,
-    ShareEngine,
-    and_bits,
+    SharedBits,
     choose,
     is_negative,
     maximum,
@@ -54,51 +53,46 @@ COMPARED = Ring(27)
 
 
 def accept(
-    engine: ShareEngine,
-    plan: LinearPlan | MixturePlan,
-    scores: Residues,
-    claimed: int | None = None,
-    scorer: Scorer | None = None,
-) -> Bits:
-    """Shares of the decision, `(1,)`.
+    plan: LinearPlan | MixturePlan, scores: Shared, claimed: int | None = None, scorer: Scorer | None = None
+) -> SharedBits:
+    """The decision, `(1,)`.
 
     Args:
-        engine: this party's.
         plan: of the scores.
-        scores: our shares of the tried model's score and the cohort's, `(1 + cohort,)`.
+        scores: the tried model's and the cohort's, `(1 + cohort,)`.
         claimed: the number of the tried model; the second party's, needed for mixtures with T-norm.
         scorer: the first party's.
     """
-    ring = plan.total_ring
     if not plan.cohort:
-        return is_positive(engine, scores, ring)
+        return is_positive(scores)
     if isinstance(plan, MixturePlan):
-        own = scorer if isinstance(scorer, MixtureScorer) else None
-        scores, ring = _scaled(engine, plan, scores, claimed, own), COMPARED
-    return accept_against(engine, scores[:1], scores[1:], ring, turn=scorer is not None and scorer.turn)
+        scores = _scaled(plan, scores, claimed, scorer if isinstance(scorer, MixtureScorer) else None)
+    return accept_against(scores[:1], scores[1:], turn=scorer is not None and scorer.turn)
 
 
-def is_positive(engine: ShareEngine, scores: Residues, ring: Ring) -> Bits:
-    """Shares of [score >= 0], `(count,)`."""
-    return engine.flip(is_negative(engine, scores, ring))
+def is_positive(scores: Shared) -> SharedBits:
+    """[score >= 0], `(count,)`."""
+    return ~SharedBits(scores.engine, is_negative(scores.engine, scores.residues, scores.ring))
 
 
-def accept_against(engine: ShareEngine, score: Residues, deviations: Residues, ring: Ring, *, turn: bool) -> Bits:
-    """Shares of the decision with T-norm.
+def accept_against(score: Shared, deviations: Shared, *, turn: bool) -> SharedBits:
+    """The decision with T-norm.
 
     Args:
-        engine: this party's.
-        score: shares of D, `(1,)`.
-        deviations: shares of θ (c_j - mean) / sqrt(cohort - 1), `(cohort,)`: their squares add up to V.
-        ring: of both.
+        score: D, `(1,)`.
+        deviations: θ (c_j - mean) / sqrt(cohort - 1), `(cohort,)`: their squares add up to V.
         turn: whether θ is negative; the first party's, False for the second.
     """
-    wide = square_ring(ring, len(deviations))
-    squares = square(engine, np.concatenate([score, deviations]), ring, wide)
-    surplus = wide.reduce(squares[:1] - squares[1:].sum(keepdims=True, dtype=np.uint64))
-    turned = np.uint8(turn)
-    above = is_positive(engine, score, ring) ^ turned
-    return and_bits(engine, above, is_positive(engine, surplus, wide)) ^ turned
+    engine, wide = score.engine, square_ring(score.ring, len(deviations))
+    both = np.concatenate([score.residues, deviations.residues])
+    squares = Shared(engine, square(engine, both, score.ring, wide), wide)
+    surplus = squares[:1] - squares[1:].reshape(1, -1).sum(axis=1)
+    return _turned(_turned(is_positive(score), turn) & is_positive(surplus), turn)
+
+
+def _turned(bits: SharedBits, turn: bool) -> SharedBits:
+    """The opposite bits if the party that knows says so."""
+    return SharedBits(bits.engine, bits.own ^ np.uint8(turn))
 
 
 def square_ring(ring: Ring, cohort: int) -> Ring:
@@ -116,34 +110,31 @@ def square_ring(ring: Ring, cohort: int) -> Ring:
     return Ring(bits)
 
 
-def _scaled(
-    engine: ShareEngine, plan: MixturePlan, totals: Residues, claimed: int | None, scorer: MixtureScorer | None
-) -> Residues:
-    """Shares of D and of the roots of V's terms, `(1 + cohort,)` of `COMPARED`, from sums over frames."""
-    held, ring = _hold(engine, totals, plan.total_ring)
+def _scaled(plan: MixturePlan, totals: Shared, claimed: int | None, scorer: MixtureScorer | None) -> Shared:
+    """D and the roots of V's terms, `(1 + cohort,)`, from sums over frames."""
+    engine, held = totals.engine, _hold(totals)
     inverse, theta = _factors(plan, scorer)
     own = choose(engine, inverse[None, : plan.models], claimed, FACTOR)
-    claimed_score = multiply(engine, held[:1], own, (ring, FACTOR), SCALED)
-    others = scale_by_first(engine, held[1:], inverse[plan.models :], ring, SCALED)
+    claimed_score = multiply(engine, held[:1].residues, own, (held.ring, FACTOR), SCALED)
+    others = scale_by_first(engine, held[1:].residues, inverse[plan.models :], held.ring, SCALED)
     both = np.concatenate([claimed_score, others])
     centered = SCALED.reduce(np.uint64(plan.cohort) * both - others.sum(dtype=np.uint64))
     # Of K a S - sum(a S) the low bits are dropped: what is left has magnitudes below 2^23.
     dropped = (2 * plan.cohort).bit_length() + HELD + FRACTION - CENTERED.bits
     short = CENTERED.reduce(truncate_local(centered, SCALED, dropped))
     weighed = scale_by_first(engine, short, theta, CENTERED, WEIGHED)
-    return COMPARED.reduce(truncate_local(weighed, WEIGHED, FRACTION))
+    return Shared(engine, truncate_local(weighed, WEIGHED, FRACTION), COMPARED)
 
 
-def _hold(engine: ShareEngine, totals: Residues, ring: Ring) -> tuple[Residues, Ring]:
-    """Sums held to the range of 24 bits, so that nothing wraps around later, and the ring they are in."""
+def _hold(totals: Shared) -> Shared:
+    """Sums held to the range of 24 bits, so that nothing wraps around later."""
+    engine, ring = totals.engine, totals.ring
     if ring.bits > HELD:
         most = (1 << (HELD - 1)) - 1
         for operation, limit in ((minimum, most), (maximum, -most)):
-            residues = np.full(len(totals), limit, np.int64)
-            public = Shared(engine, engine.public(ring.from_signed(residues)), ring)
-            totals = operation(Shared(engine, totals, ring), public).residues
-    held = Ring(min(HELD, ring.bits))
-    return held.reduce(totals), held
+            residues = ring.from_signed(np.full(len(totals), limit, np.int64))
+            totals = operation(totals, Shared(engine, engine.public(residues), ring))
+    return totals.in_ring(Ring(min(HELD, ring.bits)))
 
 
 def _factors(plan: MixturePlan, scorer: MixtureScorer | None) -> tuple[Residues, Residues]:

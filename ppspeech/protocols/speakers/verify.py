@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.crypto.shares import Cost, ShareEngine, blank, check_index, open_bits_to, record
+from ppspeech.crypto.shares import Cost, ShareEngine, blank, check_index, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ModelError
 from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
@@ -74,8 +74,10 @@ class Verification:
 
 @lru_cache(maxsize=64)
 def _cost(job: Verification) -> Cost:
-    product = job.plan.product
-    shares = np.broadcast_to(blank(), (product.rows, product.columns))  # of all models only the claimed one's are read
+    plan, product = job.plan, job.plan.product
+    # Of all models only the claimed one's shares are read: what is computed on must be few enough, not all columns.
+    blank(product.rows, product.columns * (2 + plan.cohort) // (1 + plan.models + plan.cohort))
+    shares = np.broadcast_to(blank(), (product.rows, product.columns))
     return record(lambda engine: decide(engine, job, shares, claimed=0))
 
 
@@ -127,8 +129,8 @@ def decide(
         scorer: the server's.
     """
     scores = job.plan.claimed_scores(engine, shares, claimed)
-    bit = accept(engine, job.plan, scores, claimed, scorer)
-    opened = open_bits_to(engine, Side.SECOND if job.recipient == "client" else Side.FIRST, bit)
+    decision = accept(job.plan, scores, claimed, scorer)
+    opened = decision.open_to(Side.SECOND if job.recipient == "client" else Side.FIRST)
     return None if opened is None else bool(opened[0])
 
 
