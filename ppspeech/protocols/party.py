@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
-from ppspeech.network import Limits, run_mesh
+from ppspeech.network import Limits, run_in_threads
 from ppspeech.network.group import Group, Identity
 from ppspeech.registry import Registry
 
@@ -140,7 +140,7 @@ def run_in_memory(
         }
         return program(Party(role, known, seats[place], names))
 
-    return run_mesh([partial(take_part, place) for place in range(len(programs))], limits)
+    return run_in_threads([partial(take_part, place) for place in range(len(programs))], limits)
 
 
 class RegisteredProtocol:
@@ -221,7 +221,8 @@ class RegisteredProtocol:
 
     def describe_programs(self) -> str:
         """What each role brings, and the public terms that all agree on: what people need to run it."""
-        lines, terms = [], {}
+        lines: list[str] = []
+        terms: dict[str, str] = {}
         for role, program in self.parties.items():
             terms |= self._terms(program)
             lines.append(f"  {role} brings: {', '.join(self._inputs(program).values()) or 'nothing'}")

@@ -66,7 +66,7 @@ def rows() -> dict[str, Row]:
     speech = [draw(2, 6, 39, seed=seed) for seed in range(2)]
     word = {"initial": [1.0, 0.0], "transitions": [[0.5, 0.5], [0.0, 1.0]], "covariances": [[[1.0]], [[1.0]]]}
     mixture_terms = {"frames": 4, "dimensions": 2, "components": 2, "models": 2, "norm": 10.0}
-    background = {name: values[0] for name, values in moments_of(0.0).items()}
+    background = moments_of(0.0)
     one_word = {"shape": words.shape.to_params()}
     in_stream = [
         ("client", [spoken.tolist()], f"client: {plain_word(words, spoken)}"),
