@@ -69,7 +69,7 @@ def rows() -> dict[str, Row]:
     background = moments_of(0.0)
     one_word = {"shape": words.shape.to_params()}
     in_stream = [
-        ("client", [spoken.tolist()], f"client: {plain_word(words, spoken)}"),
+        ("client", [spoken.tolist()], f"client0: {plain_word(words, spoken)}"),
         ("server", [plain_models(words)], "done"),
     ]
     return {
@@ -173,7 +173,7 @@ def rows() -> dict[str, Row]:
         ),
         "published_eigenvector": Row(
             [
-                ("trent", [int(p * q)], "trent: ["),
+                ("trent", [int(p * q)], "trent0: ["),
                 *[("party", [draw(2, 2, seed=seed), [int(p), int(q)]], "[") for seed in range(2)],
             ],
             {"features": 2, "samples": [2, 2], "rounds": 2, "insecure_demo": True},
@@ -181,7 +181,7 @@ def rows() -> dict[str, Row]:
         ),
         "published_forward": pair(
             ("alice", [[0, 1]], "done"),
-            ("bob", [word["initial"], word["transitions"], [[0.5, 0.5], [0.1, 0.9]]], "bob: "),
+            ("bob", [word["initial"], word["transitions"], [[0.5, 0.5], [0.1, 0.9]]], "bob1: "),
             frames=2,
             states=2,
             alphabet=2,

@@ -15,6 +15,8 @@ from ppspeech.network.tls.connect import listen
 from ppspeech.protocols import PROTOCOLS
 from tests.cli.protocol_table import Row, rows
 
+TABLE = Path(__file__).parents[2] / "docs" / "WHO_SEES_WHAT.md"
+
 # One interpreter loads the package; every party is a fork of it that runs the command, as a terminal would.
 RUNNER = """
 import json, os, sys
@@ -102,6 +104,30 @@ def on_two_terminals(row: Row, folder: Path) -> list[str]:
     return shown
 
 
+def who_sees_what(folders: dict[str, Path]) -> str:
+    """From what every terminal showed: by protocol and role, which messages it received and what they are."""
+    lines = [
+        "# Who sees what",
+        "",
+        "What each party of a protocol receives, as recorded by a run of every one that `ppspeech party` lists (made by",
+        "`tests/cli/test_every_protocol.py`), and what its statement says it learns beside the result.",
+    ]
+    for name in sorted(folders):
+        protocol = PROTOCOLS[name]
+        lines += ["", f"## {name}", "", f"Computes {protocol.functionality}. Leaks: {protocol.leakage}.", ""]
+        lines += ["| party | receives |", "|---|---|"]
+        seen: dict[str, dict[str, str]] = {}
+        for screen in sorted(folders[name].glob("*.txt")):
+            for line in screen.read_text().splitlines():
+                cells = [cell.strip() for cell in line.split("│")]
+                if len(cells) == 8:
+                    seen.setdefault(cells[1].rstrip("0123456789"), {})[cells[3]] = cells[4]
+        for role in protocol.parties:
+            told = [f"{what} (`{message}`)" for message, what in sorted(seen.get(role, {}).items())]
+            lines.append(f"| {role} | {', '.join(told) or 'nothing'} |")
+    return "\n".join(lines) + "\n"
+
+
 @pytest.mark.timeout(300)
 def test_every_listed_protocol_runs(tmp_path: Path) -> None:
     plan: list[Any] = [commands_of(name, row, tmp_path / name) for name, row in rows().items()]
@@ -117,6 +143,10 @@ def test_every_listed_protocol_runs(tmp_path: Path) -> None:
             if codes[place] != 0 or end not in shown or "What each party saw" not in shown:
                 wrong.append(f"{name} {role}, exit code {codes[place]}:\n{shown[-1500:]}")
     assert not wrong, "\n\n".join(wrong)
+    found = who_sees_what({name: tmp_path / name for name in rows()})
+    if "PPSPEECH_WRITE_DOCS" in os.environ:
+        TABLE.write_text(found)
+    assert TABLE.read_text() == found, "run this test with PPSPEECH_WRITE_DOCS=1 to write docs/WHO_SEES_WHAT.md anew"
 
 
 def test_two_parties_need_no_file(tmp_path: Path) -> None:
