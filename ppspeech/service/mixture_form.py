@@ -72,15 +72,6 @@ def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> Mixt
     raise refused
 
 
-def trial_frames(plan: MixturePlan, frames: Reals) -> Reals:
-    """A trial as the plan takes it: evenly spread frames of a longer one, each no longer than the public bound."""
-    if len(frames) > plan.frames:
-        frames = frames[np.linspace(0, len(frames) - 1, plan.frames).round().astype(int)]
-    lengths = np.linalg.norm(frames, axis=1, keepdims=True)
-    bounded: Reals = frames * np.minimum(1.0, plan.norm * (1 - 1e-9) / np.maximum(lengths, 1e-9))
-    return bounded
-
-
 def plain_ratios(plan: MixturePlan, background: Mixtures, speakers: Mixtures, frames: Reals) -> Reals:
     """Average log-likelihood ratios of one trial in the clear, `(speakers,)`."""
     held = trial_frames(plan, frames)
