@@ -1,6 +1,8 @@
 """`ppspeech bench`: measured figures beside peers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError
 from typing import Annotated, Any
 
 import typer
@@ -28,13 +30,20 @@ def bench(
         list_evidence(BENCHES)
         return
     for chosen in BENCHES if every else (name,):
-        try:
+        with peers_of(f"bench {chosen}"):
             figures = BENCHES[chosen](quick)
-        except ModuleNotFoundError as missing:
-            raise PpspeechError(
-                f"bench {chosen} runs beside {missing.name}, which is not installed: pip install 'ppspeech[peers]'"
-            ) from None
         show_figures(figures, as_json=as_json, title=f"bench {chosen}")
+
+
+@contextmanager
+def peers_of(what: str) -> Iterator[None]:
+    """Name the extra that brings a peer which is missing."""
+    try:
+        yield
+    except (ModuleNotFoundError, PackageNotFoundError) as missing:
+        raise PpspeechError(
+            f"{what} runs beside {missing.name}, which is not installed: pip install 'ppspeech[peers]'"
+        ) from None
 
 
 def list_evidence(registry: Registry[Callable[..., Any]]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ppspeech.cli.bench import list_evidence
+from ppspeech.cli.bench import list_evidence, peers_of
 
 
 def reproduce(
@@ -24,4 +24,6 @@ def reproduce(
     if not name:
         list_evidence(EXPERIMENTS)
         return
-    show_figures(EXPERIMENTS[name](quick, folder), as_json=as_json, title=f"reproduce {name}")
+    with peers_of(f"reproduce {name}"):
+        figures = EXPERIMENTS[name](quick, folder)
+    show_figures(figures, as_json=as_json, title=f"reproduce {name}")

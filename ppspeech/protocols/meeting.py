@@ -4,7 +4,7 @@ The client is the second party of the share engine and the one with a lattice ke
 ciphertexts only, and has no key in its process.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from ppspeech.crypto.lattice import (
 )
 from ppspeech.crypto.shares import Cost, ShareEngine
 from ppspeech.crypto.transfer import PairSetup, Side
+from ppspeech.errors import PpspeechError
 from ppspeech.protocols.message_kinds import Kind
 
 WORKERS = 2
@@ -31,18 +32,23 @@ WORKERS = 2
 
 
 @dataclass(frozen=True)
-class MetClient:
-    """The client's half of a meeting.
+class Meeting:
+    """One party's half of a meeting.
 
     Attributes:
-        channel: to the server.
-        setup: transfers, of `Side.SECOND`.
-        key: encrypts features and opens replies.
+        channel: to the other party.
+        setup: transfers, of `Side.SECOND` for the client and of `Side.FIRST` for the server.
+        lattice: the client's key, which encrypts features and opens replies; the server's evaluator under it.
     """
 
     channel: Channel
     setup: PairSetup
-    key: KeyHolder
+    lattice: KeyHolder | Evaluator
+
+    @property
+    def side(self) -> Side:
+        """Which half: the client is the second."""
+        return self.setup.party
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -51,69 +57,65 @@ class MetClient:
             yield
 
     def prepare(self, plan: MatrixPlan, cost: Cost) -> ShareEngine:
-        """Offline, as the server does: transfers for `cost`, and encryptions of zero for one product."""
-        return _prepare(self.channel, self.setup, cost, lambda: self.key.prepare(plan.job))
+        """Offline, as the other party does: transfers for `cost`, and encryptions of zero for one product.
 
-    def multiply(self, plan: MatrixPlan, features: Reals) -> Residues:
-        """Our share of features times weights, `(rows, columns)` mod 2^bits of the plan's result."""
-        self.channel.send(Kind.QUERY, client_query(self.key, plan, features))
-        return client_finish(self.key, plan, self.channel.receive(Kind.REPLY, plan.job.reply_bytes), WORKERS)
+        The encryptions need no peer: they are made while this party waits for the other, half of the time.
+        """
+        with ThreadPoolExecutor(max_workers=1) as aside:
+            zeros = aside.submit(self.lattice.prepare, plan.job)
+            engine = ShareEngine(self.channel, self.setup, cost)
+            zeros.result()
+        return engine
 
+    def multiply(self, plan: MatrixPlan, own: Reals | EncodedWeights) -> Residues:
+        """Our share of the client's features times the server's weights, `(rows, columns)` mod 2^bits of the result.
 
-@dataclass(frozen=True)
-class MetServer:
-    """The server's half of a meeting.
+        Args:
+            plan: agreed on.
+            own: the client's features `(rows, inner)`, or the server's encoded weights.
 
-    Attributes:
-        channel: to the client.
-        setup: transfers, of `Side.FIRST`.
-        evaluator: multiplies under the client's key.
-    """
-
-    channel: Channel
-    setup: PairSetup
-    evaluator: Evaluator
-
-    @contextmanager
-    def session(self) -> Iterator[None]:
-        """Use the transfers; an error inside leaves them spent."""
-        with self.setup.session(self.channel):
-            yield
-
-    def prepare(self, plan: MatrixPlan, cost: Cost) -> ShareEngine:
-        """Offline, as the client does: transfers for `cost`, and encryptions of zero for one product."""
-        return _prepare(self.channel, self.setup, cost, lambda: self.evaluator.prepare(plan.job))
-
-    def multiply(self, plan: MatrixPlan, weights: EncodedWeights) -> Residues:
-        """Our share of the client's features times weights, `(rows, columns)`."""
-        query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
-        reply, share = server_reply(self.evaluator, plan, weights, query, WORKERS)
-        self.channel.send(Kind.REPLY, reply)
-        return share
+        Raises:
+            PpspeechError: if this party has the other's factor.
+            RangeError: before anything is sent, for features beyond the public limit.
+        """
+        if isinstance(self.lattice, KeyHolder) and not isinstance(own, EncodedWeights):
+            self.channel.send(Kind.QUERY, client_query(self.lattice, plan, own))
+            reply = self.channel.receive(Kind.REPLY, plan.job.reply_bytes)
+            return client_finish(self.lattice, plan, reply, WORKERS)
+        if isinstance(self.lattice, Evaluator) and isinstance(own, EncodedWeights):
+            query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
+            reply, share = server_reply(self.lattice, plan, own, query, WORKERS)
+            self.channel.send(Kind.REPLY, reply)
+            return share
+        raise PpspeechError(
+            f"the {self.side.name.lower()} party cannot multiply {type(own).__name__}: that is the other's"
+        )
 
 
-def meet_as_client(channel: Channel, parameters: LatticeParameters | None = None) -> MetClient:
-    """Make a lattice key, send its public half, and agree on transfers."""
-    key = KeyHolder(parameters)
-    channel.send(Kind.LATTICE_KEY, key.public_key)
-    return MetClient(channel, PairSetup.agree(channel, Side.SECOND), key)
-
-
-def meet_as_server(channel: Channel, parameters: LatticeParameters | None = None) -> MetServer:
-    """Take the client's public key and agree on transfers.
+def meet(channel: Channel, side: Side, parameters: LatticeParameters | None = None) -> Meeting:
+    """Agree on transfers; the second party, the client, makes a lattice key and sends its public half first.
 
     Raises:
-        BadCiphertextError: if the key is malformed.
+        BadCiphertextError: for the server, if the client's key is malformed.
     """
+    if side is Side.SECOND:
+        key = KeyHolder(parameters)
+        channel.send(Kind.LATTICE_KEY, key.public_key)
+        return Meeting(channel, PairSetup.agree(channel, side), key)
     chosen = parameters or LatticeParameters()
     evaluator = Evaluator(channel.receive(Kind.LATTICE_KEY, ciphertext_length(chosen)), chosen)
-    return MetServer(channel, PairSetup.agree(channel, Side.FIRST), evaluator)
+    return Meeting(channel, PairSetup.agree(channel, side), evaluator)
 
 
-def _prepare(channel: Channel, setup: PairSetup, cost: Cost, encrypt_zeros: Callable[[], None]) -> ShareEngine:
-    """Transfers, and at the same time what needs no peer: each party waits for the other half of the time."""
-    with ThreadPoolExecutor(max_workers=1) as aside:
-        zeros = aside.submit(encrypt_zeros)
-        engine = ShareEngine(channel, setup, cost)
-        zeros.result()
-    return engine
+MetClient = Meeting
+MetServer = Meeting
+
+
+def meet_as_client(channel: Channel, parameters: LatticeParameters | None = None) -> Meeting:
+    """`meet`, as the second party: the one with a voice and a key."""
+    return meet(channel, Side.SECOND, parameters)
+
+
+def meet_as_server(channel: Channel, parameters: LatticeParameters | None = None) -> Meeting:
+    """`meet`, as the first party: the one with the weights."""
+    return meet(channel, Side.FIRST, parameters)

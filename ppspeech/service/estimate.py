@@ -11,7 +11,7 @@ from ppspeech.crypto.lattice import MatrixPlan
 from ppspeech.crypto.shares import Cost
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.trellis import can_scan
-from ppspeech.protocols.words import KeywordJob, Order, StreamJob, end_cost
+from ppspeech.protocols.words import KeywordJob, Order, end_cost, stream_cost, stream_plan
 from ppspeech.service.requests import ORDERS
 
 PRODUCT_SECONDS = 9e-6
@@ -78,14 +78,14 @@ def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
     )
 
 
-def estimate_stream(job: StreamJob) -> Estimate:
+def estimate_stream(shape: WordShape) -> Estimate:
     """What the longest utterance takes as it is spoken; online is what comes after its last frame.
 
-    The encrypted models, `job.model_bytes`, come down once a session beside it.
+    The encrypted models, `model_bytes(shape)`, come down once a session beside it.
     """
-    shares, product, frames = job.shares_cost, job.plan.job, job.shape.frames
-    end = end_cost(job.shape, 1).in_flights()
-    step = _product_seconds(job.plan) + _share_seconds(shares, TABLE_ONLINE_SECONDS) / frames
+    plan, shares, frames = stream_plan(shape), stream_cost(shape), shape.frames
+    product, end = plan.job, end_cost(shape)
+    step = _product_seconds(plan) + _share_seconds(shares, TABLE_ONLINE_SECONDS) / frames
     return Estimate(
         bytes_up=frames * (1 + product.reply_bytes) + 1 + shares.bytes_second + shares.offline_bytes_second,
         bytes_down=shares.bytes_first + shares.offline_bytes_first,

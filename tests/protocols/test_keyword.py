@@ -8,30 +8,49 @@ from scipy import stats
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
+from ppspeech.crypto import Kind as CryptoKind
 from ppspeech.crypto.shares import read_text
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
+from ppspeech.protocols import Kind, Party
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.scores.states import WordModels, WordShape
-from ppspeech.protocols.words.keyword import (
-    KeywordClient,
-    KeywordJob,
-    KeywordServer,
-    client,
-    encode_models,
-    server,
-    share_scores,
-)
-from ppspeech.protocols.words.keyword_stream import (
-    StreamClient,
-    StreamJob,
-    StreamServer,
-    encrypt_models,
-    give_models,
-    take_models,
-)
-from tests.protocols.word_reference import made_models, made_utterance, plain_scores, plain_word
+from ppspeech.protocols.words import KeywordJob, answer, encode_models, keyword_stream, recognize, share_scores
+from ppspeech.protocols.words.keyword import client, server
+from ppspeech.protocols.words.keyword_stream import Hearing, encrypt_models, follow, give_models, take_models
+from tests.protocols.word_reference import made_models, made_utterance, plain_models, plain_scores, plain_word
+
+MEETING = {Kind.LATTICE_KEY, CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.RESUME}
+"""Messages before any work: once for any number of jobs."""
+
+ONLINE = {Kind.QUERY, CryptoKind.FLIGHT}
+"""Messages from the client that depend on its voice."""
+
+SURE = 0.5
+"""Nats by which a word must win in the clear, where its encrypted scores are right to half of that."""
+
+
+def asking(channel: Channel) -> Party:
+    return Party("client", {"server": channel})
+
+
+def answering(channel: Channel) -> Party:
+    return Party("server", {"client": channel})
+
+
+def sure_utterances(models: WordModels, frames: int, count: int) -> list[Reals]:
+    """The first utterances, by seed, whose word wins by enough for an encrypted answer to be right."""
+    found: list[Reals] = []
+    for seed in range(50):
+        utterance = made_utterance(models, frames, seed)
+        best = np.sort(plain_scores(models, utterance))[::-1]
+        if len(best) == 1 or best[0] - best[1] > SURE:
+            found.append(utterance)
+        if len(found) == count:
+            return found
+    raise AssertionError(f"only {len(found)} of 50 utterances have a sure word")
+
 
 SHAPES: list[dict[str, Any]] = [
     {},
@@ -61,14 +80,14 @@ def encrypted_scores(models: WordModels, job: KeywordJob, utterances: list[Reals
             last = np.array([len(each) for each in utterances]) - shape.shortest
             return share_scores(engine, job, None, emissions, last)
 
-    def answer(channel: Channel) -> Any:
+    def help_client(channel: Channel) -> Any:
         met = meet_as_server(channel)
         with met.session():
             engine = ShareEngine(channel, met.setup, job.shares_cost)
             emissions = job.by_utterance(met.multiply(job.plan, encode_models(models, job.utterances)))
             return share_scores(engine, job, models, emissions, None)
 
-    here, there = run_together(ask, answer)
+    here, there = run_together(ask, help_client)
     ring = shape.scale.ring
     return shape.scale.decode(ring.to_signed(ring.join(here, there)))
 
@@ -99,86 +118,102 @@ def test_a_scan_of_anything_but_chains_is_refused() -> None:
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
 def test_the_client_learns_the_word(sizes: dict[str, Any]) -> None:
     models = made_models(seed=3, **sizes)
-    for seed in range(2):
-        utterance = made_utterance(models, 9, seed=seed)
+    params = models.shape.to_params()
+    for utterance in sure_utterances(models, 9, count=2):
         answers = run_together(
-            lambda c, u=utterance: client(c, u, shape=models.shape), lambda c: server(c, models, shape=models.shape)
+            lambda c, u=utterance: client(asking(c), u.tolist(), shape=params),
+            lambda c: server(answering(c), plain_models(models), shape=params),
         )
-        margin = np.sort(plain_scores(models, utterance))
-        if len(margin) == 1 or margin[-1] - margin[-2] > 0.5:
-            assert answers == (plain_word(models, utterance), None)
+        assert answers == (plain_word(models, utterance), None)
 
 
 def test_many_utterances_in_one_meeting_over_a_socket() -> None:
     models = made_models(seed=5, words=4)
     job = KeywordJob(models.shape, utterances=3)
-    batches = [[made_utterance(models, 5 + n, seed=10 * b + n) for n in range(3)] for b in range(2)]
+    batches = [[sure_utterances(models, 5 + n, count=2)[b] for n in range(3)] for b in range(2)]
 
     def ask(channel: Channel) -> list[list[str | None]]:
         met = meet_as_client(channel)
         with met.session():
-            asking = KeywordClient(met, job)
-            return [asking.recognize(batch) for batch in batches]
+            return [recognize(met, job, batch) for batch in batches]
 
-    def answer(channel: Channel) -> None:
+    def help_client(channel: Channel) -> None:
         met = meet_as_server(channel)
         with met.session():
-            answering = KeywordServer(met, job, models, encode_models(models, 3))
+            weights = encode_models(models, 3)
             for _ in batches:
-                answering.answer()
+                answer(met, job, models, weights)
 
-    answers, _ = run_together(ask, answer, socket_pair())
-    for batch, words in zip(batches, answers, strict=True):
-        for utterance, word in zip(batch, words, strict=True):
-            first, second = np.sort(plain_scores(models, utterance))[-2:][::-1]
-            assert word == plain_word(models, utterance) or first - second < 0.5
+    answers, _ = run_together(ask, help_client, socket_pair())
+    assert answers == [[plain_word(models, utterance) for utterance in batch] for batch in batches]
 
 
 @pytest.mark.parametrize("sizes", [SHAPES[0], SHAPES[3], SHAPES[4], SHAPES[5], SHAPES[6]], ids=str)
 def test_the_answer_while_speaking_is_the_same(sizes: dict[str, Any]) -> None:
     models = made_models(seed=8, **sizes)
-    utterances = [made_utterance(models, frames, seed=frames) for frames in (12, models.shape.shortest, 6)]
+    utterances = [sure_utterances(models, frames, count=1)[0] for frames in (12, models.shape.shortest, 6)]
 
     def ask(channel: Channel) -> list[str | None]:
         met = meet_as_client(channel)
-        job = StreamJob(models.shape)
         words = []
         with met.session():
-            asking = StreamClient(met, job, take_models(met, job))
+            model = take_models(met, models.shape)
             for utterance in utterances:
-                asking.begin()
+                hearing = Hearing(met, models.shape, model)
                 for frame in utterance:
-                    asking.hear(frame)
-                words.append(asking.finish())
+                    hearing.hear(frame)
+                words.append(hearing.finish())
+                with pytest.raises(PpspeechError, match="over"):
+                    hearing.hear(utterance[0])
         return words
 
-    def answer(channel: Channel) -> None:
+    def help_client(channel: Channel) -> None:
         met = meet_as_server(channel)
         hidden = encrypt_models(models)
         with met.session():
             give_models(met, hidden)
             for _ in utterances:
-                StreamServer(met, hidden).answer()
+                follow(met, hidden)
 
-    words, _ = run_together(ask, answer)
-    for utterance, word in zip(utterances, words, strict=True):
-        first, second = np.sort(plain_scores(models, utterance))[-2:][::-1]
-        assert word == plain_word(models, utterance) or first - second < 0.5
+    words, _ = run_together(ask, help_client)
+    assert words == [plain_word(models, utterance) for utterance in utterances]
+
+
+def test_the_programs_of_a_stream_run_on_plain_inputs() -> None:
+    models = made_models(seed=8)
+    (utterance,), params = sure_utterances(models, 7, count=1), models.shape.to_params()
+    answers = run_together(
+        lambda c: keyword_stream.client(asking(c), utterance.tolist(), shape=params),
+        lambda c: keyword_stream.server(answering(c), plain_models(models), shape=params),
+    )
+    assert answers == (plain_word(models, utterance), None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"), [({"labels": None}, "no word models"), ({"weights": [["a"]]}, "no word models")], ids=str
+)
+def test_models_that_are_none_are_refused(changed: dict[str, Any], said: str) -> None:
+    models, nobody = made_models(), memory_pair()[0]
+    params = models.shape.to_params()
+    with pytest.raises(PpspeechError, match=said):
+        server(answering(nobody), plain_models(models) | changed, shape=params)
+    with pytest.raises(PpspeechError, match="initial"):
+        server(answering(nobody), {"weights": [], "transitions": []}, shape=params)
 
 
 def transcripts(models: WordModels, utterance: Reals, **options: Any) -> tuple[Transcript, Transcript]:
     here, there = memory_pair()
     records = Transcript(here, keep_payloads=True), Transcript(there, keep_payloads=True)
     run_together(
-        lambda c: client(records[0], utterance, shape=models.shape, **options),
-        lambda c: server(records[1], models, shape=models.shape, **options),
+        lambda c: client(asking(records[0]), utterance, shape=models.shape.to_params(), **options),
+        lambda c: server(answering(records[1]), plain_models(models), shape=models.shape.to_params(), **options),
         (here, there),
     )
     return records
 
 
 @pytest.mark.parametrize("order", ["frames", "scan"])
-def test_lengths_depend_on_public_sizes_alone_and_are_those_of_the_formula(order: Any) -> None:
+def test_lengths_depend_on_public_sizes_alone_and_are_those_of_the_record(order: Any) -> None:
     """Another voice, another length, other models: the same messages."""
     shapes = []
     for seed, frames in ((0, 12), (1, 3), (2, 8)):
@@ -187,8 +222,8 @@ def test_lengths_depend_on_public_sizes_alone_and_are_those_of_the_formula(order
         shapes.append(record.shape())
     assert shapes[0] == shapes[1] == shapes[2]
     job = KeywordJob(models.shape, order=order)
-    total = sum(size for _, kind, size in shapes[0] if kind not in {1, 201, 202, 203})  # the meeting apart
-    flights = sum(kind == 215 for _, kind, _ in shapes[0])
+    total = sum(size for _, kind, size in shapes[0] if kind not in MEETING)
+    flights = sum(kind == CryptoKind.FLIGHT for _, kind, _ in shapes[0])
     assert flights == job.shares_cost.messages
     assert total == job.total_bytes
 
@@ -202,7 +237,7 @@ def test_what_the_server_receives_is_uniform_whatever_the_voice() -> None:
         said = b""
         for _ in range(2):
             _, record = transcripts(models, utterance)
-            online = [entry for entry in record.entries if entry.direction == "received" and entry.kind in {2, 215}]
+            online = [entry for entry in record.entries if entry.direction == "received" and entry.kind in ONLINE]
             # Residues are uniform below the prime, one part in 2^36 short of all words: not seen here.
             said += b"".join((entry.payload or b"")[32:] for entry in online)
         samples.append(np.bincount(np.frombuffer(said, np.uint8), minlength=256))

@@ -149,7 +149,7 @@ def test_an_active_client_can_shift_its_share_and_is_accepted(recipient: Literal
     *attacked, _, _ = ask(
         lambda met: verify_as_client(met, job, stranger, 1),
         lambda met: verify_as_server(met, job, scorer),
-        wrap=lambda met: Shifting(met.channel, met.setup, met.key),
+        wrap=lambda met: Shifting(met.channel, met.setup, met.lattice),
     )
     informed = 0 if recipient == "client" else 1
     assert honest[informed] is False

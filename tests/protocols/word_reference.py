@@ -21,6 +21,12 @@ def made_models(seed: int = 0, **sizes: Any) -> WordModels:
     return WordModels(shape, weights, transitions, initial, tuple(f"word{n}" for n in range(shape.words)))
 
 
+def plain_models(models: WordModels) -> dict[str, Any]:
+    """The models as JSON can hold them: what a server's program takes."""
+    arrays = {name: getattr(models, name).tolist() for name in ("weights", "transitions", "initial")}
+    return {**arrays, "labels": list(models.labels)}
+
+
 def made_utterance(models: WordModels, frames: int, seed: int) -> Reals:
     """Frames of about unit size."""
     return np.random.default_rng(seed).normal(size=(frames, models.shape.dimensions))

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from importlib.metadata import version
+from typing import Any, cast
 
-import hmmlearn
 import numpy as np
 import torch
-from hmmlearn.hmm import GaussianHMM
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -68,7 +67,7 @@ def run(quick: bool) -> list[Figure]:
     peer_score_s = _once(lambda: peer_scores.extend([p.score(x) for p in peers] for x in clips))
     same_bank = [_score(ours[dtype][0], test) for dtype in (single, double)]
     expected = torch.tensor(peer_scores, dtype=double)
-    peer = f"hmmlearn {hmmlearn.__version__}"
+    peer = f"hmmlearn {version('hmmlearn')}"
 
     def against(metric: str, value: float, peer_value: float, unit: str, note: str) -> Figure:
         return Figure(metric, value, unit, peer, peer_value, peer_value / value, note)
@@ -143,8 +142,10 @@ def _train(
     return (bank, history[-1]), seconds
 
 
-def _train_hmmlearn(train: _Digits, iterations: int) -> tuple[list[GaussianHMM], float, float]:
+def _train_hmmlearn(train: _Digits, iterations: int) -> tuple[list[Any], float, float]:
     """The same from the same start, its priors off so that it maximizes the likelihood too; once, it is slow."""
+    from hmmlearn.hmm import GaussianHMM
+
     bank = _start(train, torch.float64)
     initial, transitions = bank.log_initial().exp().detach(), bank.log_transitions().exp().detach()
     gaussians = cast("GaussianEmission", bank.emission).gaussians

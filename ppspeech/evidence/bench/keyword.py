@@ -18,18 +18,19 @@ from ppspeech.evidence.bench.two_parties import Measured, Timed, Tls, certificat
 from ppspeech.evidence.published.protocols.slice_timing import published_keyword_seconds
 from ppspeech.figures import Figure
 from ppspeech.network import run_in_processes
-from ppspeech.protocols import MetClient, MetServer, meet_as_client, meet_as_server
+from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import WordModels, WordShape, form_weights
 from ppspeech.protocols.words import (
-    KeywordClient,
+    Hearing,
     KeywordJob,
-    KeywordServer,
-    StreamClient,
-    StreamJob,
-    StreamServer,
+    answer,
     encode_models,
     encrypt_models,
+    follow,
     give_models,
+    model_bytes,
+    recognize,
+    stream_plan,
     take_models,
 )
 
@@ -147,20 +148,19 @@ def timed(models: WordModels, utterances: list[Reals], job: KeywordJob | None = 
     expected = [_sure_word(models, each) for each in utterances]
     weights = encode_models(models, chosen.utterances)
 
-    def ask(met: MetClient, channel: Channel) -> Callable[[], object]:
-        asking = KeywordClient(replace(met, channel=channel), chosen)
-        asking.prepare()
-        return lambda: asking.recognize(utterances)
+    def ask(met: Meeting, channel: Channel) -> Callable[[], object]:
+        recorded = replace(met, channel=channel)
+        engine = chosen.prepare(recorded)
+        return lambda: recognize(recorded, chosen, utterances, engine)
 
-    def answer(met: MetServer, channel: Channel) -> Callable[[], object]:  # noqa: ARG001 (that of the meeting)
-        answering = KeywordServer(met, chosen, models, weights)
-        answering.prepare()
-        return answering.answer
+    def help_client(met: Meeting, channel: Channel) -> Callable[[], object]:  # noqa: ARG001 (that of the meeting)
+        engine = chosen.prepare(met)
+        return lambda: answer(met, chosen, models, weights, engine)
 
     def right(words: list[str | None]) -> bool:
         return all(wanted in {None, word} for word, wanted in zip(words, expected, strict=True))
 
-    return Timed("keyword", ask, answer, right, chosen.total_bytes, chosen.rounds)
+    return Timed("keyword", ask, help_client, right, chosen.total_bytes, chosen.rounds)
 
 
 def _sure_word(models: WordModels, utterance: Reals) -> str | None:
@@ -172,37 +172,37 @@ def _sure_word(models: WordModels, utterance: Reals) -> str | None:
 
 def _stream_figures(models: WordModels, utterance: Reals, tls: Tls, repeats: int, where: str) -> list[Figure]:
     hidden, expected = encrypt_models(models), _sure_word(models, utterance)
-    job = StreamJob(models.shape)
+    shape = models.shape
 
     def ask(channel: Channel) -> list[tuple[float, float, float]]:
         met = meet_as_client(channel)
         times = []
         with met.session():
-            asking = StreamClient(met, job, take_models(met, job))
+            model = take_models(met, shape)
             for _ in range(1 + repeats):
                 began = time.perf_counter()
-                asking.begin()
+                hearing = Hearing(met, shape, model)
                 started = time.perf_counter()
                 for frame in utterance[:-1]:
-                    asking.hear(frame)
+                    hearing.hear(frame)
                 spoken = time.perf_counter()
-                asking.hear(utterance[-1])
-                word = asking.finish()
+                hearing.hear(utterance[-1])
+                word = hearing.finish()
                 ended = time.perf_counter()
                 if expected not in {None, word}:
                     raise PpspeechError(f"streaming heard {word!r} where {expected!r} was said")
                 times.append((ended - spoken, (spoken - started) / (FRAMES - 1), started - began))
         return times[1:]
 
-    def answer(channel: Channel) -> None:
+    def serve(channel: Channel) -> None:
         met = meet_as_server(channel)
         with met.session():
             give_models(met, hidden)
             for _ in range(1 + repeats):
-                StreamServer(met, hidden).answer()
+                follow(met, hidden)
 
-    times = run_in_processes(ask, answer, tls=tls)
-    frame_bytes = job.plan.job.reply_bytes
+    times = run_in_processes(ask, serve, tls=tls)
+    frame_bytes = stream_plan(shape).job.reply_bytes
     return [
         Figure(
             "keyword.streaming.answer_ms",
@@ -215,7 +215,7 @@ def _stream_figures(models: WordModels, utterance: Reals, tls: Tls, repeats: int
             1e3 * statistics.median(each[1] for each in times),
             "ms",
             note=f"a frame of 10 ms of speech, median; {frame_bytes:,} bytes and the recursion; model "
-            f"{job.model_bytes:,} bytes once",
+            f"{model_bytes(shape):,} bytes once",
         ),
         Figure("keyword.streaming.begin_ms", 1e3 * min(each[2] for each in times), "ms", note="offline, an utterance"),
     ]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-import cvxpy
 import numpy as np
 import torch
 from torch import Tensor
@@ -117,6 +116,8 @@ def _fastest_peer(x: np.ndarray, y: np.ndarray, form: SumForm, repeats: int) -> 
 
 def _problem(x: np.ndarray, y: np.ndarray, form: SumForm) -> Any:
     """Pathak and Raj 2012 eq. (11) for two classes. l_h(u) = min over w >= 0, r with w + r >= u + h of w + r^2 / 4h."""
+    import cvxpy
+
     cp: Any = cvxpy  # its functions carry no types
     z = np.c_[x, np.ones(len(x))]
     size = z.shape[1]

@@ -8,7 +8,6 @@ from importlib.metadata import version
 
 import gmpy2
 import numpy as np
-import phe
 from numpy.typing import NDArray
 
 from ppspeech.crypto import (
@@ -74,6 +73,8 @@ class _Costs:
 
 
 def _theirs(bits: int, repeats: int) -> _Costs:
+    import phe  # GPL: of the extra `peers`, never a requirement
+
     start = time.thread_time()
     public, secret = phe.generate_paillier_keypair(n_length=bits)
     keygen = time.thread_time() - start

@@ -13,6 +13,7 @@ from torch import Tensor
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
 from ppspeech.crypto.shares import ShareEngine
+from ppspeech.crypto.transfer import Side
 from ppspeech.data.corpora import DIGIT_WORDS
 from ppspeech.evidence.experiments.speakers import (
     BACKGROUND,
@@ -31,7 +32,7 @@ from ppspeech.models import SpeakerVerifier, adapt_speakers, equal_error_rate
 from ppspeech.models.gaussian import GaussianMixture, fit_mixture, supervectors
 from ppspeech.network import run_together
 from ppspeech.progress import track
-from ppspeech.protocols import MetClient, MetServer, meet_as_client, meet_as_server
+from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import ratios, ratios_cost, server_scores
 
@@ -118,14 +119,14 @@ def _log_ratios(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tens
 
 
 def _ratio_shares(
-    met: MetClient | MetServer, plan: MixturePlan, frames: list[Reals], scorer: MixtureScorer | None
+    met: Meeting, plan: MixturePlan, frames: list[Reals], scorer: MixtureScorer | None
 ) -> NDArray[np.uint64]:
     """One party's shares of all trials' sums; only the client's reads the frames."""
     shares = []
     with met.session():
         for trial in track(frames, "ratios"):
             engine = ShareEngine(met.channel, met.setup, ratios_cost(plan))
-            if isinstance(met, MetClient):
+            if met.side is Side.SECOND:
                 shares.append(ratios(engine, plan, met.multiply(plan.product, plan.expand(trial)), 0))
             else:
                 assert scorer is not None

@@ -1,12 +1,11 @@
 """Spoken digits of FSDD: the official split, with and without a margin, and speakers never heard, beside hmmlearn."""
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
-import hmmlearn
 import numpy as np
 import torch
-from hmmlearn.hmm import GaussianHMM
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -60,7 +59,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     confusion = Confusion(corpus.words)
     confusion.add(test[2], _recognize(bank, test))
     confusion.plot(folder / "fsdd.png", f"FSDD official test: {100 * float(confusion.accuracy()):.2f} % right")
-    peer = f"hmmlearn {hmmlearn.__version__}"
+    peer = f"hmmlearn {version('hmmlearn')}"
     note = "2,700 to train, 300 to test; 10 words x 5 states, full covariance, 10 iterations, 39 MFCCs"
     figures = [Figure("fsdd.hmm.accuracy", float(confusion.accuracy()), "", peer, _peer(train, test, 10), note=note)]
     if not quick:
@@ -123,6 +122,8 @@ def _recognize(model: torch.nn.Module, data: Data) -> Tensor:
 
 def _peer(train: Data, test: Data, iterations: int) -> float:
     """Accuracy of hmmlearn from the same start; its own floor and prior as it comes."""
+    from hmmlearn.hmm import GaussianHMM
+
     emission = GaussianEmission(10, STATES, train[0].shape[-1], floor=1e-2, dtype=torch.float64)
     start = HiddenMarkovModel(left_right(STATES), emission)
     flat_start_(start, train[0].double(), *train[1:])

@@ -9,18 +9,16 @@ left of other eigenvectors after enough squarings lies below them.
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Bits, Residues
+from ppspeech.arrays import Bits, Residues, Whole
 from ppspeech.crypto.shares import ShareEngine, argmax, is_negative, multiply_bit, open_bits_to
 from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.eigen.matrix import NARROW, whole
-
-Integers = NDArray[np.int64]
 
 QUOTIENT_FRACTION = 16
 """Bits after the point of the released quotients, which are at most 1."""
 
 
-def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Integers:
+def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Whole:
     """u / u_j in steps of 2^-16, `(k,)`, to both parties.
 
     Args:
@@ -38,7 +36,7 @@ def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> 
     return np.where(opened[:features] == 1, -magnitudes, magnitudes)
 
 
-def unit_vector(quotients: Integers) -> NDArray[np.float64]:
+def unit_vector(quotients: Whole) -> NDArray[np.float64]:
     """The direction of length 1 that released quotients stand for; its largest entry is positive."""
     numbers = quotients.astype(np.float64)
     return numbers / np.linalg.norm(numbers)

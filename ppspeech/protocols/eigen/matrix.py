@@ -31,9 +31,10 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Ring, Scale
 from ppspeech.crypto.lattice import MatrixPlan, Precision, encode_weights, plan_product
 from ppspeech.crypto.shares import ShareEngine, extend, is_negative, multiply_bit, truncate_local
-from ppspeech.protocols.meeting import MetClient, MetServer
+from ppspeech.crypto.transfer import Side
+from ppspeech.protocols.meeting import Meeting
 
-Met = MetClient | MetServer
+Met = Meeting
 
 NARROW, NARROW_FRACTION = Ring(32), 30
 WIDE, WIDE_FRACTION = Ring(60), 29
@@ -93,7 +94,7 @@ def moved(share: Residues) -> Reals:
 def square(met: Met, share: Residues) -> Residues:
     """Narrow shares of C^2 `(k, k)`, symmetric, from wide shares of C."""
     plan = square_plan(len(share))
-    if isinstance(met, MetServer):
+    if met.side is Side.FIRST:
         cross = met.multiply(plan, encode_weights(plan, limbs(share).astype(np.float64)))
     else:
         cross = met.multiply(plan, moved(share))

@@ -7,7 +7,7 @@ import numpy as np
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto import Scale
-from ppspeech.crypto.shares import Cost, LogAdd, ShareEngine, log_add, log_add_cost, maximum, maximum_cost
+from ppspeech.crypto.shares import Cost, LogAdd, ShareEngine, blank, log_add, maximum, record
 
 TABLE_STEP = 3
 """Log of the table's step of log-add over 1 nat: 1/8."""
@@ -39,14 +39,6 @@ class Combine:
             return maximum(engine, *flat, self.scale.ring).reshape(left.shape)
         return log_add(engine, *flat, self._log_add).reshape(left.shape)
 
-    def cost(self, count: int) -> Cost:
-        """Of `count` pairs; nothing for none."""
-        if not count:
-            return Cost()
-        if self.operation == "viterbi":
-            return maximum_cost(self.scale.ring, count)
-        return log_add_cost(self._log_add, count)
-
     def reduce(self, engine: ShareEngine, scores: Residues) -> Residues:
         """All scores along the last axis combined, in a tree: `(..., n)` to `(...)`."""
         while (n := scores.shape[-1]) > 1:
@@ -57,8 +49,4 @@ class Combine:
 
     def reduce_cost(self, count: int, n: int) -> Cost:
         """`reduce` of `count` rows of n."""
-        cost = Cost()
-        while n > 1:
-            cost += self.cost(count * (n // 2))
-            n -= n // 2
-        return cost
+        return record(lambda engine: self.reduce(engine, blank(count, n)))

@@ -9,7 +9,7 @@ with one source needs no operation, one that cannot be reached yet is left out.
 import numpy as np
 
 from ppspeech.arrays import Residues
-from ppspeech.crypto.shares import Cost, ShareEngine
+from ppspeech.crypto.shares import ShareEngine
 from ppspeech.protocols.scores.states import WordModels, WordShape
 from ppspeech.protocols.trellis.combine import Combine
 
@@ -78,21 +78,3 @@ def unreached(shape: WordShape, models: WordModels | None) -> np.uint64:
     """A share of what stands for a state that no path has reached: it may be an end, and must not win there."""
     ring = shape.scale.ring
     return ring.from_signed(np.array([-(1 << (ring.bits - 2))]))[0] if models is not None else np.uint64(0)
-
-
-def step_costs(shape: WordShape, utterances: int, frames: int) -> Cost:
-    """What `frames` steps from the first cost together."""
-    combine, cost, reached = Combine(shape.operation, shape.scale), Cost(), frozenset(shape.starts)
-    steady: Cost | None = None
-    for at in range(1, frames):
-        after = shape.reached_after(reached)
-        routes = [len(shape.sources(target, reached)) for target in sorted(after)]
-        step = Cost()
-        for place in range(1, max(routes)):
-            step += combine.cost(utterances * shape.words * sum(route > place for route in routes))
-        cost += step
-        if after == reached:
-            steady = step * (frames - 1 - at)
-            break
-        reached = after
-    return cost + steady if steady is not None else cost

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ppspeech.arrays import Residues
-from ppspeech.crypto.shares import Cost, ShareEngine
+from ppspeech.crypto.shares import ShareEngine
 from ppspeech.errors import RangeError
 from ppspeech.protocols.scores.states import WordModels, WordShape
 from ppspeech.protocols.trellis.combine import Combine
@@ -50,15 +50,6 @@ def scan_paths(engine: ShareEngine, shape: WordShape, models: WordModels | None,
         best = _scan(engine, combine, ring.reduce(enter))
         gamma[:, j:, :, j] = best + sums[:, j:, :, j]
     return ring.reduce(gamma)
-
-
-def scan_cost(shape: WordShape, utterances: int) -> Cost:
-    """`scan_paths`."""
-    combine, cost = Combine(shape.operation, shape.scale, few_rounds=True), Cost()
-    for j in range(1, min(shape.states, shape.frames)):
-        for later, _ in _levels(shape.frames - j):
-            cost += combine.cost(utterances * len(later) * shape.words)
-    return cost
 
 
 def _scan(engine: ShareEngine, combine: Combine, values: Residues) -> Residues:

@@ -1,37 +1,34 @@
 """Which word was said."""
 
-from ppspeech.protocols.words.keyword import (
-    KeywordClient,
-    KeywordJob,
-    KeywordServer,
-    Order,
-    encode_models,
-    end_cost,
-    share_scores,
-)
+from ppspeech.protocols.words.keyword import KeywordJob, Order, answer, encode_models, recognize, share_scores
 from ppspeech.protocols.words.keyword_stream import (
-    StreamClient,
-    StreamJob,
+    Hearing,
     StreamModels,
-    StreamServer,
     encrypt_models,
+    end_cost,
+    follow,
     give_models,
+    model_bytes,
+    stream_cost,
+    stream_plan,
     take_models,
 )
 
 __all__ = [
-    "KeywordClient",
+    "Hearing",
     "KeywordJob",
-    "KeywordServer",
     "Order",
-    "StreamClient",
-    "StreamJob",
     "StreamModels",
-    "StreamServer",
+    "answer",
     "encode_models",
     "encrypt_models",
     "end_cost",
+    "follow",
     "give_models",
+    "model_bytes",
+    "recognize",
     "share_scores",
+    "stream_cost",
+    "stream_plan",
     "take_models",
 ]

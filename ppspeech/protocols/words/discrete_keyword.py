@@ -5,20 +5,22 @@ ln b_j(symbol). For every frame the client looks its symbol up in all tables at 
 result both hold as shares. No homomorphic encryption is needed; from there on it is `keyword`.
 """
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.channel import Channel
-from ppspeech.crypto.shares import Cost, ShareEngine, look_up, look_up_cost
+from ppspeech.crypto.shares import Cost, ShareEngine, blank, look_up, record
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError, RangeError
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import RAREST, WordModels, WordShape
-from ppspeech.protocols.words.choice import choose_residues
-from ppspeech.protocols.words.keyword import KeywordJob, share_scores
+from ppspeech.protocols.words.keyword import KeywordJob, name_words, read_models
 
 Symbols = NDArray[np.integer]
 
@@ -53,60 +55,70 @@ class SymbolModels:
             raise PpspeechError("states that are tables have one component and no garbage model")
 
 
+@lru_cache(maxsize=64)
 def discrete_cost(shape: WordShape, symbols: int) -> Cost:
     """All that happens on shares."""
-    looked_up = shape.frames * shape.words * shape.states
-    return look_up_cost(_index_bits(symbols), shape.scale.ring, looked_up) + KeywordJob(shape).shares_cost
+    own, last = blank(shape.frames), np.zeros(1, np.int64)
+    return record(lambda engine: _recognize(engine, shape, symbols, None, own, last))
 
 
 @discrete_keyword.party("client")
-def client(channel: Channel, utterance: Symbols, *, shape: WordShape, symbols: int) -> str | None:
-    """The client's program: its symbols `(frames,)`, padded with the last one."""
-    given = np.asarray(utterance)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or not shape.shortest <= len(given) <= shape.frames:
-        raise RangeError(f"an utterance is {shape.shortest} to {shape.frames} whole numbers, got shape {given.shape}")
+def client(party: Party, utterance: Symbols, *, shape: Mapping[str, Any], symbols: int) -> str | None:
+    """The client's program: its symbols `(frames,)`, padded with the last one; `shape` as that of `keyword`."""
+    given, agreed = np.asarray(utterance), WordShape.from_params(shape)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not agreed.shortest <= len(given) <= agreed.frames:
+        raise RangeError(f"an utterance is {agreed.shortest} to {agreed.frames} whole numbers, got shape {given.shape}")
     if not 0 <= given.min() <= given.max() < symbols:
         raise RangeError(f"symbols lie in 0..{symbols - 1}, got {given.min()} to {given.max()}")
-    padded = np.concatenate((given, np.repeat(given[-1:], shape.frames - len(given)))).astype(np.uint64)
-    last = np.array([len(given) - shape.shortest])
-    answer = _recognize(channel, Side.SECOND, shape, symbols, None, padded, last)
-    assert answer is not None
-    return answer[0]
+    padded = np.concatenate((given, np.repeat(given[-1:], agreed.frames - len(given)))).astype(np.uint64)
+    last = np.array([len(given) - agreed.shortest])
+    with _engine(party, Side.SECOND, agreed, symbols) as engine:
+        words = _recognize(engine, agreed, symbols, None, padded, last)
+    assert words is not None
+    return words[0]
 
 
 @discrete_keyword.party("server")
-def server(channel: Channel, models: SymbolModels, *, shape: WordShape, symbols: int) -> None:
-    """The server's program."""
-    if models.words.shape != shape or models.tables.shape[2] != symbols:
-        raise PpspeechError("the models are of another shape than agreed on")
-    _recognize(channel, Side.FIRST, shape, symbols, models, np.zeros(shape.frames, np.uint64), None)
+def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], symbols: int) -> None:
+    """The server's program; `models` has `transitions`, `initial` and `labels` as that of `keyword`, and `tables`."""
+    own = _read_tables(WordShape.from_params(shape), models)
+    if own.tables.shape[2] != symbols:
+        raise PpspeechError(f"the models have {own.tables.shape[2]} symbols, agreed on are {symbols}")
+    with _engine(party, Side.FIRST, own.words.shape, symbols) as engine:
+        _recognize(engine, own.words.shape, symbols, own, blank(own.words.shape.frames), None)
+
+
+@contextmanager
+def _engine(party: Party, side: Side, shape: WordShape, symbols: int) -> Iterator[ShareEngine]:
+    setup = PairSetup.agree(party.channel, side)
+    with setup.session(party.channel):
+        yield ShareEngine(party.channel, setup, discrete_cost(shape, symbols))
 
 
 def _recognize(
-    channel: Channel,
-    party: Side,
+    engine: ShareEngine,
     shape: WordShape,
     symbols: int,
     models: SymbolModels | None,
     own: Residues,
     last: NDArray[np.int64] | None,
 ) -> list[str | None] | None:
-    job, bits = KeywordJob(shape), _index_bits(symbols)
-    setup = PairSetup.agree(channel, party)
-    with setup.session(channel):
-        engine = ShareEngine(channel, setup, discrete_cost(shape, symbols))
-        states = shape.words * shape.states
-        tables = np.zeros((states, 1 << bits), np.uint64)
-        if models is not None:
-            logs = np.maximum(models.tables, RAREST) + models.words.stays[..., None]
-            encoded = shape.scale.ring.from_signed(shape.scale.encode(logs))
-            tables[:, :symbols] = encoded.reshape(states, symbols)
-        rows = np.tile(tables, (shape.frames, 1))
-        scores = look_up(engine, np.repeat(own, states), rows, shape.scale.ring)
-        scores = scores.reshape(1, shape.frames, states)
-        with engine.in_flights():
-            words = None if models is None else models.words
-            return choose_residues(engine, shape, words, share_scores(engine, job, words, scores, last))
+    """What both do: look every frame's symbol up in all states' tables, then as `keyword`."""
+    states = shape.words * shape.states
+    tables = blank(states, 1 << _index_bits(symbols))
+    if models is not None:
+        logs = np.maximum(models.tables, RAREST) + models.words.stays[..., None]
+        encoded = shape.scale.ring.from_signed(shape.scale.encode(logs))
+        tables[:, :symbols] = encoded.reshape(states, symbols)
+    rows = np.tile(tables, (shape.frames, 1))
+    scores = look_up(engine, np.repeat(own, states), rows, shape.scale.ring).reshape(1, shape.frames, states)
+    return name_words(engine, KeywordJob(shape), None if models is None else models.words, scores, last)
+
+
+def _read_tables(shape: WordShape, plain: Mapping[str, Any]) -> SymbolModels:
+    unused = {"weights": np.zeros((shape.monomials, shape.columns))}
+    words = read_models(shape, unused | {name: plain[name] for name in plain if name != "tables"})
+    return SymbolModels(words, np.array(plain.get("tables", ()), np.float64))
 
 
 def _index_bits(symbols: int) -> int:

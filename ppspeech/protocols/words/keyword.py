@@ -10,26 +10,35 @@ Any number of utterances run in lock step: they share round trips and fill ciphe
 alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import EncodedWeights, MatrixPlan, encode_weights, plan_product
-from ppspeech.crypto.shares import Cost, ShareEngine, choose, choose_cost
+from ppspeech.crypto.shares import (
+    TEXT_RING,
+    Cost,
+    ShareEngine,
+    best_text,
+    blank,
+    choose,
+    open_to,
+    read_text,
+    record,
+)
+from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
-from ppspeech.protocols.meeting import WORKERS, MetClient, MetServer, meet_as_client, meet_as_server
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.meeting import WORKERS, Meeting, meet
+from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordModels, WordShape
 from ppspeech.protocols.trellis.combine import Combine
-from ppspeech.protocols.trellis.recursion import Paths, step_costs
-from ppspeech.protocols.trellis.scan import scan_cost, scan_paths
-from ppspeech.protocols.words.choice import choice_cost, choose_residues
+from ppspeech.protocols.trellis.recursion import Paths
+from ppspeech.protocols.trellis.scan import scan_paths
 
 Order = Literal["frames", "scan"]
 
@@ -64,16 +73,10 @@ class KeywordJob:
         rows = self.utterances * self.shape.frames
         return plan_product(rows, self.shape.monomials, self.shape.columns, self.shape.precision)
 
-    @cached_property
+    @property
     def shares_cost(self) -> Cost:
         """All that happens on shares."""
-        shape, n = self.shape, self.utterances
-        combine = Combine(shape.operation, shape.scale)
-        cost = combine.reduce_cost(n * shape.frames * shape.words * shape.states, shape.components)
-        cost += scan_cost(shape, n) if self.order == "scan" else step_costs(shape, n, shape.frames)
-        columns = shape.words * shape.states + shape.reject
-        cost += choose_cost(shape.scale.ring, n * columns, shape.frames - shape.shortest + 1)
-        return (cost + end_cost(shape, n)).in_flights()
+        return _shares_cost(self)
 
     @property
     def total_bytes(self) -> int:
@@ -89,83 +92,62 @@ class KeywordJob:
         """Round trips online."""
         return 1 + self.shares_cost.rounds
 
+    def prepare(self, met: Meeting) -> ShareEngine:
+        """Offline, both parties at the same time: transfers, and encryptions of zero, for one recognition."""
+        return met.prepare(self.plan, self.shares_cost)
 
-class KeywordClient:
-    """The client's side of a meeting; use it inside `met.session()`.
+
+@lru_cache(maxsize=256)
+def _shares_cost(job: KeywordJob) -> Cost:
+    scores = blank(job.utterances, job.shape.frames, job.shape.columns)
+    return record(lambda engine: name_words(engine, job, None, scores, np.zeros(job.utterances, np.int64)))
+
+
+def recognize(
+    met: Meeting, job: KeywordJob, utterances: Sequence[Reals], engine: ShareEngine | None = None
+) -> list[str | None]:
+    """The client's side, in a session of the meeting: the word of each utterance; None where the garbage model won.
 
     Args:
         met: with the server.
         job: agreed on with it.
+        utterances: `(frames, dimensions)` each.
+        engine: from `job.prepare`; without one it is prepared here.
+
+    Raises:
+        RangeError: before anything is sent, if an utterance cannot be scored.
     """
-
-    def __init__(self, met: MetClient, job: KeywordJob) -> None:
-        self._met = met
-        self._job = job
-        self._engine: ShareEngine | None = None
-
-    def prepare(self) -> None:
-        """Offline: transfers with the server, encryptions of zero; then one `recognize`."""
-        self._engine = self._met.prepare(self._job.plan, self._job.shares_cost)
-
-    def recognize(self, utterances: Sequence[Reals]) -> list[str | None]:
-        """The word of each utterance `(frames, dimensions)`; None where the garbage model won.
-
-        Raises:
-            RangeError: before anything is sent, if an utterance cannot be scored.
-        """
-        shape, plan = self._job.shape, self._job.plan
-        if len(utterances) != self._job.utterances:
-            raise RangeError(f"this job is for {self._job.utterances} utterances, got {len(utterances)}")
-        monomials = np.concatenate([shape.padded_monomials(each) for each in utterances])
-        if self._engine is None:
-            self.prepare()
-        engine, self._engine = self._engine, None
-        assert engine is not None
-        emissions = self._job.by_utterance(self._met.multiply(plan, monomials))
-        last = np.array([len(each) for each in utterances]) - shape.shortest
-        with engine.in_flights():
-            answer = choose_residues(engine, shape, None, share_scores(engine, self._job, None, emissions, last))
-        assert answer is not None
-        return answer
+    shape = job.shape
+    if len(utterances) != job.utterances:
+        raise RangeError(f"this job is for {job.utterances} utterances, got {len(utterances)}")
+    monomials = np.concatenate([shape.padded_monomials(each) for each in utterances])
+    engine = engine or job.prepare(met)
+    scores = job.by_utterance(met.multiply(job.plan, monomials))
+    last = np.array([len(each) for each in utterances]) - shape.shortest
+    words = name_words(engine, job, None, scores, last)
+    assert words is not None
+    return words
 
 
-class KeywordServer:
-    """The server's side of a meeting; use it inside `met.session()`.
+def answer(
+    met: Meeting, job: KeywordJob, models: WordModels, weights: EncodedWeights, engine: ShareEngine | None = None
+) -> None:
+    """The server's side, in a session of the meeting: help the client to its words.
 
     Args:
         met: with the client.
         job: agreed on with it.
         models: its own.
         weights: of the models, encoded by `encode_models` once for all jobs of so many utterances.
+        engine: from `job.prepare`; without one it is prepared here.
+
+    Raises:
+        ProtocolError: for a client that does not keep to the protocol.
     """
-
-    def __init__(self, met: MetServer, job: KeywordJob, models: WordModels, weights: EncodedWeights) -> None:
-        if models.shape != job.shape:
-            raise PpspeechError("the job is of another shape than the models")
-        self._met = met
-        self._job = job
-        self._models = models
-        self._weights = weights
-        self._engine: ShareEngine | None = None
-
-    def prepare(self) -> None:
-        """Offline; the client does so at the same time."""
-        self._engine = self._met.prepare(self._job.plan, self._job.shares_cost)
-
-    def answer(self) -> None:
-        """Help the client to its words.
-
-        Raises:
-            ProtocolError: for a client that does not keep to the protocol.
-        """
-        if self._engine is None:
-            self.prepare()
-        engine, self._engine = self._engine, None
-        assert engine is not None
-        emissions = self._job.by_utterance(self._met.multiply(self._job.plan, self._weights))
-        with engine.in_flights():
-            scores = share_scores(engine, self._job, self._models, emissions, None)
-            choose_residues(engine, self._job.shape, self._models, scores)
+    if models.shape != job.shape:
+        raise PpspeechError("the job is of another shape than the models")
+    engine = engine or job.prepare(met)
+    name_words(engine, job, models, job.by_utterance(met.multiply(job.plan, weights)), None)
 
 
 def encode_models(models: WordModels, utterances: int = 1) -> EncodedWeights:
@@ -175,6 +157,14 @@ def encode_models(models: WordModels, utterances: int = 1) -> EncodedWeights:
         RangeError: if a weight does not fit.
     """
     return encode_weights(KeywordJob(models.shape, utterances).plan, models.score_weights, WORKERS)
+
+
+def name_words(
+    engine: ShareEngine, job: KeywordJob, models: WordModels | None, scores: Residues, last: NDArray[np.int64] | None
+) -> list[str | None] | None:
+    """Steps 3 to 5, from shares of all components' scores: `share_scores`, then `name_best`."""
+    with engine.in_flights():
+        return name_best(engine, job.shape, models, share_scores(engine, job, models, scores, last))
 
 
 def share_scores(
@@ -223,23 +213,67 @@ def end_scores(engine: ShareEngine, shape: WordShape, last: Residues) -> Residue
     return np.concatenate((words, last[:, shape.words * shape.states :]), axis=1)
 
 
-def end_cost(shape: WordShape, utterances: int) -> Cost:
-    """`end_scores`, and the choice among them."""
-    ends = Combine(shape.operation, shape.scale).reduce_cost(utterances * shape.words, len(shape.ends))
-    return ends + choice_cost(shape, utterances)
+def name_best(
+    engine: ShareEngine, shape: WordShape, models: WordModels | None, scores: Residues
+) -> list[str | None] | None:
+    """Step 5: the labels of the best candidates, to the client. No score, no rank, not even a number.
+
+    Args:
+        engine: this party's.
+        shape: of the models.
+        models: the server's; None for the client.
+        scores: shares, `(utterances, candidates)`.
+
+    Returns:
+        For the client: a label each, None where the garbage model won. For the server: None.
+    """
+    labels = blank(shape.candidates, shape.label_residues) if models is None else models.label_numbers
+    opened = open_to(engine, Side.SECOND, best_text(engine, scores, labels, shape.scale.ring), TEXT_RING)
+    return None if opened is None else [read_text(row) for row in opened]
+
+
+def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordModels:
+    """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`.
+
+    Raises:
+        PpspeechError: if one is missing, is no array of numbers, or does not fit the shape.
+    """
+    try:
+        arrays = {name: np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial")}
+        return WordModels(shape, **arrays, labels=tuple(plain["labels"]))
+    except KeyError as missing:
+        raise PpspeechError(f"word models have weights, transitions, initial, labels: {missing} is missing") from None
+    except (TypeError, ValueError) as error:
+        raise PpspeechError(f"these are no word models: {error}") from None
 
 
 @keyword.party("client")
-def client(channel: Channel, utterance: Reals, *, shape: WordShape, order: Order = "frames") -> str | None:
-    """The client's whole program for one utterance."""
-    met = meet_as_client(channel)
+def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: Order = "frames") -> str | None:
+    """The client's whole program for one utterance.
+
+    Args:
+        party: the client, with a channel to the server.
+        utterance: frames, `(frames, dimensions)`.
+        shape: public, the attributes of a `WordShape`.
+        order: `frames` or `scan`.
+    """
+    job = KeywordJob(WordShape.from_params(shape), order=order)
+    met = meet(party.channel, Side.SECOND)
     with met.session():
-        return KeywordClient(met, KeywordJob(shape, order=order)).recognize([utterance])[0]
+        return recognize(met, job, [np.asarray(utterance, np.float64)])[0]
 
 
 @keyword.party("server")
-def server(channel: Channel, models: WordModels, *, shape: WordShape, order: Order = "frames") -> None:
-    """The server's whole program for one utterance."""
-    met = meet_as_server(channel)
+def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], order: Order = "frames") -> None:
+    """The server's whole program for one utterance.
+
+    Args:
+        party: the server, with a channel to the client.
+        models: `weights`, `transitions`, `initial` and `labels` of `WordModels`.
+        shape: public, the attributes of a `WordShape`.
+        order: `frames` or `scan`.
+    """
+    own = read_models(WordShape.from_params(shape), models)
+    met = meet(party.channel, Side.FIRST)
     with met.session():
-        KeywordServer(met, KeywordJob(shape, order=order), models, encode_models(models)).answer()
+        answer(met, KeywordJob(own.shape, order=order), own, encode_models(own))

@@ -12,8 +12,10 @@ the operations of a step need no emission, so they are done before the next fram
 When frames come and how many there are is seen by the server; use the padded form (`keyword`) where that matters.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -28,18 +30,17 @@ from ppspeech.crypto.lattice import (
     publish_model,
     receive_scores,
 )
-from ppspeech.crypto.shares import Cost, ShareEngine
+from ppspeech.crypto.shares import Cost, ShareEngine, blank, record
+from ppspeech.crypto.transfer import Side
 from ppspeech.errors import BadLengthError, PpspeechError, RangeError
-from ppspeech.protocols.meeting import MetClient, MetServer
+from ppspeech.protocols.meeting import Meeting, meet
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordModels, WordShape
-from ppspeech.protocols.trellis.combine import Combine
-from ppspeech.protocols.trellis.recursion import Paths, step_costs
-from ppspeech.protocols.words.choice import choose_residues
-from ppspeech.protocols.words.keyword import emission_scores, end_cost, end_scores
+from ppspeech.protocols.trellis.recursion import Paths
+from ppspeech.protocols.words.keyword import emission_scores, end_scores, name_best, read_models
 
-register_protocol(
+keyword_stream = register_protocol(
     "keyword_stream",
     functionality="the word whose hidden Markov model scores the client's utterance best, to the client, as it speaks",
     leakage="sizes, and to the server when each frame comes and how many there are",
@@ -50,33 +51,35 @@ END = b"\0"
 FRAME = b"\1"
 
 
-@dataclass(frozen=True)
-class StreamJob:
-    """One utterance as it is spoken: its plan and the most it costs.
+@lru_cache(maxsize=256)
+def stream_plan(shape: WordShape) -> MatrixPlan:
+    """The encrypted product of one frame."""
+    return plan_stream(shape.monomials, shape.columns, precision=shape.streaming_precision)
 
-    Attributes:
-        shape: of the models; `frames` is the longest utterance.
-    """
 
-    shape: WordShape
+@lru_cache(maxsize=256)
+def stream_cost(shape: WordShape) -> Cost:
+    """All that happens on shares, for an utterance of the greatest length; `shape.frames` is that length."""
 
-    @cached_property
-    def plan(self) -> MatrixPlan:
-        """The encrypted product of one frame."""
-        return plan_stream(self.shape.monomials, self.shape.columns, precision=self.shape.streaming_precision)
+    def program(engine: ShareEngine) -> None:
+        recursion = _Recursion(engine, shape, None)
+        for _ in range(shape.frames):
+            recursion.add(blank(1, shape.columns))
+        recursion.end()
 
-    @cached_property
-    def shares_cost(self) -> Cost:
-        """All that happens on shares, for an utterance of the greatest length."""
-        shape = self.shape
-        mixtures = Combine(shape.operation, shape.scale).reduce_cost(shape.words * shape.states, shape.components)
-        steps = step_costs(shape, 1, shape.frames + 1)  # the last step is prepared, and not needed
-        return (mixtures * shape.frames + steps + end_cost(shape, 1)).in_flights()
+    return record(program)
 
-    @property
-    def model_bytes(self) -> int:
-        """What the server sends once: its public key and encrypted models."""
-        return ciphertext_length(self.plan.precision.parameters) + self.plan.job.query_bytes
+
+def end_cost(shape: WordShape) -> Cost:
+    """Of that, what comes after the last frame."""
+    last = blank(1, shape.words * shape.states + shape.reject)
+    return record(lambda engine: _end(engine, shape, None, last))
+
+
+def model_bytes(shape: WordShape) -> int:
+    """What the server sends once: its public key and encrypted models."""
+    plan = stream_plan(shape)
+    return ciphertext_length(plan.precision.parameters) + plan.job.query_bytes
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,11 @@ class StreamModels:
     """The server's models, encrypted once for all clients.
 
     Attributes:
-        job: their plan.
         models: in the clear.
         key: the server's own.
         message: its public half and the encrypted models.
     """
 
-    job: StreamJob
     models: WordModels
     key: KeyHolder
     message: bytes
@@ -102,30 +103,29 @@ def encrypt_models(models: WordModels) -> StreamModels:
     Raises:
         RangeError: if a weight is beyond the public limit.
     """
-    job, key = StreamJob(models.shape), KeyHolder()
-    return StreamModels(job, models, key, key.public_key + publish_model(key, job.plan, models.score_weights))
+    key, plan = KeyHolder(), stream_plan(models.shape)
+    return StreamModels(models, key, key.public_key + publish_model(key, plan, models.score_weights))
 
 
-class StreamClient:
-    """The client's side: `begin`, `hear` each frame, `finish`. Use it inside `met.session()`.
+class Hearing:
+    """The client's side of one utterance: `hear` each frame, then `finish`. In a session of the meeting.
+
+    To begin is the offline part: transfers with the server, and encryptions of zero, for the longest utterance.
 
     Args:
         met: with the server.
-        job: agreed on with it.
+        shape: agreed on with it.
         model: what `take_models` received; it serves any number of utterances.
     """
 
-    def __init__(self, met: MetClient, job: StreamJob, model: FrameSender) -> None:
-        self._met = met
-        self._job = job
+    def __init__(self, met: Meeting, shape: WordShape, model: FrameSender) -> None:
+        self._shape = shape
         self._model = model
-        self._engine: ShareEngine | None = None
-
-    def begin(self) -> None:
-        """Offline: transfers with the server and encryptions of zero for the longest utterance."""
-        self._engine = ShareEngine(self._met.channel, self._met.setup, self._job.shares_cost)
-        self._model.prepare(self._job.shape.frames)
-        self._recursion = _Recursion(self._engine, self._job.shape, None)
+        self._channel = met.channel
+        engine = ShareEngine(met.channel, met.setup, stream_cost(shape))
+        model.prepare(shape.frames)
+        self._recursion = _Recursion(engine, shape, None)
+        self._is_over = False
 
     def hear(self, frame: Reals) -> None:
         """Score one more frame, `(dimensions,)`.
@@ -133,12 +133,12 @@ class StreamClient:
         Raises:
             RangeError: if it cannot be scored, or the utterance is longer than agreed on; nothing is sent then.
         """
-        engine = self._begun()
-        monomials = self._job.shape.frame_monomials(frame[None])
-        if self._recursion.frames == self._job.shape.frames:
-            raise RangeError(f"an utterance has at most {self._job.shape.frames} frames here")
+        self._check_not_over()
+        monomials = self._shape.frame_monomials(frame[None])
+        if self._recursion.frames == self._shape.frames:
+            raise RangeError(f"an utterance has at most {self._shape.frames} frames here")
         reply, share = self._model.send(monomials)
-        engine.channel.send(Kind.FRAME, FRAME + reply)
+        self._channel.send(Kind.FRAME, FRAME + reply)
         self._recursion.add(share)
 
     def finish(self) -> str | None:
@@ -147,51 +147,43 @@ class StreamClient:
         Raises:
             RangeError: if too few frames were heard for any word.
         """
-        engine, shape = self._begun(), self._job.shape
-        if self._recursion.frames < shape.shortest:
-            raise RangeError(f"an utterance has at least {shape.shortest} frames here, got {self._recursion.frames}")
-        engine.channel.send(Kind.FRAME, END)
-        self._engine = None
-        answer = self._recursion.end()
-        assert answer is not None
-        return answer[0]
+        self._check_not_over()
+        heard, shortest = self._recursion.frames, self._shape.shortest
+        if heard < shortest:
+            raise RangeError(f"an utterance has at least {shortest} frames here, got {heard}")
+        self._channel.send(Kind.FRAME, END)
+        self._is_over = True
+        words = self._recursion.end()
+        assert words is not None
+        return words[0]
 
-    def _begun(self) -> ShareEngine:
-        if self._engine is None:
-            raise PpspeechError("call begin first: every utterance needs its own transfers")
-        return self._engine
+    def _check_not_over(self) -> None:
+        if self._is_over:
+            raise PpspeechError("this utterance is over: every utterance needs its own hearing, with its own transfers")
 
 
-class StreamServer:
-    """The server's side. Use it inside `met.session()`.
+def follow(met: Meeting, models: StreamModels) -> None:
+    """The server's side of one utterance, to its end. In a session of the meeting.
 
     Args:
         met: with the client.
         models: encrypted once, for all clients.
+
+    Raises:
+        ProtocolError: for a client that does not keep to the protocol.
     """
-
-    def __init__(self, met: MetServer, models: StreamModels) -> None:
-        self._met = met
-        self._models = models
-
-    def answer(self) -> None:
-        """Follow one utterance to its end.
-
-        Raises:
-            ProtocolError: for a client that does not keep to the protocol.
-        """
-        job, channel = self._models.job, self._met.channel
-        engine = ShareEngine(channel, self._met.setup, job.shares_cost)
-        recursion = _Recursion(engine, job.shape, self._models.models)
-        size = job.plan.job.reply_bytes
-        while True:
-            message = engine.channel.receive(Kind.FRAME, at_most=1 + size)
-            if message == END and recursion.frames >= job.shape.shortest:
-                break
-            if message[:1] != FRAME or len(message) != 1 + size or recursion.frames == job.shape.frames:
-                raise BadLengthError("expected a frame, or the end of an utterance of the agreed length")
-            recursion.add(receive_scores(self._models.key, job.plan, message[1:]))
-        recursion.end()
+    shape = models.models.shape
+    plan = stream_plan(shape)
+    recursion = _Recursion(ShareEngine(met.channel, met.setup, stream_cost(shape)), shape, models.models)
+    size = plan.job.reply_bytes
+    while True:
+        message = met.channel.receive(Kind.FRAME, at_most=1 + size)
+        if message == END and recursion.frames >= shape.shortest:
+            break
+        if message[:1] != FRAME or len(message) != 1 + size or recursion.frames == shape.frames:
+            raise BadLengthError("expected a frame, or the end of an utterance of the agreed length")
+        recursion.add(receive_scores(models.key, plan, message[1:]))
+    recursion.end()
 
 
 class _Recursion:
@@ -220,21 +212,48 @@ class _Recursion:
         """The word, to the client."""
         shape = self._shape
         last = np.concatenate((self._state.reshape(1, -1), shape.scale.ring.reduce(self._garbage)), axis=1)
-        with self._engine.in_flights():
-            return choose_residues(self._engine, shape, self._models, end_scores(self._engine, shape, last))
+        return _end(self._engine, shape, self._models, last)
 
 
-def give_models(met: MetServer, models: StreamModels) -> None:
+def _end(engine: ShareEngine, shape: WordShape, models: WordModels | None, last: Residues) -> list[str | None] | None:
+    with engine.in_flights():
+        return name_best(engine, shape, models, end_scores(engine, shape, last))
+
+
+def give_models(met: Meeting, models: StreamModels) -> None:
     """Once a meeting, server: send the encrypted models."""
     met.channel.send(Kind.MODEL, models.message)
 
 
-def take_models(met: MetClient, job: StreamJob) -> FrameSender:
+def take_models(met: Meeting, shape: WordShape) -> FrameSender:
     """Once a meeting, client: receive them.
 
     Raises:
         BadCiphertextError: if they are malformed or of another plan.
     """
-    message = met.channel.receive(Kind.MODEL, job.model_bytes)
-    key = ciphertext_length(job.plan.precision.parameters)
-    return FrameSender(Evaluator(message[:key], job.plan.precision.parameters), job.plan, message[key:])
+    plan = stream_plan(shape)
+    message = met.channel.receive(Kind.MODEL, model_bytes(shape))
+    key = ciphertext_length(plan.precision.parameters)
+    return FrameSender(Evaluator(message[:key], plan.precision.parameters), plan, message[key:])
+
+
+@keyword_stream.party("client")
+def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> str | None:
+    """The client's whole program for one utterance, `(frames, dimensions)`; `shape` as that of `keyword`."""
+    frames, agreed = np.asarray(utterance, np.float64), WordShape.from_params(shape)
+    met = meet(party.channel, Side.SECOND)
+    with met.session():
+        hearing = Hearing(met, agreed, take_models(met, agreed))
+        for frame in frames:
+            hearing.hear(frame)
+        return hearing.finish()
+
+
+@keyword_stream.party("server")
+def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any]) -> None:
+    """The server's whole program for one utterance; `models` and `shape` as those of `keyword`."""
+    hidden = encrypt_models(read_models(WordShape.from_params(shape), models))
+    met = meet(party.channel, Side.FIRST)
+    with met.session():
+        give_models(met, hidden)
+        follow(met, hidden)

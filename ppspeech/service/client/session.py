@@ -1,7 +1,7 @@
 """A client's session with one model: met once, then any number of requests, each with its own transcript and answer."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -16,7 +16,7 @@ PINGS = 3
 STALE_SECONDS = 10.0
 """After so long a silence the server is asked whether it is still there before more is said."""
 
-Value = TypeVar("Value", covariant=True)
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,12 @@ class Clock:
         """The utterance is over."""
         self.asked = time.perf_counter()
 
-    def answer(self, value: Value, record: Transcript, how: str = "", together: int = 1) -> Answer[Value]:
-        """The answer that has just come."""
-        now = time.perf_counter()
-        return Answer(
-            value,
-            seconds=now - (self.began if self.asked is None else self.asked),
-            bytes_up=record.bytes_up,
-            bytes_down=record.bytes_down,
-            rounds=record.rounds,
-            transcript=record,
-            offline_seconds=0.0 if self.prepared is None else self.prepared - self.began,
-            how=how,
-            together=together,
-        )
+    def answers(self, values: Sequence[Value], record: Transcript, how: str = "") -> list[Answer[Value]]:
+        """The answers that have just come, all at once."""
+        seconds = time.perf_counter() - (self.began if self.asked is None else self.asked)
+        cost = (seconds, record.bytes_up, record.bytes_down, record.rounds, record)
+        offline = 0.0 if self.prepared is None else self.prepared - self.began
+        return [Answer(value, *cost, offline_seconds=offline, how=how, together=len(values)) for value in values]
 
 
 class ClientSession:

@@ -39,7 +39,7 @@ import numpy as np
 from gmpy2 import mpz
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Reals, Residues
+from ppspeech.arrays import Reals, Residues, Whole
 from ppspeech.channel import Channel
 from ppspeech.crypto import (
     Ciphertext,
@@ -58,7 +58,6 @@ from ppspeech.evidence.published.protocols.aggregation_smallest import (
     SIZES,
     SPARE,
     Channels,
-    Order,
     compare_with_charlie,
     comparison_bytes,
     find_smallest,
@@ -297,7 +296,7 @@ def _receive_key(channel: Channel, kind: Kind, job: PublishedJob) -> PaillierPub
     return PaillierPublicKey.from_bytes(data, insecure_demo=job.insecure_demo)
 
 
-def _agree_among_parties(channels: Channels, own: int, job: PublishedJob) -> tuple[PaillierSecretKey, Order]:
+def _agree_among_parties(channels: Channels, own: int, job: PublishedJob) -> tuple[PaillierSecretKey, Whole]:
     """The parties' own key and π1: party 0 draws both and tells the others; Charlie gets the public key."""
     size = job.key_bits // 16
     others = range(1, job.parties)

@@ -16,7 +16,7 @@ import numpy as np
 from gmpy2 import mpz
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Residues
+from ppspeech.arrays import Residues, Whole
 from ppspeech.channel import Channel
 from ppspeech.crypto import (
     Ciphertext,
@@ -35,7 +35,6 @@ from ppspeech.crypto.transfer import extension as ot_extension
 from ppspeech.crypto.transfer import one_of_many as kkot
 from ppspeech.protocols import Kind
 
-Order = NDArray[np.int64]
 Channels = Mapping[int, Channel]
 
 SIZES = Ring(32)
@@ -49,7 +48,7 @@ SPARE = 40
 
 
 def permuted_sizes(
-    channels: Channels, own: int, size: int, order: Order, key: PaillierSecretKey, curator: PaillierPublicKey
+    channels: Channels, own: int, size: int, order: Whole, key: PaillierSecretKey, curator: PaillierPublicKey
 ) -> Residues:
     """Steps 1 to 5 for a party: ã, `(1,)`."""
     parties = len(order)
@@ -118,7 +117,7 @@ def receive_words(channel: Channel, kind: Kind, count: int, ring: Ring) -> Resid
     return unpack_numbers(channel.receive(kind, packed_bytes(count, ring.bits)), count, ring.bits).astype(np.uint64)
 
 
-def random_order(count: int) -> Order:
+def random_order(count: int) -> Whole:
     """A permutation of 0, …, count - 1 that nobody can predict."""
     return np.argsort(uniform_residues(count)).astype(np.int64)
 

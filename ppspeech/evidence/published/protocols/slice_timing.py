@@ -19,7 +19,6 @@ from importlib.metadata import version
 from typing import Literal, TypeVar
 
 import numpy as np
-import phe
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
@@ -176,6 +175,8 @@ def _theirs(whole: Size, key_bits: int) -> Slice:
     A word's step of the recursion has N exponentials and N logarithms (one in the last step): Alice decrypts each and
     encrypts the answer and one maximum; Bob masks and re-randomizes each, takes powers by μ, a and β, and adds.
     """
+    import phe  # GPL: of the extra `peers`, never a requirement
+
     public, secret = phe.generate_paillier_keypair(n_length=key_bits)
     encrypted = phe.EncryptedNumber(public, public.raw_encrypt(12345))
     raw = encrypted.ciphertext(False)
