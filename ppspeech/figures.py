@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Self
 
 from rich import box
 from rich.console import Console
@@ -33,6 +34,15 @@ class Figure:
     peer_value: float | None = None
     ratio: float | None = None
     note: str | None = None
+
+    @classmethod
+    def less(cls, metric: str, value: float, unit: str, peer: str, peer_value: float, note: str | None = None) -> Self:
+        """A quantity of which less is better, beside the peer's.
+
+        >>> Figure.less("features.batch_ms", 2.0, "ms", "librosa", 12.0).ratio
+        6.0
+        """
+        return cls(metric, value, unit, peer, peer_value, peer_value / value, note)
 
     def to_json(self) -> str:
         """One JSON object on one line, without the fields that do not apply.

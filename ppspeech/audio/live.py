@@ -60,7 +60,8 @@ def features_of(sounds: Sequence[Sound], mfcc: Mfcc, rate: int | None = None) ->
     found = []
     for sound in sounds:
         try:
-            found.append(mfcc(waveform_at(sound, rate, mfcc.config.sample_rate)).features[0])
+            frames = mfcc(waveform_at(sound, rate, mfcc.config.sample_rate))
+            found.append(frames.features[0, : int(frames.lengths[0])])
         except AudioError as error:
             if not isinstance(sound, str | Path) or str(sound) in str(error):
                 raise

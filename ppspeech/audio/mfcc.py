@@ -9,11 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio.cmvn import normalize_public, normalize_utterance
-from ppspeech.audio.deltas import delta
 from ppspeech.audio.frames import Frames, compact, length_mask
-from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.audio.vad import active_frames
+from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
+from ppspeech.audio.steps import active_frames, delta, normalize_public, normalize_utterance
 from ppspeech.errors import AudioError
 
 
@@ -37,6 +35,11 @@ class Mfcc(nn.Module):
     def __init__(self, config: MfccConfig | None = None, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         self.config = config or MfccConfig()
+        if isinstance(self.config, GivenFeatures):
+            raise AudioError(
+                f"the {self.config.given} features a frame are given, as in a filtered corpus: they are not computed "
+                "from sound"
+            )
         for name, constant in _constants(self.config).items():
             self.register_buffer(name, constant.to(dtype), persistent=False)
 

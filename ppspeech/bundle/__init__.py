@@ -3,18 +3,18 @@
 from ppspeech.bundle.card import STATUS
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.deployments import deployment_yaml
+from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
     LargeMarginTableSettings,
-    Level,
     LinearTableSettings,
     MinimaxFilterSettings,
     Shape,
     SpeakerUbmSettings,
 )
-from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, model_type
+from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
 from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
@@ -30,12 +30,12 @@ __all__ = [
     "Bundle",
     "BundleConfig",
     "DataTouch",
+    "Filterer",
     "Identified",
     "KeywordHmmSettings",
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
     "LargeMarginTableSettings",
-    "Level",
     "LinearTableSettings",
     "MinimaxFilterSettings",
     "ModelSettings",
@@ -48,6 +48,7 @@ __all__ = [
     "Spoken",
     "Topic",
     "Transcriber",
+    "Use",
     "Verified",
     "Verifier",
     "check_text",

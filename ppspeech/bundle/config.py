@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Shapes, type_of
 from ppspeech.bundle.strict_json import LONGEST_WORD, check_text, from_plain, to_plain
 from ppspeech.errors import BundleError, PpspeechError
@@ -62,10 +62,23 @@ class BundleConfig:
         return len(self.columns) if self.mfcc is None else self.mfcc.features
 
     @property
+    def front_end(self) -> MfccConfig:
+        """What computes the input of a model of speech.
+
+        Raises:
+            BundleError: for a model of rows, which has none.
+        """
+        if self.mfcc is None:
+            raise BundleError(f"a {self.type} takes {self.input}, not speech")
+        return self.mfcc
+
+    @property
     def input(self) -> str:
         """What the model takes, for people."""
         if self.mfcc is None:
             return f"rows of {self.features} columns"
+        if isinstance(self.mfcc, GivenFeatures):
+            return f"{self.features} given features a frame, as in the filtered corpus it was trained on"
         return f"{self.features} MFCC features a frame, from speech at {self.mfcc.sample_rate:,} Hz"
 
     @property
@@ -124,7 +137,10 @@ class BundleConfig:
         if not isinstance(plain["type"], str):
             raise BundleError(f"type must be a name, got {plain['type']!r:.80}")
         settings = from_plain(MODEL_TYPES[plain["type"]].settings, plain["settings"], "settings")
-        mfcc = from_plain(MfccConfig, plain["mfcc"], "mfcc") if "mfcc" in plain else None
+        mfcc = None
+        if "mfcc" in plain:
+            given = isinstance(plain["mfcc"], Mapping) and "given" in plain["mfcc"]
+            mfcc = from_plain(GivenFeatures if given else MfccConfig, plain["mfcc"], "mfcc")
         return cls(settings, _texts(plain, "labels"), mfcc, _texts(plain, "columns"))
 
 

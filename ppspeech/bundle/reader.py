@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torch import nn
+from torch import Tensor, nn
 
 from ppspeech.audio import MfccConfig, Sound
 from ppspeech.bundle.config import BundleConfig
+from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
-from ppspeech.bundle.kinds import SpeakerUbmSettings
+from ppspeech.bundle.kinds import MinimaxFilterSettings, SpeakerUbmSettings
 from ppspeech.bundle.metrics import metrics_from_json
 from ppspeech.bundle.model_type import MODEL_TYPES, Use
 from ppspeech.bundle.recognizer import Recognized, Recognizer
@@ -60,9 +61,7 @@ class Bundle:
         Raises:
             BundleError: for a model of rows, which has none.
         """
-        if self.config.mfcc is None:
-            raise BundleError(f"a {self.config.type} takes {self.config.input}, not speech")
-        return self.config.mfcc
+        return self.config.front_end
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -107,6 +106,18 @@ class Bundle:
             raise ModelError(f"a speaker_ubm is needed to tell speakers, this bundle is a {self.config.type}")
         return Verifier(self.model, self.mfcc, settings.relevance, settings.threshold)
 
+    @property
+    def filterer(self) -> Filterer:
+        """The model as one that turns features into others.
+
+        Raises:
+            ModelError: for another kind of model.
+        """
+        settings = self.config.settings
+        if not isinstance(settings, MinimaxFilterSettings):
+            raise ModelError(f"this bundle is a {self.config.type}, not a filter: make one by `ppspeech filter train`")
+        return Filterer(self.model, settings.level, self.mfcc)
+
     def recognize(self, sound: Sound, rate: int | None = None) -> Recognized:
         """The word of one utterance; see `Recognizer`."""
         return self.recognizer.recognize_all([sound], rate)[0]
@@ -136,6 +147,10 @@ class Bundle:
     ) -> Identified:
         """Whose voice is it, if any of these people's? See `Verifier`."""
         return self.verifier.identify(sounds, speakers, rate, threshold=threshold)
+
+    def filter(self, sound: Sound, rate: int | None = None) -> Tensor:
+        """The filtered features of one utterance; see `Filterer`."""
+        return self.filterer.filter_all([sound], rate)[0]
 
     def _check_use(self, use: Use) -> None:
         uses = MODEL_TYPES[self.config.type].uses

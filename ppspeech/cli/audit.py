@@ -19,43 +19,40 @@ if TYPE_CHECKING:
 RUNS, QUICK_RUNS = 2000, 400
 """Runs of a mechanism on each of two data sets, where an audit samples."""
 
-AUDITS_OF_EVENTS = {
-    "bounded_range": ("exponential",),
-    "objective_gaussian_logistic": ("objective_logistic_gaussian",),
-    "objective_pure_logistic": ("objective_logistic_pure",),
-    "pure": ("gamma_norm", "permute_and_flip", "sparse_vector"),
-    "sampled_gaussian": ("gaussian",),
-}
-"""Which audits speak for an event beside the one of its own name."""
-
 
 def audit(
     target: Annotated[str, typer.Argument(help="A mechanism or a bundle; without one, list the mechanisms.")] = "",
     every: Annotated[bool, typer.Option("--all", help="Every mechanism.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs where an audit samples.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a figure.")] = False,
+    one_run: Annotated[bool, typer.Option("--one-run", help="One release with 1,000 canaries instead.")] = False,
+    profile: Annotated[Path | None, typer.Option(help="Of a bundle: draw delta by epsilon here (.png).")] = None,
 ) -> None:
     """Attack what is stated. An audit can refute an epsilon; it never proves one.
 
     For a bundle the events are replayed, which must give the stated epsilon, and the mechanisms they name are audited.
 
-    Examples: `ppspeech audit gaussian`, `ppspeech audit --all --json`, `ppspeech audit words`
+    Examples: `ppspeech audit gaussian`, `ppspeech audit --all --json`, `ppspeech audit gaussian --one-run`,
+    `ppspeech audit words --profile words.png`
     """
     from ppspeech.errors import PrivacyError
     from ppspeech.figures import show_figures
-    from ppspeech.privacy.audit import AUDITS, run_audits
+    from ppspeech.privacy import MECHANISMS
+    from ppspeech.privacy.audit import audited, run_audits, run_once
 
-    AUDITS.look_in("ppspeech.evidence.published.mechanisms")
+    MECHANISMS.look_in("ppspeech.evidence.published.mechanisms")
 
     if every and target:
         raise PrivacyError(f"give either {target!r} or --all")
     if not every and not target:
-        for name in sorted(AUDITS):
+        for name in audited():
             typer.echo(name)
         return
-    of_bundle = bool(target) and target not in AUDITS and Path(target).is_dir()
-    names = _named_by(Path(target), as_json) if of_bundle else ([target] if target else sorted(AUDITS))
-    reports = run_audits(names, runs=QUICK_RUNS if quick else RUNS) if names else []
+    of_bundle = bool(target) and target not in MECHANISMS and Path(target).is_dir()
+    if profile is not None and not of_bundle:
+        raise PrivacyError(f"--profile draws the account of a bundle; {target or '--all'} is none")
+    names = _named_by(Path(target), as_json, profile) if of_bundle else ([target] if target else audited())
+    reports = [run_once(name) for name in names] if one_run else run_audits(names, runs=QUICK_RUNS if quick else RUNS)
     if as_json:
         show_figures(figures_of(reports), as_json=True)
     else:
@@ -92,27 +89,25 @@ def _figure(metric: str, value: float, note: str) -> "Figure":
     return Figure(metric, value, note=note)
 
 
-def _named_by(folder: Path, as_json: bool) -> list[str]:
+def _named_by(folder: Path, as_json: bool, profile: Path | None) -> list[str]:
     """The audits of the mechanisms whose events a bundle holds; loading it has replayed them."""
     from ppspeech.bundle import load_bundle
     from ppspeech.errors import BundleError
-    from ppspeech.privacy.audit import AUDITS
+    from ppspeech.privacy.accounting import plot_profile
+    from ppspeech.privacy.audit import audits_of
 
     bundle = load_bundle(folder)
     guarantee = bundle.statement.guarantee
     if not guarantee.proven:
         raise BundleError(f"{folder} states no guarantee: there is nothing to refute")
-    names: dict[str, None] = {}
-    unknown = []
-    for event, _ in bundle.account.events:
-        speaking = (event.type_name, *AUDITS_OF_EVENTS.get(event.type_name, ()))
-        audits = [name for name in speaking if name in AUDITS]
-        names |= dict.fromkeys(audits)
-        unknown += [] if audits else [event.type_name]
+    if profile is not None:
+        plot_profile({folder.name: bundle.account}, profile)
+    events = [event for event, _ in bundle.account.events]
+    names = dict.fromkeys(name for event in events for name in audits_of(event))
     if not as_json:
         console = Console(highlight=False)
         console.print(f"{escape(str(folder))}: the events give {escape(str(guarantee))}, as stated", soft_wrap=True)
-        for name in unknown:
+        for name in dict.fromkeys(event.type_name for event in events if not audits_of(event)):
             console.print(f"  no audit is registered for events of type {name}")
     return list(names)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ppspeech.data import SpeechDataModule, Utterance
+    from ppspeech.training import PrivacyHook
 
 
 def demo(
@@ -24,7 +25,7 @@ def demo(
     Example: `ppspeech demo --folder /tmp/demo`
     """
     from ppspeech.data import SpeechDataModule
-    from ppspeech.training import KeywordHmm, PrivateKeywordHmm, StatisticsRelease, quiet_lightning
+    from ppspeech.training import PrivacyHook, WordModels, quiet_lightning
 
     quiet_lightning()
     console = Console(highlight=False)
@@ -40,14 +41,13 @@ def demo(
     console.print(f"{frames:,} frames of {features} features from {len(voices.corpus):,} utterances")
 
     console.rule("[bold]3. A recognizer: ten hidden Markov models, tested on people it never heard")
-    plain = KeywordHmm(prior_covariance=1_000.0)
+    plain = WordModels(prior_covariance=1_000.0)
     _train(plain, voices, epochs=5)
     console.print(f"without privacy: {_accuracy(plain, voices, folder / 'confusion.png'):.1%} of the words are right")
 
     console.rule("[bold]4. The same with differential privacy, released as a bundle")
-    release = StatisticsRelease(epsilon=4.0, delta=1e-5, iterations=3)
-    private = PrivateKeywordHmm(release, states=8)
-    trainer = _train(private, voices, epochs=release.iterations)
+    private = WordModels(states=8, covariance="diagonal", start="public")
+    trainer = _train(private, voices, epochs=3, privacy=PrivacyHook(epsilon=4.0, delta=1e-5))
     accuracy = _accuracy(private, voices, folder / "confusion_private.png")
     console.print(f"with privacy: {accuracy:.1%} of the words are right")
     _release(trainer, folder / "bundle", accuracy)
@@ -72,7 +72,9 @@ def _show_voices(voices: "SpeechDataModule", folder: Path) -> None:
     plot_clip(clip.waveform(config.sample_rate), Mfcc(config), folder / "clip.png", f"“{clip.word}” by {clip.speaker}")
 
 
-def _train(model: "lightning.LightningModule", voices: "SpeechDataModule", epochs: int) -> "lightning.Trainer":
+def _train(
+    model: "lightning.LightningModule", voices: "SpeechDataModule", epochs: int, privacy: "PrivacyHook | None" = None
+) -> "lightning.Trainer":
     import pytorch_lightning as lightning
 
     trainer = lightning.Trainer(
@@ -81,6 +83,7 @@ def _train(model: "lightning.LightningModule", voices: "SpeechDataModule", epoch
         enable_checkpointing=False,
         enable_model_summary=False,
         enable_progress_bar=False,
+        callbacks=[] if privacy is None else [privacy],
     )
     trainer.fit(model, datamodule=voices)
     return trainer
@@ -92,7 +95,7 @@ def _accuracy(model: Any, voices: "SpeechDataModule", picture: Path) -> float:
 
     from ppspeech.training import Confusion
 
-    confusion = Confusion(model.names)
+    confusion = Confusion(model.labels)
     model.eval()
     with torch.no_grad():
         for batch in voices.test_dataloader():

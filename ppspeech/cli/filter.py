@@ -14,8 +14,8 @@ from rich.table import Table
 from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
-    from ppspeech.bundle import Bundle
-    from ppspeech.filters import FeatureNoise, Kind
+    from ppspeech.bundle import Filterer
+    from ppspeech.filters import FeatureNoise
     from ppspeech.filters.attack import AttackReport
     from ppspeech.training import LearnedFilter
 
@@ -58,37 +58,40 @@ def train(
 
 def apply(
     filter: Annotated[Path, typer.Argument(help="A filter, as `filter train` saved it.")],
-    source: Annotated[str, typer.Argument(help="A corpus by name or folder, or the name of a table.")],
-    out: Annotated[Path, typer.Option(help="Folder for the filtered features; must not exist.")],
+    source: Annotated[str, typer.Argument(help="A corpus by name or folder, the name of a table, or a sound file.")],
+    out: Annotated[Path, typer.Option(help="Folder, or .npy for one file, of filtered features; must not exist.")],
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the corpus's loader.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Add noise: local DP of this epsilon for each sample.")] = None,
     delta: Annotated[float, typer.Option(help="Above 0, Gaussian noise; 0, noise of pure DP.")] = 0.0,
     bound: Annotated[float, typer.Option(help="With --epsilon: clip every sample to this norm first.")] = 3.0,
     as_json: Json = False,
 ) -> None:
-    """Filter a corpus, sample by sample, and write features, a manifest without what is private, and a statement.
+    """Filter a corpus, sample by sample, into a corpus without what is private, with a statement; or one sound file.
 
-    Whose each sample was goes to a file beside the folder, for `filter attack`; keep it to yourself.
+    Recipes train on the folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for
+    `filter attack`; keep that to yourself.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
-    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`
+    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`,
+    `ppspeech filter apply quiet clip.wav --out clip.npy`
     """
+    from ppspeech.bundle import load_bundle
+    from ppspeech.data import load_samples
     from ppspeech.filters import private_file, write_filtered
-    from ppspeech.training import load_samples, loader_of
 
-    bundle = _load(filter)
+    bundle = load_bundle(filter)
+    filterer, noise = bundle.filterer, _noise(epsilon, delta, bound)
+    if Path(source).is_file():
+        _apply_to_clip(filterer, source, out, noise, as_json)
+        return
     settings: Any = bundle.config.settings
-    noise = _noise(epsilon, delta, bound)
     mfcc = None if settings.level == "table" else bundle.mfcc
     samples = load_samples(settings.keep, settings.hide, settings.level, source, _options(option), mfcc)
     if samples.inputs[0].shape[-1] != settings.inputs:
         raise ModelError(f"the filter takes {settings.inputs} inputs, {source} has {samples.inputs[0].shape[-1]}")
     evidence = {figure.metric: figure.value for figure in bundle.metrics}
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
-    kind: Kind = "frames" if settings.level == "frames" else "vectors"
-    guarantee = write_filtered(
-        out, bundle.model, samples.owners(), loader_of(samples), kind=kind, noise=noise, about=about
-    )
+    guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, about=about)
     if as_json:
         typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
         return
@@ -111,28 +114,25 @@ def attack(
     Examples: `ppspeech filter attack filtered`, `ppspeech filter attack filtered --attacker logistic --json`
     """
     from ppspeech.figures import Figure, show_figures
-    from ppspeech.filters import hold_out, read_filtered
-    from ppspeech.filters.attack import attack as run_attack
-    from ppspeech.training import pick
+    from ppspeech.filters import read_filtered
+    from ppspeech.filters.attack import judge_samples
 
-    read = read_filtered(folder, private)
-    is_test = hold_out(read.private, read.recordings, share, seed)
-    known, asked = pick(read.features, ~is_test), pick(read.features, is_test)
-    report = run_attack(known, read.private[~is_test], asked, read.private[is_test], attacker or None, seed=seed)
-    task = run_attack(known, read.kept[~is_test], asked, read.kept[is_test], ("logistic",)).worst
+    samples = read_filtered(folder, private)
+    found = judge_samples(samples, samples.hold_out(share, seed), attacker or None, seed=seed)
+    report, task = found.attacks, found.task
     if plot is not None:
         _plot_attacks(report, task.accuracy, folder.name, plot)
     if as_json:
-        found = [Figure("filter.attack.task", task.accuracy, note="logistic classifier of the label that was kept")]
-        found += [
+        figures = [Figure("filter.attack.task", task.accuracy, note="logistic classifier of the label that was kept")]
+        figures += [
             Figure(f"filter.attack.{f.attacker}", f.accuracy, note=f"{f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}")
             for f in report.findings
         ]
         worst = report.worst
-        found.append(
+        figures.append(
             Figure("filter.attack.worst", worst.accuracy, note=f"{worst.attacker}, chance {report.chance:.3f}")
         )
-        show_figures(found, as_json=True)
+        show_figures(figures, as_json=True)
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(_table(report))
@@ -144,13 +144,26 @@ FILTER_COMMANDS: dict[str, Callable[..., None]] = {"train": train, "apply": appl
 """The commands of `ppspeech filter`, by name."""
 
 
-def _load(folder: Path) -> "Bundle":
-    from ppspeech.bundle import MinimaxFilterSettings, load_bundle
+def _apply_to_clip(filterer: "Filterer", clip: str, out: Path, noise: "FeatureNoise | None", as_json: bool) -> None:
+    from dataclasses import replace
 
-    bundle = load_bundle(folder)
-    if not isinstance(bundle.config.settings, MinimaxFilterSettings):
-        raise ModelError(f"{folder} holds a {bundle.config.type}, not a filter: make one with `ppspeech filter train`")
-    return bundle
+    import numpy as np
+
+    from ppspeech.filters import NoisyFilter
+    from ppspeech.storage import atomic_write
+
+    if out.suffix != ".npy" or out.exists():
+        raise ModelError(f"features of one file are saved as a new .npy, got {out}")
+    released = NoisyFilter(filterer.module, noise)
+    features = replace(filterer, module=released).filter_all([clip])[0]
+    guarantee = released.guarantee if noise is None else noise.guarantee_for(len(features) if features.ndim == 2 else 1)
+    with atomic_write(out) as temporary:
+        np.save(temporary, features.numpy(), allow_pickle=False)
+    if as_json:
+        typer.echo(json.dumps({"file": str(out), "shape": list(features.shape), "guarantee": guarantee.to_json()}))
+        return
+    shape = " x ".join(map(str, features.shape))
+    Console(highlight=False, soft_wrap=True).print(f"{shape} features in {out}: {guarantee}", markup=False)
 
 
 def _noise(epsilon: float | None, delta: float, bound: float) -> "FeatureNoise | None":
@@ -192,11 +205,11 @@ def _plot(learned: "LearnedFilter", path: Path) -> None:
     from ppspeech.intervals import Mean
 
     points = [
-        Point(method, Mean(found.task, 0.0), Mean(found.attacks["logistic"].accuracy, 0.0))
+        Point(method, Mean(found.task.accuracy, 0.0), Mean(found.attacks["logistic"].accuracy, 0.0))
         for method, found in learned.evidence.items()
     ]
     worst = learned.evidence["minimax"]
-    points.append(Point("worst attacker", Mean(worst.task, 0.0), Mean(worst.attacks.worst.accuracy, 0.0)))
+    points.append(Point("worst attacker", Mean(worst.task.accuracy, 0.0), Mean(worst.attacks.worst.accuracy, 0.0)))
     recipe = learned.recipe
     plot_trade_off({recipe.features: points}, f"{recipe.keep} against {recipe.hide}", path)
 

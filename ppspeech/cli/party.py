@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ppspeech.cli.party_group import run_in_group
+from ppspeech.cli.party_group import check_out, run_in_group, show_result
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
@@ -24,7 +24,10 @@ def party(
     param: Annotated[list[str] | None, typer.Option(help="NAME=VALUE; public, the same on both sides.")] = None,
     private: Annotated[
         list[str] | None,
-        typer.Option("--input", help="Our private input; @FILE reads a file, - asks for it. May be repeated."),
+        typer.Option(
+            "--input",
+            help="Our private input; @FILE reads a file (.csv and .npz as rows), - asks for it. May be repeated.",
+        ),
     ] = None,
     pin: Annotated[str, typer.Option(help="Fingerprint of the certificate of the party that listens.")] = "",
     ca: Annotated[
@@ -38,7 +41,7 @@ def party(
     config: Annotated[
         Path | None, typer.Option(help="A group's parties.yaml, the same for all; --role is then a name in it.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="With --config: write the result here, as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the result here: a bundle of a model, else JSON.")] = None,
     make: Annotated[
         bool, typer.Option("--make", help="Make the files --certificate and --key, print the fingerprint and stop.")
     ] = False,
@@ -51,12 +54,13 @@ def party(
 
     Examples: `ppspeech party millionaires --role alice --listen 127.0.0.1:7000 --input 5`, and on another terminal
     `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`;
-    `ppspeech party aggregate --role bob --config parties.yaml --certificate bob.pem --key bob.key --input bob.csv`
+    `ppspeech party train_descent --role bob --config parties.yaml --certificate bob.pem --key bob.key --input @bob.csv`
     """
     from ppspeech.network import Address, Limits, Transcript, own_tls
     from ppspeech.protocols import PROTOCOLS, Party
 
-    PROTOCOLS.look_in("ppspeech.evidence.published.protocols")
+    for room in ("ppspeech.training.together", "ppspeech.evidence.published.protocols"):
+        PROTOCOLS.look_in(room)
     console = Console(highlight=False, soft_wrap=True)
     if make:
         _make_certificate(console, certificate, key)
@@ -65,10 +69,11 @@ def party(
         for known in PROTOCOLS.names():
             console.print(PROTOCOLS[known].describe(), markup=False)
         return
+    protocol, limits = PROTOCOLS[name], Limits(message_seconds=seconds)
+    inputs = [_parse_input(each) for each in private or ()]
     if config is not None:
-        run_in_group(console, name, role, config, (certificate, key), private or (), _parse_input, seconds, out)
+        run_in_group(console, protocol, role, config, (certificate, key), inputs, limits, out)
         return
-    protocol = PROTOCOLS[name]
     if not role and not connect and not listen:
         console.print(protocol.describe(), markup=False)
         return
@@ -78,11 +83,10 @@ def party(
     protocol.program(role)
     if bool(connect) == bool(listen):
         raise PpspeechError("give either --connect or --listen")
-    params = dict(_parse_param(each) for each in param or ())
-    inputs = [_parse_input(each) for each in private or ()]
+    params = dict(parse_param(each) for each in param or ())
     program = protocol.bind(role, inputs, params)
     other = next(each for each in protocol.parties if each != role)
-    limits = Limits(message_seconds=seconds)
+    check_out(out, name, params)
     try:
         if connect:
             channel = _connect(Address.parse(connect), name, params, pin, ca, certificate, key, insecure, limits)
@@ -96,7 +100,7 @@ def party(
         result = program(Party(role, {other: record}))
     if transcript:
         console.print(record.table())
-    console.print(f"{role}: {'done' if result is None else result}", markup=False)
+    show_result(console, role, result, out)
 
 
 def _make_certificate(console: Console, certificate: Path | None, key: Path | None) -> None:
@@ -155,7 +159,8 @@ def _wait(
         return listener.wait(name, params)
 
 
-def _parse_param(text: str) -> tuple[str, Any]:
+def parse_param(text: str) -> tuple[str, Any]:
+    """A public term from NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise PpspeechError(f"a parameter is NAME=VALUE, got {text!r}")
@@ -166,12 +171,26 @@ def _parse_input(text: str) -> Any:
     """A private input: what is on the command line is seen in the list of processes, so it may come another way."""
     if text == "-":
         return _parse_value(typer.prompt("input", hide_input=True))
-    if text.startswith("@"):
-        try:
-            return _parse_value(Path(text[1:]).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise PpspeechError(f"cannot read the input: {error}") from None
+    if text.startswith("@") or text.endswith((".csv", ".npz")):
+        return _read_file(Path(text.removeprefix("@")))
     return _parse_value(text)
+
+
+def _read_file(path: Path) -> Any:
+    """Rows of a `.csv` without a header; of an `.npz`, rows `x` with their classes `y` last, or a list of arrays."""
+    import numpy as np
+
+    try:
+        if path.suffix == ".csv":
+            return np.loadtxt(path, delimiter=",", ndmin=2).tolist()
+        if path.suffix == ".npz":
+            with np.load(path, allow_pickle=False) as arrays:
+                if {"x", "y"} <= set(arrays):
+                    return np.column_stack([arrays["x"], arrays["y"]]).tolist()
+                return [arrays[name].tolist() for name in arrays]
+        return _parse_value(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PpspeechError(f"cannot read the input {path}: {error}") from None
 
 
 def _parse_value(text: str) -> Any:

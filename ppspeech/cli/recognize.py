@@ -80,11 +80,10 @@ def _load(path: Path) -> "Recognizer":
 
     if path.is_dir():
         return load_bundle(path).recognizer
-    from ppspeech.training import KeywordHmm, LargeMarginKeyword, load_checkpoint
+    from ppspeech.training import load_checkpoint
 
-    trained = load_checkpoint(path, KeywordHmm, LargeMarginKeyword)
-    assert isinstance(trained, KeywordHmm | LargeMarginKeyword)
-    return Recognizer(trained.names, trained.mfcc, trained)
+    trained = load_checkpoint(path, "recognize")
+    return Recognizer(trained.config.labels, trained.config.front_end, trained.model)
 
 
 def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool) -> None:

@@ -32,11 +32,12 @@ def transcribe(
     if model.is_dir():
         transcriber = load_bundle(model).transcriber
     else:
-        from ppspeech.training import KeywordHmm, load_checkpoint
+        from ppspeech.models.hmm import HiddenMarkovModel
+        from ppspeech.training import load_checkpoint
 
-        trained = load_checkpoint(model, KeywordHmm)
-        assert trained.bank is not None
-        transcriber = Transcriber(trained.names, trained.mfcc, trained.bank)
+        trained = load_checkpoint(model, "transcribe")
+        assert isinstance(trained.model, HiddenMarkovModel)
+        transcriber = Transcriber(trained.config.labels, trained.config.front_end, trained.model)
     heard = transcriber.transcribe_all(clips, grammar=grammar, word_penalty=word_penalty, beam=beam)
     for clip, words in zip(clips, heard, strict=True):
         rows = [{"word": w.value, "start": round(w.start, 2), "end": round(w.end, 2)} for w in words]

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -39,6 +40,26 @@ def show_transcript(record: "Transcript") -> None:
         f"  [dim]{record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
         "order are the same for every voice; 8 bits a byte are coin flips, fewer come from headers and packed bits[/]"
     )
+
+
+def saw_table(received: Mapping[str, Mapping[str, Mapping[int, Sequence[int]]]]) -> Table:
+    """What each party received: from whom, of what kind, how often and how much.
+
+    Args:
+        received: by party, then by whom it talked to, as `Transcript.received` counts.
+    """
+    from ppspeech.protocols import kind_of
+
+    table = Table(title="What each party saw")
+    for heading in ("party", "from", "message", "what it is", "messages", "bytes"):
+        table.add_column(heading, justify="right" if heading in {"messages", "bytes"} else "left")
+    for party, others in received.items():
+        for other, kinds in others.items():
+            for number, (count, size) in kinds.items():
+                kind = kind_of(int(number))
+                name, what = (kind.name.lower(), kind.meaning) if kind else (str(number), "")
+                table.add_row(party, other, name, what, f"{count:,}", f"{size:,}")
+    return table
 
 
 def kind_names() -> dict[int, str]:

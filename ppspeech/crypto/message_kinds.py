@@ -11,7 +11,6 @@ class Kind(MessageKind):
     RESUME = 203, "where both are in their transfers"
     COLUMNS = 204, "blinded transfers"
     CODE_COLUMNS = 205, "blinded transfers"
-    PAIRS = 207, "masked pairs"
     ASK = 208, "masked choices"
     TABLES = 209, "masked tables"
     PRODUCT = 210, "masked residues"

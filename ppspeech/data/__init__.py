@@ -1,14 +1,17 @@
 """Corpora and tables: what models learn from, split so that nobody is on both sides."""
 
-from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
+from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate, numbered
 from ppspeech.data.corpora.by_speaker import clips_by_speaker
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import Corpus, Utterance
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.data.features import FeatureStore
+from ppspeech.data.filtered import Filtering, Label, read_filtering, write_filtering, write_samples
+from ppspeech.data.layout import read_rows, whole_folder, write_rows
 from ppspeech.data.public import public_scale
 from ppspeech.data.registry import corpus_names, load_corpus, load_table, register_corpus, register_table, table_names
-from ppspeech.data.splits import Split, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
+from ppspeech.data.samples import Level, Samples, inputs_of, load_samples
+from ppspeech.data.splits import Split, hold_out, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
 from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
 
 __all__ = [
@@ -16,7 +19,11 @@ __all__ = [
     "Corpus",
     "CorpusSummary",
     "FeatureStore",
+    "Filtering",
+    "Label",
     "LengthBuckets",
+    "Level",
+    "Samples",
     "SpeechDataModule",
     "Split",
     "SyntheticCorpus",
@@ -26,11 +33,17 @@ __all__ = [
     "clips_by_speaker",
     "collate",
     "corpus_names",
+    "hold_out",
+    "inputs_of",
     "leave_one_speaker_out",
     "load_corpus",
+    "load_samples",
     "load_table",
+    "numbered",
     "plot_corpus",
     "public_scale",
+    "read_filtering",
+    "read_rows",
     "register_corpus",
     "register_table",
     "split_by_speaker",
@@ -38,4 +51,8 @@ __all__ = [
     "split_official",
     "summarize",
     "table_names",
+    "whole_folder",
+    "write_filtering",
+    "write_rows",
+    "write_samples",
 ]

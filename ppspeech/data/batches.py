@@ -19,6 +19,17 @@ LABELS = ("word", "speaker", "emotion", "gender")
 Batch = dict[str, Tensor]
 
 
+def numbered(values: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
+    """The distinct values, sorted, and the place of each among them, `(values,)`.
+
+    >>> numbered(["no", "yes", "no"])
+    (('no', 'yes'), tensor([0, 1, 0]))
+    """
+    names = tuple(sorted(set(values)))
+    place = {name: index for index, name in enumerate(names)}
+    return names, torch.tensor([place[value] for value in values])
+
+
 class Vocabulary:
     """The order of each label's values: what the integers in a batch mean.
 

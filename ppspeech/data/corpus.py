@@ -46,6 +46,12 @@ class Utterance:
 class Corpus(Sequence[Utterance]):
     """A named sequence of utterances recorded at one rate.
 
+    Attributes:
+        name: for people.
+        sample_rate: in Hz.
+        utterances: in order.
+        features: None for sound; where the utterances are arrays of given features, how many values a frame has.
+
     >>> clip = Utterance(Path("a.wav"), speaker="ann", word="yes")
     >>> corpus = Corpus("tiny", 8000, (clip, replace(clip, speaker="bob")))
     >>> corpus.speakers, corpus.words, len(corpus)
@@ -55,6 +61,7 @@ class Corpus(Sequence[Utterance]):
     name: str
     sample_rate: int
     utterances: tuple[Utterance, ...]
+    features: int | None = None
 
     def __len__(self) -> int:
         return len(self.utterances)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytorch_lightning as lightning
 from torch.utils.data import DataLoader
 
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
@@ -29,7 +29,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         split: `speaker` holds out people, `take` repetitions, `official` uses the corpus's own.
         test: share of the speakers, or their names, or the takes, to test on.
         validation: likewise, for choices during training; 0 for none.
-        mfcc: the front end; None takes the preset for the corpus's sample rate.
+        mfcc: the front end; None takes the preset for the corpus's sample rate. A filtered corpus has features already.
         batch_size: utterances a batch.
         workers: processes that load batches.
         seed: decides the split and the order of batches.
@@ -77,7 +77,9 @@ class SpeechDataModule(lightning.LightningDataModule):
         }
 
     def config(self, corpus: Corpus) -> MfccConfig:
-        """The front end for this corpus."""
+        """The front end for this corpus; where its features are given, their number."""
+        if corpus.features is not None:
+            return GivenFeatures(given=corpus.features)
         return self.mfcc or MfccConfig.at_rate(corpus.sample_rate)
 
     def divide(self, corpus: Corpus) -> Split:

@@ -14,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ppspeech.audio import Mfcc, MfccConfig
+from ppspeech.audio import GivenFeatures, Mfcc, MfccConfig
 from ppspeech.data.corpus import Utterance
 from ppspeech.data.file_index import FileIndex
+from ppspeech.data.filtered import frames_given, read_given
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
 from ppspeech.storage import atomic_write, cache_folder
@@ -33,10 +34,10 @@ class FeatureStore:
 
     A changed file or a changed config is a new key; nothing has to be cleared by hand. A file is hashed once, and again
     when its size or time has changed. Every array is written whole or not at all, so several workers may fill the same
-    store, and an interrupted run goes on where it was.
+    store, and an interrupted run goes on where it was. Features that are given are read from the utterances' own files.
 
     Args:
-        config: the front end.
+        config: the front end, or `GivenFeatures`.
         folder: where to keep the arrays; the cache folder by default. Features of private speech are as private
             as the speech: keep the folder where the recordings may be.
     """
@@ -69,6 +70,8 @@ class FeatureStore:
         Raises:
             AudioError: naming the file that cannot be read or used.
         """
+        if isinstance(self.config, GivenFeatures):
+            return [read_given(u.path, self.config.given) for u in utterances]
         paths = self._paths(utterances)
         found = [self._read(path) for path in paths]
         missing = [i for i, features in enumerate(found) if features is None]
@@ -89,6 +92,8 @@ class FeatureStore:
         Raises:
             AudioError: naming the file that cannot be read.
         """
+        if isinstance(self.config, GivenFeatures):
+            return [frames_given(u.path) for u in utterances]
         rate = self.config.sample_rate
         return [
             self.config.frame_count(-(-header.samples * rate // header.sample_rate))

@@ -1,9 +1,12 @@
 """What a corpus is on disk: a folder, the sound files it must hold, and the CSV file that describes them."""
 
 import csv
+import errno
 import os
+import tempfile
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from ppspeech.errors import CorpusError
@@ -116,6 +119,32 @@ def read_rows(path: Path, columns: Collection[str], rows: int | None = None) -> 
     if rows is not None and len(read) != rows:
         raise CorpusError(f"{path} lists {len(read)} rows where the corpus has {rows}; copy it again")
     return read
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a CSV file with a header line."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Give a temporary folder beside `folder`; on success it becomes `folder`, on any failure it is removed.
+
+    If another process has made `folder` in the meantime, that one stays.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as private:
+        unfinished = Path(private) / folder.name  # a folder of its own, for the usual permissions
+        unfinished.mkdir()
+        yield unfinished
+        try:
+            unfinished.rename(folder)  # replaces an empty folder, refuses any other
+        except OSError as refused:
+            if refused.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
+                raise
 
 
 def _check_header(path: Path, header: list[str], columns: Collection[str]) -> None:

@@ -4,11 +4,10 @@ A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides 
 `BASELINES` are the ones to compare with.
 """
 
-from ppspeech.filters.apply import Kind, Owner, private_file, read_filtered, write_filtered
+from ppspeech.filters.apply import private_file, read_filtered, write_filtered
 from ppspeech.filters.baselines import BASELINES
 from ppspeech.filters.flat import FlatFilter
-from ppspeech.filters.held_out import hold_out
-from ppspeech.filters.learn import HIDDEN, learn_filter
+from ppspeech.filters.learn import HIDDEN, Learning, Solver, learn_filter, opponent
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized, TemporalConvolution
 from ppspeech.filters.noisy import NO_NOISE, FeatureNoise, NoisyFilter
 from ppspeech.filters.personal import Filtered, PersonalFilter, PersonalSettings, improve_, improve_all_
@@ -32,26 +31,26 @@ __all__ = [
     "FilterCertificate",
     "Filtered",
     "FlatFilter",
-    "Kind",
     "KiwielOptions",
+    "Learning",
     "LinearFilter",
     "MinimaxProblem",
     "Mlp",
     "NoisyFilter",
-    "Owner",
     "PersonalFilter",
     "PersonalSettings",
     "ReconstructionTask",
     "Result",
     "Scaling",
     "SigmoidNetwork",
+    "Solver",
     "Standardized",
     "TargetTask",
     "TemporalConvolution",
-    "hold_out",
     "improve_",
     "improve_all_",
     "learn_filter",
+    "opponent",
     "pretrain_",
     "principal_directions",
     "private_file",

@@ -1,9 +1,13 @@
 """The door of the room: data and labels in, a filter out."""
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ppspeech.errors import ModelError
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, TemporalConvolution
@@ -13,15 +17,83 @@ from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.solvers.result import Result
 from ppspeech.filters.starts import STARTS, targets_of
-from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, Task
+from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, TargetTask, Task
 
-SOLVERS: dict[str, Callable[[MinimaxProblem, nn.Module, int], Result]] = {
+Solver = Callable[[MinimaxProblem, nn.Module, int], Result]
+"""Moves a filter from where it is, in so many iterations."""
+
+SOLVERS: dict[str, Solver] = {
     "alternating": solve_alternating,
     "kiwiel": solve_kiwiel,
 }
 HIDDEN = 32  # units of the layers inside the non-linear filters that are asked for by name
 
 Tasks = Tensor | Task | ReconstructionTask | Sequence[Task | ReconstructionTask]
+
+
+Model = Literal["logistic", "least squares"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How a filter is learned from two labels: what a recipe or an experiment chooses.
+
+    The number of iterations is small because it is the regularizer: starting from the discriminant ratio, further
+    steps fit the training people's noise. The ridges do the same for the opponents that the filter is trained against.
+    The opponents are the paper's logistic regressions; among many classes least squares, whose best response is one
+    small linear system, look at the same class means at a fraction of the cost.
+
+    Attributes:
+        filter: `linear`, `sigmoid` or `mlp`.
+        solver: `alternating` or `kiwiel`.
+        start: of a linear filter.
+        rho: what the task weighs against the secret.
+        iterations: of the filter.
+        private_ridge: of the adversary.
+        task_ridge: of the aggregator.
+        adversary: who looks for the secret.
+        aggregator: who looks for the task.
+    """
+
+    filter: str = "linear"
+    solver: str = "alternating"
+    start: str = "plda"
+    rho: float = 1.0
+    iterations: int = 5
+    private_ridge: float = 1e-3
+    task_ridge: float = 1e-2
+    adversary: Model = "logistic"
+    aggregator: Model = "logistic"
+
+    def fit(
+        self, inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int, solver: Solver | None = None
+    ) -> Result:
+        """Learn a filter of so many features from inputs `(n, D)` and labels `(n,)`, 0 to classes - 1."""
+        return learn_filter(
+            inputs,
+            opponent(private, self.adversary, self.private_ridge),
+            opponent(task, self.aggregator, self.task_ridge),
+            features=features,
+            rho=self.rho,
+            shape=self.filter,
+            solver=solver or self.solver,
+            start=self.start,
+            iterations=self.iterations,
+            seed=seed,
+        )
+
+
+def opponent(labels: Tensor, model: Model, ridge: float) -> ClassTask | TargetTask:
+    """Whom a filter is learned against, or for.
+
+    Least squares look for standardized indicators of the classes; the loss of guessing is ln(classes) either way.
+    """
+    classes = int(labels.max()) + 1
+    if model == "logistic":
+        return ClassTask(labels, classes, ridge)
+    indicators = functional.one_hot(labels, classes).double()
+    standard = (indicators - indicators.mean(0)) / indicators.std(0, correction=0).clamp_min(1e-9)
+    return TargetTask(standard, ridge / classes, importance=2 * math.log(classes))
 
 
 def learn_filter(
@@ -31,8 +103,8 @@ def learn_filter(
     *,
     features: int,
     rho: float = 10.0,
-    filter: str | nn.Module = "linear",
-    solver: str = "alternating",
+    shape: str | nn.Module = "linear",
+    solver: str | Solver = "alternating",
     start: str = "plda",
     iterations: int = 100,
     ridge: float = RIDGE,
@@ -49,9 +121,9 @@ def learn_filter(
         task: what to keep: labels `(n,)` or tasks.
         features: d.
         rho: what the task weighs against the secret, > 0.
-        filter: `linear`, `sigmoid` (pre-trained), `mlp`, `convolution` (on frames), or a module of your own for
+        shape: `linear`, `sigmoid` (pre-trained), `mlp`, `convolution` (on frames), or a module of your own for
             standardized inputs, with `.features`; it is changed in place.
-        solver: `alternating` or `kiwiel`.
+        solver: `alternating`, `kiwiel`, or one of your own.
         start: of a linear filter: `random`, `pca`, `ppls` or `plda`; the others start trained on the task alone.
         iterations: of the filter, at most.
         ridge: of the adversaries and aggregators made from labels, > 0.
@@ -60,16 +132,17 @@ def learn_filter(
     Raises:
         ModelError: for an unknown name, or shapes, labels and constants that do not fit.
     """
-    if solver not in SOLVERS:
+    if isinstance(solver, str) and solver not in SOLVERS:
         raise ModelError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
     scaling = Scaling(inputs)
     standard = scaling(inputs)
     hide, keep = (_tasks(given, inputs, ridge, name) for given, name in ((private, "private"), (task, "task")))
     problem = MinimaxProblem(standard, hide, keep, rho)
-    module = filter if isinstance(filter, nn.Module) else _made(filter, problem, features, start, seed)
+    module = shape if isinstance(shape, nn.Module) else _made(shape, problem, features, start, seed)
     if getattr(module, "features", None) != features:
         raise ModelError(f"the filter gives {getattr(module, 'features', 'unnamed')} features, asked for {features}")
-    found = SOLVERS[solver](problem, module, iterations)
+    solve = SOLVERS[solver] if isinstance(solver, str) else solver
+    found = solve(problem, module, iterations)
     return Result(scaling.undo(found.filter, inputs.dtype), found.history, found.certificate, found.solver)
 
 
@@ -109,6 +182,6 @@ def _made(name: str, problem: MinimaxProblem, features: int, start: str, seed: i
         elif name == "convolution":
             made = TemporalConvolution(inputs, HIDDEN, features).to(problem.inputs)
         else:
-            raise ModelError(f"filter must be linear, sigmoid, mlp, convolution or a module, got {name!r}")
+            raise ModelError(f"shape must be linear, sigmoid, mlp, convolution or a module, got {name!r}")
     supervise_(made, problem.inputs, problem.utility)
     return made

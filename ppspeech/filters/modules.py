@@ -119,14 +119,14 @@ class Standardized(nn.Module):
     """A filter for raw inputs around one that was learned on standardized inputs.
 
     Args:
-        filter: what was learned.
+        module: what was learned.
         scaling: mean and scale, each `(D,)`.
     """
 
-    def __init__(self, filter: nn.Module, scaling: "Scaling") -> None:
+    def __init__(self, module: nn.Module, scaling: "Scaling") -> None:
         super().__init__()
-        self.filter = filter
-        self.features = cast(int, filter.features)
+        self.filter = module
+        self.features = cast(int, module.features)
         # Not learned, but part of the filter: they are saved and moved with it.
         self.mean = nn.Parameter(scaling.mean.clone(), requires_grad=False)
         self.scale = nn.Parameter(scaling.scale.clone(), requires_grad=False)
@@ -168,13 +168,13 @@ class Scaling:
         """The inputs standardized, float64."""
         return (inputs.double() - self.mean) / self.scale
 
-    def undo(self, filter: nn.Module, dtype: torch.dtype) -> nn.Module:
-        """A filter for raw inputs that equals `filter` on standardized ones; a linear one stays linear."""
-        if isinstance(filter, LinearFilter):
-            weight = filter.weight.detach().double() / self.scale
-            bias = filter.bias.detach().double() - weight @ self.mean
+    def undo(self, module: nn.Module, dtype: torch.dtype) -> nn.Module:
+        """A filter for raw inputs that equals `module` on standardized ones; a linear one stays linear."""
+        if isinstance(module, LinearFilter):
+            weight = module.weight.detach().double() / self.scale
+            bias = module.bias.detach().double() - weight @ self.mean
             return LinearFilter.of(weight.to(dtype), bias.to(dtype))
-        return Standardized(filter, self).to(dtype)
+        return Standardized(module, self).to(dtype)
 
 
 def _check_sizes(*sizes: int) -> None:

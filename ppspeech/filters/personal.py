@@ -156,15 +156,15 @@ class Among(nn.Module):
     """One's own filtered samples, followed by those of the others, which do not move.
 
     Args:
-        filter: one's own.
+        module: one's own.
         others: `(m, d)`.
     """
 
     others: Tensor
 
-    def __init__(self, filter: nn.Module, others: Tensor) -> None:
+    def __init__(self, module: nn.Module, others: Tensor) -> None:
         super().__init__()
-        self.filter = filter
+        self.filter = module
         self.register_buffer("others", others.detach())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -173,7 +173,7 @@ class Among(nn.Module):
 
 
 def improve_(
-    filter: nn.Module, inputs: Tensor, labels: Tensor, others: Filtered, classes: int, settings: PersonalSettings
+    module: nn.Module, inputs: Tensor, labels: Tensor, others: Filtered, classes: int, settings: PersonalSettings
 ) -> tuple[float, ...]:
     """Take one contributor's turn: a few steps on (19). The filter is changed in place and becomes double precision.
 
@@ -184,7 +184,7 @@ def improve_(
         ModelError: if there is nobody to hide among, or sizes do not fit.
     """
     problem = personal_problem(inputs, labels, others, classes, settings)
-    result = solve_alternating(problem, Among(filter, others.features), settings.steps, inner_tolerance=INNER_TOLERANCE)
+    result = solve_alternating(problem, Among(module, others.features), settings.steps, inner_tolerance=INNER_TOLERANCE)
     return result.history
 
 
@@ -200,10 +200,10 @@ def improve_all_(
         settings: the common choices.
     """
     with torch.no_grad():
-        shown = [Filtered(filter(x), z) for filter, (x, z) in zip(filters, own, strict=True)]
-    for turn, (filter, (x, z)) in enumerate(zip(filters, own, strict=True)):
+        shown = [Filtered(module(x), z) for module, (x, z) in zip(filters, own, strict=True)]
+    for turn, (module, (x, z)) in enumerate(zip(filters, own, strict=True)):
         others = shown[:turn] + shown[turn + 1 :]
         everyone = Filtered(torch.cat([o.features for o in others]), torch.cat([o.labels for o in others]))
-        improve_(filter, x, z, everyone, classes, settings)
+        improve_(module, x, z, everyone, classes, settings)
         with torch.no_grad():
-            shown[turn] = Filtered(filter(x), z)
+            shown[turn] = Filtered(module(x), z)

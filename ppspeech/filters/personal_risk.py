@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS
+from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS, Attacker
 from ppspeech.filters.modules import Scaling
 
 
@@ -31,10 +31,7 @@ def weighted_risks(
     Raises:
         ModelError: for an unknown attacker, or a contributor without samples in either part.
     """
-    if attacker not in VECTOR_ATTACKERS.known:
-        raise ModelError(
-            f"no attacker on vectors is called {attacker!r}: known are {', '.join(VECTOR_ATTACKERS.known)}"
-        )
+    learn = VECTOR_ATTACKERS[attacker]
     scaling = Scaling(train)
     known, asked = scaling(train), scaling(test)
     found = []
@@ -42,7 +39,7 @@ def weighted_risks(
         own, truth = train_owners == owner, test_owners == owner
         if not own.any() or not truth.any():
             raise ModelError(f"contributor {owner} has no samples in one of the parts")
-        guess = _guess(attacker, known[own], known[~own], asked)
+        guess = _guess(learn, known[own], known[~own], asked)
         found.append((guess[truth].double().mean() + (~guess[~truth]).double().mean()) / 2)
     return torch.stack(found)
 
@@ -56,10 +53,10 @@ def worst_risks(
     return risks[worst], worst
 
 
-def _guess(attacker: str, own: Tensor, others: Tensor, asked: Tensor) -> Tensor:
+def _guess(learn: Attacker[Tensor], own: Tensor, others: Tensor, asked: Tensor) -> Tensor:
     """Whether a newly trained attacker takes each asked sample for one's own, bool `(m,)`."""
     times = -(-len(others) // len(own))
     shown = torch.cat([own.repeat(times, 1)[: max(len(own), len(others))], others])
     labels = (torch.arange(len(shown), device=shown.device) < len(shown) - len(others)).long()
-    scores = VECTOR_ATTACKERS.known[attacker](shown, labels, 2, 0)(asked)
+    scores = learn(shown, labels, 2, 0)(asked)
     return scores[:, 1] > scores[:, 0]

@@ -93,12 +93,12 @@ class MinimaxProblem:
         return task.bound(self.inputs) if isinstance(task, ReconstructionTask) else task
 
     def evaluate(
-        self, filter: FlatFilter, u: Tensor, near: Evaluation | None = None, tolerance: float = 1e-8
+        self, flat: FlatFilter, u: Tensor, near: Evaluation | None = None, tolerance: float = 1e-8
     ) -> Evaluation:
         """Phi(u) by exact inner solves.
 
         Args:
-            filter: g.
+            flat: g.
             u: its parameters, `(size,)`, float64.
             near: an evaluation at a similar u: its responses are where the inner solves start.
             tolerance: on the gradient norm of every inner solve.
@@ -107,7 +107,7 @@ class MinimaxProblem:
             ModelError: if a task has labels for another number of observations than the filter gives.
         """
         leaf = u.detach().requires_grad_()
-        filtered = filter(leaf, self.inputs)
+        filtered = flat(leaf, self.inputs)
         features = filtered.detach()
         for task in (*self.private, *self.utility):
             if task.rows != len(features):

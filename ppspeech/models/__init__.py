@@ -13,8 +13,7 @@ from ppspeech.models.convex import (
     not_reached,
 )
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
-from ppspeech.models.detection import det_curve, equal_error_rate, equal_error_threshold, minimum_dcf, plot_det
-from ppspeech.models.gaussian.em import fit, fit_minibatch, fit_mixture
+from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.gaussians import Gaussians
 from ppspeech.models.gaussian.mixture import GaussianMixture
 from ppspeech.models.gaussian.phi import cost, moments_from_phi, phi_from_moments, smat, svec
@@ -27,9 +26,17 @@ from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegressi
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
 from ppspeech.models.margin.loss import MarginLoss
+from ppspeech.models.measures import (
+    det_curve,
+    equal_error_rate,
+    equal_error_threshold,
+    minimum_dcf,
+    plot_det,
+    total_word_errors,
+    word_errors,
+)
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
-from ppspeech.models.word_error import total_word_errors, word_errors
 
 __all__ = [
     "LARGEST_EXPLICIT",
@@ -66,8 +73,6 @@ __all__ = [
     "equal_error_rate",
     "equal_error_threshold",
     "ergodic",
-    "fit",
-    "fit_minibatch",
     "fit_mixture",
     "flat_start_",
     "left_right",

@@ -1,18 +1,20 @@
 """Who speaks: speaker models scored against a background model, all trials and all speakers at once."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian.mixture import GaussianMixture, frame_mask
-from ppspeech.models.gaussian.statistics import statistics
+from ppspeech.models.gaussian.statistics import mixture_statistics
 from ppspeech.models.gaussian.ubm import map_adapt, supervectors
-from ppspeech.models.score_norm import cohort_statistics, t_norm
 
 REJECTED = -1
+SMALLEST_COHORT = 2
 
 
 class SpeakerVerifier(nn.Module):
@@ -79,6 +81,29 @@ class SpeakerVerifier(nn.Module):
         """
         return cls(ubm, adapt_speakers(ubm, x, lengths, relevance), cohort)
 
+    @classmethod
+    def enroll_clips(
+        cls,
+        ubm: GaussianMixture,
+        clips: Sequence[Sequence[Tensor]],
+        *,
+        relevance: float = 16.0,
+        threshold: float = 0.0,
+    ) -> "SpeakerVerifier":
+        """A verifier for speakers of whom there are clips, each `(frames, d)`.
+
+        Raises:
+            ModelError: if a speaker has none.
+        """
+        if not clips or not all(clips):
+            raise ModelError("enrollment needs at least one clip of each speaker")
+        place = ubm.logits.device
+        joined = [torch.cat(list(speaker)).to(place) for speaker in clips]
+        lengths = torch.tensor([len(frames) for frames in joined], device=place)
+        return cls(
+            ubm, adapt_speakers(ubm, pad_sequence(joined, batch_first=True), lengths, relevance), None, threshold
+        )
+
     def log_likelihood_ratios(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Average log-likelihood ratios of trials `(trials, frames, d)`: `(trials, speakers + cohort)`."""
         background = self.ubm.average_log_prob(x, lengths).unsqueeze(-1)
@@ -108,9 +133,9 @@ class SpeakerVerifier(nn.Module):
         Raises:
             ModelError: for fewer than two impostors or impostors that all score the same.
         """
-        found = cohort_statistics(self.log_likelihood_ratios(x, lengths).mT)
-        self.impostor_mean.copy_(found.mean)
-        self.impostor_std.copy_(found.std)
+        mean, std = cohort_moments(self.log_likelihood_ratios(x, lengths).mT)
+        self.impostor_mean.copy_(mean)
+        self.impostor_std.copy_(std)
 
     def verify(self, x: Tensor, claimed: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Whether each trial is accepted as the speaker it claims to be; `claimed` and result `(trials,)`."""
@@ -123,12 +148,41 @@ class SpeakerVerifier(nn.Module):
         return torch.where(best.values >= self.threshold, best.indices, REJECTED)
 
 
+def cohort_moments(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation > 0 of cohort scores along the last axis, `(..., cohort)` to `(...)` each.
+
+    Raises:
+        ModelError: for fewer than two cohort members, scores that are not finite, or a cohort whose scores are
+            all equal: its scale is unknown.
+    """
+    if scores.ndim < 1 or scores.shape[-1] < SMALLEST_COHORT:
+        size = scores.shape[-1] if scores.ndim else 0
+        raise ModelError(f"a cohort needs at least {SMALLEST_COHORT} members to have a spread, got {size}")
+    if not bool(scores.isfinite().all()):
+        raise ModelError("cohort scores must be finite")
+    std, mean = torch.std_mean(scores, dim=-1)
+    if not bool((std > 0).all()):
+        raise ModelError("the cohort's scores are all equal, so they give no scale: use other impostors")
+    return mean, std
+
+
+def t_norm(scores: Tensor, cohort_models: Tensor) -> Tensor:
+    """Each trial's scores in units of the scores the trial gets from the models of impostors.
+
+    Args:
+        scores: `(trials, speakers)`.
+        cohort_models: scores of the same trials under the cohort's models, `(trials, cohort)`.
+    """
+    mean, std = cohort_moments(cohort_models)
+    return (scores - mean.unsqueeze(-1)) / std.unsqueeze(-1)
+
+
 def adapt_speakers(
     ubm: GaussianMixture, x: Tensor, lengths: Tensor | None = None, relevance: float = 16.0
 ) -> GaussianMixture:
     """Models of people of whom there is speech: means adapted from `(speakers, frames, d)`."""
     mask = None if lengths is None else frame_mask(lengths, x.shape[-2])
-    return map_adapt(ubm, statistics(ubm, x, mask), relevance=relevance)
+    return map_adapt(ubm, mixture_statistics(ubm, x, mask), relevance=relevance)
 
 
 def supervector_scores(

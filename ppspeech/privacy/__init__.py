@@ -1,61 +1,58 @@
 """Differential privacy: mechanisms, events, an accountant and an audit. Knows tensors; knows no speech.
 
-Every mechanism is a frozen dataclass with `event`, `guarantee` and `release(value) -> Released`. For releases,
+Every mechanism is a frozen dataclass with `relation`, `event`, `guarantee` and `release(value) -> Released`, entered by
+`@mechanism(name)` with its event and its audit beside it. For releases,
 `DiscreteLaplace` and `DiscreteGaussian` are the default: their guarantee holds for the released bits.
 """
 
-from ppspeech.privacy.accounting.accountant import Accountant, AccountReport
+from ppspeech.privacy.accounting.accountant import Accountant, AccountReport, ComposedEvent
 from ppspeech.privacy.accounting.events import (
     ApproximateEvent,
-    BoundedRangeEvent,
     Event,
     NonPrivateEvent,
     PureEvent,
+    PureLike,
     UnsupportedAnalysisError,
     ZcdpEvent,
     event_from_json,
     event_to_json,
+    group_privacy,
+    register_event,
 )
-from ppspeech.privacy.accounting.groups import group_privacy
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
-from ppspeech.privacy.accounting.noise_events import (
-    DiscreteGaussianEvent,
-    DiscreteLaplaceEvent,
-    GaussianEvent,
-    LaplaceEvent,
-)
 from ppspeech.privacy.convex.events import (
+    LogisticObjectiveGaussianEvent,
     LogisticObjectivePureEvent,
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
     objective_sigma,
 )
-from ppspeech.privacy.convex.logistic_event import LogisticObjectiveGaussianEvent
 from ppspeech.privacy.convex.objective import ObjectivePerturbation
 from ppspeech.privacy.convex.output import OutputPerturbation
-from ppspeech.privacy.gradients.events import SampledGaussianEvent, noise_multiplier_for
+from ppspeech.privacy.gradients.plan import SampledGaussianEvent, noise_multiplier_for
 from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
-from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace
-from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamShares, shares_for
-from ppspeech.privacy.mechanisms.distributed_events import SkellamEvent
-from ppspeech.privacy.mechanisms.exponential import Exponential
+from ppspeech.privacy.mechanism import MECHANISMS, Mechanism, mechanism
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
+from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
+from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamEvent, SkellamShares, shares_for
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
-from ppspeech.privacy.mechanisms.gaussian import Gaussian
-from ppspeech.privacy.mechanisms.laplace import Laplace
+from ppspeech.privacy.mechanisms.gaussian import Gaussian, GaussianEvent
+from ppspeech.privacy.mechanisms.laplace import Laplace, LaplaceEvent
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
-from ppspeech.privacy.mechanisms.permute_and_flip import PermuteAndFlip
+from ppspeech.privacy.mechanisms.selection import BoundedRangeEvent, Exponential, PermuteAndFlip
 from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
 from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation, Unit
 
 __all__ = [
+    "MECHANISMS",
     "AccountReport",
     "Accountant",
     "Adjacency",
     "AnalyzeGauss",
     "ApproximateEvent",
     "BoundedRangeEvent",
+    "ComposedEvent",
     "DiscreteGaussian",
     "DiscreteGaussianEvent",
     "DiscreteLaplace",
@@ -70,6 +67,7 @@ __all__ = [
     "LaplaceEvent",
     "LogisticObjectiveGaussianEvent",
     "LogisticObjectivePureEvent",
+    "Mechanism",
     "NonPrivateEvent",
     "ObjectiveGaussianEvent",
     "ObjectivePerturbation",
@@ -78,6 +76,7 @@ __all__ = [
     "PermuteAndFlip",
     "PolyaShares",
     "PureEvent",
+    "PureLike",
     "Relation",
     "Released",
     "SampledGaussianEvent",
@@ -97,7 +96,9 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_sigma",
     "group_privacy",
+    "mechanism",
     "noise_multiplier_for",
     "objective_sigma",
+    "register_event",
     "shares_for",
 ]

@@ -198,6 +198,9 @@ class RegisteredProtocol:
             inspect.signature(program).bind(None, *inputs, **named)
             if self._open(program) and (unknown := set(named) - set(self._terms(program))):
                 raise TypeError(f"got an unexpected term {', '.join(sorted(unknown))}")
+            if self._open(program) and self.terms is not None:
+                fields = inspect.signature(self.terms).parameters
+                self.terms(**{name: value for name, value in named.items() if name in fields})
         except TypeError as error:
             wanted = ", ".join([*self._inputs(program), *self._terms(program)])
             raise PpspeechError(f"{role} takes {wanted or 'nothing'} as inputs and terms: {error}") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
-    from ppspeech.service.export import Deployment, export_words, register_exporter
+    from ppspeech.service.export import EXPORTERS, Deployment, export_words
     from ppspeech.service.plan import MEETING_BYTES, ServicePlan, WayToRun, plan_speakers, plan_words
     from ppspeech.service.requests import BudgetSpentError
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ppspeech.service.server.stores import QueryBudget
 
 __all__ = [
+    "EXPORTERS",
     "MEETING_BYTES",
     "Answer",
     "BudgetSpentError",
@@ -36,7 +37,6 @@ __all__ = [
     "open_door",
     "plan_speakers",
     "plan_words",
-    "register_exporter",
     "serve",
     "server_health",
 ]
@@ -44,7 +44,7 @@ __all__ = [
 _MODULES = {
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
-    "export": {"Deployment", "export_words", "register_exporter"},
+    "export": {"EXPORTERS", "Deployment", "export_words"},
     "plan": {"MEETING_BYTES", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
     "requests": {"BudgetSpentError"},
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},

@@ -1,7 +1,7 @@
-"""From a released model to the numbers an encrypted service computes with: one exporter for each type of module.
+"""From a released model to the numbers an encrypted service computes with: one exporter a kind of model.
 
-An exporter takes the module and what the deployment chooses, and gives word models (`ppspeech.protocols.scores.states`)
-or a speaker scorer. A module without one is refused by name.
+An exporter takes the module and what the deployment chooses, and gives word models
+(`ppspeech.protocols.scores.states`). A kind without one is refused by name.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import ModelError
-from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, UtteranceClassifier
+from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier, UtteranceClassifier
 from ppspeech.models.gaussian import Gaussians, phi_from_moments
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
 from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm
 from ppspeech.protocols.scores import WordModels, WordShape, form_weights
+from ppspeech.registry import Registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,36 +44,31 @@ class Deployment:
 
 
 Exporter = Callable[[Any, tuple[str, ...], Deployment], WordModels]
-_EXPORTERS: dict[type[nn.Module], Exporter] = {}
+EXPORTERS: Registry[Exporter] = Registry("exporter", error=ModelError)
+"""How a model is served, by the name of its kind (`ppspeech.bundle.MODEL_TYPES`)."""
 
 
-def register_exporter(module: type[nn.Module]) -> Callable[[Exporter], Exporter]:
-    """A decorator that enters the exporter of a type of module, which must not have one."""
+def export_words(
+    kind: str, module: nn.Module, labels: tuple[str, ...], deployment: Deployment | None = None
+) -> WordModels:
+    """The encrypted layer's form of a model that chooses among labels.
 
-    def enter(exporter: Exporter) -> Exporter:
-        if module in _EXPORTERS:
-            raise ModelError(f"{module.__name__} has an exporter already")
-        _EXPORTERS[module] = exporter
-        return exporter
-
-    return enter
-
-
-def export_words(module: nn.Module, labels: tuple[str, ...], deployment: Deployment | None = None) -> WordModels:
-    """The encrypted layer's form of a module that chooses among labels.
+    Args:
+        kind: the name of its kind, such as a bundle's `config.type`.
+        module: the model.
+        labels: what its scores stand for.
+        deployment: what whoever serves it chooses.
 
     Raises:
         ModelError: if there is no exporter for it, or it holds what cannot be served.
     """
-    for kind in type(module).__mro__:
-        if kind in _EXPORTERS:
-            with torch.no_grad():
-                return _EXPORTERS[kind](module, labels, deployment or Deployment())
-    known = ", ".join(sorted(kind.__name__ for kind in _EXPORTERS))
-    raise ModelError(f"{type(module).__name__} cannot be served encrypted: there are exporters for {known}")
+    if kind not in EXPORTERS:
+        raise ModelError(f"a {kind} cannot be served encrypted: there are exporters for {', '.join(EXPORTERS)}")
+    with torch.no_grad():
+        return EXPORTERS[kind](module, labels, deployment or Deployment())
 
 
-@register_exporter(HiddenMarkovModel)
+@EXPORTERS.register("keyword_hmm")
 def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
     """A bank of models with a Gaussian, or a mixture, in every state."""
     emission = bank.emission
@@ -91,7 +87,7 @@ def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Dep
     return _with_transitions(shape, columns, bank.log_transitions(), bank.log_initial(), labels)
 
 
-@register_exporter(LargeMarginHmm)
+@EXPORTERS.register("large_margin_keyword")
 def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
     """Word models whose states are matrices Phi, trained for a margin."""
     if deployment.reject:
@@ -104,7 +100,6 @@ def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deplo
     return _with_transitions(shape, score_columns(phi, "full"), transitions, initial, labels)
 
 
-@register_exporter(LargeMarginGaussians)
 def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
     """Large-margin Gaussians on one vector an utterance: models of one state, met by one frame.
 
@@ -117,15 +112,12 @@ def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], de
     return one_frame_models(score_columns(phi, "full"), "full", phi.shape[-1] - 1, labels, deployment, components)
 
 
-@register_exporter(UtteranceClassifier)
+@EXPORTERS.register("large_margin_classifier")
 def export_classifier(classifier: UtteranceClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
     """The same on the statistics of an utterance, which the client scales by the bundle's public mean and deviation."""
     return export_large_margin(classifier.model, labels, deployment)
 
 
-@register_exporter(LogisticRegression)
-@register_exporter(SoftmaxRegression)
-@register_exporter(HuberSvm)
 def export_linear(
     model: LogisticRegression | SoftmaxRegression | HuberSvm, labels: tuple[str, ...], deployment: Deployment
 ) -> WordModels:
@@ -136,6 +128,15 @@ def export_linear(
         weight = torch.cat((torch.zeros_like(weight), weight))
     columns = weight.mT.contiguous().cpu().numpy()
     return one_frame_models(columns, "linear", weight.shape[-1] - 1, labels, deployment)
+
+
+@EXPORTERS.register("linear_table")
+@EXPORTERS.register("large_margin_table")
+def export_table(classifier: TableClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+    """A model of rows; the client scales its row by the bundle's public mean and deviation."""
+    if isinstance(classifier.model, LargeMarginGaussians):
+        return export_large_margin(classifier.model, labels, deployment)
+    return export_linear(classifier.model, labels, deployment)
 
 
 def score_columns(phi: Tensor, terms: Literal["full", "diagonal"], logs: Tensor | None = None) -> Reals:

@@ -8,7 +8,7 @@ from ppspeech.bundle import Bundle
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
-from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedPlan
+from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
 from ppspeech.service.client.connect import MOST_BYTES
@@ -105,7 +105,7 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
     Raises:
         ModelError: if the model cannot be served.
     """
-    models = export_words(bundle.model, bundle.labels, deployment)
+    models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
     shape, errors = models.shape, error_budget(models)
     modes = [
         WayToRun.of(order, estimate(planned_job(shape, 1, order)), "keyword")
@@ -183,7 +183,7 @@ def _shared(job: Job) -> Estimate:
     return estimate_shared(job.plan.product, job.cost, ("sr" + job.cost.directions).count("sr"))
 
 
-def _hardened(plan: HardenedPlan) -> Estimate:
+def _hardened(plan: HardenedTerms) -> Estimate:
     """No work on shares and nothing beforehand: transfers, pads and tables; the server's point, then its tables."""
     seconds = TRANSFER_SECONDS * (plan.voice_bits + plan.claim_bits) + ROW_SECONDS * plan.models * 2**plan.score_bits
     size = plan.bytes_up + plan.bytes_down

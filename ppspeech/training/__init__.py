@@ -1,44 +1,33 @@
 """LightningModules and callbacks: where models, data and privacy meet."""
 
-from ppspeech.training.checkpoint import load_checkpoint
-from ppspeech.training.classifier import LargeMarginClassifier
+from ppspeech.training.classes import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
-from ppspeech.training.export import export_checkpoint
-from ppspeech.training.filter_recipe import FilterRecipe, LearnedFilter, learn, load_samples, loader_of, pick
-from ppspeech.training.keyword import KeywordHmm
-from ppspeech.training.large_margin_keyword import LargeMarginKeyword
-from ppspeech.training.minimax import MinimaxFilter
-from ppspeech.training.private.convex import fit_privately
-from ppspeech.training.private.emissions import fit_private_emissions
-from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
-from ppspeech.training.private.gradients import GradientPrivacy
-from ppspeech.training.private.keyword import PrivateKeywordHmm
-from ppspeech.training.private.objective import ObjectivePrivacy
-from ppspeech.training.private.statistics import StatisticsRelease
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
+from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
+from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
+from ppspeech.training.private import PrivacyHook, fit_privately
+from ppspeech.training.release import export_checkpoint, load_checkpoint, release
 from ppspeech.training.speakers import SpeakerUbm
+from ppspeech.training.words import POOLED, WordModels, public_bank
 
 __all__ = [
+    "POOLED",
+    "AdversarialSolver",
     "Confusion",
     "FilterRecipe",
-    "GradientKeywordHmm",
-    "GradientPrivacy",
-    "KeywordHmm",
     "LargeMarginClassifier",
-    "LargeMarginKeyword",
     "LearnedFilter",
     "MinimaxFilter",
-    "ObjectivePrivacy",
-    "PrivateKeywordHmm",
+    "PrivacyHook",
     "SpeakerUbm",
-    "StatisticsRelease",
+    "SpeechModule",
+    "Trained",
+    "WordModels",
     "export_checkpoint",
-    "fit_private_emissions",
     "fit_privately",
     "learn",
     "load_checkpoint",
-    "load_samples",
-    "loader_of",
-    "pick",
+    "public_bank",
     "quiet_lightning",
+    "release",
 ]

@@ -65,7 +65,7 @@ class Confusion:
 class ConfusionCallback(lightning.Callback):
     """Counts what a module recognizes in validation and testing.
 
-    The module's `validation_step` and `test_step` return `{"said": (batch,), "heard": (batch,)}` and its `names` say
+    The module's `validation_step` and `test_step` return `{"said": (batch,), "heard": (batch,)}` and its `labels` say
     what the integers mean. Logs `val_accuracy` and `test_accuracy`; `confusion.png` goes beside the test's logs.
     """
 
@@ -74,7 +74,7 @@ class ConfusionCallback(lightning.Callback):
 
     def on_validation_epoch_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:  # noqa: ARG002
         """Forget the counts of the last pass."""
-        self._confusion = Confusion(module.names)  # type: ignore[arg-type]
+        self._confusion = Confusion(module.labels)  # type: ignore[arg-type]
 
     def on_test_epoch_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Forget the counts of the last pass."""

@@ -2,11 +2,13 @@
 
 `ppspeech.filters.learn_filter` solves the inner problems exactly and holds all data at once. Here the opponents are
 networks that follow with steps of their own, on batches. The game is the same (Hamm 2015 eq. 9): the filter descends
-- loss_private + rho loss_task while each opponent descends its own loss, private ones too.
+- loss_private + rho loss_task while each opponent descends its own loss, private ones too. A filter recipe plays it
+with `solver: adversarial` (`configs/filter_network.yaml`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 import pytorch_lightning as lightning
@@ -14,9 +16,11 @@ import torch
 from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
 
 from ppspeech.errors import ModelError
-from ppspeech.filters import Mlp
+from ppspeech.filters import ClassTask, FilterCertificate, FlatFilter, MinimaxProblem, Mlp, Result
+from ppspeech.training.module import quiet_lightning
 
 Mode = Literal["steps", "reversal"]
 
@@ -31,7 +35,7 @@ class MinimaxFilter(lightning.LightningModule):
     worse, so a larger loss only shows an opponent that lags behind, and chasing it makes such games diverge.
 
     Args:
-        filter: maps features to features, with `.features`; it wants standardized inputs.
+        module: the filter: maps features to features, with `.features`; it wants standardized inputs.
         private: how many classes each label to hide has, by name.
         task: how many classes each label to keep has, by name.
         rho: what the task weighs against the secret, > 0.
@@ -45,7 +49,7 @@ class MinimaxFilter(lightning.LightningModule):
 
     def __init__(
         self,
-        filter: nn.Module,
+        module: nn.Module,
         private: Mapping[str, int],
         task: Mapping[str, int],
         rho: float = 10.0,
@@ -65,13 +69,13 @@ class MinimaxFilter(lightning.LightningModule):
         if not rho > 0 or opponent_steps < 1 or hidden < 0:
             raise ModelError(f"need rho > 0, opponent_steps >= 1, hidden >= 0, got {rho}, {opponent_steps}, {hidden}")
         self.automatic_optimization = False
-        self.filter = filter
+        self.filter = module
         self.classes = {**private, **task}
         self.hide, self.keep = tuple(private), tuple(task)
         self.rho, self.mode, self.opponent_steps = rho, mode, opponent_steps
         self.learning_rate, self.opponent_rate = learning_rate, opponent_rate
         layers = [hidden] if hidden else []
-        size = cast(int, filter.features)
+        size = cast(int, module.features)
         self.opponents = nn.ModuleDict({name: Mlp(size, layers, classes) for name, classes in self.classes.items()})
 
     def forward(self, features: Tensor) -> Tensor:
@@ -119,6 +123,10 @@ class MinimaxFilter(lightning.LightningModule):
             right = self.opponents[name](filtered)[keep].argmax(-1) == _labels(batch, name, filtered)[keep]
             self.log(f"accuracy/{name}", right.to(filtered.dtype).mean(), prog_bar=True, batch_size=int(right.numel()))
 
+    def test_step(self, batch: Mapping[str, Tensor]) -> None:
+        """As in validation."""
+        self.validation_step(batch)
+
     def losses(self, batch: Mapping[str, Tensor], to_hide: Tensor, to_keep: Tensor) -> dict[str, Tensor]:
         """Each opponent's mean cross-entropy: private ones are given `to_hide`, the others `to_keep`."""
         keep = _observations(batch, to_keep)
@@ -128,6 +136,90 @@ class MinimaxFilter(lightning.LightningModule):
             scores = self.opponents[name](filtered)
             found[name] = functional.cross_entropy(scores[keep], _labels(batch, name, filtered)[keep])
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdversarialSolver:
+    """Moves a filter by playing the game of `MinimaxFilter`; an iteration is an epoch.
+
+    Attributes:
+        mode: `steps` or `reversal`.
+        opponent_steps: of the opponents on a batch, for `steps`.
+        hidden: units of the opponents' hidden layer; 0 makes them linear.
+        learning_rate: of the filter's Adam.
+        opponent_rate: of the opponents' Adam.
+        batch_size: observations a batch.
+        seed: of the opponents' start and the order of batches.
+    """
+
+    mode: Mode = "steps"
+    opponent_steps: int = 5
+    hidden: int = 32
+    learning_rate: float = 1e-3
+    opponent_rate: float = 1e-2
+    batch_size: int = 256
+    seed: int = 0
+
+    def __call__(self, problem: MinimaxProblem, module: nn.Module, iterations: int) -> Result:
+        """Play from where the filter is; it is changed in place and returned.
+
+        The history holds Phi by exact inner solves at the start and at the end; it may have gone up.
+
+        Raises:
+            ModelError: for tasks that are not classes, or filters of whole utterances.
+        """
+        tasks = {f"task{place}": task for place, task in enumerate((*problem.private, *problem.utility))}
+        classes = {name: task.classes for name, task in tasks.items() if isinstance(task, ClassTask)}
+        if len(classes) < len(tasks) or problem.inputs.ndim != 2:
+            raise ModelError("the adversarial solver takes labels of classes and one observation a sample")
+        hidden, kept = list(classes)[: len(problem.private)], list(classes)[len(problem.private) :]
+        columns = [problem.inputs.float(), *(cast(ClassTask, task).labels for task in tasks.values())]
+        before = _exactly(problem, module)
+
+        def batch(rows: Sequence[tuple[Tensor, ...]]) -> dict[str, Tensor]:
+            return dict(zip(("features", *tasks), map(torch.stack, zip(*rows, strict=True)), strict=True))
+
+        quiet_lightning()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            loader = DataLoader(TensorDataset(*columns), self.batch_size, shuffle=True, collate_fn=batch)
+            game = MinimaxFilter(
+                module.float(),
+                {name: classes[name] for name in hidden},
+                {name: classes[name] for name in kept},
+                problem.rho,
+                self.mode,
+                self.opponent_steps,
+                self.hidden,
+                self.learning_rate,
+                self.opponent_rate,
+            )
+            trainer = lightning.Trainer(
+                max_epochs=iterations,
+                limit_val_batches=0,
+                accelerator="cpu",
+                logger=False,
+                enable_checkpointing=False,
+                enable_progress_bar=False,
+                enable_model_summary=False,
+            )
+            trainer.fit(game, loader, loader)
+        after = _exactly(problem, module)
+        certificate = FilterCertificate(
+            gradient_norm=after[1],
+            decrease=before[0] - after[0],
+            inner_residual=after[2],
+            iterations=iterations,
+            converged=False,
+        )
+        return Result(module, (before[0], after[0]), certificate, "adversarial")
+
+
+def _exactly(problem: MinimaxProblem, module: nn.Module) -> tuple[float, float, float]:
+    """Phi where the filter is, the norm of its gradient, and what the inner solves were left with."""
+    flat = FlatFilter(module.double())
+    here = problem.evaluate(flat, flat.vector())
+    return float(here.value), float(problem.gradient(here).norm()), here.residual
 
 
 def reversed_gradient(features: Tensor) -> Tensor:

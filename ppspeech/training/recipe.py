@@ -1,22 +1,44 @@
 """`train.py`: a recipe is a YAML file that names a model, a corpus and the result it must give."""
 
+import inspect
+from typing import Any
+
 from pytorch_lightning import LightningDataModule, LightningModule
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
 
 import ppspeech.data
-import ppspeech.training  # noqa: F401 (so that a recipe may say `class_path: KeywordHmm`)
-from ppspeech.errors import ModelError
+import ppspeech.training  # noqa: F401 (so that a recipe may say `class_path: WordModels`)
+from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.figures import Figure, show_figures
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.module import quiet_lightning
+from ppspeech.training.private import PrivacyHook
 
 
 class RecipeCLI(LightningCLI):
-    """LightningCLI that tests after fitting and compares the result with what the recipe promises."""
+    """LightningCLI that trains privately if the recipe says so, and tests after fitting what the recipe promises."""
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """`expect` maps test metrics to the least value the recipe must give."""
+        """`expect` maps test metrics to the least value the recipe must give; `privacy` is what `PrivacyHook` takes."""
+        parser.add_argument(
+            "--privacy", type=dict[str, Any] | None, default=None, help="Train privately: see the hook."
+        )
         parser.add_argument("--expect", type=dict[str, float], default={}, help="Least value of each test metric.")
         parser.set_defaults({"trainer.enable_model_summary": False})
+
+    def instantiate_classes(self) -> None:
+        """Add the hook of the `privacy` block.
+
+        Raises:
+            PrivacyError: for a setting that there is not, or one that makes no sense.
+        """
+        super().instantiate_classes()
+        asked: dict[str, Any] | None = self._get(self.config, "privacy")
+        if asked is not None:
+            known = inspect.signature(PrivacyHook).parameters
+            strange = sorted(set(asked) - set(known))
+            if strange:
+                raise PrivacyError(f"the privacy block has no {', '.join(strange)}: there are {', '.join(known)}")
+            self.trainer.callbacks.insert(0, PrivacyHook(**asked))  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
         """Test, show the figures, and refuse a result below the promise.

@@ -2,28 +2,35 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import pytorch_lightning as lightning
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio import MfccConfig, length_mask
-from ppspeech.data import Batch, SpeechDataModule, UtteranceDataset
+from ppspeech.audio import length_mask
+from ppspeech.bundle import DataTouch, SpeakerUbmSettings
+from ppspeech.data import Batch, FeatureStore, load_corpus
 from ppspeech.errors import ModelError
 from ppspeech.models import SpeakerVerifier, equal_error_rate, equal_error_threshold, minimum_dcf, plot_det
-from ppspeech.models.gaussian import Covariance, GaussianMixture, MixtureStatistics, initialize_, maximize_, statistics
+from ppspeech.models.gaussian import (
+    Covariance,
+    GaussianMixture,
+    MixtureStatistics,
+    mixture_statistics,
+    start_mixture_,
+    update_mixture_,
+)
 from ppspeech.storage import atomic_write
-from ppspeech.training.em import MaximizationStep
+from ppspeech.training.module import KEY, MaximizationStep, SpeechModule
 
 Heard = Mapping[tuple[int, int], Sequence[Tensor]]
 """Frames by (speaker, take): everything that a speaker said in one session."""
 
 
-class SpeakerUbm(lightning.LightningModule):
+class SpeakerUbm(SpeechModule):
     """A background model of the training speakers' pooled frames; an epoch is an EM iteration.
 
     Testing enrolls the held-out speakers with some takes and tries every other take against every enrolled model:
@@ -35,6 +42,8 @@ class SpeakerUbm(lightning.LightningModule):
         floor: smallest variance in any direction.
         relevance: of the MAP adaptation that enrolls a speaker.
         enroll_takes: the takes a speaker is enrolled with; the others are trials.
+        start: where k-means finds the first components: in `training` speech, or in `public` speech.
+        public: corpora that are nobody's secret; `synthetic` is the built-in voices.
         start_frames: at most this many frames, evenly spread, choose the starting point.
     """
 
@@ -45,6 +54,8 @@ class SpeakerUbm(lightning.LightningModule):
         floor: float = 1e-2,
         relevance: float = 16.0,
         enroll_takes: Sequence[int] = (0, 1),
+        start: Literal["training", "public"] = "training",
+        public: Sequence[str] = ("synthetic",),
         start_frames: int = 50_000,
     ) -> None:
         super().__init__()
@@ -52,27 +63,33 @@ class SpeakerUbm(lightning.LightningModule):
         self.automatic_optimization = False
         self.components, self.covariance, self.floor = components, covariance, floor
         self.relevance, self.enroll_takes, self.start_frames = relevance, frozenset(enroll_takes), start_frames
-        self.mfcc = MfccConfig()
-        self.threshold = 0.0
-        self.ubm: GaussianMixture | None = None
-        self._started = False
+        self.public_start, self.public = start == "public", tuple(public)
+        self.threshold: float | None = None
         self._total: MixtureStatistics | None = None
 
-    def build_(self, mfcc: MfccConfig) -> None:
-        """Make the untrained background model for this front end."""
-        self.mfcc = mfcc
-        self.ubm = GaussianMixture(self.components, mfcc.features, self.covariance, self.floor)
+    def settings(self) -> SpeakerUbmSettings:
+        """Of a background model; with the threshold, once it is known."""
+        return SpeakerUbmSettings(
+            components=self.components,
+            covariance=self.covariance,
+            floor=float(self.floor),
+            relevance=float(self.relevance),
+            threshold=self.threshold,
+        )
 
-    def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
-        """Take the front end from the data module."""
-        module = self.trainer.datamodule  # type: ignore[attr-defined]
-        if self.ubm is None:
-            assert isinstance(module, SpeechDataModule)
-            self.build_(module.config(module.corpus))
+    def touches(self) -> tuple[DataTouch, ...]:
+        """A public start looks at nothing private."""
+        started = DataTouch("initialization", "untouched", "the start is found in public speech")
+        return (started,) if self.public_start else ()
+
+    @property
+    def ubm(self) -> GaussianMixture:
+        """The background model."""
+        assert isinstance(self.model, GaussianMixture)
+        return self.model
 
     def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
         """Average log-likelihood of each utterance under the background model, `(batch,)`."""
-        assert self.ubm is not None
         return self.ubm.average_log_prob(features, lengths)
 
     def configure_optimizers(self) -> MaximizationStep:
@@ -81,32 +98,62 @@ class SpeakerUbm(lightning.LightningModule):
 
     def on_train_start(self) -> None:
         """Start from k-means of evenly spread frames, unless a checkpoint is being resumed."""
-        if self._started:
+        if self.resumed:
             return
-        assert self.ubm is not None
-        pooled = torch.cat(list(self._training_part().features))
-        some = pooled[:: max(1, len(pooled) // self.start_frames)].to(self.device)
-        initialize_(self.ubm, some, generator=torch.Generator().manual_seed(0))
-        self._started = True
+        if self.public_start:
+            store = FeatureStore(self.mfcc)
+            frames: Sequence[Tensor] = [f for name in self.public for f in store.load(load_corpus(name).utterances)]
+            count = sum(map(len, frames))
+        else:
+            frames, count = self.training_part().features, sum(self.training_part().lengths)
+        some = _spread(frames, max(1, count // self.start_frames)).to(self.device)
+        start_mixture_(self.ubm, some, generator=torch.Generator().manual_seed(0))
 
     def training_step(self, batch: Batch) -> None:
         """The E-step of a batch, added up; after the last batch of the epoch, the M-step."""
-        assert self.ubm is not None
-        inside = length_mask(batch["lengths"], batch["features"].shape[1]).flatten()
-        found = statistics(self.ubm, batch["features"].flatten(0, 1), inside.to(batch["features"].dtype))
-        self._total = found if self._total is None else self._total + found
-        if self.trainer.is_last_batch:
-            likelihood = (self._total.log_likelihood / self._total.frames).float()
-            self.log("train_log_likelihood", likelihood, on_step=False, on_epoch=True, prog_bar=True)
-            optimizer = self.optimizers()
-            assert not isinstance(optimizer, list)
-            optimizer.step()
+        if self.statistics_hook is not None:
+            self.statistics_hook.add(self, batch)
+        else:
+            inside = length_mask(batch["lengths"], batch["features"].shape[1]).flatten()
+            found = mixture_statistics(self.ubm, batch["features"].flatten(0, 1), inside.to(batch["features"].dtype))
+            self._total = found if self._total is None else self._total + found
+        if self.last_batch():
+            if self._total is not None:
+                likelihood = (self._total.log_likelihood / self._total.frames).float()
+                self.log("train_log_likelihood", likelihood, on_step=False, on_epoch=True, prog_bar=True)
+            self.maximize()
             self._total = None
 
     def _maximize(self) -> None:
-        assert self.ubm is not None
-        assert self._total is not None
-        maximize_(self.ubm, self._total)
+        if self.statistics_hook is not None:
+            self.statistics_hook.maximize_(self)
+        else:
+            assert self._total is not None
+            update_mixture_(self.ubm, self._total)
+
+    def on_train_epoch_end(self) -> None:
+        """After the last epoch, before its checkpoint is written: choose the threshold."""
+        epochs = self.trainer.max_epochs
+        if self.trainer.should_stop or epochs == self.trainer.current_epoch + 1:
+            self._choose_threshold()
+
+    def on_train_end(self) -> None:
+        """The same for a run that ended by steps or by time."""
+        if self.threshold is None:
+            self._choose_threshold()
+
+    def _choose_threshold(self) -> None:
+        """The equal error threshold among the training speakers; none where too few takes are there to try, or
+        where training is private: it would be a release of its own.
+        """
+        if self.statistics_hook is not None:
+            return
+        heard: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
+        part = self.training_part()
+        for utterance, speaker, features in zip(part.corpus, part.speakers.tolist(), part.features, strict=True):
+            heard[speaker, utterance.take % 2].append(features)
+        with suppress(ModelError):
+            self.threshold = equal_error_threshold(*self.trials(heard, [0]))
 
     def enroll(self, clips: Sequence[Sequence[Tensor]]) -> SpeakerVerifier:
         """A verifier for speakers of whom there are clips, each `(frames, features)`.
@@ -114,15 +161,9 @@ class SpeakerUbm(lightning.LightningModule):
         Raises:
             ModelError: if a speaker has none.
         """
-        assert self.ubm is not None
-        if not clips or not all(clips):
-            raise ModelError("enrollment needs at least one clip of each speaker")
-        joined = [torch.cat(list(speaker)).to(self.device) for speaker in clips]
-        lengths = torch.tensor([len(frames) for frames in joined], device=self.device)
-        frames = pad_sequence(joined, batch_first=True)
-        verifier = SpeakerVerifier.enroll(self.ubm, frames, lengths, relevance=self.relevance)
-        verifier.threshold.fill_(self.threshold)
-        return verifier
+        return SpeakerVerifier.enroll_clips(
+            self.ubm, clips, relevance=self.relevance, threshold=self.threshold or 0.0
+        ).to(self.device)
 
     @torch.no_grad()
     def trials(self, heard: Heard, enroll_takes: Iterable[int]) -> tuple[Tensor, Tensor]:
@@ -167,25 +208,19 @@ class SpeakerUbm(lightning.LightningModule):
         if self.trainer.log_dir is not None:
             _draw_det(scores, genuine, Path(self.trainer.log_dir) / "det.png")
 
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add the front end and a threshold: the equal error threshold among the training speakers."""
-        heard: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
-        part = self._training_part()
-        for utterance, speaker, features in zip(part.corpus, part.speakers.tolist(), part.features, strict=True):
-            heard[speaker, utterance.take % 2].append(features)
-        self.threshold = equal_error_threshold(*self.trials(heard, [0]))
-        checkpoint["recognizer"] = {"kind": "speaker_ubm", "mfcc": asdict(self.mfcc), "threshold": self.threshold}
-
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """A resumed run has its starting point."""
-        self._started = True
-        self.threshold = checkpoint["recognizer"]["threshold"]
-        if self.ubm is None:
-            self.build_(MfccConfig(**checkpoint["recognizer"]["mfcc"]))
+        super().on_load_checkpoint(checkpoint)
+        self.threshold = checkpoint[KEY]["config"]["settings"]["threshold"]
 
-    def _training_part(self) -> UtteranceDataset:
-        part: UtteranceDataset = self.trainer.datamodule.parts["train"]  # type: ignore[attr-defined]
-        return part
+
+def _spread(utterances: Sequence[Tensor], every: int) -> Tensor:
+    """Every so many-th frame of all, `(frames, features)`, one utterance in memory at a time."""
+    kept, passed = [], 0
+    for features in utterances:
+        kept.append(features[-passed % every :: every].clone())
+        passed += len(features)
+    return torch.cat(kept)
 
 
 def _draw_det(scores: Tensor, genuine: Tensor, path: Path) -> None:

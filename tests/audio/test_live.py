@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ppspeech.audio import LiveFrames, Mfcc, MfccConfig, waits_for_the_end, waveform_at
+from ppspeech.audio import LiveFrames, Mfcc, MfccConfig, features_of, waits_for_the_end, waveform_at
 from ppspeech.errors import AudioError
 from tests.service.voices import LIVE, WHOLE, voice
 
@@ -38,3 +38,11 @@ def test_rates_are_changed() -> None:
     heard = waveform_at(slow, 8_000, 16_000)
     assert len(heard) == 16_000
     np.testing.assert_allclose(heard[2_000:6_000], fast[2_000:6_000], atol=0.02)
+
+
+def test_frames_without_voice_are_not_among_the_features_of_a_sound() -> None:
+    mfcc, sound = Mfcc(replace(WHOLE, vad_db=10.0, vad_hangover=0)), voice(3, 0.12)
+    sound = torch.cat([sound, sound / 100])
+    frames = mfcc(sound)
+    assert int(frames.lengths[0]) < frames.features.shape[1]
+    assert len(features_of([sound], mfcc, mfcc.config.sample_rate)[0]) == int(frames.lengths[0])

@@ -13,8 +13,7 @@ from ppspeech.audio import MfccConfig
 from ppspeech.bundle import BundleConfig, DataTouch, KeywordHmmSettings, PrivacyStatement, write_bundle
 from ppspeech.bundle.format import DIGESTS, SIZES, digest_file
 from ppspeech.figures import Figure
-from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
-from ppspeech.privacy.accounting.noise_events import GaussianEvent
+from ppspeech.privacy import Accountant, GaussianEvent, NonPrivateEvent, Relation
 
 Edit = Callable[[dict[str, Any]], None]
 

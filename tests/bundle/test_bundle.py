@@ -242,7 +242,7 @@ def put(value: Any, *path: str) -> Edit:
         (PRIVACY, put(["x" * 65], "caveats"), "looks like a key"),
         (PRIVACY, put(["-----BEGIN PRIVATE KEY-----"], "caveats"), "looks like a key"),
         (EVENTS, put([], "events"), "there are no events"),
-        (EVENTS, put("os.system", "events", 0, "event", "type"), "unknown event type"),  # type: ignore[arg-type]
+        (EVENTS, put("os.system", "events", 0, "event", "type"), "no type of event called"),  # type: ignore[arg-type]
         (EVENTS, put(1, "events", 0, "count"), "do not trust this bundle"),  # type: ignore[arg-type]
         (EVENTS, put(1.5, "events", 0, "count"), "whole number"),  # type: ignore[arg-type]
         (EVENTS, put([{}] * 1001, "events"), "at most 1000"),

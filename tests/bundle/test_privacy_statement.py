@@ -13,8 +13,7 @@ import yaml
 from ppspeech.bundle import DataTouch, PrivacyStatement, deployment_yaml, in_words, load_bundle, privacy_schema
 from ppspeech.bundle.card import model_card
 from ppspeech.errors import BundleError
-from ppspeech.privacy import Accountant, Guarantee, Relation
-from ppspeech.privacy.accounting.noise_events import LaplaceEvent
+from ppspeech.privacy import Accountant, Guarantee, LaplaceEvent, Relation
 from tests.bundle.conftest import gaussian_account, plain_account, small_config, statement_of, touches
 
 

@@ -1,6 +1,7 @@
 """`export`, `inspect` and `audit` as a person meets them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,10 @@ from ppspeech.cli.app import guarded
 from ppspeech.cli.audit import audit, figures_of
 from ppspeech.cli.export import export
 from ppspeech.cli.inspect import inspect_bundle
-from ppspeech.privacy import Relation
-from ppspeech.privacy.audit import AuditReport
-from ppspeech.privacy.audit.catalogue import AUDITS
+from ppspeech.privacy import MECHANISMS, Relation
+from ppspeech.privacy.audit import AuditReport, audited
 from tests.bundle.conftest import forge
-from tests.training.test_export import checkpoint, keyword, record
+from tests.training.test_release import checkpoint, keyword, record
 
 app = typer.Typer()
 app.command("export")(guarded(export))
@@ -91,8 +91,8 @@ def test_audit_of_a_mechanism_is_a_table_and_figures() -> None:
     figures = {f["metric"]: f["value"] for f in map(json.loads, run("audit", "exponential", "--json").splitlines())}
     assert figures["audit.exponential.eps_stated"] == 1.0
     assert 0.99 < figures["audit.exponential.eps_lower"] <= 1.0
-    assert set(run("audit").split()) == set(AUDITS)
-    assert "no audit called" in run("audit", "nonesuch", code=2)
+    assert set(run("audit").split()) == set(audited())
+    assert "no mechanism called" in run("audit", "nonesuch", code=2)
     assert "either" in run("audit", "gaussian", "--all", code=2)
 
 
@@ -108,9 +108,10 @@ def test_audit_of_a_bundle_replays_and_attacks_what_it_names(words: Path, monkey
     refuted = AuditReport(
         mechanism="gaussian", method="exact", relation=Relation("record", "add_remove"), eps_stated=1.0, eps_lower=2.0
     )
-    monkeypatch.setitem(AUDITS._entries, "gaussian", lambda runs: [refuted])
+    known = MECHANISMS["gaussian"]
+    monkeypatch.setitem(MECHANISMS._entries, "gaussian", replace(known, audit=lambda runs: [refuted]))
     assert "refutes" in run("audit", words, code=2)
-    monkeypatch.delitem(AUDITS._entries, "gaussian")
+    monkeypatch.setitem(MECHANISMS._entries, "gaussian", replace(known, audit=None))
     assert "no audit is registered for events of type gaussian" in run("audit", words)
 
 

@@ -1,18 +1,23 @@
 """`ppspeech filter` as a person meets it: train, apply, attack on a few built-in voices."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 import typer
 import yaml
 from typer.testing import CliRunner
 
+from ppspeech.audio import Mfcc, read_audio, utterance_statistics
 from ppspeech.bundle import MinimaxFilterSettings, load_bundle
 from ppspeech.cli.app import guarded
 from ppspeech.cli.filter import FILTER_COMMANDS
-from ppspeech.errors import BundleError, ModelError
-from ppspeech.training.filter_recipe import FilterRecipe, learn, load_samples
+from ppspeech.data import load_corpus, load_samples
+from ppspeech.errors import BundleError, CorpusError, ModelError
+from ppspeech.training.filters import FilterRecipe, learn
 
 app = typer.Typer()
 for name, command in FILTER_COMMANDS.items():
@@ -53,7 +58,8 @@ def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
     assert "keep it to yourself" in run("apply", tmp_path / "filter", "synthetic", "--out", tmp_path / "out", *OPTIONS)
     manifest = (tmp_path / "out" / "manifest.csv").read_text()
     assert manifest.count("\n") == 1 + 2 * 4 * 8
-    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    statement = json.loads((tmp_path / "out" / "filtering.json").read_text())["statement"]
+    assert load_corpus(tmp_path / "out").words == ("go", "stop")
     assert statement["about"]["filter"] == bundle.fingerprint
     assert statement["about"]["attacks"]["filter.private_worst"] == figures["filter.private_worst"]
 
@@ -64,6 +70,31 @@ def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
         json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
     ]
     assert [f["metric"] for f in told] == ["filter.attack.task", "filter.attack.logistic", "filter.attack.worst"]
+
+
+@pytest.mark.parametrize("level", ["utterance", "frames"])
+def test_one_clip_is_filtered_as_its_corpus_is(tmp_path: Path, level: str) -> None:
+    learned = learn(replace(FilterRecipe.load(recipe_file(tmp_path)), level=level, attackers=("logistic",)))  # type: ignore[arg-type]
+    bundle = learned.release(tmp_path / "filter")
+    clip = load_corpus("synthetic", **VOICES)[0].path
+    run("apply", tmp_path / "filter", clip, "--out", tmp_path / "clip.npy")
+    features = torch.from_numpy(np.load(tmp_path / "clip.npy"))
+    torch.testing.assert_close(features, bundle.filter(clip))
+    frames = Mfcc(bundle.mfcc)(read_audio(clip, bundle.mfcc.sample_rate))
+    inputs = frames.features[0] if level == "frames" else utterance_statistics(frames)[0]
+    torch.testing.assert_close(features, bundle.model(inputs).detach())
+    told = run("apply", tmp_path / "filter", clip, "--out", tmp_path / "noisy.npy", "--epsilon", 1, "--json")
+    samples = len(features) if level == "frames" else 1
+    assert json.loads(told)["guarantee"]["epsilon"] == pytest.approx(samples)
+    assert "new .npy" in run("apply", tmp_path / "filter", clip, "--out", tmp_path / "clip.npy", code=2)
+
+
+def test_a_filter_tells_no_words(tmp_path: Path) -> None:
+    bundle = learn(FilterRecipe.load(recipe_file(tmp_path, attackers=["logistic"]))).release(tmp_path / "filter")
+    with pytest.raises(ModelError, match="it is there to filter"):
+        bundle.recognize("clip.wav")
+    with pytest.raises(ModelError, match="rows of a table, not sound"):
+        replace(bundle.filterer, level="table").filter_all(["clip.wav"])
 
 
 def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
@@ -92,6 +123,9 @@ def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
         ({"mfcc": {"cepstra": 99}}, "the recipe's mfcc"),
         ({"expect": {"task": 2.0}}, "task >= 2.0"),
         ({"expect": {"speed": 2.0}}, "speed"),
+        ({"adversarial": {"hidden": 3}}, "solver: alternating"),
+        ({"solver": "adversarial", "adversarial": {"color": "blue"}}, "the recipe's adversarial"),
+        ({"solver": "magic"}, "solver must be one of"),
     ],
 )
 def test_a_recipe_that_cannot_be_met_is_refused(tmp_path: Path, changes: dict[str, object], word: str) -> None:
@@ -114,7 +148,7 @@ def test_a_table_divides_recordings_never_rows(data: Path, tmp_path: Path) -> No
     assert len(samples.inputs) == 10_299
     assert samples.inputs[0].shape == (561,)
     assert len(set(samples.recordings)) < len(samples.inputs) / 10
-    with pytest.raises(ModelError, match="no label 'shoe'"):
+    with pytest.raises(CorpusError, match="no label 'shoe'"):
         load_samples("shoe", "person", "table", "har", {}, None)
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,21 +13,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from ppspeech.bundle import load_bundle
 from ppspeech.cli.app import guarded
 from ppspeech.cli.party import _parse_input, party
-from ppspeech.cli.party_group import read_rows, run_in_group
+from ppspeech.cli.party_group import check_out, run_in_group
+from ppspeech.data import load_table
 from ppspeech.errors import PpspeechError
-from ppspeech.network import Address, make_certificate
+from ppspeech.network import Address, Limits, make_certificate
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.tls.connect import listen
-from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.protocols import Party
+from ppspeech.protocols import PROTOCOLS, Party
 from ppspeech.protocols import party as registry
 
+PROTOCOLS.look_in("ppspeech.training.together")
+LIMITS = Limits(message_seconds=20.0)
 SIMULATE = """
 import typer
 from ppspeech.cli.app import guarded
@@ -64,7 +69,8 @@ def run_all(config: Path, protocol: str, inputs: Mapping[str, list[str]], out: P
         console = Console(file=screen, width=160, highlight=False)
         try:
             where = out if name == "alice" else None
-            run_in_group(console, protocol, name, config, files, inputs.get(name, []), _parse_input, 20.0, where)
+            given = [_parse_input(each) for each in inputs.get(name, [])]
+            run_in_group(console, PROTOCOLS[protocol], name, config, files, given, LIMITS, where)
         except PpspeechError as error:
             screen.write(f"error: {error}")
         shown[name] = screen.getvalue()
@@ -92,27 +98,40 @@ def test_vectors_on_three_terminals(tmp_path: Path) -> None:
     assert "the released sum" not in shown["charlie"].replace("as released", "")
 
 
-def test_training_on_three_terminals(tmp_path: Path) -> None:
-    training = {
-        "model": "logistic",
-        "features": 2,
-        "classes": 2,
-        "radius": 1.0,
-        "penalty": 0.05,
-        "sizes": [40, 60],
-        "epsilon": 2.0,
-    }
-    config = write_group(tmp_path, "aggregate", {"training": training})
+ROWS = {"model": "logistic", "features": 2, "classes": 2, "radius": 1.0, "epsilon": 2.0, "labels": ["no", "yes"]}
+DESCENT = {"rounds": 3, "step": 0.02, "clip": 1.0, "regularization": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "terms"),
+    [("train_average", ROWS | {"penalty": 0.05, "sizes": [40, 60]}), ("train_descent", ROWS | DESCENT)],
+)
+def test_training_on_three_terminals_ends_in_a_bundle(protocol: str, terms: dict[str, Any], tmp_path: Path) -> None:
+    config = write_group(tmp_path, protocol, terms)
     chance = np.random.default_rng(0)
     for name, size in (("alice", 40), ("bob", 60)):
         x = chance.normal(size=(size, 2))
         np.savetxt(tmp_path / f"{name}.csv", np.column_stack([x, x[:, 0] > 0]), delimiter=",")
     inputs = {name: [str(tmp_path / f"{name}.csv")] for name in ("alice", "bob")}
-    shown = run_all(config, "aggregate", inputs, tmp_path / "model.json")
-    assert "trained LogisticRegression: (2, 1e-05)-DP for one record (replace)" in shown["bob"]
-    model = json.loads((tmp_path / "model.json").read_text())
-    assert Guarantee.from_json(model["guarantee"]).epsilon <= 2.0
-    assert np.shape(model["theta"]) == (1, 3)
+    shown = run_all(config, protocol, inputs, tmp_path / "model")
+    assert re.search(r"trained linear_table: \((2|1\.99\d), 1e-05\)-DP for one record", shown["bob"])
+    bundle = load_bundle(tmp_path / "model")
+    assert bundle.statement.guarantee.epsilon <= 2.0
+    assert bundle.config.labels == ("no", "yes")
+    assert bundle.model(torch.tensor([[1.0, 2.0]])).shape == (1, 2)
+    with pytest.raises(PpspeechError, match="exists already"):
+        check_out(tmp_path / "model", protocol, terms)
+
+
+def test_exact_sums_have_no_guarantee_and_no_bundle(tmp_path: Path) -> None:
+    terms = {"components": 2, "rounds": 1, "sample_rate": 8000}
+    with pytest.raises(PpspeechError, match="agree on an epsilon"):
+        check_out(tmp_path / "model", "train_mixture", terms)
+    config = write_group(tmp_path, "train_mixture", terms)
+    speech = json.dumps(np.random.default_rng(0).normal(size=(2, 5, 39)).tolist())
+    inputs = {"alice": [speech], "bob": [speech]}
+    shown = run_all(config, "train_mixture", inputs)
+    assert "trained speaker_ubm: no guarantee" in shown["bob"]
 
 
 def test_numbered_parties_of_a_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,14 +191,13 @@ def test_certificates_are_made(tmp_path: Path) -> None:
 
 def test_rows_are_read_or_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "rows.npz", x=np.ones((3, 2)), y=np.array([0, 1, 1]))
-    x, y = read_rows(tmp_path / "rows.npz", 2)
-    assert (x.shape, y.tolist()) == ((3, 2), [0, 1, 1])
-    for name, text in (("a.csv", "1,2,0.5\n"), ("b.csv", "1,nan,1\n"), ("c.csv", "1,1\n"), ("d.csv", "one,two,3\n")):
-        (tmp_path / name).write_text(text)
-        with pytest.raises(PpspeechError, match="rows"):
-            read_rows(tmp_path / name, 2)
-    with pytest.raises(PpspeechError, match="cannot read rows"):
-        read_rows(tmp_path / "absent.csv", 2)
+    assert _parse_input(f"@{tmp_path / 'rows.npz'}") == [[1, 1, 0], [1, 1, 1], [1, 1, 1]]
+    np.savez(tmp_path / "clips.npz", a=np.ones((3, 2)), b=np.zeros((1, 2)))
+    assert _parse_input(f"@{tmp_path / 'clips.npz'}") == [np.ones((3, 2)).tolist(), [[0, 0]]]
+    (tmp_path / "words.csv").write_text("one,two,3\n")
+    for name in ("words.csv", "absent.csv"):
+        with pytest.raises(PpspeechError, match=f"cannot read the input.*{name}"):
+            _parse_input(str(tmp_path / name))
 
 
 def run_simulation(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -190,22 +208,45 @@ def run_simulation(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_simulation(data: Path, tmp_path: Path) -> None:
-    words = ["aggregate", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--penalty", "0.01"]
-    done = run_simulation(*words, "--model", "logistic", "--epsilon", "4", "--out", str(tmp_path / "model.json"))
+    words = ["train_average", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--penalty", "0.01"]
+    done = run_simulation(*words, "--model", "logistic", "--epsilon", "4", "--out", str(tmp_path / "model"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "uniform residues" in done.stdout
     assert "(4, 1e-05)-DP for one record (replace)" in done.stdout
     assert "test rows right" in done.stdout
-    assert (tmp_path / "model.json").exists()
+    bundle = load_bundle(tmp_path / "model")
+    rows = load_table("breast_cancer")
+    right = (bundle.model(rows.features).argmax(-1) == rows.labels).double().mean()
+    assert right > 0.6
 
 
 def test_a_simulation_in_which_a_party_dies(data: Path) -> None:
     done = run_simulation(
-        "aggregate", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--kill", "party1"
+        "train_average", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--kill", "party1"
     )
     assert done.returncode == 2
     assert done.stdout.count("party1 is gone: the round is over, nothing is published") == 3
     assert "the round ended without a result" in done.stderr
+
+
+@pytest.mark.usefixtures("data")
+def test_a_descent_is_simulated() -> None:
+    words = ["train_descent", "--parties", "2", "--table", "breast_cancer", "--radius", "30", "--model", "huber_svm"]
+    done = run_simulation(*words, "--epsilon", "4", "--param", "rounds=12")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\((4|3\.9\d+), 1e-05\)-DP for one record \(add_remove\)", done.stdout)
+
+
+def test_mixtures_and_words_are_simulated(tmp_path: Path) -> None:
+    for name, terms, type_ in (
+        ("train_mixture", ["components=2", "rounds=1"], "speaker_ubm"),
+        ("train_words", ['words=["one", "two"]', "states=3", "rounds=1"], "keyword_hmm"),
+    ):
+        words = [name, "--corpus", "synthetic", "--parties", "2", "--epsilon", "8", "--out", str(tmp_path / name)]
+        done = run_simulation(*words, *(word for each in terms for word in ("--param", each)))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert re.search(r"\((8|7\.9\d+), 1e-05\)-DP for one utterance \(add_remove\)", done.stdout)
+        assert load_bundle(tmp_path / name).config.type == type_
 
 
 def test_only_what_exists_is_simulated() -> None:
@@ -215,7 +256,7 @@ def test_only_what_exists_is_simulated() -> None:
     app.command()(guarded(simulate))
     result = CliRunner().invoke(app, ["poker"])
     assert result.exit_code == 2
-    assert "aggregate and eigen can be simulated" in result.output
+    assert "train_words can be simulated" in result.output
 
 
 @pytest.mark.usefixtures("data")

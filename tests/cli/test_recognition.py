@@ -12,8 +12,8 @@ from ppspeech.audio import MfccConfig, read_audio, write_audio
 from ppspeech.cli import app
 from ppspeech.data import Corpus, SyntheticCorpus
 from ppspeech.data.datamodule import SpeechDataModule
-from ppspeech.training import KeywordHmm, SpeakerUbm
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training import SpeakerUbm, WordModels
+from ppspeech.training.module import quiet_lightning
 
 OPTIONS = {"words": ["six", "one", "four"], "speakers": 12, "takes": 2}
 
@@ -42,7 +42,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture
 def words(tmp_path: Path) -> Path:
-    model = KeywordHmm(states=4, prior_covariance=100.0)
+    model = WordModels(states=4, prior_covariance=100.0)
     return trained(model, SpeechDataModule("synthetic", OPTIONS, batch_size=64), tmp_path / "words.ckpt")
 
 
@@ -100,8 +100,8 @@ def test_verify_and_identify(speakers: Path, corpus: Corpus, tmp_path: Path) -> 
 
 def test_wrong_requests_are_words(words: Path, speakers: Path, corpus: Corpus, tmp_path: Path) -> None:
     clip = corpus[0].path
-    assert "a SpeakerUbm is needed" in run("verify", words, clip, "--enroll", clip, code=2)
-    assert "is needed here" in run("recognize", speakers, clip, code=2)
+    assert "it cannot verify" in run("verify", words, clip, "--enroll", clip, code=2)
+    assert "it cannot recognize" in run("recognize", speakers, clip, code=2)
     assert "either sound files or --corpus" in run("recognize", words, code=2)
     assert "no folder" in run("identify", speakers, clip, "--speakers", tmp_path / "absent", code=2)
     assert "no checkpoint" in run("recognize", tmp_path / "absent.ckpt", clip, code=2)

@@ -7,11 +7,11 @@ import pytest
 
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.compare import is_negative, is_negative_cost
+from ppspeech.crypto.shares.compare import is_negative
 from ppspeech.crypto.shares.correlations import Correlations
 from ppspeech.crypto.shares.cost import Cost, TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.select import multiply_bit_cost
+from ppspeech.crypto.shares.recorder import blank, record
 from ppspeech.crypto.transfer.setup import PairSetup
 from ppspeech.errors import NotInGroupError, PeerGoneError, ProtocolError, WrongSessionError
 from ppspeech.network import memory_pair, run_together
@@ -19,7 +19,7 @@ from ppspeech.network import memory_pair, run_together
 from .pairs import agree, lasting_setup, together
 
 RING = Ring(21)
-COST = is_negative_cost(RING, 3)
+COST = record(lambda engine: is_negative(engine, blank(3), RING))
 
 
 def compare(engine: ShareEngine, _: object) -> np.ndarray:
@@ -139,7 +139,7 @@ def test_correlations_die_with_the_session() -> None:
 
     def party(half: PairSetup, channel: object) -> None:
         with half.session(channel):
-            kept[half.party] = Correlations(half, channel, multiply_bit_cost(RING, 4))
+            kept[half.party] = Correlations(half, channel, Cost(products=4))
 
     run_together(lambda c: party(setup[0], c), lambda c: party(setup[1], c))
     with pytest.raises(ProtocolError, match="open a session"):

@@ -1,6 +1,8 @@
-"""Every operation on shares against whole numbers: all edges, many at random, bytes and rounds as the formula says."""
+"""Every operation on shares against whole numbers: all edges, many at random, bytes and rounds as recorded."""
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,30 +12,36 @@ from hypothesis import strategies as st
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares.best import argmax, argmax_cost, argmin, largest, largest_cost, smallest
-from ppspeech.crypto.shares.bits import all_bits, all_bits_cost, from_bits, from_bits_cost, to_bits, to_bits_cost
-from ppspeech.crypto.shares.compare import (
-    at_least,
+from ppspeech.crypto.shares import (
+    Cost,
+    LogAdd,
+    Shared,
+    SharedBits,
+    ShareEngine,
+    and_bits,
+    argmax,
+    blank,
     carry,
-    carry_cost,
+    extend,
     is_negative,
-    is_negative_cost,
+    largest,
+    log_add,
+    log_add_twin,
+    look_up,
     maximum,
-    maximum_cost,
     minimum,
+    multiply_bit,
+    open_bits_to,
+    open_to,
+    record,
+    select,
+    share_input,
+    smallest,
+    truncate_local,
 )
-from ppspeech.crypto.shares.cost import Cost
-from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.exp_log import EXTRA, ExpLog, exp, exp_cost, log, log_cost
-from ppspeech.crypto.shares.log_add import LogAdd, log_add, log_add_cost, log_add_twin
-from ppspeech.crypto.shares.look_up import look_up, look_up_cost
-from ppspeech.crypto.shares.open import give_shares, open_bits_to, open_cost, open_to, take_shares
-from ppspeech.crypto.shares.select import and_bits, and_bits_cost, multiply_bit, multiply_bit_cost, select
-from ppspeech.crypto.shares.straight_lines import lines_twin
-from ppspeech.crypto.shares.truncate import extend, extend_cost, truncate, truncate_cost, truncate_local
+from ppspeech.crypto.shares.bits import all_bits
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
-from ppspeech.network import run_together
 
 from .pairs import together
 
@@ -48,17 +56,26 @@ def signed(count: int, bits: int) -> np.ndarray:
     return values
 
 
-def on_shares(
-    run: Callable[..., np.ndarray], cost: Cost, ring: Ring, *inputs: np.ndarray, how: object = None
-) -> tuple[np.ndarray, np.ndarray]:
+def on_shares(run: Callable[..., np.ndarray], ring: Ring, *inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Share signed inputs, run an operation on them as two parties: both results."""
     shares = [ring.share(ring.from_signed(values)) for values in inputs]
 
     def program(engine: ShareEngine, party: Side) -> np.ndarray:
-        return run(engine, *(pair[party] for pair in shares), how or ring)
+        return run(engine, *(pair[party] for pair in shares), ring)
 
-    first, second, _, _ = together(program, cost)
+    first, second, _, _ = together(program)
     return first, second
+
+
+def on_shared(operation: Callable[..., Shared | SharedBits]) -> Callable[..., np.ndarray]:
+    """An operation on `Shared` as one on plain shares."""
+
+    def run(engine: ShareEngine, *given: Any) -> np.ndarray:
+        *own, ring = given
+        result = operation(*(Shared(engine, each, ring) for each in own))
+        return result.residues if isinstance(result, Shared) else result.own
+
+    return run
 
 
 def joined(results: tuple[np.ndarray, np.ndarray], ring: Ring) -> np.ndarray:
@@ -68,7 +85,7 @@ def joined(results: tuple[np.ndarray, np.ndarray], ring: Ring) -> np.ndarray:
 @pytest.mark.parametrize("bits", [1, 2, 6, 12, 21, 22, 25, 26, 32, 48, 61])
 def test_signs(bits: int) -> None:
     ring, values = Ring(bits), signed(2000, bits)
-    first, second = on_shares(is_negative, is_negative_cost(ring, len(values)), ring, values)
+    first, second = on_shares(is_negative, ring, values)
     assert ((first ^ second) == (values < 0)).all()
 
 
@@ -76,7 +93,7 @@ def test_all_signs_of_a_small_ring_however_they_are_shared() -> None:
     ring = Ring(7)
     left, right = (each.ravel().astype(np.uint64) for each in np.meshgrid(np.arange(128), np.arange(128)))
     program = lambda engine, party: is_negative(engine, (left, right)[party], ring)  # noqa: E731
-    first, second, _, _ = together(program, is_negative_cost(ring, len(left)))
+    first, second, _, _ = together(program)
     assert ((first ^ second) == (ring.to_signed(ring.join(left, right)) < 0)).all()
 
 
@@ -86,7 +103,7 @@ def test_carries(width: int) -> None:
     top = np.uint64((1 << width) - 1)
     own[1][:500] = top - own[0][:500]  # propagates through all blocks
     own[0][250:500] += own[0][250:500] < top  # and one more: carries
-    first, second, _, _ = together(lambda e, p: carry(e, own[p], width), carry_cost(width, 1000))
+    first, second, _, _ = together(lambda e, p: carry(e, own[p], width))
     expected = own[0].astype(object) + own[1].astype(object) >= 1 << width
     assert ((first ^ second) == expected).all()
 
@@ -96,7 +113,7 @@ def test_a_hundred_thousand_maxima_without_an_error() -> None:
     left, right = signed(MANY, 20), signed(MANY, 20)
     left[10:1000] = right[10:1000]
     left[1000:2000] = right[1000:2000] + 1
-    got = joined(on_shares(maximum, maximum_cost(ring, MANY), ring, left.clip(max=2**19 - 1), right), ring)
+    got = joined(on_shares(on_shared(maximum), ring, left.clip(max=2**19 - 1), right), ring)
     assert (got == np.maximum(left.clip(max=2**19 - 1), right)).all()
 
 
@@ -105,14 +122,16 @@ def test_a_hundred_thousand_maxima_without_an_error() -> None:
 def test_maximum_and_minimum_in_other_rings(operation: Callable, twin: Callable, bits: int) -> None:
     ring = Ring(bits)
     left, right = signed(300, bits - 1), signed(300, bits - 1)
-    assert (joined(on_shares(operation, maximum_cost(ring, 300), ring, left, right), ring) == twin(left, right)).all()
+    assert (joined(on_shares(on_shared(operation), ring, left, right), ring) == twin(left, right)).all()
 
 
 def test_at_least_counts_ties() -> None:
     ring = Ring(21)
     left, right = np.array([1, 2, 3, -5]), np.array([2, 2, 2, -5])
-    first, second = on_shares(at_least, is_negative_cost(ring, 4), ring, left, right)
+    first, second = on_shares(on_shared(operator.ge), ring, left, right)
     assert ((first ^ second) == [0, 1, 1, 1]).all()
+    first, second = on_shares(on_shared(operator.lt), ring, left, right)
+    assert ((first ^ second) == [1, 0, 0, 0]).all()
 
 
 LOG_ADDS = [LogAdd(Ring(21), 6, 3), LogAdd(Ring(32), 12, 9), LogAdd(Ring(12), 4, 1), LogAdd(Ring(45), 20, 17)]
@@ -131,7 +150,7 @@ def test_log_add_is_its_twin_and_close_to_the_real_one(how: LogAdd, few: bool) -
     left, right = left.clip(-bound, bound), right.clip(-bound, bound)
     shares = [ring.share(ring.from_signed(values)) for values in (left, right)]
     run = lambda engine, party: log_add(engine, shares[0][party], shares[1][party], how)  # noqa: E731
-    first, second, _, _ = together(run, log_add_cost(how, count))
+    first, second, _, _ = together(run)
     assert (ring.join(first, second) == log_add_twin(shares[0], shares[1], how)).all()
     real = np.logaddexp(np.ldexp(left, -how.fraction), np.ldexp(right, -how.fraction))
     error = np.abs(np.ldexp(joined((first, second), ring), -how.fraction) - real)
@@ -155,7 +174,7 @@ def test_look_up(bits: int, width: int) -> None:
     for table in (uniform_residues(1 << bits, width), uniform_residues((count, 1 << bits), width)):
         # The second party sees no table: it passes one of the same shape.
         run = lambda e, p, t=table: look_up(e, own[p], t if p is Side.FIRST else np.zeros_like(t), ring)  # noqa: E731
-        first, second, _, _ = together(run, look_up_cost(bits, ring, count))
+        first, second, _, _ = together(run)
         expected = table[index] if table.ndim == 1 else table[np.arange(count), index]
         assert (ring.join(first, second) == expected).all()
 
@@ -177,10 +196,10 @@ def test_products_and_choices(bits: int) -> None:
     own = [flags ^ masks, masks]
     shares = [ring.share(ring.from_signed(values)) for values in (words, zeros)]
     run = lambda e, p: multiply_bit(e, own[p], shares[0][p], ring)  # noqa: E731
-    first, second, _, _ = together(run, multiply_bit_cost(ring, count))
+    first, second, _, _ = together(run)
     assert (joined((first, second), ring) == words * flags).all()
-    run = lambda e, p: select(e, own[p], shares[0][p], shares[1][p], ring)  # noqa: E731
-    first, second, _, _ = together(run, multiply_bit_cost(ring, count))
+    run = lambda e, p: select(SharedBits(e, own[p]), *(Shared(e, each[p], ring) for each in shares)).residues  # noqa: E731
+    first, second, _, _ = together(run)
     assert (joined((first, second), ring) == np.where(flags, words, zeros)).all()
 
 
@@ -195,7 +214,7 @@ def test_and() -> None:
     bits = [np.array([0, 0, 1, 1] * 8, np.uint8), np.array([0, 1] * 16, np.uint8)]
     masks = [uniform_residues(32, 1).astype(np.uint8) for _ in bits]
     own = [[bit ^ mask for bit, mask in zip(bits, masks, strict=True)], masks]
-    first, second, _, _ = together(lambda e, p: and_bits(e, *own[p]), and_bits_cost(32))
+    first, second, _, _ = together(lambda e, p: and_bits(e, *own[p]))
     assert ((first ^ second) == (bits[0] & bits[1])).all()
 
 
@@ -204,7 +223,7 @@ def test_all_bits(width: int) -> None:
     bits = (uniform_residues((50, width), 6) > 0).astype(np.uint8)
     bits[:10] = 1
     mask = uniform_residues(bits.shape, 1).astype(np.uint8)
-    first, second, _, _ = together(lambda e, p: all_bits(e, (bits ^ mask, mask)[p]), all_bits_cost(50, width))
+    first, second, _, _ = together(lambda e, p: all_bits(e, (bits ^ mask, mask)[p]))
     assert ((first ^ second) == bits.all(axis=1)).all()
 
 
@@ -214,14 +233,10 @@ def test_argmax_and_extremes(candidates: int) -> None:
     words = Ring(3).to_signed(uniform_residues((count, candidates), 3)) * 100_000
     words[0] = 7  # all tied
     best = np.eye(candidates, dtype=np.uint8)
-    cost = argmax_cost(ring, count, candidates)
-    first, second = on_shares(argmax, cost, ring, words)
+    first, second = on_shares(argmax, ring, words)
     assert ((first ^ second) == best[words.argmax(axis=1)]).all()
-    first, second = on_shares(argmin, cost, ring, words)
-    assert ((first ^ second) == best[words.argmin(axis=1)]).all()
-    cost = largest_cost(ring, count, candidates)
-    assert (joined(on_shares(largest, cost, ring, words), ring) == words.max(axis=1)).all()
-    assert (joined(on_shares(smallest, cost, ring, words), ring) == words.min(axis=1)).all()
+    assert (joined(on_shares(largest, ring, words), ring) == words.max(axis=1)).all()
+    assert (joined(on_shares(smallest, ring, words), ring) == words.min(axis=1)).all()
 
 
 def test_argmax_refuses_what_is_no_table() -> None:
@@ -230,38 +245,14 @@ def test_argmax_refuses_what_is_no_table() -> None:
             argmax(None, np.zeros(shape, np.uint64), Ring(21))
 
 
-@pytest.mark.parametrize("bits", [1, 2, 21, 40])
-def test_bits_there_and_back(bits: int) -> None:
-    ring, values = Ring(bits), signed(300, bits)
-    first, second = on_shares(to_bits, to_bits_cost(ring, 300), ring, values)
-    expected = (ring.from_signed(values)[:, None] >> np.arange(bits, dtype=np.uint64)) & np.uint64(1)
-    assert ((first ^ second) == expected).all()
-    own = (first, second)
-    back = together(lambda e, p: from_bits(e, own[p], ring), from_bits_cost(ring, 300, bits))
-    assert (joined(back[:2], ring) == values).all()
-    with pytest.raises(RangeError):
-        from_bits(None, np.zeros((3, bits + 1), np.uint8), ring)
-
-
-@pytest.mark.parametrize(("bits", "drop"), [(21, 0), (21, 1), (21, 7), (21, 20), (40, 25), (61, 60)])
-def test_truncation(bits: int, drop: int) -> None:
-    count = MANY if (bits, drop) == (21, 7) else 500
-    ring, kept, values = Ring(bits), Ring(bits - drop), signed(count, bits)
-    run = lambda e, w, r: truncate(e, w, r, drop)  # noqa: E731
-    assert (joined(on_shares(run, truncate_cost(ring, drop, count), ring, values), kept) == values >> drop).all()
-    local = [truncate_local(share, ring, drop) for share in ring.share(ring.from_signed(values))]
-    missing = kept.reduce(kept.from_signed(values >> drop) - kept.join(*local))
-    assert set(missing.tolist()) <= {0, 1}
-
-
 def test_words_need_not_be_reduced() -> None:
     ring, values = Ring(21), signed(50, 21)
     shares = [share + np.uint64(5 << 21) for share in ring.share(ring.from_signed(values))]
-    first, second, _, _ = together(lambda e, p: is_negative(e, shares[p], ring), is_negative_cost(ring, 50))
+    first, second, _, _ = together(lambda e, p: is_negative(e, shares[p], ring))
     assert ((first ^ second) == (values < 0)).all()
     wide = Ring(40)
     run = lambda e, p: extend(e, shares[p], ring, wide)  # noqa: E731
-    assert (joined(together(run, extend_cost(ring, wide, 50))[:2], wide) == values).all()
+    assert (joined(together(run)[:2], wide) == values).all()
     local = [truncate_local(share, ring, 4) for share in shares]
     missing = ((values >> 4) - joined((local[0], local[1]), Ring(17))) % (1 << 17)
     assert set(missing.tolist()) <= {0, 1}
@@ -270,83 +261,43 @@ def test_words_need_not_be_reduced() -> None:
 def test_extension() -> None:
     ring, wider, values = Ring(21), Ring(40), signed(500, 21)
     run = lambda e, w, r: extend(e, w, r, wider)  # noqa: E731
-    assert (joined(on_shares(run, extend_cost(ring, wider, 500), ring, values), wider) == values).all()
+    assert (joined(on_shares(run, ring, values), wider) == values).all()
     with pytest.raises(RangeError):
         extend(None, np.zeros(1, np.uint64), wider, ring)
     with pytest.raises(RangeError):
         truncate_local(np.zeros(1, np.uint64), ring, 21)
 
 
-@pytest.mark.parametrize("how", [ExpLog(Ring(24), 12), ExpLog(Ring(14), 8), ExpLog(Ring(40), 16)])
-def test_exp(how: ExpLog) -> None:
-    values = -(uniform_residues(800, how.fraction + 4).astype(np.int64))
-    values[:3] = [0, -1, -(1 << (how.ring.bits - 2))]
-    shares = how.ring.share(how.ring.from_signed(values))
-    first, second, _, _ = together(lambda e, p: exp(e, shares[p], how), exp_cost(how, 800))
-    got = joined((first, second), how.ring)
-    error = np.abs(np.ldexp(got, -how.fraction) - np.exp(np.ldexp(values, -how.fraction)))
-    assert error.max() < 3.7e-4 + 0.51 * 2.0**-how.fraction
-    # bit for bit: the lines, rounded, and 0 below them
-    step = how.exp_lines.step
-    moved = (how.ring.reduce(shares[0] + np.uint64(255 << step)), shares[1])
-    wide = how.wide.to_signed(lines_twin(moved, how.exp_lines))
-    inside = values >= -254 * (1 << step)
-    assert (got == np.where(inside, (wide + (1 << (EXTRA - 1))) >> EXTRA, 0)).all()
-
-
-@pytest.mark.parametrize("how", [ExpLog(Ring(24), 12), ExpLog(Ring(14), 8), ExpLog(Ring(40), 16)])
-def test_log(how: ExpLog) -> None:
-    top = how.ring.bits - 1
-    values = (uniform_residues(120, top) >> (uniform_residues(120, 16) % np.uint64(top))).astype(np.int64)
-    values[:5] = [0, 1, 2, 1 << (top - 1), (1 << top) - 1]
-    got = joined(on_shares(log, log_cost(how, 120), how.ring, values, how=how), how.ring)
-    zero = values == 0
-    assert (got[zero] == -(1 << top)).all()
-    error = np.abs(np.ldexp(got, -how.fraction)[~zero] - np.log(np.ldexp(values[~zero], -how.fraction)))
-    assert error.max() < 1.5e-4 + 0.51 * 2.0**-how.fraction
-
-
-@pytest.mark.parametrize(("bits", "fraction"), [(11, 6), (51, 12), (24, 5), (30, 17)])
-def test_exp_and_log_refuse_other_rings(bits: int, fraction: int) -> None:
-    with pytest.raises(RangeError):
-        ExpLog(Ring(bits), fraction)
-
-
 @pytest.mark.parametrize("receiver", list(Side))
 def test_only_the_named_party_gets_the_result(receiver: Side) -> None:
     ring, values = Ring(21), signed(10, 21)
     shares = ring.share(ring.from_signed(values))
-    results = together(lambda e, p: open_to(e, receiver, shares[p], ring), open_cost(receiver, ring, 10))
+    results = together(lambda e, p: open_to(e, receiver, shares[p], ring))
     assert (ring.to_signed(results[receiver]) == values).all()
     assert results[1 - receiver] is None
     bits = np.array([0, 1, 1], np.uint8), np.array([0, 0, 1], np.uint8)
-    results = together(lambda e, p: open_bits_to(e, receiver, bits[p]), open_cost(receiver, Ring(1), 3))
+    results = together(lambda e, p: open_bits_to(e, receiver, bits[p]))
     assert (results[receiver] == [0, 1, 0]).all()
     assert results[1 - receiver] is None
-
-
-def test_inputs_are_shared() -> None:
-    ring, values = Ring(13), signed(12, 13).reshape(3, 4)
-    own, other = run_together(
-        lambda c: give_shares(c, ring.from_signed(values), ring), lambda c: take_shares(c, (3, 4), ring)
-    )
-    assert (joined((own, other), ring) == values).all()
 
 
 def test_flights_give_the_same_at_fewer_messages() -> None:
     ring, values = Ring(21), signed(50, 19)
     shares = ring.share(ring.from_signed(values))
-    plain = maximum_cost(ring, 50) * 4
-    flights = plain.in_flights()
+
+    def recursion(engine: ShareEngine, party: Side) -> np.ndarray:
+        state = Shared(engine, shares[party], ring)
+        for _ in range(4):
+            state = maximum(state, state[np.arange(-1, 49)])
+        return state.residues
 
     def program(engine: ShareEngine, party: Side) -> np.ndarray:
-        state = shares[party]
         with engine.in_flights():
-            for _ in range(4):
-                state = maximum(engine, state, np.roll(state, 1), ring)
-        return state
+            return recursion(engine, party)
 
-    first, second, _, _ = together(program, flights)
+    plain = record(lambda engine: recursion(engine, Side.SECOND))
+    flights = record(lambda engine: program(engine, Side.SECOND))
+    first, second, _, _ = together(program)
     expected = values
     for _ in range(4):
         expected = np.maximum(expected, np.roll(expected, 1))
@@ -365,7 +316,51 @@ def test_numbers_survive_the_wire(width: int, numbers: list[int]) -> None:
 
 
 def test_costs_add_up() -> None:
-    one, other = maximum_cost(Ring(21), 5), look_up_cost(4, Ring(9), 2)
+    one = record(lambda engine: is_negative(engine, blank(5), Ring(21)))
+    other = record(lambda engine: look_up(engine, blank(2), blank(16), Ring(9)))
     assert one * 3 == one + one + one
     assert (one + other).total_bytes > one.total_bytes
     assert (one + other).online_bytes == one.online_bytes + other.online_bytes
+    assert one + Cost() == one
+
+
+@pytest.mark.parametrize("owner", list(Side))
+def test_an_input_is_shared_without_a_message(owner: Side) -> None:
+    ring, values = Ring(13), signed(12, 13).reshape(3, 4)
+    given = ring.from_signed(values)
+
+    def program(engine: ShareEngine, party: Side) -> np.ndarray:
+        return share_input(engine, owner, given if party is owner else None, (3, 4), ring).own
+
+    first, second, _, online = together(program)
+    assert (joined((first, second), ring) == values).all()
+    assert online.messages == 0
+    for party in Side:
+        with pytest.raises(RangeError, match="has these values"):
+            record(lambda e: share_input(e, owner, None if e.party is owner else given, (3, 4), ring), party)
+    with pytest.raises(RangeError, match="agreed on"):
+        record(lambda e: share_input(e, owner, given, (4, 3), ring), owner)
+
+
+def test_shares_read_as_mathematics() -> None:
+    """Sums, differences, signs and products of any shape, with bits broadcast; shares of two rings do not mix."""
+    ring = Ring(21)
+    left, right = signed(12, 19).reshape(3, 4), signed(12, 19)[::-1].reshape(3, 4)
+    shares = [ring.share(ring.from_signed(values)) for values in (left, right)]
+
+    def program(engine: ShareEngine, party: Side) -> list[np.ndarray | None]:
+        one, other = (Shared(engine, each[party], ring) for each in shares)
+        is_larger, is_first_larger = one >= other, (one >= other)[:, :1]
+        results = [one + other, one - other, -one, one.sum(axis=1), is_first_larger * one, is_larger * one[0]]
+        both = is_larger & (other < one)
+        return [each.open_to(Side.SECOND) for each in (*results, both)]
+
+    first, second, _, _ = together(program)
+    assert first == [None] * 7
+    larger = left >= right
+    wanted = [left + right, left - right, -left, left.sum(axis=1), larger[:, :1] * left, larger * left[0]]
+    for got, expected in zip(second[:6], wanted, strict=True):
+        assert (got == ring.reduce(expected.astype(np.int64).view(np.uint64))).all()
+    assert (second[6] == (left > right)).all()
+    with pytest.raises(RangeError, match="21 bits and of 13"):
+        record(lambda e: Shared(e, blank(2), ring) + Shared(e, blank(2), Ring(13)))

@@ -20,13 +20,16 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import packed_bytes, unpack_numbers
 from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
 from ppspeech.crypto.shares import correlations
-from ppspeech.crypto.shares.best import argmax, argmax_cost
-from ppspeech.crypto.shares.compare import BLOCK, carry_cost, is_negative, maximum, maximum_cost
+from ppspeech.crypto.shares.best import argmax
+from ppspeech.crypto.shares.compare import BLOCK, carry, is_negative
 from ppspeech.crypto.shares.correlations import Asked, Correlations, Offered, Products
-from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.flights import HEADER, FlightChannel
-from ppspeech.crypto.shares.log_add import LogAdd, log_add, log_add_cost
-from ppspeech.crypto.shares.select import multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.engine import HEADER, FlightChannel, ShareEngine
+from ppspeech.crypto.shares.log_add import LogAdd, log_add
+from ppspeech.crypto.shares.recorder import blank, record
+from ppspeech.crypto.shares.select import multiply_bit
+from ppspeech.crypto.shares.shared import Shared
+from ppspeech.crypto.shares.shared import maximum as maximum_of_shared
 from ppspeech.crypto.transfer.setup import PairSetup, Side
 from ppspeech.errors import BadLengthError, BadTypeError, ProtocolError
 from ppspeech.network import Transcript, memory_pair, run_together
@@ -39,6 +42,14 @@ HOW = LogAdd(RING, 6, 3)
 RUNS = 4096
 
 
+def maximum(engine: ShareEngine, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return maximum_of_shared(Shared(engine, left, RING), Shared(engine, right, RING)).residues
+
+
+MAXIMUM = record(lambda engine: maximum(engine, blank(3), blank(3)))
+CARRY = record(lambda engine: carry(engine, blank(2), 20))
+
+
 def looks_uniform(values: np.ndarray, bits: int) -> bool:
     kept = (values.astype(np.uint64) & np.uint64((1 << bits) - 1)).astype(np.int64)
     return bool(stats.chisquare(np.bincount(kept, minlength=1 << bits)).pvalue > ALARM)
@@ -47,7 +58,7 @@ def looks_uniform(values: np.ndarray, bits: int) -> bool:
 def run_maximum(engine: ShareEngine, party: Side, left: int, right: int) -> np.ndarray:
     """RUNS times the same inputs, shared in the same way: whatever varies is masks."""
     own = [np.full(RUNS, value if party is Side.FIRST else 0, np.uint64) for value in (left, right)]
-    return maximum(engine, own[0], own[1], RING)
+    return maximum(engine, own[0], own[1])
 
 
 def sent_and_received(record: Transcript) -> list[tuple[str, int, bytes]]:
@@ -79,7 +90,7 @@ def masked_numbers(record: Transcript) -> dict[str, tuple[np.ndarray, int]]:
 @pytest.mark.parametrize("inputs", [(0, 0), (5, 3), (3, 2**21 - 7)])
 def test_every_masked_number_of_a_maximum_is_uniform(inputs: tuple[int, int]) -> None:
     program = partial(run_maximum, left=inputs[0], right=inputs[1])
-    first, second, _, online = together(program, maximum_cost(RING, RUNS))
+    first, second, _, online = together(program)
     for name, (values, bits) in masked_numbers(online).items():
         assert looks_uniform(values, bits), name
     assert looks_uniform(first, 8), "first's share of the result"
@@ -121,7 +132,7 @@ def test_a_mask_left_out_is_noticed(
 ) -> None:
     monkeypatch.setattr(Correlations, name, mutant)
     program = partial(run_maximum, left=5, right=3)
-    _, _, _, online = together(program, maximum_cost(RING, RUNS), agree())
+    _, _, _, online = together(program, setup=agree())
     numbers = masked_numbers(online)
     for what in seen:
         assert not looks_uniform(*numbers[what]), what
@@ -141,7 +152,7 @@ def received_products(replay: bool) -> list[np.ndarray]:
 
     def party(half: PairSetup, channel: object) -> None:
         with half.session(channel):
-            engine = ShareEngine(channel, half, multiply_bit_cost(RING, RUNS) * 2)
+            engine = ShareEngine(channel, half, Cost(products=2 * RUNS))
             engine.channel = record = Transcript(channel, keep_payloads=True)
             for word in (100, 103):
                 multiply_bit(engine, np.zeros(RUNS, np.uint8), np.full(RUNS, word, np.uint64), RING)
@@ -162,7 +173,7 @@ def test_every_table_of_a_log_add_is_uniform(word: int) -> None:
         own = np.full(count, word if party is Side.FIRST else 0, np.uint64)
         return log_add(engine, own, np.zeros(count, np.uint64), HOW)
 
-    first, second, _, online = together(program, log_add_cost(HOW, count))
+    first, second, _, online = together(program)
     messages = [payload for direction, kind, payload in sent_and_received(online) if kind == Kind.TABLES]
     entries = unpack_numbers(messages[0][: packed_bytes(count * 64, 22)], count * 64, 22)
     assert looks_uniform(entries, 8)
@@ -173,19 +184,19 @@ def test_every_table_of_a_log_add_is_uniform(word: int) -> None:
 
 
 PROGRAMS = {
-    "maximum": (lambda e, w: maximum(e, w[:, 0], w[:, 1], RING), maximum_cost(RING, 20)),
-    "log-add": (lambda e, w: log_add(e, w[:, 0], w[:, 1], HOW), log_add_cost(HOW, 20)),
-    "argmax": (lambda e, w: argmax(e, w, RING), argmax_cost(RING, 20, 4)),
+    "maximum": (lambda e, w: maximum(e, w[:, 0], w[:, 1])),
+    "log-add": (lambda e, w: log_add(e, w[:, 0], w[:, 1], HOW)),
+    "argmax": (lambda e, w: argmax(e, w, RING)),
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_shapes_say_nothing_of_the_values(name: str) -> None:
-    run, cost = PROGRAMS[name]
+    run = PROGRAMS[name]
     shapes = []
     for values in (np.zeros((20, 4), np.int64), np.tile([2**18, -(2**18), 5, 5], (20, 1))):
         shares = RING.share(RING.from_signed(values))
-        _, _, offline, online = together(lambda e, p, s=shares: run(e, s[p]), cost)
+        _, _, offline, online = together(lambda e, p, s=shares: run(e, s[p]))
         shapes.append((offline.shape(), online.shape()))
     assert shapes[0] == shapes[1]
 
@@ -193,7 +204,7 @@ def test_shapes_say_nothing_of_the_values(name: str) -> None:
 def test_no_secret_of_one_party_is_in_the_messages_or_the_objects_of_the_other() -> None:
     setup = agree()
     program = partial(run_maximum, left=1, right=2)
-    _, _, offline, online = together(program, maximum_cost(RING, RUNS), setup)
+    _, _, offline, online = together(program, setup=setup)
     said = b"".join(entry.payload or b"" for entry in (*offline.entries, *online.entries))
     for half in setup:
         secrets = [half.sender.delta.tobytes(), *(key.tobytes() for key in half.receiver.keys.reshape(-1, 16))]
@@ -210,7 +221,7 @@ def test_nothing_secret_is_shown_or_copied() -> None:
 
     def party(half: PairSetup, channel: object) -> None:
         with half.session(channel):
-            engine = ShareEngine(channel, half, maximum_cost(RING, 3))
+            engine = ShareEngine(channel, half, MAXIMUM)
             for thing in (engine, engine.correlations, half):
                 assert "array" not in repr(thing)
             for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
@@ -227,7 +238,7 @@ def cheating(kind: int, payload: bytes, before: int) -> tuple[PairSetup, PairSet
 
     def cheat(half: PairSetup, channel: object) -> None:
         with half.session(channel):
-            ShareEngine(channel, half, maximum_cost(RING, 3))
+            ShareEngine(channel, half, MAXIMUM)
             for _ in range(before):
                 channel.receive(Kind.ASK, at_most=1000)
             channel.send(kind, payload)
@@ -250,8 +261,8 @@ def test_messages_of_another_length_or_kind_end_the_session_and_the_setup(kind: 
 
     def honest(channel: object) -> None:
         with second.session(channel):
-            engine = ShareEngine(channel, second, maximum_cost(RING, 3))
-            maximum(engine, np.zeros(3, np.uint64), np.zeros(3, np.uint64), RING)
+            engine = ShareEngine(channel, second, MAXIMUM)
+            maximum(engine, np.zeros(3, np.uint64), np.zeros(3, np.uint64))
 
     with pytest.raises(ProtocolError):
         run_together(lambda c: cheat(first, c), honest)
@@ -301,7 +312,7 @@ def test_rubbish_gives_rubbish_and_never_a_crash() -> None:
 
     def cheat(channel: object) -> None:
         with setup[0].session(channel):
-            ShareEngine(channel, setup[0], maximum_cost(RING, 3))
+            ShareEngine(channel, setup[0], MAXIMUM)
             channel.receive(Kind.ASK, at_most=1000)
             channel.send(Kind.TABLES, b"\xff" * packed_bytes(3 * 4 * 32, 2))
             channel.receive(Kind.ASK, at_most=1000)
@@ -311,8 +322,8 @@ def test_rubbish_gives_rubbish_and_never_a_crash() -> None:
 
     def honest(channel: object) -> np.ndarray:
         with setup[1].session(channel):
-            engine = ShareEngine(channel, setup[1], maximum_cost(RING, 3))
-            return maximum(engine, np.zeros(3, np.uint64), np.zeros(3, np.uint64), RING)
+            engine = ShareEngine(channel, setup[1], MAXIMUM)
+            return maximum(engine, np.zeros(3, np.uint64), np.zeros(3, np.uint64))
 
     _, result = run_together(cheat, honest)
     assert (result < 1 << RING.bits).all()
@@ -323,7 +334,7 @@ def test_the_first_party_stands_rubbish_too() -> None:
 
     def cheat(channel: object) -> None:
         with setup[1].session(channel):
-            ShareEngine(channel, setup[1], carry_cost(20, 2))
+            ShareEngine(channel, setup[1], CARRY)
             channel.send(Kind.ASK, b"\xff" * packed_bytes(8, BLOCK))
             channel.receive(Kind.TABLES, at_most=10_000)
             channel.send(Kind.ASK, b"\xff" * packed_bytes(2, 7))
@@ -331,7 +342,7 @@ def test_the_first_party_stands_rubbish_too() -> None:
 
     def honest(channel: object) -> np.ndarray:
         with setup[0].session(channel):
-            return is_negative(ShareEngine(channel, setup[0], carry_cost(20, 2)), np.zeros(2, np.uint64), RING)
+            return is_negative(ShareEngine(channel, setup[0], CARRY), np.zeros(2, np.uint64), RING)
 
     result, _ = run_together(honest, cheat)
     assert (result <= 1).all()

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,14 @@ from ppspeech.data.corpora.emodb import load_emodb
 from ppspeech.data.corpora.fsdd import load_fsdd
 from ppspeech.data.corpora.librispeech import load_librispeech
 from ppspeech.data.corpus import Corpus, Utterance
-from ppspeech.data.splits import Split, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
+from ppspeech.data.splits import (
+    Split,
+    hold_out,
+    leave_one_speaker_out,
+    split_by_speaker,
+    split_by_take,
+    split_official,
+)
 from ppspeech.errors import CorpusError
 
 
@@ -215,3 +223,21 @@ class TestLeaveOneSpeakerOut:
     def test_one_speaker_is_refused_at_once(self) -> None:
         with pytest.raises(CorpusError, match="needs at least two"):
             leave_one_speaker_out(make_corpus("f"))
+
+
+def test_hold_out_divides_people_and_never_a_recording() -> None:
+    whose, recordings = torch.arange(60) // 20, torch.arange(60) // 4
+    held = hold_out(whose, recordings, 0.4, seed=3)
+    for person in range(3):
+        assert len(set(recordings[held & (whose == person)].tolist())) == 2
+    assert not set(recordings[held].tolist()) & set(recordings[~held].tolist())
+    assert not torch.equal(held, hold_out(whose, recordings, 0.4, seed=4))
+
+
+@pytest.mark.parametrize(
+    ("people", "share", "word"),
+    [([0, 0, 1], 0.5, "person 1 has 1 recording"), ([0, 0, 0], 1.0, "more than 0 and less than 1")],
+)
+def test_what_cannot_be_held_out_is_refused(people: list[int], share: float, word: str) -> None:
+    with pytest.raises(CorpusError, match=word):
+        hold_out(torch.tensor(people), torch.arange(3), share, 0)

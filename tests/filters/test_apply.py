@@ -1,4 +1,4 @@
-"""Filtered features on disk: complete, without what is private, and with a statement that is true."""
+"""Filtered features on disk: a corpus like others, without what is private, and with a statement that is true."""
 
 import csv
 import json
@@ -10,48 +10,58 @@ import pytest
 import torch
 from torch import Tensor
 
-from ppspeech.audio.frames import Frames
-from ppspeech.errors import ModelError
+from ppspeech.data import Samples, load_corpus
+from ppspeech.errors import CorpusError, ModelError, PpspeechError
 from ppspeech.filters import FeatureNoise, LinearFilter
-from ppspeech.filters.apply import Owner, private_file, read_filtered, write_filtered
+from ppspeech.filters.apply import private_file, read_filtered, write_filtered
 from ppspeech.privacy.guarantee import Guarantee
 
-PEOPLE = 3
 
-
-def samples(frames: bool = False) -> tuple[list[Tensor], list[Owner]]:
+def samples(frames: bool = False) -> Samples:
     """Nine samples of three people, sorted by person as corpora are."""
     generator = torch.Generator().manual_seed(0)
-    owners = [Owner(f"word{i % 3}", f"person{i // 3}", f"r{i}") for i in range(9)]
     shapes = [(2 + i, 4) if frames else (4,) for i in range(9)]
-    return [torch.randn(*shape, generator=generator) for shape in shapes], owners
+    return Samples(
+        [torch.randn(*shape, generator=generator) for shape in shapes],
+        [f"word{i % 3}" for i in range(9)],
+        [f"person{i // 3}" for i in range(9)],
+        [f"r{i}" for i in range(9)],
+    )
 
 
 def written(folder: Path, frames: bool = False, **more: Any) -> tuple[LinearFilter, list[Tensor], Guarantee]:
-    filter = LinearFilter(4, 2)
-    inputs, owners = samples(frames)
-    kind = "frames" if frames else "vectors"
-    guarantee = write_filtered(folder, filter, owners, lambda i: inputs[i], kind=kind, **more)  # type: ignore[arg-type]
-    return filter, inputs, guarantee
+    module, given = LinearFilter(4, 2), samples(frames)
+    guarantee = write_filtered(folder, module, given, **{"keep": "word", **more})
+    return module, list(given.inputs), guarantee
 
 
 @pytest.mark.parametrize("frames", [False, True])
 def test_what_is_written_is_what_the_filter_gives(tmp_path: Path, frames: bool) -> None:
-    filter, inputs, guarantee = written(tmp_path / "out", frames, about={"hides": "person"})
+    module, inputs, guarantee = written(tmp_path / "out", frames, about={"hides": "person"})
     read = read_filtered(tmp_path / "out")
-    found = read.features
-    assert isinstance(found, Frames) == frames
     for place in range(9):
         # The recording says which sample it was; the order on disk is another one.
-        with (tmp_path / "out.private.csv").open() as file:
-            index = int(list(csv.DictReader(file))[place]["recording"][1:])
-        got = found.features[place, : found.lengths[place]] if isinstance(found, Frames) else found[place]
-        torch.testing.assert_close(got, filter(inputs[index]).detach())
-        assert read.private_names[read.private[place]] == f"person{index // 3}"
-        assert read.kept_names[read.kept[place]] == f"word{index % 3}"
+        index = int(read.recordings[place][1:])
+        torch.testing.assert_close(read.inputs[place], module(inputs[index]).detach())
+        assert (read.private[place], read.kept[place]) == (f"person{index // 3}", f"word{index % 3}")
     assert guarantee.kind == "none"
-    assert read.statement["about"] == {"hides": "person"}
-    assert "proves nothing" in read.statement["guarantee"]["caveat"]
+    statement = json.loads((tmp_path / "out" / "filtering.json").read_text())["statement"]
+    assert statement["about"] == {"hides": "person"}
+    assert "proves nothing" in statement["guarantee"]["caveat"]
+
+
+@pytest.mark.parametrize(
+    ("keep", "label"), [("word", "word"), ("emotion", "emotion"), ("speaker", "speaker"), ("class", "word")]
+)
+def test_a_filtered_folder_is_a_corpus(tmp_path: Path, keep: str, label: str) -> None:
+    written(tmp_path / "out", frames=True, keep=keep)
+    corpus = load_corpus(tmp_path / "out")
+    assert (len(corpus), corpus.features) == (9, 2)
+    assert corpus.labels(label) == ("word0", "word1", "word2")
+    if label != "speaker":
+        assert len(corpus.speakers) == 9  # nobody is said to have spoken two of them
+    others = {"word", "emotion", "gender", "speaker"} - {label, "speaker"}
+    assert not any(corpus.labels(other) for other in others)
 
 
 def test_nothing_in_the_folder_names_a_person(tmp_path: Path) -> None:
@@ -61,10 +71,11 @@ def test_nothing_in_the_folder_names_a_person(tmp_path: Path) -> None:
         written(folder, frames=True)
         for path in folder.rglob("*"):
             assert "person" not in path.name
-            assert path.is_dir() or path.suffix == ".npz" or "person0" not in path.read_text()
-        manifest = (folder / "manifest.csv").read_text().splitlines()
-        assert manifest[0] == "sample,kept"
-        assert sorted(line.split(",")[1] for line in manifest[1:]) == sorted(f"word{i % 3}" for i in range(9))
+            assert path.is_dir() or b"person0" not in path.read_bytes()
+        with (folder / "manifest.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert set(rows[0]) == {"path", "speaker", "word"}
+        assert sorted(row["word"] for row in rows) == sorted(f"word{i % 3}" for i in range(9))
         assert private_file(folder).stat().st_mode & 0o077 == 0
         orders.add(private_file(folder).read_text())
     assert len(orders) > 1  # 9! orders: four equal ones, or one as in the corpus, would show whose sample is whose
@@ -75,13 +86,12 @@ def test_noise_is_stated_for_the_person_with_the_most_samples(tmp_path: Path) ->
     _, inputs, guarantee = written(tmp_path / "out", frames=True, noise=noise)
     most = sum(len(clip) for clip in inputs[6:])  # the last person has the longest clips
     assert guarantee.epsilon == pytest.approx(0.5 * most)
-    statement = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    statement = json.loads((tmp_path / "out" / "filtering.json").read_text())["statement"]
     assert statement["most_samples_of_one_person"] == most
     assert Guarantee.from_json(statement["each_sample"]).epsilon == 0.5
-    read = read_filtered(tmp_path / "out").features
-    assert isinstance(read, Frames)
+    read = torch.cat(list(read_filtered(tmp_path / "out").inputs))
     # Clipped to norm 1, then noise of norm Gamma(2, 2 B / epsilon): 8 on average, over 54 frames +- 0.8.
-    assert 4 < read.features.norm(dim=-1).sum() / read.lengths.sum() < 12
+    assert 4 < read.norm(dim=-1).mean() < 12
 
 
 def test_damage_is_refused(tmp_path: Path) -> None:
@@ -93,27 +103,39 @@ def test_damage_is_refused(tmp_path: Path) -> None:
 
     def damaged(path: Path, content: bytes, word: str) -> None:
         path.write_bytes(content)
-        with pytest.raises(ModelError, match=word):
+        with pytest.raises(PpspeechError, match=word):
             read_filtered(folder)
         path.write_bytes(good[path])
 
-    features = folder / "samples" / "000000.npz"
-    damaged(features, b"PK rubbish", "holds no filtered samples")
-    np.savez(tmp_path / "bad.npz", features=np.full((9, 2), np.nan))
-    damaged(features, (tmp_path / "bad.npz").read_bytes(), "finite")
-    np.savez(tmp_path / "short.npz", features=np.zeros((8, 2)))
-    damaged(features, (tmp_path / "short.npz").read_bytes(), "8 samples where its manifest lists 9")
-    damaged(folder / "manifest.csv", b"sample,kept\n", "at least one row")
-    damaged(folder / "manifest.csv", b"sample,kept\n1,a\n", "in order, from 0")
-    damaged(private_file(folder), b"sample,private,recording\n0,a,b\n", "do not belong together")
-    damaged(folder / "privacy.json", b"{}", "no statement")
+    features = folder / "samples" / "000000.npy"
+    damaged(features, b"rubbish", "holds no features")
+    for name, array, word in (
+        ("nan", np.full((1, 2), np.nan, np.float32), "finite"),
+        ("double", np.zeros((1, 2)), "float32"),
+        ("flat", np.zeros(2, np.float32), "shape"),
+        ("wide", np.zeros((1, 3), np.float32), "3 features a frame where the corpus has 2"),
+    ):
+        np.save(tmp_path / name, array)
+        damaged(features, (tmp_path / f"{name}.npy").read_bytes(), word)
+    manifest = folder / "manifest.csv"
+    damaged(manifest, b"path,speaker,word\n", "no row below its header")
+    damaged(manifest, b"sample,kept\n0,a\n", "no column 'path', 'speaker'")
+    damaged(manifest, b"path,speaker,word\nsamples/000000.npy,a,b\n", "do not belong together")
+    damaged(private_file(folder), b"path,private,recording\n0,a,b\n", "do not belong together")
+    statement = folder / "filtering.json"
+    damaged(statement, b"{}", "no statement of filtered features")
+    told = json.loads(good[statement])
+    for field, value in (("format", 1), ("kind", "heap"), ("features", "2"), ("label", "shoe"), ("sample_rate", 0)):
+        damaged(statement, json.dumps({**told, field: value}).encode(), "no statement of filtered features")
+    damaged(statement, json.dumps({**told, "statement": {}}).encode(), "states no guarantee")
     private_file(folder).unlink()
-    with pytest.raises(ModelError, match="cannot read"):
+    with pytest.raises(CorpusError, match="is missing"):
         read_filtered(folder)
 
 
-def test_bad_requests_are_refused(tmp_path: Path) -> None:
+def test_nothing_to_filter_is_refused_and_a_failure_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no sample"):
-        write_filtered(tmp_path / "a", LinearFilter(4, 2), [], lambda _: torch.zeros(4), kind="vectors")
-    with pytest.raises(ModelError, match="vectors or frames"):
-        write_filtered(tmp_path / "a", LinearFilter(4, 2), samples()[1], lambda _: torch.zeros(4), kind="x")  # type: ignore[arg-type]
+        write_filtered(tmp_path / "a", LinearFilter(4, 2), Samples([], [], [], []), keep="word")
+    with pytest.raises(RuntimeError):
+        write_filtered(tmp_path / "a", LinearFilter(5, 2), samples(), keep="word")
+    assert not list(tmp_path.iterdir())

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attack import UNKNOWN, attack, attacker_names, clopper_pearson
-from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS, Attackers
+from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS
 from ppspeech.filters.attack.attackers.vectors import RIDGE
-from ppspeech.models.detection import equal_error_rate
+from ppspeech.models.measures import equal_error_rate
 
 NAMES = attacker_names(speech=False)
 
@@ -85,7 +85,7 @@ def test_accuracy_and_verification_are_those_of_a_slow_loop_over_trials() -> Non
     z, w = people(1.5, seed=1)
     w[::5] = UNKNOWN
     report = attack(x, y, z, w, ["neighbors"])
-    scores = VECTOR_ATTACKERS.known["neighbors"](x, y, 4, 0)(z)
+    scores = VECTOR_ATTACKERS["neighbors"](x, y, 4, 0)(z)
     named, trials, targets = [], [], []
     for row, who in zip(scores, w.tolist(), strict=True):
         if who != UNKNOWN:
@@ -102,7 +102,7 @@ def test_accuracy_and_verification_are_those_of_a_slow_loop_over_trials() -> Non
 @pytest.mark.parametrize("name", NAMES)
 def test_someone_without_training_samples_is_never_named(name: str) -> None:
     x, y = people(3.0)
-    scores = VECTOR_ATTACKERS.known[name](x[y != 2], y[y != 2], 4, 0)(x)
+    scores = VECTOR_ATTACKERS[name](x[y != 2], y[y != 2], 4, 0)(x)
     assert not (scores.argmax(-1) == 2).any()
     assert scores.shape == (len(x), 4)
 
@@ -113,10 +113,8 @@ def test_the_same_seed_gives_the_same_report() -> None:
 
 
 def test_a_name_is_registered_once() -> None:
-    registry: Attackers[Tensor] = Attackers()
-    registry.register("one")(VECTOR_ATTACKERS.known["svm"])
-    with pytest.raises(ModelError, match="'one' already"):
-        registry.register("one")(VECTOR_ATTACKERS.known["svm"])
+    with pytest.raises(ModelError, match="'svm' is registered already"):
+        VECTOR_ATTACKERS.register("svm")(VECTOR_ATTACKERS["svm"])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from ppspeech.filters.attack.attack import attack, attacker_names
 from ppspeech.filters.attack.attackers import SPEECH_ATTACKERS
 from ppspeech.filters.attack.attackers.standardizing import Standardizing, frames_inside
 
-SPEECH = tuple(SPEECH_ATTACKERS.known)
+SPEECH = tuple(SPEECH_ATTACKERS)
 
 
 def utterances(separation: float, seed: int = 0, people: int = 3, each: int = 30) -> tuple[Frames, Tensor]:
@@ -41,7 +41,7 @@ def test_speakers_who_do_not_differ_are_not(name: str) -> None:
 @pytest.mark.parametrize("name", SPEECH)
 def test_padding_has_no_part_in_it(name: str) -> None:
     frames, labels = utterances(1.0)
-    score = SPEECH_ATTACKERS.known[name](frames, labels, 3, 0)
+    score = SPEECH_ATTACKERS[name](frames, labels, 3, 0)
     longer = Frames(torch.cat([frames.features, torch.zeros(len(labels), 7, 4)], dim=1), frames.lengths)
     torch.testing.assert_close(score(longer), score(frames), atol=1e-4, rtol=1e-4)
 

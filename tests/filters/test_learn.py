@@ -47,18 +47,18 @@ def test_the_task_is_kept_and_the_person_lost(solver: str, start: str) -> None:
 @pytest.mark.parametrize("kind", ["sigmoid", "mlp"])
 def test_non_linear_filters_are_learned_by_name(kind: str) -> None:
     x, subject, task = people(200)
-    found = learn_filter(x, subject, task, features=3, filter=kind, iterations=15, ridge=1e-3)
+    found = learn_filter(x, subject, task, features=3, shape=kind, iterations=15, ridge=1e-3)
     assert isinstance(found.filter, Standardized)
     assert found.history[-1] < found.history[0]
     assert score(found.filter, x, task) > 0.85
-    again = learn_filter(x, subject, task, features=3, filter=kind, iterations=15, ridge=1e-3)
+    again = learn_filter(x, subject, task, features=3, shape=kind, iterations=15, ridge=1e-3)
     assert again.history == pytest.approx(found.history)
 
 
 def test_frames_share_the_labels_of_their_utterance() -> None:
     x, subject, task = people(30)
     frames = x.unsqueeze(1) + 0.3 * torch.randn(30, 4, 6, generator=torch.Generator().manual_seed(0))
-    found = learn_filter(frames, subject, task, features=2, filter="convolution", iterations=5, ridge=1e-2)
+    found = learn_filter(frames, subject, task, features=2, shape="convolution", iterations=5, ridge=1e-2)
     assert found.filter(frames).shape == (30, 4, 2)
     linear = learn_filter(frames, subject, task, features=2, iterations=5, ridge=1e-2)
     assert linear.filter(frames).shape == (30, 4, 2)
@@ -89,10 +89,10 @@ def test_a_module_of_your_own() -> None:
 
     x, subject, task = people(120)
     torch.manual_seed(0)
-    found = learn_filter(x, subject, task, features=2, filter=Squares(), iterations=5, ridge=1e-2)
+    found = learn_filter(x, subject, task, features=2, shape=Squares(), iterations=5, ridge=1e-2)
     assert found.history[-1] < found.history[0]
     with pytest.raises(ModelError, match="gives 2 features, asked for 3"):
-        learn_filter(x, subject, task, features=3, filter=Squares())
+        learn_filter(x, subject, task, features=3, shape=Squares())
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_module_of_your_own() -> None:
     [
         ({"solver": "adam"}, "solver must be one of"),
         ({"start": "zero"}, "start must be one of"),
-        ({"filter": "cubic"}, "filter must be linear"),
+        ({"shape": "cubic"}, "shape must be linear"),
         ({"features": 7}, "1 to 6 features, got 7"),
         ({"features": 0}, "got 0"),
         ({"rho": -1.0}, "rho must be > 0"),

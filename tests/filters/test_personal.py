@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ppspeech.errors import ModelError
 from ppspeech.filters.flat import FlatFilter
-from ppspeech.filters.held_out import hold_out
 from ppspeech.filters.personal import (
     Among,
     Filtered,
@@ -118,15 +117,6 @@ def test_the_weighted_risk_is_balanced_accuracy() -> None:
     assert worst.mean() >= risks.mean()
 
 
-def test_hold_out_divides_people_and_never_a_recording() -> None:
-    whose, recordings = torch.arange(60) // 20, torch.arange(60) // 4
-    held = hold_out(whose, recordings, 0.4, seed=3)
-    for person in range(3):
-        assert len(set(recordings[held & (whose == person)].tolist())) == 2
-    assert not set(recordings[held].tolist()) & set(recordings[~held].tolist())
-    assert not torch.equal(held, hold_out(whose, recordings, 0.4, seed=4))
-
-
 @pytest.mark.parametrize(
     ("wrong", "word"),
     [
@@ -138,8 +128,6 @@ def test_hold_out_divides_people_and_never_a_recording() -> None:
         (lambda: Filtered(torch.zeros(3), torch.zeros(3)), "filtered samples are"),
         (lambda: weighted_risks(*[torch.zeros(2, 2), torch.tensor([0, 1])] * 2, "oracle"), "no attacker"),
         (lambda: weighted_risks(torch.eye(2), torch.arange(2), torch.eye(2), torch.zeros(2)), "contributor 1 has no"),
-        (lambda: hold_out(torch.tensor([0, 0, 1]), torch.arange(3), 0.5, 0), "person 1 has 1 recording"),
-        (lambda: hold_out(torch.zeros(4), torch.arange(4), 1.0, 0), "more than 0 and less than 1"),
     ],
 )  # fmt: skip
 def test_bad_input_is_refused(wrong, word: str) -> None:  # type: ignore[no-untyped-def]

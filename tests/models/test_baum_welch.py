@@ -17,9 +17,9 @@ from ppspeech.models.hmm.baum_welch import (
     baum_welch,
     by_length,
     flat_start_,
-    maximize_,
-    statistics,
-    utterance_statistics,
+    hmm_statistics,
+    update_hmm_,
+    utterance_hmm_statistics,
 )
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
@@ -99,12 +99,12 @@ def test_statistics_add_up_over_batches_and_speakers() -> None:
     features, lengths, labels = speech()
     bank = gaussian_bank(left_right(3))
     flat_start_(bank, features, lengths, labels)
-    whole = statistics(bank, features, lengths, labels)
-    parts = statistics(bank, features[:5], lengths[:5], labels[:5]) + statistics(
+    whole = hmm_statistics(bank, features, lengths, labels)
+    parts = hmm_statistics(bank, features[:5], lengths[:5], labels[:5]) + hmm_statistics(
         bank, features[5:], lengths[5:], labels[5:]
     )
     speakers = torch.arange(12) // 4
-    rows = utterance_statistics(bank, features, lengths, labels)
+    rows = utterance_hmm_statistics(bank, features, lengths, labels)
     by_speaker = rows.sum_by(speakers * 2 + labels, 6)
     for name in ("initial", "transitions", "emissions", "log_likelihood", "utterances"):
         torch.testing.assert_close(getattr(parts, name), getattr(whole, name))
@@ -112,7 +112,7 @@ def test_statistics_add_up_over_batches_and_speakers() -> None:
         torch.testing.assert_close(folded, getattr(whole, name))
     assert whole.utterances.tolist() == [6, 6]
     with pytest.raises(ModelError, match="sum them by model"):
-        maximize_(bank, rows)
+        update_hmm_(bank, rows)
 
 
 def test_flat_start_takes_the_means_of_equal_parts() -> None:
@@ -222,13 +222,13 @@ def test_one_label_for_all_gives_the_same_statistics(components: int, covariance
     features, lengths, labels = speech()
     bank = gaussian_bank(left_right(3), components, covariance)
     flat_start_(bank, features, lengths, labels)
-    one = statistics(bank, features, lengths, 1)
-    each = statistics(bank, features, lengths, torch.ones_like(labels))
+    one = hmm_statistics(bank, features, lengths, 1)
+    each = hmm_statistics(bank, features, lengths, torch.ones_like(labels))
     for name in ("initial", "transitions", "emissions", "log_likelihood", "utterances"):
         torch.testing.assert_close(getattr(one, name), getattr(each, name), atol=1e-9, rtol=1e-9)
     symbols = torch.randint(0, 6, (12, 15))
     discrete = HiddenMarkovModel(left_right(3), DiscreteEmission(2, 3, 6, dtype=torch.float64))
     torch.testing.assert_close(
-        statistics(discrete, symbols, lengths, 1).emissions,
-        statistics(discrete, symbols, lengths, torch.ones_like(labels)).emissions,
+        hmm_statistics(discrete, symbols, lengths, 1).emissions,
+        hmm_statistics(discrete, symbols, lengths, torch.ones_like(labels)).emissions,
     )

@@ -11,7 +11,7 @@ from sklearn.metrics import det_curve as sklearn_det_curve
 from sklearn.metrics import roc_curve
 
 from ppspeech.errors import ModelError
-from ppspeech.models.detection import (
+from ppspeech.models.measures import (
     det_curve,
     equal_error_rate,
     equal_error_threshold,

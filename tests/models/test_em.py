@@ -1,4 +1,3 @@
-from copy import deepcopy
 from dataclasses import replace
 from typing import get_args
 
@@ -10,10 +9,10 @@ from hypothesis import strategies as st
 from sklearn.mixture import GaussianMixture as SklearnMixture
 
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian.em import fit, fit_minibatch, fit_mixture, initialize_, maximize_
+from ppspeech.models.gaussian.em import fit_mixture, run_em, start_mixture_, update_mixture_
 from ppspeech.models.gaussian.gaussians import Covariance
 from ppspeech.models.gaussian.mixture import GaussianMixture
-from ppspeech.models.gaussian.statistics import MixtureStatistics, statistics
+from ppspeech.models.gaussian.statistics import MixtureStatistics, mixture_statistics
 
 KINDS = get_args(Covariance)
 SKLEARN = {"full": "full", "tied": "tied", "diagonal": "diag", "spherical": "spherical"}
@@ -30,7 +29,7 @@ def frames(count: int = 400, features: int = 3, seed: int = 0) -> torch.Tensor:
 
 def started(kind: Covariance, x: torch.Tensor, components: int = 4, **options: object) -> GaussianMixture:
     model = GaussianMixture(components, x.shape[-1], kind, dtype=x.dtype, **options)  # type: ignore[arg-type]
-    initialize_(model, x, generator=torch.Generator().manual_seed(1))
+    start_mixture_(model, x, generator=torch.Generator().manual_seed(1))
     return model
 
 
@@ -55,7 +54,7 @@ def test_em_is_scikit_learns_from_the_same_start(kind: Covariance) -> None:
     # It warns that it did not converge, whatever the tolerance.
     with pytest.warns(UserWarning, match="converge"):
         theirs.fit(x.numpy())
-    found = fit(model, x, iterations=8, tolerance=-1)
+    found = run_em(model, x, iterations=8, tolerance=-1)
     np.testing.assert_allclose(model.gaussians.mean.detach().numpy(), theirs.means_, rtol=1e-6)
     ours = model.gaussians.variances().detach().numpy()
     np.testing.assert_allclose(ours.reshape(theirs.covariances_.shape), theirs.covariances_, rtol=1e-6)
@@ -68,7 +67,7 @@ def test_em_is_scikit_learns_from_the_same_start(kind: Covariance) -> None:
 def test_likelihood_never_falls_with_the_floor_active_too(seed: int, kind: Covariance, floor: float) -> None:
     x = frames(120, seed=seed)
     model = started(kind, x, components=3, floor=floor, batch=(2,))
-    history = fit(model, x, iterations=12, tolerance=-1).log_likelihood
+    history = run_em(model, x, iterations=12, tolerance=-1).log_likelihood
     assert history.shape == (13, 2)
     assert (history.diff(dim=0) > -1e-9).all()
 
@@ -78,8 +77,8 @@ def test_restarts_run_side_by_side_and_the_best_wins(kind: Covariance) -> None:
     x = frames()
     models = started(kind, x, components=5, batch=(4,))
     starts = [models.select(index) for index in range(4)]
-    found = fit(models, x, iterations=10, tolerance=-1)
-    alone = torch.stack([fit(start, x, iterations=10, tolerance=-1).log_likelihood for start in starts], 1)
+    found = run_em(models, x, iterations=10, tolerance=-1)
+    alone = torch.stack([run_em(start, x, iterations=10, tolerance=-1).log_likelihood for start in starts], 1)
     torch.testing.assert_close(found.log_likelihood, alone)
     best = found.best()
     assert best.batch == ()
@@ -90,8 +89,8 @@ def test_weights_count_as_repetitions() -> None:
     x = frames(100)
     weights = torch.randint(0, 3, (100,), generator=torch.Generator().manual_seed(2))
     one, other = started("full", x), started("full", x)
-    fit(one, torch.where(weights.unsqueeze(-1) > 0, x, torch.inf), weights, iterations=5, tolerance=-1)
-    fit(other, x.repeat_interleave(weights, dim=0), iterations=5, tolerance=-1)
+    run_em(one, torch.where(weights.unsqueeze(-1) > 0, x, torch.inf), weights, iterations=5, tolerance=-1)
+    run_em(other, x.repeat_interleave(weights, dim=0), iterations=5, tolerance=-1)
     for mine, reference in zip(one.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, reference)
 
@@ -108,23 +107,23 @@ def test_frames_of_no_weight_may_hold_anything_from_the_start() -> None:
 def test_it_stops_when_it_gains_no_more() -> None:
     x = frames()
     model = started("diagonal", x)
-    found = fit(model, x, iterations=500, tolerance=1e-5)
+    found = run_em(model, x, iterations=500, tolerance=1e-5)
     assert found.converged
     assert len(found.log_likelihood) < 400
     assert float(found.log_likelihood[-1]) == pytest.approx(float(model.log_prob(x).mean().detach()))
-    assert not fit(started("diagonal", x), x, iterations=1, tolerance=0).converged
+    assert not run_em(started("diagonal", x), x, iterations=1, tolerance=0).converged
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dead_components_split_the_heaviest(kind: Covariance) -> None:
     x = frames()
     model = started(kind, x)
-    found = statistics(model, x)
+    found = mixture_statistics(model, x)
     count, first = found.count.clone(), found.first.clone()
     dead = int(count.argmin())
     count[dead], first[dead] = -1e-3, 0.0  # as noise may leave it
     heaviest = int(count.argmax())
-    maximize_(model, MixtureStatistics(count, first, found.second, found.log_likelihood, found.frames))
+    update_mixture_(model, MixtureStatistics(count, first, found.second, found.log_likelihood, found.frames))
     mean = first[heaviest] / count[heaviest]
     deviation = model.gaussians.covariances()[heaviest].diagonal().sqrt()
     torch.testing.assert_close(model.gaussians.mean[dead].detach(), mean + 0.2 * deviation.detach())
@@ -132,7 +131,7 @@ def test_dead_components_split_the_heaviest(kind: Covariance) -> None:
     weights = model.log_weights().exp().detach()
     assert float(weights[dead]) == pytest.approx(float(weights[heaviest]))
     assert float(weights[dead] + weights[heaviest]) == pytest.approx(float(count[heaviest] / count.clamp_min(0).sum()))
-    assert float(fit(model, x, iterations=3).log_likelihood[-1]) > -20
+    assert float(run_em(model, x, iterations=3).log_likelihood[-1]) > -20
 
 
 def test_many_dead_components_go_round_the_living() -> None:
@@ -141,7 +140,7 @@ def test_many_dead_components_go_round_the_living() -> None:
     first = torch.tensor([[0.0], [3.0], [0.0], [0.0], [60.0], [0.0]], dtype=torch.float64)
     second = torch.tensor([[0.0], [6.0], [0.0], [0.0], [606.0], [0.0]], dtype=torch.float64)
     total = count.sum()
-    maximize_(model, MixtureStatistics(count, first, second, -total, total))
+    update_mixture_(model, MixtureStatistics(count, first, second, -total, total))
     torch.testing.assert_close(
         model.gaussians.mean.squeeze(-1).detach().sort().values,
         torch.tensor([0.8, 1.2, 1.4, 9.8, 10.2, 10.4], dtype=torch.float64),
@@ -174,26 +173,6 @@ def test_one_component_is_the_sample_mean_and_covariance(kind: Covariance) -> No
     torch.testing.assert_close(model.gaussians.covariances()[0].detach(), covariance)
 
 
-def test_stepwise_em_comes_close_to_em() -> None:
-    x = frames(4000)
-    batch = started("diagonal", x)
-    online = deepcopy(batch)
-    whole = fit(batch, x, iterations=100, tolerance=1e-7).log_likelihood[-1]
-    order = torch.Generator().manual_seed(5)
-    fit_minibatch(online, (x[torch.randperm(4000, generator=order)[:500]] for _ in range(150)))
-    assert float(online.log_prob(x).mean().detach()) == pytest.approx(float(whole), abs=0.02)
-
-
-def test_stepwise_em_of_one_batch_is_one_em_step() -> None:
-    x = frames()
-    one, other = started("full", x), started("full", x)
-    history = fit_minibatch(one, [x]).log_likelihood
-    expected = fit(other, x, iterations=1, tolerance=-1).log_likelihood
-    torch.testing.assert_close(history, expected[:1])
-    for mine, reference in zip(one.parameters(), other.parameters(), strict=True):
-        torch.testing.assert_close(mine, reference)
-
-
 def test_a_seed_gives_the_same_model() -> None:
     x = frames()
     one, same, other = (fit_mixture(x, 6, iterations=2, seed=seed) for seed in (1, 1, 2))
@@ -207,26 +186,21 @@ def test_refusals() -> None:
     bad = x.clone()
     bad[7, 1] = torch.nan
     with pytest.raises(ModelError, match="1 of 400 frames are not finite"):
-        fit(model, bad)
+        run_em(model, bad)
     with pytest.raises(ModelError, match="1 of 400 frames are not finite"):
         fit_mixture(bad, 2)
-    with pytest.raises(ModelError, match="no batch"):
-        fit_minibatch(model, [])
-    for options in ({"exponent": 0.5}, {"exponent": 1.1}, {"delay": -1.0}):
-        with pytest.raises(ModelError, match="stepwise EM needs"):
-            fit_minibatch(model, [x], **options)
     with pytest.raises(ModelError, match="iterations >= 0"):
-        fit(model, x, iterations=-1)
+        run_em(model, x, iterations=-1)
     deep = GaussianMixture(2, 3, batch=(2, 2), dtype=torch.float64)
     with pytest.raises(ModelError, match="one axis of restarts"):
-        fit(deep, x)
+        run_em(deep, x)
     with pytest.raises(ModelError, match="one axis of restarts"):
-        initialize_(deep, x)
-    found = statistics(model, x)
+        start_mixture_(deep, x)
+    found = mixture_statistics(model, x)
     with pytest.raises(ModelError, match="do not fit a full mixture"):
-        maximize_(started("full", x), found)
+        update_mixture_(started("full", x), found)
     with pytest.raises(ModelError, match="nothing to learn from"):
-        maximize_(model, found.scaled(0.0))
+        update_mixture_(model, found.scaled(0.0))
     for broken in (found.scaled(float("nan")), replace(found, first=found.first * torch.inf)):
         with pytest.raises(ModelError, match="nothing to learn from"):
-            maximize_(model, broken)
+            update_mixture_(model, broken)

@@ -11,7 +11,7 @@ from ppspeech.models.decoding.grammar import OneOf, Repeated
 from ppspeech.models.decoding.graph import DecodingGraph, units_of_bank
 from ppspeech.models.decoding.tasks import grammar_graph, transcript_graph
 from ppspeech.models.hmm.bank import HiddenMarkovModel
-from ppspeech.models.hmm.baum_welch import statistics
+from ppspeech.models.hmm.baum_welch import hmm_statistics
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 
@@ -71,7 +71,7 @@ def test_a_transcript_of_one_word_is_ordinary_baum_welch() -> None:
     found = embedded_statistics(bank, features, lengths, graphs)
     # A graph leaves a word after its last state; a bank's model that must end there does the same.
     finishing = HiddenMarkovModel(left_right(2, must_finish=True), bank.emission)
-    ordinary = statistics(finishing, features, lengths, labels)
+    ordinary = hmm_statistics(finishing, features, lengths, labels)
     torch.testing.assert_close(found.utterances, ordinary.utterances)
     # The last state's staying costs 0.8 a frame in the graph and nothing in the bank: the same paths, reweighed.
     assert found.transitions.sum().item() == pytest.approx(ordinary.transitions.sum().item(), rel=1e-9)

@@ -115,8 +115,25 @@ def test_forward_and_backward_agree_at_every_frame(seed: int, frames: int, name:
     score = log_likelihood(**p, log_final=final)
     for b, length in enumerate(p["lengths"].tolist()):
         for m in range(2):
-            if score[b, m] > LOG_ZERO / 2:
+            possible = can_last(topology, length)
+            assert bool(score[b, m] > LOG_ZERO / 2) == possible
+            if possible:
                 torch.testing.assert_close(cut[b, :length, m], score[b, m].expand(length), atol=1e-9, rtol=1e-12)
+            else:
+                assert bool((cut[b, :length, m] < LOG_ZERO / 2).all())
+
+
+def can_last(topology: Topology, frames: int) -> bool:
+    """Whether a path of so many frames leads from an initial to a final state."""
+    here = {state for state, allowed in enumerate(topology.initial) if allowed}
+    for _ in range(frames - 1):
+        here = {after for state in here for after, allowed in enumerate(topology.transitions[state]) if allowed}
+    return any(topology.final[state] for state in here)
+
+
+def test_no_path_is_as_long_as_a_word_is_short() -> None:
+    finishing = TOPOLOGIES["skips"]
+    assert [can_last(finishing, frames) for frames in (1, 2, 3, 4)] == [False, False, True, True]
 
 
 def test_padding_and_company_change_nothing() -> None:

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ppspeech.errors import ModelError
 from ppspeech.models.hmm.bank import HiddenMarkovModel
-from ppspeech.models.hmm.baum_welch import flat_start_, maximize_, statistics
+from ppspeech.models.hmm.baum_welch import flat_start_, hmm_statistics, update_hmm_
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission
 from ppspeech.models.hmm.forward_backward import LOG_ZERO
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
@@ -91,7 +91,7 @@ def test_what_the_topology_forbids_stays_impossible() -> None:
         optimizer.zero_grad()
         (-bank(features, lengths, labels).mean()).backward()
         optimizer.step()
-    maximize_(bank, statistics(bank, features, lengths, labels))
+    update_hmm_(bank, hmm_statistics(bank, features, lengths, labels))
     allowed = torch.tensor(left_right(4).transitions)
     assert (bank.log_transitions()[:, ~allowed] == LOG_ZERO).all()
     torch.testing.assert_close(bank.log_transitions().exp().sum(-1), torch.ones(2, 4, dtype=torch.float64))
@@ -137,7 +137,7 @@ def test_no_tensor_leaves_its_device_in_a_step(components: int) -> None:
     with StaysOnItsDevice():
         (-bank(features, lengths).sum()).backward()
         bank.best_path(features, lengths)
-        statistics(bank, features, lengths, labels)
+        hmm_statistics(bank, features, lengths, labels)
     with pytest.raises(AssertionError, match="read back"), StaysOnItsDevice():
         lengths.max().item()
 
@@ -148,7 +148,7 @@ def test_scoring_runs_without_data() -> None:
     features, lengths, labels = (t.to("meta") for t in speech())
     assert bank(features, lengths).shape == (10, 2)
     assert bank.best_path(features, lengths).states.shape == (10, 14, 2)
-    assert statistics(bank, features, lengths, labels).emissions.shape == (2, 4, 4, 4)
+    assert hmm_statistics(bank, features, lengths, labels).emissions.shape == (2, 4, 4, 4)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")

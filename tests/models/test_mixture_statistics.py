@@ -6,7 +6,7 @@ import torch
 
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian.gaussians import Covariance, Gaussians
-from ppspeech.models.gaussian.statistics import MixtureStatistics, hard_statistics, monomial_columns, statistics
+from ppspeech.models.gaussian.statistics import MixtureStatistics, hard_statistics, mixture_statistics, monomial_columns
 from tests.models.test_mixture import mixture
 
 KINDS = get_args(Covariance)
@@ -37,7 +37,7 @@ def test_statistics_are_the_sums_they_claim_to_be(kind: Covariance, monkeypatch:
     model = mixture(kind)
     x = torch.randn(40, 2, dtype=torch.float64) + 5
     weights = torch.rand(40, dtype=torch.float64)
-    found = statistics(model, x, weights)
+    found = mixture_statistics(model, x, weights)
     share = model.responsibilities(x).detach() * weights.unsqueeze(-1)
     for ours, expected in zip((found.count, found.first, found.second), slow(kind, share, x), strict=True):
         torch.testing.assert_close(ours, expected)
@@ -50,12 +50,12 @@ def test_groups_and_batches_are_independent(kind: Covariance) -> None:
     models = mixture(kind, batch=(3,))
     x = torch.randn(4, 20, 2, dtype=torch.float64)
     mask = torch.rand(4, 20) < 0.7
-    together = statistics(models, torch.where(mask.unsqueeze(-1), x, torch.nan), mask)
+    together = mixture_statistics(models, torch.where(mask.unsqueeze(-1), x, torch.nan), mask)
     assert together.count.shape == (4, 3, 3)
     assert together.frames.shape == together.log_likelihood.shape == (4, 3)
     for group in range(4):
         for restart in range(3):
-            alone = statistics(models.select(restart), x[group][mask[group]])
+            alone = mixture_statistics(models.select(restart), x[group][mask[group]])
             for name in ("count", "first", "second", "log_likelihood", "frames"):
                 torch.testing.assert_close(getattr(together, name)[group, restart], getattr(alone, name))
 
@@ -64,9 +64,9 @@ def test_groups_and_batches_are_independent(kind: Covariance) -> None:
 def test_statistics_add_up(kind: Covariance) -> None:
     model = mixture(kind)
     x = torch.randn(2, 30, 2, dtype=torch.float64)
-    whole = statistics(model, x.reshape(-1, 2))
-    parts = statistics(model, x[0]) + statistics(model, x[1])
-    pooled = statistics(model, x).pooled()
+    whole = mixture_statistics(model, x.reshape(-1, 2))
+    parts = mixture_statistics(model, x[0]) + mixture_statistics(model, x[1])
+    pooled = mixture_statistics(model, x).pooled()
     doubled = parts.scaled(2.0)
     for name in MixtureStatistics.__dataclass_fields__:
         torch.testing.assert_close(getattr(parts, name), getattr(whole, name))
@@ -80,7 +80,7 @@ def test_float32_statistics_far_from_zero() -> None:
     with torch.no_grad():
         near.gaussians.mean += 300
         far.gaussians.mean.copy_(near.gaussians.mean)
-    exact, found = statistics(near, x.double()), statistics(far, x)
+    exact, found = mixture_statistics(near, x.double()), mixture_statistics(far, x)
     assert found.second.dtype == torch.float64
     torch.testing.assert_close(found.count, exact.count, rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(found.second, exact.second, rtol=1e-4, atol=0)
@@ -107,14 +107,14 @@ def test_hard_statistics_are_those_of_one_hot_responsibilities(kind: Covariance)
 def test_refusals() -> None:
     model = mixture()
     with pytest.raises(ModelError, match="1 of 2 frames are not finite"):
-        statistics(model, torch.tensor([[0.0, 0.0], [torch.nan, 0.0]]))
+        mixture_statistics(model, torch.tensor([[0.0, 0.0], [torch.nan, 0.0]]))
     with pytest.raises(ModelError, match="too far"):
-        statistics(mixture(dtype=torch.float32), torch.full((1, 2), 1e30))
+        mixture_statistics(mixture(dtype=torch.float32), torch.full((1, 2), 1e30))
     for x in (torch.zeros(0, 2), torch.zeros(3, 3), torch.zeros(2)):
         with pytest.raises(ModelError, match="frames must have shape"):
-            statistics(model, x)
+            mixture_statistics(model, x)
     with pytest.raises(ModelError, match=">= 0"):
-        statistics(model, torch.zeros(2, 2), -torch.ones(2))
-    full, diagonal = (statistics(mixture(kind), torch.zeros(2, 2)) for kind in ("full", "diagonal"))
+        mixture_statistics(model, torch.zeros(2, 2), -torch.ones(2))
+    full, diagonal = (mixture_statistics(mixture(kind), torch.zeros(2, 2)) for kind in ("full", "diagonal"))
     with pytest.raises(ModelError, match="do not add up"):
         full + diagonal

@@ -5,7 +5,7 @@ import torch
 
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian.gaussians import Covariance
-from ppspeech.models.gaussian.statistics import statistics
+from ppspeech.models.gaussian.statistics import mixture_statistics
 from ppspeech.models.gaussian.ubm import map_adapt, supervectors
 from tests.models.test_mixture import mixture
 
@@ -20,7 +20,7 @@ def speech(speakers: int = 3) -> torch.Tensor:
 @pytest.mark.parametrize("kind", KINDS)
 def test_means_move_by_reynolds_formula(kind: Covariance) -> None:
     ubm, x = mixture(kind), speech()
-    adapted = map_adapt(ubm, statistics(ubm, x), relevance=16)
+    adapted = map_adapt(ubm, mixture_statistics(ubm, x), relevance=16)
     for speaker in range(3):
         share = ubm.responsibilities(x[speaker]).detach()
         for k in range(3):
@@ -35,7 +35,7 @@ def test_means_move_by_reynolds_formula(kind: Covariance) -> None:
 
 def test_weights_and_variances_move_by_reynolds_formula() -> None:
     ubm, x = mixture("diagonal"), speech()
-    adapted = map_adapt(ubm, statistics(ubm, x), relevance=8, adapt=("weights", "means", "variances"))
+    adapted = map_adapt(ubm, mixture_statistics(ubm, x), relevance=8, adapt=("weights", "means", "variances"))
     mean, variance = ubm.gaussians.mean.detach(), ubm.gaussians.variances().detach()
     for speaker in range(3):
         share = ubm.responsibilities(x[speaker]).detach()
@@ -53,12 +53,12 @@ def test_weights_and_variances_move_by_reynolds_formula() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_adaptation_without_relevance_is_an_em_step(kind: Covariance) -> None:
     """With r = 0 every alpha is 1 and the formulas become those of maximum likelihood."""
-    from ppspeech.models.gaussian.em import maximize_
+    from ppspeech.models.gaussian.em import update_mixture_
 
     ubm, x = mixture(kind), speech(1)
-    sums = statistics(ubm, x)
+    sums = mixture_statistics(ubm, x)
     adapted = map_adapt(ubm, sums, relevance=0, adapt=("weights", "means", "variances")).select(0)
-    maximize_(ubm, sums.pooled())
+    update_mixture_(ubm, sums.pooled())
     torch.testing.assert_close(adapted.gaussians.mean, ubm.gaussians.mean)
     torch.testing.assert_close(adapted.gaussians.covariances(), ubm.gaussians.covariances())
     torch.testing.assert_close(adapted.log_weights(), ubm.log_weights())
@@ -67,7 +67,7 @@ def test_full_adaptation_without_relevance_is_an_em_step(kind: Covariance) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_variances_alone_are_about_the_old_means(kind: Covariance) -> None:
     ubm, x = mixture(kind), speech(1)
-    adapted = map_adapt(ubm, statistics(ubm, x), relevance=0, adapt=("variances",)).select(0)
+    adapted = map_adapt(ubm, mixture_statistics(ubm, x), relevance=0, adapt=("variances",)).select(0)
     torch.testing.assert_close(adapted.gaussians.mean, ubm.gaussians.mean)
     share = ubm.responsibilities(x[0]).detach()
     away = x[0].unsqueeze(1) - ubm.gaussians.mean.detach()
@@ -86,7 +86,7 @@ def test_without_frames_a_speaker_is_the_ubm() -> None:
     ubm, x = mixture(), speech(2)
     mask = torch.ones(2, 30)
     mask[1] = 0
-    adapted = map_adapt(ubm, statistics(ubm, x, mask), adapt=("weights", "means", "variances"))
+    adapted = map_adapt(ubm, mixture_statistics(ubm, x, mask), adapt=("weights", "means", "variances"))
     for mine, reference in zip(adapted.select(1).parameters(), ubm.parameters(), strict=True):
         torch.testing.assert_close(mine.softmax(-1), reference.softmax(-1))
     torch.testing.assert_close(adapted.select(1).gaussians.mean, ubm.gaussians.mean)
@@ -95,7 +95,7 @@ def test_without_frames_a_speaker_is_the_ubm() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_inner_products_of_supervectors_are_the_kernel(kind: Covariance) -> None:
     ubm, x = mixture(kind), speech()
-    adapted = map_adapt(ubm, statistics(ubm, x))
+    adapted = map_adapt(ubm, mixture_statistics(ubm, x))
     vectors = supervectors(ubm, adapted)
     assert vectors.shape == (3, 6)
     weights, inverse = ubm.log_weights().exp().detach(), torch.linalg.inv(ubm.gaussians.covariances()).detach()
@@ -107,7 +107,7 @@ def test_inner_products_of_supervectors_are_the_kernel(kind: Covariance) -> None
 
 def test_half_the_squared_distance_bounds_the_kl_divergence() -> None:
     ubm, x = mixture("full"), speech(2)
-    adapted = map_adapt(ubm, statistics(ubm, x), relevance=1)
+    adapted = map_adapt(ubm, mixture_statistics(ubm, x), relevance=1)
     drawn = adapted.select(0).sample(50_000, torch.Generator().manual_seed(1))
     with torch.no_grad():
         divergence = (adapted.select(0).log_prob(drawn) - adapted.select(1).log_prob(drawn)).mean()
@@ -117,7 +117,7 @@ def test_half_the_squared_distance_bounds_the_kl_divergence() -> None:
 
 def test_refusals() -> None:
     ubm, x = mixture(), speech()
-    sums = statistics(ubm, x)
+    sums = mixture_statistics(ubm, x)
     with pytest.raises(ModelError, match="one UBM and its statistics"):
         map_adapt(mixture(batch=(2,)), sums)
     with pytest.raises(ModelError, match="relevance >= 0"):

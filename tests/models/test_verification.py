@@ -7,8 +7,7 @@ from ppspeech.errors import ModelError
 from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.mixture import GaussianMixture
 from ppspeech.models.gaussian.ubm import supervectors
-from ppspeech.models.score_norm import zt_norm
-from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
+from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, cohort_moments, supervector_scores, t_norm
 
 SPEAKERS, FEATURES = 6, 4
 
@@ -65,7 +64,8 @@ def test_norms_are_those_of_the_functions(ubm: GaussianMixture) -> None:
     trials, impostors = people(30, seed=3), people(30, seed=4) - 0.5
     normed.calibrate_(impostors)
     on_cohort = SpeakerVerifier(ubm, cohort)
-    expected = zt_norm(plain(trials), plain(impostors), on_cohort(trials), on_cohort(impostors))
+    normal = [_z_norm(model(trials), model(impostors)) for model in (plain, on_cohort)]
+    expected = (normal[0] - normal[1].mean(1, keepdim=True)) / normal[1].std(1, keepdim=True)
     torch.testing.assert_close(normed(trials), expected, rtol=1e-3, atol=1e-4)
     plain.calibrate_(impostors)
     scores = plain(impostors)
@@ -121,3 +121,40 @@ def test_refusals(ubm: GaussianMixture) -> None:
         verifier.calibrate_(people(10, seed=2)[:1].expand(3, -1, -1))
     with pytest.raises(ModelError, match="needs a length"):
         verifier(people(10, seed=3), torch.zeros(SPEAKERS, dtype=torch.long))
+
+
+def _z_norm(scores: torch.Tensor, impostors: torch.Tensor) -> torch.Tensor:
+    """By speaker, in units of what impostors get from that speaker's model."""
+    return (scores - impostors.mean(0)) / impostors.std(0)
+
+
+GENERATOR = torch.Generator().manual_seed(0)
+SCORES, COHORT = torch.randn(5, 3, generator=GENERATOR), torch.randn(5, 4, generator=GENERATOR)
+
+
+def test_t_norm_is_by_trial() -> None:
+    found = t_norm(SCORES, COHORT)
+    for trial in range(5):
+        torch.testing.assert_close(found[trial], (SCORES[trial] - COHORT[trial].mean()) / COHORT[trial].std())
+
+
+def test_t_norm_undoes_shifts_of_trials() -> None:
+    trial_shift = torch.randn(5, 1)
+    torch.testing.assert_close(
+        t_norm(SCORES + trial_shift, COHORT + trial_shift), t_norm(SCORES, COHORT), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (torch.zeros(3, 1), "at least 2 members to have a spread, got 1"),
+        (torch.zeros(3, 0), "got 0"),
+        (torch.tensor(1.0), "got 0"),
+        (torch.ones(3, 4), "all equal"),
+        (torch.tensor([0.0, torch.nan]), "finite"),
+    ],
+)
+def test_a_cohort_without_a_scale_is_refused(scores: torch.Tensor, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        cohort_moments(scores)

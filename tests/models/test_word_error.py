@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ppspeech.errors import ModelError
-from ppspeech.models.word_error import WordErrors, total_word_errors, word_errors
+from ppspeech.models.measures import WordErrors, total_word_errors, word_errors
 
 words = st.lists(st.sampled_from("abc"), max_size=6)
 

@@ -15,8 +15,7 @@ from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.events import UnsupportedAnalysisError, event_from_json, event_to_json
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
-from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamShares, shares_for
-from ppspeech.privacy.mechanisms.distributed_events import SkellamEvent
+from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamEvent, SkellamShares, shares_for
 from ppspeech.privacy.samplers.divisible import lazy_bernoulli, sample_negative_binomial, sample_poisson
 
 ALARM = 1e-6

@@ -17,8 +17,9 @@ from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Accountant, Relation, event_from_json, event_to_json
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.convex.bounds import huber_svm_head, large_margin_head, logistic_head, softmax_head
-from ppspeech.privacy.convex.logistic_event import LogisticObjectiveGaussianEvent
-from ppspeech.privacy.convex.objective import Minimum, ObjectivePerturbation, Perturbation
+from ppspeech.privacy.convex.events import LogisticObjectiveGaussianEvent
+from ppspeech.privacy.convex.minimum import Minimum
+from ppspeech.privacy.convex.objective import ObjectivePerturbation, Perturbation
 
 HEADS = [
     (logistic_head(), (1, 3)),
@@ -77,14 +78,14 @@ def test_the_account_of_a_release_is_the_budget(
     plan = budget.for_head(head, 2.0, shape, averaged=averaged)  # type: ignore[arg-type]
     assert plan.regularization > 0.1  # far too weak: raised
     account = Accountant(budget.relation)
-    for event in plan.events:
+    for event in plan.event.parts:
         account.compose(event_from_json(event_to_json(event)))
     if delta == 0:
         assert account.epsilon(0.0) == pytest.approx(0.7)
     else:
-        spent = plan.events[0].delta(budget.epsilon_objective)
+        spent = plan.event.parts[0].delta(budget.epsilon_objective)
         assert 0.5 * delta <= spent <= delta * (1 + 1e-9)
-        assert plan.events[1].pure() == pytest.approx(0.007)
+        assert plan.event.parts[1].pure() == pytest.approx(0.007)
     assert (plan.guarantee.epsilon, plan.guarantee.delta, plan.guarantee.float_safe) == (0.7, delta, False)
 
 
@@ -133,7 +134,7 @@ def test_gaussian_noise_has_the_scale_of_the_analytic_gaussian() -> None:
 def test_a_release_tilts_regularizes_and_blurs() -> None:
     plan = hook().for_head(softmax_head(2), 1.0, (2, 3))
     bowl = Bowl(torch.zeros(2, 3, dtype=torch.double))
-    theta = plan.release(bowl)
+    theta = plan.release(bowl).value
     assert bowl.asked is not None
     linear, quadratic, tolerance = bowl.asked
     assert linear is not None
@@ -184,7 +185,7 @@ def test_logistic_without_curvature_holds_exactly(strength: float | None) -> Non
     """At the least Lambda allowed, and above: the true delta in one dimension never exceeds the stated one."""
     budget = hook(delta=1e-3, regularization=strength or 1e-3)
     plan = budget.for_head(logistic_head(), 3.0, (1, 1))
-    event = plan.events[0]
+    event = plan.event.parts[0]
     assert isinstance(event, LogisticObjectiveGaussianEvent)
     if strength is None:
         assert plan.regularization == pytest.approx(9 / 0.99)

@@ -40,7 +40,7 @@ def test_guarantee_and_events_state_the_budget(delta: float, float_safe: bool) -
     plan = hook(delta).for_head(softmax_head(3), 2.0, (3, 4), averaged=True)
     assert plan.guarantee.epsilon == pytest.approx(1.0, rel=1e-5)
     assert (plan.guarantee.delta, plan.guarantee.float_safe) == (delta, float_safe)
-    assert plan.events[0].epsilon(delta) == pytest.approx(1.0, rel=1e-5)
+    assert plan.event.epsilon(delta) == pytest.approx(1.0, rel=1e-5)
 
 
 def test_bad_budgets_are_refused() -> None:

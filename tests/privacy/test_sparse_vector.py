@@ -13,8 +13,7 @@ from scipy.integrate import quad
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Relation, SparseVector
-from ppspeech.privacy.audit.catalogue import sparse_vector_audit
-from ppspeech.privacy.audit.patterns import pattern_log_probabilities, possible_patterns
+from ppspeech.privacy.mechanisms.sparse_vector import pattern_log_probabilities, possible_patterns, sparse_vector_audit
 
 R: Any = {"relation": Relation("record", "add_remove")}
 

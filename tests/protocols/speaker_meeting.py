@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ppspeech.crypto.lattice import Evaluator, KeyHolder
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols.meeting import MetClient, MetServer
+from ppspeech.protocols.meeting import Meeting
 from tests.crypto.pairs import lasting_setup
 
 One = TypeVar("One")
@@ -24,16 +24,16 @@ def lasting_key() -> tuple[KeyHolder, Evaluator]:
 
 
 def ask(
-    client: Callable[[MetClient], One],
-    server: Callable[[MetServer], Other],
-    wrap: Callable[[MetClient], MetClient] = lambda met: met,
+    client: Callable[[Meeting], One],
+    server: Callable[[Meeting], Other],
+    wrap: Callable[[Meeting], Meeting] = lambda met: met,
 ) -> tuple[One, Other, Transcript, Transcript]:
     """Run both programs on one meeting: what they returned, and the transcripts of client and server."""
     setups, (key, evaluator) = lasting_setup(), lasting_key()
     here, there = memory_pair()
     ours, theirs = Transcript(here, keep_payloads=True), Transcript(there, keep_payloads=True)
-    met_client = wrap(MetClient(ours, setups[Side.SECOND], key))
-    met_server = MetServer(theirs, setups[Side.FIRST], evaluator)
+    met_client = wrap(Meeting(ours, setups[Side.SECOND], key))
+    met_server = Meeting(theirs, setups[Side.FIRST], evaluator)
     one, other = run_together(lambda _: client(met_client), lambda _: server(met_server), (here, there))
     return one, other, ours, theirs
 

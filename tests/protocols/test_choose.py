@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares.choose import check_index, choose, choose_cost
+from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 from tests.crypto.pairs import together
@@ -21,7 +21,6 @@ def chosen(rows: int, candidates: int, index: int) -> tuple[np.ndarray, np.ndarr
     shares = RING.share(words)
     one, other, _, online = together(
         lambda engine, party: choose(engine, shares[party], index if party is Side.SECOND else None, RING),
-        choose_cost(RING, rows, candidates),
     )
     return RING.join(one, other), words[:, index], online.shape()
 
@@ -40,7 +39,6 @@ def test_every_row_may_have_an_index_of_its_own() -> None:
     shares = RING.share(words)
     one, other, _, _ = together(
         lambda engine, party: choose(engine, shares[party], index if party is Side.SECOND else None, RING),
-        choose_cost(RING, 5, 300),
     )
     assert np.array_equal(RING.join(one, other), words[np.arange(5), index])
 

@@ -7,13 +7,13 @@ from scipy import stats
 from ppspeech.channel import Channel
 from ppspeech.errors import ModelError, NotInGroupError, ProtocolError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols import PROTOCOLS
+from ppspeech.protocols import PROTOCOLS, run_in_memory
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.linear import LinearColumns, ScoreNorm
 from ppspeech.protocols.speakers import hardened as speaker_hardened
 from ppspeech.protocols.speakers.hardened import (
-    HardenedPlan,
     HardenedScorer,
+    HardenedTerms,
     client,
     judge_as_server,
     prove_as_client,
@@ -22,7 +22,7 @@ from ppspeech.protocols.speakers.hardened import (
 from tests.protocols.speaker_meeting import unit
 
 generator = np.random.default_rng(8)
-PLAN = HardenedPlan(features=24, models=3, limit=0.6, level_bits=5, score_bits=10, reach=2)
+PLAN = HardenedTerms(features=24, models=3, limit=0.6, level_bits=5, score_bits=10, reach=2)
 MODELS = unit(generator.normal(size=(24, 3)))
 SCORER = HardenedScorer.of(PLAN, LinearColumns.of(MODELS), 0.5)
 
@@ -56,7 +56,7 @@ def test_scores_are_within_the_stated_error() -> None:
 
 def test_z_norm_is_folded_in() -> None:
     norm = ScoreNorm(np.array([0.1, 0.0, -0.1]), np.array([0.5, 1.0, 0.8]))
-    plan = HardenedPlan(24, 3, limit=0.6, level_bits=8, score_bits=16, reach=3)
+    plan = HardenedTerms(24, 3, limit=0.6, level_bits=8, score_bits=16, reach=3)
     scorer = HardenedScorer.of(plan, LinearColumns.of(MODELS, norm=norm), 0.2)
     embedding = voice(0, 1.0)
     scores = (scorer.constants + scorer.parts[plan.levels(embedding)].sum(axis=0)) * plan.unit
@@ -147,7 +147,7 @@ def test_labels_tell_the_client_nothing() -> None:
 def test_scores_that_could_wrap_around_are_refused() -> None:
     """Else an active client would choose numbers at the limits that wrap a low score into a high one."""
     with pytest.raises(RangeError, match="raise its reach"):
-        HardenedScorer.of(HardenedPlan(24, 3, limit=0.6, reach=0), LinearColumns.of(MODELS), 0.5)
+        HardenedScorer.of(HardenedTerms(24, 3, limit=0.6, reach=0), LinearColumns.of(MODELS), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_scores_that_could_wrap_around_are_refused() -> None:
 )
 def test_plans_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises((ModelError, RangeError)):
-        HardenedPlan(**{"features": 4, "models": 2, **wrong})  # type: ignore[arg-type]
+        HardenedTerms(**{"features": 4, "models": 2, **wrong})  # type: ignore[arg-type]
 
 
 def test_bad_input_is_refused() -> None:
@@ -179,6 +179,11 @@ def test_points_that_are_none_end_the_session() -> None:
 
 def test_it_runs_by_name_over_a_bare_channel() -> None:
     public = {"features": 2, "models": 1, "limit": 1.0, "score_bits": 8}
-    said = run_together(lambda c: client(c, [1.0, 0.0], 0, **public), lambda c: server(c, [[1.0, 0.0]], 0.5, **public))
-    assert said == ("the server knows", "accepted")
+    said = run_in_memory(
+        [
+            ("client", lambda party: client(party, [1.0, 0.0], 0, **public)),
+            ("server", lambda party: server(party, [[1.0, 0.0]], 0.5, **public)),
+        ]
+    )
+    assert said == ["the server knows", "accepted"]
     assert "may do anything" in PROTOCOLS["speaker_verification_hardened"].assumptions

@@ -1,27 +1,27 @@
 """Identification on shares: the right name or nobody's, to whoever is named, and nothing about how many there are."""
 
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from ppspeech.crypto.message_kinds import Kind as CryptoKind
+from ppspeech.crypto.shares import TEXT_RING, read_text, text_residues
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.network import run_mesh, run_together
-from ppspeech.protocols import PROTOCOLS
+from ppspeech.protocols import PROTOCOLS, run_in_memory
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan
-from ppspeech.protocols.speakers.names import NAME_RING, Answer, name_residues, read_name
-from ppspeech.protocols.speakers.speaker_identification import (
+from ppspeech.protocols.speakers.identify import (
     Arranged,
-    Enrolled,
     Identification,
+    Identity,
+    arrange_columns,
     client,
-    client_for_third,
     identify_as_client,
     identify_as_server,
     server,
-    server_for_third,
     third,
 )
 from tests.protocols.speaker_meeting import ask, unit
@@ -31,14 +31,30 @@ MODELS = unit(generator.normal(size=(32, 9)))
 NAMES = [f"speaker {number}" for number in range(9)]
 
 
+@dataclass(frozen=True)
+class Enrolled:
+    """Speakers that are arranged anew for each query, and what is asked of them."""
+
+    job: Identification
+    columns: LinearColumns
+    names: list[str]
+    threshold: float = 0.5
+
+    def arrange(self) -> Arranged:
+        return arrange_columns(self.job, self.columns, self.names, self.threshold)
+
+
 def enrolled(speakers: int, places: int, recipient: Literal["client", "server", "third"] = "client") -> Enrolled:
     job = Identification(LinearPlan(32, places, reach=2), recipient)
-    return Enrolled.of(job, LinearColumns.of(MODELS[:, :speakers]), NAMES[:speakers], 0.5)
+    return Enrolled(job, LinearColumns.of(MODELS[:, :speakers]), NAMES[:speakers])
 
 
-def identify(who: Enrolled, embedding: np.ndarray) -> tuple[Answer | None, Answer | None, list[tuple[str, int, int]]]:
+def identify(
+    who: Enrolled, embedding: np.ndarray
+) -> tuple[Identity | None, Identity | None, list[tuple[str, int, int]]]:
     one, other, ours, _ = ask(
-        lambda met: identify_as_client(met, who.job, embedding), lambda met: identify_as_server(met, who.job, who)
+        lambda met: identify_as_client(met, who.job, embedding),
+        lambda met: identify_as_server(met, who.job, who.arrange()),
     )
     return one, other, ours.shape()
 
@@ -47,8 +63,8 @@ def identify(who: Enrolled, embedding: np.ndarray) -> tuple[Answer | None, Answe
 def test_the_best_name_or_nobody(speakers: int, places: int) -> None:
     who = enrolled(speakers, places)
     near = unit(MODELS[:, speakers - 1] + 0.05 * generator.normal(size=32))
-    assert identify(who, near)[:2] == (Answer(NAMES[speakers - 1]), None)
-    assert identify(who, -near)[:2] == (Answer(None), None)
+    assert identify(who, near)[:2] == (Identity(NAMES[speakers - 1]), None)
+    assert identify(who, -near)[:2] == (Identity(None), None)
 
 
 def test_many_voices_against_plain_scores() -> None:
@@ -57,19 +73,19 @@ def test_many_voices_against_plain_scores() -> None:
         embedding = unit(MODELS @ generator.normal(size=9))
         scores = embedding @ MODELS
         wanted = NAMES[int(scores.argmax())] if scores.max() >= 0.5 else None
-        assert identify(who, embedding)[:2] == (None, Answer(wanted))
+        assert identify(who, embedding)[:2] == (None, Identity(wanted))
 
 
 def test_t_norm_rejects_as_in_the_clear() -> None:
     cohort = unit(generator.normal(size=(32, 12)))
     job = Identification(LinearPlan(32, 10, 12, reach=3), "server")
-    who = Enrolled.of(job, LinearColumns.of(MODELS, cohort), NAMES, 2.0)
+    who = Enrolled(job, LinearColumns.of(MODELS, cohort), NAMES, 2.0)
     answers = set()
     for trial in range(8):
         embedding = unit(generator.uniform(0, 0.7) * MODELS[:, trial] + 0.15 * generator.normal(size=32))
         scores, others = embedding @ MODELS, embedding @ cohort
         best = (scores.max() - others.mean()) / others.std(ddof=1)
-        wanted = Answer(NAMES[int(scores.argmax())] if best >= 2.0 else None)
+        wanted = Identity(NAMES[int(scores.argmax())] if best >= 2.0 else None)
         assert identify(who, embedding)[1] == wanted
         answers.add(wanted)
     assert len(answers) > 2
@@ -89,7 +105,7 @@ def test_the_order_is_new_for_every_query_and_uniform() -> None:
 
 def test_the_transcript_is_that_of_the_formula() -> None:
     who = enrolled(4, 9)
-    shape = [(way, size) for way, kind, size in identify(who, MODELS[:, 0])[2] if kind != 203]
+    shape = [(way, size) for way, kind, size in identify(who, MODELS[:, 0])[2] if kind != CryptoKind.RESUME]
     cost, product = who.job.cost, who.job.plan.product.job
     up, down = (sum(size for way, size in shape if way == which) for which in ("sent", "received"))
     assert up == cost.bytes_second + cost.offline_bytes_second + product.query_bytes
@@ -99,21 +115,16 @@ def test_the_transcript_is_that_of_the_formula() -> None:
 def test_a_third_party_alone_learns_the_name() -> None:
     public = {"features": 3, "models": 4}
     models, names = [[1.0, 0, 0], [0, 1.0, 0]], ["Ada", "Grace"]
-    roles = ["client", "server", "third"]
-
-    def named(channels):  # type: ignore[no-untyped-def]
-        return {roles[number]: channel for number, channel in channels.items()}
-
     for voice, wanted in (([0.1, 0.9, 0.0], "Grace"), ([0.0, 0.0, 1.0], "nobody")):
-        said = run_mesh(
+        said = run_in_memory(
             [
-                lambda c, v=voice: client_for_third(named(c), v, **public),
-                lambda c: server_for_third(named(c), models, names, 0.5, **public),
-                lambda c: third(named(c), **public),
+                ("client", lambda party, v=voice: client(party, v, **public)),
+                ("server", lambda party: server(party, models, names, 0.5, **public)),
+                ("third", lambda party: third(party, **public)),
             ]
         )
         assert said == ["the other party knows", "the other party knows", wanted]
-    assert list(PROTOCOLS["speaker_identification_for_third"].parties) == roles
+    assert list(PROTOCOLS["speaker_identification_for_third"].parties) == ["client", "server", "third"]
 
 
 def test_each_share_that_the_third_party_gets_is_uniform() -> None:
@@ -132,13 +143,15 @@ def test_each_share_that_the_third_party_gets_is_uniform() -> None:
     for _ in range(40):
         ask(
             lambda met: identify_as_client(met, who.job, MODELS[:, 1], Post(0)),  # type: ignore[arg-type]
-            lambda met: identify_as_server(met, who.job, who, Post(1)),  # type: ignore[arg-type]
+            lambda met: identify_as_server(met, who.job, who.arrange(), Post(1)),  # type: ignore[arg-type]
         )
     for mine in shares:
         counts = np.bincount(np.frombuffer(b"".join(mine), np.uint8) >> 4, minlength=16)
         assert stats.chisquare(counts).pvalue > 1e-4
-    words = [np.frombuffer(b"".join(each[0][at : at + 7] + b"\0" for at in range(0, 21, 7)), "<u8") for each in shares]
-    assert read_name(NAME_RING.join(*(word.astype(np.uint64) for word in words))) == NAMES[1]
+    spelled = [
+        np.frombuffer(b"".join(each[0][at : at + 7] + b"\0" for at in range(0, 21, 7)), "<u8") for each in shares
+    ]
+    assert read_text(TEXT_RING.join(*(each.astype(np.uint64) for each in spelled))) == NAMES[1]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +167,7 @@ def test_each_share_that_the_third_party_gets_is_uniform() -> None:
 def test_speakers_that_cannot_be_enrolled_are_refused(names: list[str], places: int, match: str) -> None:
     job = Identification(LinearPlan(32, places))
     with pytest.raises(ModelError, match=match):
-        Enrolled.of(job, LinearColumns.of(MODELS[:, :2]), names, 0.5)
+        arrange_columns(job, LinearColumns.of(MODELS[:, :2]), names, 0.5)
 
 
 def test_bad_recipients_and_channels_are_refused() -> None:
@@ -167,20 +180,28 @@ def test_bad_recipients_and_channels_are_refused() -> None:
     with pytest.raises(RangeError):
         identify_as_client(None, enrolled(2, 2).job, 2 * MODELS[:, 0])  # type: ignore[arg-type]
     arranged = enrolled(2, 3).arrange()
-    assert isinstance(arranged, Arranged)
     with pytest.raises(ModelError, match="was made for"):
         identify_as_server(None, enrolled(2, 2).job, arranged)  # type: ignore[arg-type]
 
 
-def test_names_come_back() -> None:
-    for name in ("a", "Zoë", "seven b", "eight by", "x" * 21):
-        assert read_name(name_residues([name], 21)[0]) == name
+def test_a_name_that_is_no_text_is_shown_and_not_refused() -> None:
+    """An error here would be a message to the server: whether this voice was the one with the bad name."""
+    who = enrolled(1, 1)
+    bad = replace(who.arrange(), names=text_residues(["ÿÿÿ"], 21) << np.uint64(4))
+    one, other, *_ = ask(
+        lambda met: identify_as_client(met, who.job, MODELS[:, 0]), lambda met: identify_as_server(met, who.job, bad)
+    )
+    assert other is None
+    assert one is not None
+    assert "\N{REPLACEMENT CHARACTER}" in str(one.name)
 
 
 def test_it_runs_by_name_over_a_bare_channel() -> None:
     public = {"features": 2, "models": 3, "recipient": "server", "longest_name": 8}
-    said = run_together(
-        lambda c: client(c, [0.0, 1.0], **public),
-        lambda c: server(c, [[1.0, 0.0], [0.0, 1.0]], ["Ada", "Grace"], 0.5, **public),
+    said = run_in_memory(
+        [
+            ("client", lambda party: client(party, [0.0, 1.0], **public)),
+            ("server", lambda party: server(party, [[1.0, 0.0], [0.0, 1.0]], ["Ada", "Grace"], 0.5, **public)),
+        ]
     )
-    assert said == ("the other party knows", "Grace")
+    assert said == ["the other party knows", "Grace"]

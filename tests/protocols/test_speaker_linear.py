@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from ppspeech.models.score_norm import t_norm, z_norm
 
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.models.score_norm import t_norm, z_norm
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
-from ppspeech.protocols.speakers.speaker_verification import server_scores
 from tests.protocols.speaker_meeting import ask, unit
 
 generator = np.random.default_rng(5)
@@ -15,8 +14,8 @@ generator = np.random.default_rng(5)
 
 def scores_of(plan: LinearPlan, scorer: LinearScorer, embedding: np.ndarray) -> np.ndarray:
     """Both parties' shares, joined: for this test only."""
-    row = plan.check_embedding(embedding)
-    mine, theirs, *_ = ask(lambda met: met.multiply(plan.product, row)[0], lambda met: server_scores(met, scorer))
+    row = plan.rows(embedding)
+    mine, theirs, *_ = ask(lambda met: met.multiply(plan.product, row)[0], lambda met: scorer.multiply(met)[0])
     return plan.scale.decode(plan.ring.to_signed(plan.ring.join(mine, theirs)))
 
 
@@ -83,4 +82,4 @@ def test_models_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize("embedding", [np.zeros(3), np.zeros((4, 1)), np.full(4, 0.6), np.array([np.nan, 0, 0, 0])])
 def test_embeddings_that_cannot_be_are_refused(embedding: np.ndarray) -> None:
     with pytest.raises(RangeError):
-        LinearPlan(4, 2).check_embedding(embedding)
+        LinearPlan(4, 2).rows(embedding)

@@ -25,7 +25,7 @@ def test_products_are_log_densities(covariance: Covariance) -> None:
     plan = MixturePlan(frames=7, dimensions=3, components=4, models=2, covariance=covariance)
     bank = mixtures(2, 4, 3, covariance)
     x = generator.normal(size=(7, 3))
-    found = np.einsum("tf,fmk->tmk", plan.expand(x), bank.weights(covariance))
+    found = np.einsum("tf,fmk->tmk", plan.rows(x), bank.weights(covariance))
     for model, part in np.ndindex(2, 4):
         spread = bank.covariances[model, part]
         matrix = np.diag(spread) if covariance == "diagonal" else spread
@@ -35,7 +35,7 @@ def test_products_are_log_densities(covariance: Covariance) -> None:
 
 def test_padding_is_a_row_of_zeros() -> None:
     plan = MixturePlan(frames=5, dimensions=2, components=3)
-    expanded = plan.expand(np.array([[1.0, -2.0]]))
+    expanded = plan.rows(np.array([[1.0, -2.0]]))
     assert expanded[0].tolist() == [1.0, 4.0, 1.0, -2.0, 1.0]
     assert not expanded[1:].any()
     assert expanded.shape == (5, plan.features) == (5, 5)
@@ -47,7 +47,7 @@ def test_encrypted_log_densities_are_within_the_bound(covariance: Covariance) ->
     plan = MixturePlan(frames=7, dimensions=3, components=4, models=2, covariance=covariance, norm=6.0)
     background, speakers = mixtures(1, 4, 3, covariance), mixtures(2, 4, 3, covariance)
     scorer = MixtureScorer.of(plan, background, speakers, 0.0)
-    frames = plan.expand(generator.normal(size=(5, 3)))
+    frames = plan.rows(generator.normal(size=(5, 3)))
     one, other, *_ = ask(
         lambda met: met.multiply(plan.product, frames), lambda met: met.multiply(plan.product, scorer.weights)
     )
@@ -62,7 +62,7 @@ def test_encrypted_log_densities_are_within_the_bound(covariance: Covariance) ->
 )
 def test_frames_that_cannot_be_are_refused(frames: np.ndarray) -> None:
     with pytest.raises(RangeError):
-        MixturePlan(frames=5, dimensions=2, components=3).expand(frames)
+        MixturePlan(frames=5, dimensions=2, components=3).rows(frames)
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,16 @@ import pytest
 
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.network import memory_pair, run_together
+from ppspeech.protocols import Party, run_in_memory
 from ppspeech.protocols.scores.mixture import MixturePlan, Mixtures
-from ppspeech.protocols.speakers.names import Answer
-from ppspeech.protocols.speakers.speaker_mixture_identification import (
-    EnrolledMixtures,
-    MixtureIdentification,
+from ppspeech.protocols.speakers.identify import (
+    Identification,
+    Identity,
+    arrange_mixtures,
     client,
-    identify_mixture_as_client,
-    identify_mixture_as_server,
-    server,
+    identify_as_client,
+    identify_as_server,
+    mixture_server,
 )
 from tests.protocols.speaker_meeting import ask
 
@@ -33,8 +33,8 @@ SPEECH = Mixtures(
 NAMES = ["Ada", "Grace", "Hedy"]
 
 
-def job_of(places: int) -> MixtureIdentification:
-    return MixtureIdentification(MixturePlan(16, D, PARTS, places, norm=10.0, reach=10), "client", 7)
+def job_of(places: int) -> Identification:
+    return Identification(MixturePlan(16, D, PARTS, places, norm=10.0, reach=10), "client", 7)
 
 
 def speech(speaker: int, frames: int) -> np.ndarray:
@@ -50,7 +50,7 @@ def average(mixtures: Mixtures, frames: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("places", [3, 5])
 def test_the_best_name_or_nobody(places: int) -> None:
     job = job_of(places)
-    enrolled = EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES, 0.3)
+    enrolled = arrange_mixtures(job, BACKGROUND, SPEECH, NAMES, 0.3)
     seen = set()
     for trial in range(8):
         frames = speech(trial % 3, 12) if trial < 5 else 0.5 * generator.normal(size=(12, D))
@@ -58,10 +58,10 @@ def test_the_best_name_or_nobody(places: int) -> None:
         close = np.sort(np.append(scores, 0.3))
         if np.diff(close).min() < 0.05:
             continue
-        wanted = Answer(NAMES[int(scores.argmax())] if scores.max() >= 0.3 else None)
+        wanted = Identity(NAMES[int(scores.argmax())] if scores.max() >= 0.3 else None)
         one, other, ours, _ = ask(
-            lambda met, x=frames: identify_mixture_as_client(met, job, x),
-            lambda met: identify_mixture_as_server(met, job, enrolled),
+            lambda met, x=frames: identify_as_client(met, job, x),
+            lambda met: identify_as_server(met, job, enrolled),
         )
         assert (one, other) == (wanted, None)
         seen.add(wanted)
@@ -73,27 +73,30 @@ def test_the_best_name_or_nobody(places: int) -> None:
 def test_bad_input_is_refused() -> None:
     job = job_of(3)
     with pytest.raises(ModelError, match="places"):
-        EnrolledMixtures.of(job_of(2), BACKGROUND, SPEECH, NAMES, 0.0)
-    with pytest.raises(ModelError, match="2 names"):
-        EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES[:2], 0.0)
+        arrange_mixtures(job_of(2), BACKGROUND, SPEECH, NAMES, 0.0)
+    with pytest.raises(ModelError, match="as many names, got 2"):
+        arrange_mixtures(job, BACKGROUND, SPEECH, NAMES[:2], 0.0)
     with pytest.raises(ModelError, match="dummies"):
-        EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES, -64.0)
+        arrange_mixtures(job, BACKGROUND, SPEECH, NAMES, -64.0)
     with pytest.raises(ModelError, match="no T-norm"):
-        MixtureIdentification(MixturePlan(16, D, PARTS, 3, 2))
-    enrolled = EnrolledMixtures.of(job, BACKGROUND, SPEECH, NAMES, 0.0)
-    with pytest.raises(ModelError, match="were enrolled for"):
-        identify_mixture_as_server(None, job_of(4), enrolled)  # type: ignore[arg-type]
+        Identification(MixturePlan(16, D, PARTS, 3, 2))
+    enrolled = arrange_mixtures(job, BACKGROUND, SPEECH, NAMES, 0.0)
+    with pytest.raises(ModelError, match="was made for"):
+        identify_as_server(None, job_of(4), enrolled)  # type: ignore[arg-type]
     with pytest.raises(RangeError):
-        identify_mixture_as_client(None, job, np.zeros((17, D)))  # type: ignore[arg-type]
+        identify_as_client(None, job, np.zeros((17, D)))  # type: ignore[arg-type]
 
 
 def test_it_runs_by_name_over_a_bare_channel() -> None:
     public = {"frames": 16, "dimensions": D, "components": PARTS, "models": 3, "norm": 10.0, "reach": 10}
     given = [{name: field.tolist() for name, field in vars(each).items()} for each in (BACKGROUND, SPEECH)]
     frames = np.tile(SPEECH.means[2], (4, 1))
-    said = run_together(
-        lambda c: client(c, frames.tolist(), **public), lambda c: server(c, *given, NAMES, -9.0, **public)
+    said = run_in_memory(
+        [
+            ("client", lambda party: client(party, frames.tolist(), **public)),
+            ("server", lambda party: mixture_server(party, *given, NAMES, -9.0, **public)),
+        ]
     )
-    assert said == ("Hedy", "the other party knows")
+    assert said == ["Hedy", "the other party knows"]
     with pytest.raises(ModelError, match="log_weights"):
-        server(memory_pair()[0], {"means": [[0.0]]}, {}, NAMES, 0.0, **public)
+        mixture_server(Party("server", {}), {"means": [[0.0]]}, {}, NAMES, 0.0, **public)

@@ -7,21 +7,18 @@ import pytest
 import torch
 
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
-from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares import ShareEngine, blank, record
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.gaussian.mixture import GaussianMixture
 from ppspeech.models.speakers import SpeakerVerifier
-from ppspeech.network import run_together
-from ppspeech.protocols import PROTOCOLS
+from ppspeech.protocols import PROTOCOLS, run_in_memory
 from ppspeech.protocols.scores.mixture import MixturePlan, Mixtures, MixtureScorer
-from ppspeech.protocols.speakers.speaker_mixture_verification import (
-    MixtureVerification,
+from ppspeech.protocols.speakers.verify import (
+    Verification,
     client,
-    ratios,
-    ratios_cost,
-    server,
-    verify_mixture_as_client,
-    verify_mixture_as_server,
+    mixture_server,
+    verify_as_client,
+    verify_as_server,
 )
 from tests.protocols.speaker_meeting import ask
 
@@ -90,14 +87,14 @@ def plan_of(**changes: object) -> MixturePlan:
 def test_decisions_are_those_of_the_plain_verifier(cohort: int, normed: bool) -> None:
     threshold = 1.0 if cohort else 0.2
     plan, plain = plan_of(cohort=cohort), verifier(bool(cohort), normed)
-    job, scorer = MixtureVerification(plan), scorer_of(plan, threshold, normed)
+    job, scorer = Verification(plan), scorer_of(plan, threshold, normed)
     seen = set()
     for trial in range(6):
         frames, claimed = speech(trial % 3, FRAMES - 2 * trial), (trial + trial // 3) % 3
         score = float(plain(torch.tensor(frames)[None])[0, claimed].detach())
         got = ask(
-            lambda met, x=frames, u=claimed: verify_mixture_as_client(met, job, x, u),
-            lambda met: verify_mixture_as_server(met, job, scorer),
+            lambda met, x=frames, u=claimed: verify_as_client(met, job, x, u),
+            lambda met: verify_as_server(met, job, scorer),
         )
         assert got[0] is None
         if abs(score - threshold) > 0.1:
@@ -111,13 +108,15 @@ def test_shared_ratios_are_close_to_the_plain_ones(joined: Literal["sum", "max"]
     """Both parties' shares, joined: for this test only."""
     plan = plan_of(cohort=COHORT, joined=joined)
     scorer, frames = scorer_of(plan, 0.0, normed=False), speech(1, 20)
+    cost = record(lambda engine: plan.claimed_scores(engine, blank(FRAMES, plan.product.columns), 1))
 
     def shares(met, side):  # type: ignore[no-untyped-def]
         with met.session():
-            engine = ShareEngine(met.channel, met.setup, ratios_cost(plan))
-            return ratios(engine, plan, met.multiply(plan.product, side), None if side is scorer.weights else 1)
+            engine = ShareEngine(met.channel, met.setup, cost)
+            claimed = None if side is scorer.weights else 1
+            return plan.claimed_scores(engine, met.multiply(plan.product, side), claimed).residues
 
-    one, other, *_ = ask(lambda met: shares(met, plan.expand(frames)), lambda met: shares(met, scorer.weights))
+    one, other, *_ = ask(lambda met: shares(met, plan.rows(frames)), lambda met: shares(met, scorer.weights))
     got = plan.scale.decode(plan.total_ring.to_signed(plan.total_ring.join(one, other))) / 20
     x = torch.tensor(frames)[None]
     plain = verifier(cohort=True, normed=False)
@@ -131,15 +130,15 @@ def test_shared_ratios_are_close_to_the_plain_ones(joined: Literal["sum", "max"]
 def test_full_covariance_decides_alike() -> None:
     full = [Mixtures(m.log_weights, m.means, m.covariances[..., None] * np.eye(D)) for m in (BACKGROUND, SPEECH)]
     plan = plan_of(covariance="full")
-    job, scorer = MixtureVerification(plan, "client"), MixtureScorer.of(plan, *full, 0.2)
+    job, scorer = Verification(plan, "client"), MixtureScorer.of(plan, *full, 0.2)
     plain = verifier(cohort=False, normed=False)
     for claimed in range(SPEAKERS):
         frames = speech(0, 22)
         score = float(plain(torch.tensor(frames)[None])[0, claimed].detach())
         assert abs(score - 0.2) > 0.05
         got = ask(
-            lambda met, x=frames, u=claimed: verify_mixture_as_client(met, job, x, u),
-            lambda met: verify_mixture_as_server(met, job, scorer),
+            lambda met, x=frames, u=claimed: verify_as_client(met, job, x, u),
+            lambda met: verify_as_server(met, job, scorer),
         )
         assert got[:2] == (score >= 0.2, None)
 
@@ -147,12 +146,12 @@ def test_full_covariance_decides_alike() -> None:
 @pytest.mark.parametrize("cohort", [0, COHORT])
 def test_every_claim_and_length_has_the_transcript_of_the_formula(cohort: int) -> None:
     plan = plan_of(cohort=cohort)
-    job, scorer = MixtureVerification(plan), scorer_of(plan, 0.5, normed=True)
+    job, scorer = Verification(plan), scorer_of(plan, 0.5, normed=True)
     shapes = []
     for claimed, frames in ((0, 24), (2, 5)):
         *_, ours, _ = ask(
-            lambda met, u=claimed, t=frames: verify_mixture_as_client(met, job, speech(u, t), u),
-            lambda met: verify_mixture_as_server(met, job, scorer),
+            lambda met, u=claimed, t=frames: verify_as_client(met, job, speech(u, t), u),
+            lambda met: verify_as_server(met, job, scorer),
         )
         shapes.append(ours.shape())
     assert shapes[0] == shapes[1]
@@ -165,21 +164,32 @@ def test_every_claim_and_length_has_the_transcript_of_the_formula(cohort: int) -
 
 def test_bad_input_is_refused() -> None:
     plan = plan_of()
-    job = MixtureVerification(plan)
+    job = Verification(plan)
     with pytest.raises(ModelError, match="client or the server"):
-        MixtureVerification(plan, "nobody")  # type: ignore[arg-type]
+        Verification(plan, "nobody")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="was made for"):
-        verify_mixture_as_server(None, job, scorer_of(plan_of(joined="max"), 0.0, False))  # type: ignore[arg-type]
+        verify_as_server(None, job, scorer_of(plan_of(joined="max"), 0.0, False))  # type: ignore[arg-type]
     for frames, claimed in ((np.zeros((25, D)), 0), (np.zeros((3, D)), 3), (np.full((3, D), 9.0), 0)):
         with pytest.raises(RangeError):
-            verify_mixture_as_client(None, job, frames, claimed)  # type: ignore[arg-type]
+            verify_as_client(None, job, frames, claimed)  # type: ignore[arg-type]
 
 
 def test_it_runs_by_name_over_a_bare_channel() -> None:
     public = {"frames": 24, "dimensions": D, "components": PARTS, "models": SPEAKERS, "norm": 12.0, "reach": 11}
     given = [{k: v.tolist() for k, v in vars(m).items()} for m in (BACKGROUND, SPEECH)]
-    said = run_together(
-        lambda c: client(c, speech(2, 24).tolist(), 2, **public), lambda c: server(c, *given, 0.1, **public)
+    said = run_in_memory(
+        [
+            ("client", lambda party: client(party, speech(2, 24).tolist(), 2, **public)),
+            ("server", lambda party: mixture_server(party, *given, 0.1, **public)),
+        ]
     )
-    assert said == ("the other party knows", "accepted")
+    assert said == ["the other party knows", "accepted"]
     assert list(PROTOCOLS["speaker_verification_mixture"].parties) == ["client", "server"]
+
+
+def test_costs_are_recorded_for_many_models_and_refused_for_sizes_that_nobody_could_run() -> None:
+    """Sizes may be a peer's: what is not read is not allocated, and what would be is bounded."""
+    many = Verification(MixturePlan(300, 39, 64, 1000))
+    assert many.cost.total_bytes == 84_201_159
+    with pytest.raises(RangeError, match="smaller sizes"):
+        _ = Verification(MixturePlan(4096, 1, 20_000, 1, 64)).cost

@@ -5,23 +5,17 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
+from ppspeech.models.score_norm import t_norm
 from scipy import stats
 
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
-from ppspeech.errors import BadCiphertextError, ModelError, ProtocolError, RangeError
-from ppspeech.models.score_norm import t_norm
+from ppspeech.errors import BadCiphertextError, ModelError, PpspeechError, ProtocolError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
-from ppspeech.protocols import PROTOCOLS
-from ppspeech.protocols.meeting import MetClient
+from ppspeech.protocols import PROTOCOLS, Party
+from ppspeech.protocols.meeting import Meeting
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
-from ppspeech.protocols.speakers.speaker_verification import (
-    Verification,
-    client,
-    server,
-    verify_as_client,
-    verify_as_server,
-)
+from ppspeech.protocols.speakers.verify import Verification, client, server, verify_as_client, verify_as_server
 from tests.crypto.pairs import lasting_setup
 from tests.protocols.speaker_meeting import ask, histogram, lasting_key, received, unit
 
@@ -112,11 +106,11 @@ def test_the_server_cannot_tell_voices_or_claims_apart() -> None:
 
 
 def test_the_clients_share_of_the_scores_is_uniform() -> None:
-    """Chi-square at 1e-4 on high and low bytes of the client's words for one and the same voice; the sums are not."""
+    """Chi-square at 1e-4 on high and low bytes of the client's residues for one voice again and again; sums are not."""
     plan = LinearPlan(32, 200, reach=3)
     models = np.repeat(MODELS[:, :1], 200, axis=1)
     scorer = LinearScorer.of(plan, LinearColumns.of(models), 0.5)
-    row = plan.check_embedding(MODELS[:, 1])
+    row = plan.rows(MODELS[:, 1])
     mine, sums = [], []
     for _ in range(20):
         one, other, *_ = ask(
@@ -124,13 +118,15 @@ def test_the_clients_share_of_the_scores_is_uniform() -> None:
         )
         mine.append(one)
         sums.append(plan.ring.join(one, other))
-    words = np.concatenate(mine)
+    residues = np.concatenate(mine)
     for shift in (0, 13):
-        assert stats.chisquare(histogram(((words >> np.uint64(shift)) & np.uint64(255)).astype(np.uint8))).pvalue > 1e-4
+        assert (
+            stats.chisquare(histogram(((residues >> np.uint64(shift)) & np.uint64(255)).astype(np.uint8))).pvalue > 1e-4
+        )
     assert len(np.unique(np.concatenate(sums))) < 10  # the score itself is one number, up to rounding
 
 
-class Shifting(MetClient):
+class Shifting(Meeting):
     """A client that follows the protocol, except that it adds 1 to its share of every score."""
 
     def multiply(self, plan, features):  # type: ignore[no-untyped-def]
@@ -173,7 +169,7 @@ def test_bad_input_is_refused_before_anything_is_sent(embedding: np.ndarray, cla
     here, there = memory_pair()
     record = Transcript(here)
     with pytest.raises(RangeError):
-        verify_as_client(MetClient(record, lasting_setup()[1], lasting_key()[0]), job, embedding, claimed)
+        verify_as_client(Meeting(record, lasting_setup()[1], lasting_key()[0]), job, embedding, claimed)
     assert record.messages == 0
     here.close()
     there.close()
@@ -185,7 +181,7 @@ def test_a_query_of_another_plan_or_garbage_ends_the_session() -> None:
     with pytest.raises(BadCiphertextError):
         ask(lambda met: verify_as_client(met, other, MODELS[:, 0], 0), lambda met: verify_as_server(met, job, scorer))
 
-    def garbage(met: MetClient) -> None:
+    def garbage(met: Meeting) -> None:
         with met.session():
             met.channel.send(Kind.QUERY, bytes(5))
 
@@ -205,9 +201,14 @@ def test_it_runs_by_name_over_a_bare_socket() -> None:
     public = {"features": 3, "models": 2, "recipient": "client"}
     models = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     said = run_together(
-        lambda c: client(c, [0.9, 0.1, 0.0], 0, **public), lambda c: server(c, models, 0.5, **public), socket_pair()
+        lambda c: client(Party("client", {"server": c}), [0.9, 0.1, 0.0], 0, **public),
+        lambda c: server(Party("server", {"client": c}), models, 0.5, **public),
+        socket_pair(),
     )
     assert said == ("accepted", "the other party knows")
     assert list(PROTOCOLS["speaker_verification"].parties) == ["client", "server"]
+    for terms, said_of in (({"color": "red"}, "color"), ({"features": 3}, "models")):
+        with pytest.raises(PpspeechError, match=said_of):
+            PROTOCOLS["speaker_verification"].bind("client", [[0.0], 0], terms)
     with pytest.raises(ModelError, match="LinearPlan"):
-        client(memory_pair()[0], [0.0], 0, color="red")
+        client(Party("client", {}), [0.0], 0, color="red")

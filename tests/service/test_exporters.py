@@ -8,11 +8,18 @@ import torch
 from torch import nn
 
 from ppspeech.errors import ModelError
-from ppspeech.models import DiscreteEmission, GaussianEmission, HiddenMarkovModel, LargeMarginHmm, left_right
+from ppspeech.models import (
+    DiscreteEmission,
+    GaussianEmission,
+    HiddenMarkovModel,
+    LargeMarginHmm,
+    TableClassifier,
+    left_right,
+)
 from ppspeech.models.hmm.topology import Topology
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
-from ppspeech.service.export import Deployment, export_words, register_exporter
+from ppspeech.service.export import EXPORTERS, Deployment, export_words
 from tests.protocols.word_reference import plain_scores
 
 LABELS = ("no", "yes", "perhaps")
@@ -48,7 +55,7 @@ def test_word_models_score_as_the_bank(topology: Topology, emission: dict[str, A
         if not emission.get("components"):
             expected["viterbi"] = bank.best_path(x, lengths).score.numpy()
     for operation, scores in expected.items():
-        models = export_words(bank, LABELS, Deployment(frames=9, operation=operation))
+        models = export_words("keyword_hmm", bank, LABELS, Deployment(frames=9, operation=operation))
         for at, length in enumerate(lengths.tolist()):
             np.testing.assert_allclose(plain_scores(models, x[at, :length].numpy()), scores[at], atol=1e-6)
 
@@ -56,7 +63,7 @@ def test_word_models_score_as_the_bank(topology: Topology, emission: dict[str, A
 def test_large_margin_words_score_as_the_module() -> None:
     model = LargeMarginHmm.from_hmm(made_bank(left_right(3)).float())
     x, lengths = torch.randn(2, 8, 4), torch.tensor([8, 6])
-    models = export_words(model, LABELS, Deployment(frames=8))
+    models = export_words("large_margin_keyword", model, LABELS, Deployment(frames=8))
     with torch.no_grad():
         expected = model(x, lengths).numpy()
     for at, length in enumerate(lengths.tolist()):
@@ -70,7 +77,7 @@ def test_large_margin_classes_score_as_the_module(components: int) -> None:
     phi = torch.randn(3, components, 6, 6)
     model.set_phi_(phi @ phi.mT)
     x = torch.randn(7, 5) / 10
-    models = export_words(model, LABELS)
+    models = export_words("large_margin_table", TableClassifier(model), LABELS)
     got = np.concatenate([plain_scores(models, each[None].numpy())[None] for each in x])
     np.testing.assert_allclose(got, model.scores(x).detach().numpy(), rtol=1e-4, atol=1e-4)
 
@@ -86,30 +93,31 @@ def test_linear_models_decide_as_the_module(model: Any, labels: tuple[str, ...])
     x = torch.randn(20, 5)
     if model.radius is not None:
         x = x * (model.radius / x.norm(dim=-1, keepdim=True).clamp_min(model.radius))
-    models = export_words(model, labels)
+    models = export_words("linear_table", TableClassifier(model), labels)
     got = [int(plain_scores(models, each[None].numpy()).argmax()) for each in x]
     assert got == model.predict(x).tolist()
 
 
 def test_the_garbage_model_wins_where_no_word_fits() -> None:
     bank = made_bank(left_right(3))
-    models = export_words(bank, LABELS, Deployment(frames=9, reject=True))
+    models = export_words("keyword_hmm", bank, LABELS, Deployment(frames=9, reject=True))
     mean = bank.emission.gaussians.mean[1].detach().numpy().repeat(2, axis=0)
     assert plain_scores(models, mean).argmax() == 1
     stranger = 3 * np.random.default_rng(0).normal(size=(9, 4))
     assert plain_scores(models, stranger).argmax() == 3
-    easier = export_words(bank, LABELS, Deployment(frames=9, reject=True, garbage=-100.0))
+    easier = export_words("keyword_hmm", bank, LABELS, Deployment(frames=9, reject=True, garbage=-100.0))
     assert plain_scores(easier, stranger).argmax() < 3
 
 
 def test_what_cannot_be_served_is_refused_by_name() -> None:
-    with pytest.raises(ModelError, match="Linear cannot be served encrypted"):
-        export_words(nn.Linear(2, 3), LABELS)
+    with pytest.raises(ModelError, match="a minimax_filter cannot be served encrypted"):
+        export_words("minimax_filter", nn.Linear(2, 3), LABELS)
     with pytest.raises(ModelError, match="symbols"):
-        export_words(HiddenMarkovModel(left_right(3), DiscreteEmission(3, 3, 5)), LABELS)
+        export_words("keyword_hmm", HiddenMarkovModel(left_right(3), DiscreteEmission(3, 3, 5)), LABELS)
+    margin = LargeMarginHmm.from_hmm(made_bank(left_right(3)).float())
     with pytest.raises(ModelError, match="garbage"):
-        export_words(LargeMarginHmm.from_hmm(made_bank(left_right(3)).float()), LABELS, Deployment(reject=True))
+        export_words("large_margin_keyword", margin, LABELS, Deployment(reject=True))
     with pytest.raises(ModelError, match="garbage"):
-        export_words(SoftmaxRegression(5, 3), LABELS, Deployment(reject=True))
+        export_words("linear_table", TableClassifier(SoftmaxRegression(5, 3)), LABELS, Deployment(reject=True))
     with pytest.raises(ModelError, match="already"):
-        register_exporter(HiddenMarkovModel)(lambda module, labels, deployment: None)  # type: ignore[arg-type, return-value]
+        EXPORTERS.register("keyword_hmm")(lambda module, labels, deployment: None)

@@ -24,7 +24,7 @@ from ppspeech.errors import (
 )
 from ppspeech.network import Address, Capacity, Server, ServerTls, in_background, make_certificate
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speakers.templates import EncryptedGallery, GalleryPlan, Keeper, Prober
+from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.service import BudgetSpentError, Door, ServiceFiles, SpeakerDeployment, connect_through, open_door
 from ppspeech.service.offer import Offer, describe, read_offers
 from ppspeech.service.requests import Ask, Request

@@ -100,5 +100,5 @@ def test_the_order_follows_the_round_trip(bundles: dict[str, Bundle]) -> None:
     branching = WordShape(98, 39, "full", 10, 5, (4,), moves=(0, 1, 2))
     assert choose_order(branching, 1, 0.040) == "frames"
     assert estimate(planned_job(shape)).online_over(0.04) > estimate(planned_job(shape, 1, "scan")).online_over(0.04)
-    models = export_words(bundles["whole"].model, bundles["whole"].labels, Deployment(frames=1_000))
+    models = export_words("keyword_hmm", bundles["whole"].model, bundles["whole"].labels, Deployment(frames=1_000))
     assert estimate(planned_job(models.shape)).rounds > 1_000

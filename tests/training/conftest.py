@@ -9,7 +9,7 @@ import pytorch_lightning as lightning
 from pytorch_lightning.loggers import CSVLogger
 
 from ppspeech.data.datamodule import SpeechDataModule
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.module import quiet_lightning
 
 WORDS = ["zero", "one", "two"]
 

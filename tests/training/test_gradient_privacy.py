@@ -1,31 +1,24 @@
-"""DP-SGD: gradients against a loop and Opacus, Poisson batches, noise once a step, an account that is right."""
+"""DP-SGD under the Trainer: gradients against a loop and Opacus, a step against a slow one, a right account."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import pytorch_lightning as lightning
 import torch
 from opacus.grad_sample import GradSampleModule
-from scipy import stats
 from torch import Tensor, nn
 
 from ppspeech.data.batches import Batch
 from ppspeech.data.datamodule import SpeechDataModule
-from ppspeech.errors import PrivacyError
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.hmm import LargeMarginHmm
 from ppspeech.privacy import Relation
-from ppspeech.privacy.gradients.events import SampledGaussianEvent
-from ppspeech.training.private.gradients import (
-    CollateWithEmpty,
-    GradientPrivacy,
-    OsNoiseOptimizer,
-    PoissonBatches,
-    per_sample_gradients,
-)
+from ppspeech.privacy.gradients.plan import SampledGaussianEvent
+from ppspeech.training.private import CollateWithEmpty, PrivacyHook
+from ppspeech.training.private.gradients import per_sample_gradients
 
 MODELS, STATES, FEATURES = 4, 3, 5
 
@@ -132,40 +125,6 @@ def test_an_empty_batch_has_gradients_of_nobody() -> None:
     assert losses.shape == (0,)
 
 
-def test_poisson_batches() -> None:
-    """Sizes are binomial and members independent; each test has a false-alarm rate of 1e-6."""
-    batches = list(PoissonBatches(torch.arange(10), 0.2, 3000))
-    sizes = torch.tensor([len(b) for b in batches])
-    expected = stats.binom.pmf(range(11), 10, 0.2) * 3000
-    counts = torch.bincount(sizes, minlength=11).numpy()
-    merged = [*counts[:6], counts[6:].sum()], [*expected[:6], expected[6:].sum()]
-    assert stats.chisquare(*merged).pvalue > 1e-6
-    assert (sizes == 0).any()
-    together = sum(0 in b and 1 in b for b in batches)
-    assert stats.binomtest(together, 3000, 0.04).pvalue > 1e-6
-
-
-def test_speakers_join_as_a_whole() -> None:
-    speakers = torch.tensor([5, 5, 9, 5, 9, 2])
-    for batch in PoissonBatches(speakers, 0.5, 50):
-        for who in speakers[batch].unique():
-            assert set((speakers == who).nonzero().squeeze(-1).tolist()) <= set(batch)
-    for batch in PoissonBatches(speakers, 1.0, 20, most=1):
-        assert sorted(speakers[batch].tolist()) == [2, 5, 9]
-    with pytest.raises(PrivacyError, match="no item"):
-        PoissonBatches(torch.arange(0), 0.5, 1)
-
-
-def test_noise_is_added_once_also_for_nobody() -> None:
-    weight = nn.Parameter(torch.zeros(4000))
-    optimizer = OsNoiseOptimizer(
-        torch.optim.SGD([weight], 1.0), noise_multiplier=3.0, max_grad_norm=0.5, expected_batch_size=2.0
-    )
-    weight.grad_sample = torch.zeros(0, 4000)  # type: ignore[attr-defined]
-    optimizer.step()
-    assert stats.kstest(weight.detach().numpy(), stats.norm(scale=3 * 0.5 / 2).cdf).pvalue > 1e-6
-
-
 class Tiny(lightning.LightningModule):
     """Softmax on average features."""
 
@@ -176,13 +135,14 @@ class Tiny(lightning.LightningModule):
         nn.init.zeros_(self.linear.bias)
         self.rate = rate
         self.sizes: list[int] = []
+        self.gradient_hook: Any = None
 
     def losses(self, batch: Batch) -> Tensor:
         third = batch["features"][:, :20].mean(1)
         return nn.functional.cross_entropy(self.linear(third), batch["word"], reduction="none")
 
     def training_step(self, batch: Batch) -> Tensor:
-        return self.losses(batch).mean()
+        return self.losses(batch).mean() if self.gradient_hook is None else self.gradient_hook.step(self, batch)
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         self.sizes.append(len(batch["word"]))
@@ -195,17 +155,18 @@ Make = Callable[..., lightning.Trainer]
 
 
 def test_target_epsilon_is_kept_with_empty_batches(voices: SpeechDataModule, trainer: Make) -> None:
-    module, hook = Tiny(), GradientPrivacy(epsilon=2.0, sampling=0.02)
+    module, hook = Tiny(), PrivacyHook(epsilon=2.0, sampling=0.02)
     trainer(max_epochs=1, callbacks=[hook]).fit(module, datamodule=voices)
-    assert hook.steps == 50 == len(module.sizes)
+    assert hook.spent == 50 == len(module.sizes)
     assert 0 in module.sizes
     guarantee = hook.guarantee()
     assert guarantee.unit == "utterance"
     assert 1.98 < guarantee.epsilon <= 2.0
-    assert hook.noise_multiplier is not None
-    event = SampledGaussianEvent(hook.noise_multiplier, 0.02, 50, Relation("utterance", "add_remove"))
+    ((event, _),) = hook.account().events
+    assert isinstance(event, SampledGaussianEvent)
+    assert (event.sampling, event.steps, event.relation) == (0.02, 50, Relation("utterance", "add_remove"))
     assert guarantee.epsilon == pytest.approx(event.epsilon(1e-5))
-    assert not any(getattr(p, "grad_sample", None) is not None for p in module.parameters())
+    assert not any(p.grad is not None for p in module.parameters())
 
 
 @pytest.mark.parametrize("unit", ["utterance", "speaker"])
@@ -213,9 +174,9 @@ def test_a_step_is_the_slow_step(voices: SpeechDataModule, trainer: Make, unit: 
     """Everybody joins, the noise is silenced: one step equals clipped gradients added in a loop."""
     zero = torch.zeros
     monkeypatch.setattr(
-        "ppspeech.training.private.gradients.standard_normal", lambda shape, like: zero(tuple(shape)).to(like)
+        "ppspeech.privacy.gradients.plan.standard_normal", lambda shape, like: zero(tuple(shape)).to(like)
     )
-    module, hook = Tiny(), GradientPrivacy(noise_multiplier=1.0, sampling=1.0, clip=0.2, unit=unit)
+    module, hook = Tiny(), PrivacyHook(noise_multiplier=1.0, sampling=1.0, clip=0.2, unit=unit)
     trainer(max_epochs=1, callbacks=[hook]).fit(module, datamodule=voices)
     slow, items = Tiny(), voices.parts["train"]
     whole = CollateWithEmpty(items)([items[i] for i in range(len(items))])
@@ -230,28 +191,3 @@ def test_a_step_is_the_slow_step(voices: SpeechDataModule, trainer: Make, unit: 
         total += gradient * min(1.0, 0.2 / float(gradient.norm()))
     moved = torch.cat([p.detach().flatten() for p in module.parameters()])
     torch.testing.assert_close(moved, -0.5 * total / len(groups), rtol=1e-3, atol=1e-5)
-
-
-def wrong_settings() -> Iterator[Any]:
-    yield {}, "one of the two"
-    yield {"epsilon": 1.0, "noise_multiplier": 1.0}, "one of the two"
-    yield {"epsilon": -1.0}, "epsilon"
-    yield {"epsilon": 1.0, "sampling": 0.0}, "sampling"
-    yield {"epsilon": 1.0, "unit": "frame"}, "frame"
-    yield {"epsilon": 1.0, "clip": 0.0}, "clip"
-
-
-@pytest.mark.parametrize(("settings", "message"), list(wrong_settings()))
-def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(PrivacyError, match=message):
-        GradientPrivacy(**settings)
-
-
-def test_what_would_break_the_guarantee_is_refused(voices: SpeechDataModule, trainer: Make) -> None:
-    hook = GradientPrivacy(noise_multiplier=1.0)
-    with pytest.raises(PrivacyError, match="accumulated"):
-        trainer(max_epochs=1, callbacks=[hook], accumulate_grad_batches=2).fit(Tiny(), datamodule=voices)
-    hook.load_state_dict({"steps": 7, "noise_multiplier": 1.0, "sampling": 0.1})
-    assert hook.account().events[0][0] == SampledGaussianEvent(1.0, 0.1, 7, Relation("utterance", "add_remove"))
-    with pytest.raises(PrivacyError, match="same settings"):
-        hook.load_state_dict({"steps": 7, "noise_multiplier": 2.0, "sampling": 0.1})

@@ -8,8 +8,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from ppspeech.errors import ModelError
 from ppspeech.filters import ClassTask, LinearFilter, TemporalConvolution, learn_filter
-from ppspeech.training.minimax import MinimaxFilter, reversed_gradient
-from ppspeech.training.quiet import quiet_lightning
+from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter, reversed_gradient
+from ppspeech.training.module import quiet_lightning
 from tests.filters.games import people
 
 
@@ -66,6 +66,26 @@ def test_steps_come_near_what_exact_solves_find(mode: str) -> None:
     assert accuracy(filtered, subject) < accuracy(exact, subject) + 0.1
     assert accuracy(x, subject) > 0.8
     assert set(trainer.callback_metrics) >= {"accuracy/who", "accuracy/what"}
+    samples = DataLoader(Samples(features=x, who=subject, what=task), batch_size=500)
+    assert set(trainer.test(module, samples, verbose=False)[0]) == {"accuracy/who", "accuracy/what"}
+
+
+def test_a_recipe_may_solve_by_adversarial_training() -> None:
+    x, subject, task = people(240, inputs=8)
+    solver = AdversarialSolver(learning_rate=1e-2, opponent_rate=3e-2, batch_size=120, hidden=0)
+    found, again = (
+        learn_filter(x, subject, task, features=2, rho=3.0, start="random", solver=solver, iterations=40)
+        for _ in range(2)
+    )
+    assert torch.equal(found.filter(x), again.filter(x))
+    assert found.solver == "adversarial"
+    assert found.history[1] < found.history[0]  # Phi, with exact opponents
+    exact = learn_filter(x, subject, task, features=2, rho=3.0).filter(x).detach()
+    filtered = found.filter(x).detach()
+    assert accuracy(filtered, task) > accuracy(exact, task) - 0.05
+    assert accuracy(filtered, subject) < accuracy(exact, subject) + 0.1
+    with pytest.raises(ModelError, match="one observation a sample"):
+        learn_filter(x.view(60, 4, 8), subject[::4], task[::4], features=2, shape="convolution", solver=solver)
 
 
 def test_reversed_gradient() -> None:
@@ -127,7 +147,7 @@ def test_an_adversary_that_lags_gives_the_filter_nothing_to_chase() -> None:
     ],
 )
 def test_what_is_refused(change: dict[str, object], message: str) -> None:
-    arguments = {"filter": LinearFilter(3, 2), "private": {"who": 2}, "task": {"what": 2}}
+    arguments = {"module": LinearFilter(3, 2), "private": {"who": 2}, "task": {"what": 2}}
     with pytest.raises(ModelError, match=message):
         MinimaxFilter(**(arguments | change))  # type: ignore[arg-type]
 

@@ -1,15 +1,16 @@
 """Parties who train together: sensitivities that hold, models near the central ones, and what averaging cannot do."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from ppspeech.errors import ModelError, PpspeechError, PrivacyError
-from ppspeech.network.group.file import Group, Member
+from ppspeech.bundle import load_bundle
+from ppspeech.errors import ModelError, PpspeechError, PrivacyError, RangeError
 from ppspeech.training.together.average import JointTraining, local_minimizer, train_jointly
-from ppspeech.training.together.group import terms_of
+from ppspeech.training.together.group import as_plain, terms_of, write_plain
 from tests.training.joint_parties import PRIVATE, PUBLIC, SIZES, examples, together
 
 
@@ -110,21 +111,49 @@ def test_a_party_cannot_lie_about_its_size() -> None:
 
 
 def test_terms_of_a_group() -> None:
-    members = tuple(Member(f"p{i}", "party", f"{i}" * 64) for i in range(3))
-    hub = Member("c", "curator", "c" * 64)
     plain = PUBLIC | {"sizes": list(SIZES)}
+    assert terms_of("train_average", plain) == JointTraining(**PUBLIC)
+    with pytest.raises(PpspeechError, match="color"):
+        terms_of("train_average", plain | {"color": 1})
+    with pytest.raises(PrivacyError, match="for 2 parties, the group has 3"):
+        terms_of("train_average", plain | {"sizes": [1, 2]}).check(3)
 
-    def group(params: dict[str, Any]) -> Group:
-        from ppspeech.network import Address
 
-        curator = Member(hub.name, hub.role, hub.pin, Address("127.0.0.1", 7000))
-        return Group("aggregate", (curator, *members), "c", params)
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([[1.0, 2.0, 0.0]], "3 finite numbers and a whole class"),
+        ([[1.0, 2.0, float("nan"), 0.0]], "finite"),
+        ([[1.0, 2.0, 3.0, 0.5]], "0 to 1"),
+        ([[1.0, 2.0, 3.0, 2.0]], "0 to 1"),
+        ([], "finite numbers"),
+    ],
+)
+def test_rows_that_are_none_are_refused(rows: Any, said: str) -> None:
+    with pytest.raises(RangeError, match=said):
+        JointTraining(**PUBLIC).read(rows)
 
-    assert terms_of(group({"training": plain})) == JointTraining(**PUBLIC)
-    for params, said in (
-        ({}, "hold no training"),
-        ({"training": plain | {"color": 1}}, "color"),
-        ({"training": plain | {"sizes": [1, 2]}}, "2 parties"),
-    ):
-        with pytest.raises(PpspeechError, match=said):
-            terms_of(group(params))
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"columns": ["a"]}, "3 columns need as many names"), ({"labels": ["a"]}, "2 labels"), ({"scale": 0.0}, "scale")],
+)
+def test_terms_about_rows_that_do_not_fit_are_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(PrivacyError, match=said):
+        JointTraining(**(PUBLIC | change))
+
+
+@pytest.mark.parametrize("model", ["logistic", "softmax", "huber_svm", "large_margin"])
+def test_every_model_becomes_a_bundle_that_scores_rows_as_they_come(model: Any, tmp_path: Path) -> None:
+    training = JointTraining(**(PUBLIC | {"model": model, "scale": 4.0}))
+    rows = [examples(size, seed=size) for size in SIZES]
+    programs = [
+        lambda add_up, place=place, xy=xy: train_jointly(training, add_up, *xy, place) for place, xy in enumerate(rows)
+    ]
+    fit = together(programs, [training.dimension])[0]
+    x, _ = rows[0]
+    wanted = fit.module.scores(x)
+    bundle = write_plain(tmp_path / "model", training, as_plain(training, fit))
+    assert bundle.statement.guarantee == fit.guarantee
+    found = load_bundle(tmp_path / "model").model((4 * x).float())
+    torch.testing.assert_close(found, wanted.float(), rtol=1e-4, atol=1e-4)

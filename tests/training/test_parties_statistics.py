@@ -7,25 +7,24 @@ from typing import Any
 
 import pytest
 import torch
-from ppspeech.bundle.model_types import LargeMarginClassifierSettings, SpeakerUbmSettings
-from ppspeech.models.utterance_classifier import UtteranceClassifier
 from torch import Tensor
 
 from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.bundle import BundleConfig, load_bundle
+from ppspeech.bundle import BundleConfig, LargeMarginClassifierSettings, SpeakerUbmSettings, load_bundle
 from ppspeech.errors import BundleError, ModelError
-from ppspeech.models.gaussian.em import fit
+from ppspeech.models import UtteranceClassifier
+from ppspeech.models.gaussian.em import run_em
 from ppspeech.models.gaussian.mixture import GaussianMixture
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.privacy import Guarantee, Relation
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
 from ppspeech.protocols.sums.joint import JointSum, PlainSum
-from ppspeech.training.private.em import hmm_moments, maximize_mixture_, mixture_moments
-from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
+from ppspeech.training.private.statistics import hmm_moments, maximize_mixture_, mixture_moments
 from ppspeech.training.together.average import JointTraining, train_jointly
-from ppspeech.training.together.release import write_joint_bundle
+from ppspeech.training.together.group import write_joint_bundle
 from ppspeech.training.together.statistics import (
     fit_hmm_privately_,
     fit_mixture_jointly_,
@@ -62,7 +61,7 @@ def test_joint_em_is_central_em_to_the_grid() -> None:
 
     found = together([program(*user) for user in users], [4 * (1 + 3 + 3)] * 4)
     frames = torch.cat([f[:n] for features, lengths in users for f, n in zip(features, lengths, strict=True)])
-    central = fit(mixture(), frames, iterations=4, tolerance=-1.0).model
+    central = run_em(mixture(), frames, iterations=4, tolerance=-1.0).model
     for model in found:
         for name, tensor in model.state_dict().items():
             torch.testing.assert_close(tensor, central.state_dict()[name], rtol=0, atol=4 * 4 * 2.0**-16)

@@ -12,11 +12,9 @@ from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegressi
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.loss import MarginLoss
 from ppspeech.privacy import Relation
-from ppspeech.privacy.accounting.events import PureEvent
 from ppspeech.privacy.convex.objective import ObjectivePerturbation, Perturbation
 from ppspeech.privacy.convex.output import OutputPerturbation
-from ppspeech.training.private.component_rule import ComponentRule
-from ppspeech.training.private.convex import ConvexModule, fit_privately, head_of, radius_of, theta_shape
+from ppspeech.training.private.objective import ConvexModule, fit_privately, head_of, radius_of, theta_shape
 
 CENTROIDS = torch.tensor([[[-0.5, 0.0], [-0.5, 0.5]], [[0.5, 0.0], [0.5, 0.5]]], dtype=torch.double)
 
@@ -46,17 +44,16 @@ def budget(epsilon: float = 2.0, **changes: object) -> ObjectivePerturbation:
     return ObjectivePerturbation(epsilon=epsilon, **(given | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", list(modules()))
+@pytest.mark.parametrize("name", sorted(set(modules()) - {"mixture"}))
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_private_models_classify(name: str, delta: float) -> None:
     module = modules()[name]
-    rule = ComponentRule.public_centroids(CENTROIDS) if name == "mixture" else None
     x, y = clouds()
-    fit = fit_privately(module, x, y, budget(delta=delta), components=rule)
+    fit = fit_privately(module, x, y, budget(delta=delta))
     assert (module.predict(x) == y).double().mean() > 0.9
     assert (fit.guarantee.epsilon, fit.guarantee.delta) == (2.0, delta)
     assert fit.solution.certificate.residual <= budget().relative_tolerance * 10
-    assert len(fit.events) == 2
+    assert fit.event == fit.plan.event
 
 
 @pytest.mark.parametrize("name", list(modules()))
@@ -127,34 +124,13 @@ def test_output_perturbation_goes_through_the_same_door() -> None:
     assert fit.plan.regularization == 30.0
 
 
-def test_labels_of_a_released_mixture_are_paid_for() -> None:
-    module = modules()["mixture"]
-    paid = PureEvent(0.5, Relation("record", "add_remove"))
-    rule = ComponentRule.released(ComponentRule.public_centroids(CENTROIDS).phi, (paid,))
-    fit = fit_privately(module, *clouds(), budget(), components=rule)
-    assert fit.guarantee.epsilon == pytest.approx(2.5)
-    assert fit.events[0] == paid
-
-
-def test_a_component_is_the_nearest_centroid_of_the_own_class() -> None:
-    rule = ComponentRule.public_centroids(CENTROIDS)
-    x = torch.tensor([[0.4, 0.6], [0.4, 0.1], [0.4, 0.6]], dtype=torch.double)
-    assert rule(x, torch.tensor([1, 1, 0])).tolist() == [1, 0, 1]
-
-
 def test_what_cannot_be_private_is_refused() -> None:
     x, y = clouds(20)
     with pytest.raises(PrivacyError, match="radius"):
         fit_privately(LogisticRegression(2), x, y, budget())
     with pytest.raises(PrivacyError, match="owns several rows"):
         fit_privately(modules()["logistic"], x, y, budget(relation=Relation("speaker", "add_remove")))
-    with pytest.raises(PrivacyError, match="labels of mixture components"):
+    with pytest.raises(PrivacyError, match="one Gaussian a class, got 2"):
         fit_privately(modules()["mixture"], x, y, budget())
-    with pytest.raises(PrivacyError, match="belong to large-margin"):
+    with pytest.raises(PrivacyError, match="belongs to large-margin"):
         fit_privately(modules()["softmax"], x, y, budget(), gamma=1.0)
-    with pytest.raises(PrivacyError, match="events of its release"):
-        ComponentRule.released(torch.zeros(2, 2, 3, 3), ())
-    with pytest.raises(PrivacyError, match="classes, components"):
-        ComponentRule(torch.zeros(3, 3))
-    with pytest.raises(PrivacyError, match="centroids must be"):
-        ComponentRule.public_centroids(torch.zeros(2, 2))

@@ -18,14 +18,16 @@ from ppspeech.models.hmm.topology import left_right
 from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
-from ppspeech.training.private.em import (
+from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums, normalized
+from ppspeech.training.private.statistics import (
+    about,
     free_transitions,
     hmm_moments,
+    kept_share,
     maximize_hmm_,
     maximize_mixture_,
     mixture_moments,
 )
-from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums, about, kept_share, normalized
 
 MODELS, STATES, FEATURES = 3, 4, 5
 

@@ -3,9 +3,15 @@
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
-from ppspeech.errors import ModelError
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import load_bundle
+from ppspeech.data import load_corpus, load_samples
+from ppspeech.errors import AudioError, ModelError
+from ppspeech.filters import LinearFilter, write_filtered
+from ppspeech.training import release
 from ppspeech.training.recipe import main
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("[!f]*.yaml"))
@@ -43,3 +49,27 @@ def test_a_broken_promise_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
 def test_every_recipe_keeps_its_promise(config: Path, tmp_path: Path) -> None:
     main(["fit", "--config", str(config), "--trainer.logger", "false", "--trainer.default_root_dir", str(tmp_path)])
+
+
+def test_word_models_are_trained_on_filtered_speech_and_released(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The road of a filter: frames of the voices are filtered, a recipe trains on the folder, the bundle is opened."""
+    corpus = load_corpus("synthetic", words=["zero", "one", "two"], speakers=8, takes=4)
+    samples = load_samples("word", "speaker", "frames", "synthetic",
+                           {"words": ["zero", "one", "two"], "speakers": 8, "takes": 4}, MfccConfig())  # fmt: skip
+    weight = torch.linalg.qr(torch.randn(39, 12, generator=torch.Generator().manual_seed(0))).Q.mT
+    write_filtered(tmp_path / "filtered", LinearFilter.of(weight), samples, keep="word")
+    quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
+    done = main(["fit", "--config", str(KEYWORDS), "--data.corpus", str(tmp_path / "filtered"), "--trainer.max_epochs",
+                 "3", "--trainer.logger", "false", "--expect", "{test_accuracy: 0.6}", *quiet])  # fmt: skip
+    assert "test_accuracy" in capsys.readouterr().out
+    bundle = release(done.model, tmp_path / "words", not_private=True)
+    assert bundle.config.input == "12 given features a frame, as in the filtered corpus it was trained on"
+    heard = load_bundle(tmp_path / "words").recognizer.score(list(done.datamodule.parts["test"].features))
+    said = [u.word for u in done.datamodule.parts["test"].corpus]
+    assert sum(bundle.labels[i] == word for i, word in zip(heard.argmax(-1).tolist(), said, strict=True)) > 0.6 * len(
+        said
+    )
+    with pytest.raises(AudioError, match="not computed from sound"):
+        bundle.recognize(corpus[0].path)

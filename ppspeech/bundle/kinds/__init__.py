@@ -1,7 +1,7 @@
 """The kinds of models that ppspeech releases, one file a question they answer."""
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
-from ppspeech.bundle.kinds.filters import Level, MinimaxFilterSettings, Shape
+from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
 from ppspeech.bundle.kinds.speakers import SpeakerUbmSettings
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
@@ -11,7 +11,6 @@ __all__ = [
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
     "LargeMarginTableSettings",
-    "Level",
     "LinearTableSettings",
     "MinimaxFilterSettings",
     "Shape",

@@ -7,14 +7,13 @@ from torch import nn
 
 from ppspeech.bundle.model_type import model_type
 from ppspeech.bundle.strict_json import check_text
+from ppspeech.data import Level
 from ppspeech.errors import BundleError
 from ppspeech.filters import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized
 
 MOST_INPUTS = 100_000
 
 Shape = Literal["linear", "sigmoid", "mlp"]
-Level = Literal["utterance", "frames", "table"]
-"""What one sample is: the statistics of an utterance, a frame, or a row of a table."""
 
 
 @model_type("minimax_filter", "filter")

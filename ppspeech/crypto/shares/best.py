@@ -10,11 +10,9 @@ import numpy as np
 
 from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.bits import all_bits, all_bits_cost
-from ppspeech.crypto.shares.compare import at_least, is_negative, is_negative_cost
-from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.bits import all_bits
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.select import multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.shared import Shared, SharedBits, select
 from ppspeech.crypto.shares.text import TEXT_RING
 from ppspeech.errors import RangeError
 
@@ -28,42 +26,23 @@ def argmax(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
     if candidates == 1:
         return engine.public(np.ones((count, 1), np.uint64)).astype(np.uint8)
     lower, higher = np.triu_indices(candidates, 1)
-    differences = ring.reduce(residues[:, lower] - residues[:, higher])
-    loses = is_negative(engine, differences.reshape(-1), ring).reshape(count, len(lower))
+    given = Shared(engine, residues, ring)
+    loses = given[:, lower] < given[:, higher]
     wins = np.empty((count, candidates, candidates - 1), np.uint8)
-    wins[:, lower, higher - 1] = engine.flip(loses)
-    wins[:, higher, lower] = loses
+    wins[:, lower, higher - 1] = (~loses).own
+    wins[:, higher, lower] = loses.own
     return all_bits(engine, wins.reshape(count * candidates, -1)).reshape(count, candidates)
-
-
-def argmax_cost(ring: Ring, count: int, candidates: int) -> Cost:
-    """`argmax` of `count` rows."""
-    pairs = candidates * (candidates - 1) // 2
-    if not pairs:
-        return Cost()
-    return is_negative_cost(ring, count * pairs) + all_bits_cost(count * candidates, candidates - 1)
-
-
-def argmin(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
-    """As `argmax`, for the smallest residue of each row: it costs the same."""
-    return argmax(engine, ring.reduce(np.uint64(0) - residues), ring)
 
 
 def largest(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
     """Shares of each row's largest residue, `(count,)`."""
-    places = argmax(engine, residues, ring)
-    chosen = multiply_bit(engine, places.reshape(-1), residues.reshape(-1), ring).reshape(residues.shape)
-    return ring.reduce(chosen.sum(axis=1, dtype=np.uint64))
+    places = SharedBits(engine, argmax(engine, residues, ring))
+    return (places * Shared(engine, residues, ring)).sum(axis=1).residues
 
 
 def smallest(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
     """Shares of each row's smallest residue, `(count,)`: secure minimum."""
     return ring.reduce(np.uint64(0) - largest(engine, ring.reduce(np.uint64(0) - residues), ring))
-
-
-def largest_cost(ring: Ring, count: int, candidates: int) -> Cost:
-    """`largest` or `smallest` of `count` rows."""
-    return argmax_cost(ring, count, candidates) + multiply_bit_cost(ring, count * candidates)
 
 
 def best_text(engine: ShareEngine, scores: Residues, texts: Residues, ring: Ring) -> Residues:
@@ -75,10 +54,8 @@ def best_text(engine: ShareEngine, scores: Residues, texts: Residues, ring: Ring
         texts: our shares of what the candidates are called, `(candidates, residues)`, the same for all rows.
         ring: of the scores.
     """
-    best = argmax(engine, scores, ring)
-    bits = np.repeat(best.reshape(-1), texts.shape[1])
-    spelled = multiply_bit(engine, bits, np.tile(texts.reshape(-1), len(scores)), TEXT_RING)
-    return TEXT_RING.reduce(spelled.reshape(len(scores), *texts.shape).sum(axis=1, dtype=np.uint64))
+    best = SharedBits(engine, argmax(engine, scores, ring))
+    return (best[..., None] * Shared(engine, texts, TEXT_RING)).sum(axis=1).residues
 
 
 def knock_out(engine: ShareEngine, scores: Residues, texts: Residues, ring: Ring) -> tuple[Residues, Residues]:
@@ -90,17 +67,15 @@ def knock_out(engine: ShareEngine, scores: Residues, texts: Residues, ring: Ring
         texts: our shares of what the candidates are called, `(candidates, residues)`.
         ring: of the scores, of at most 56 bits.
     """
-    while len(scores) > 1:
-        duels = len(scores) // 2
-        both = np.concatenate([scores[:, None], texts], axis=1)
+    # A share mod 2^21 is one mod 2^56 of the same residue mod 2^21: scores and texts are chosen in one batch.
+    both = np.concatenate([ring.reduce(scores)[:, None], texts], axis=1)
+    while len(both) > 1:
+        duels = len(both) // 2
         left, right, rest = both[0 : 2 * duels : 2], both[1 : 2 * duels : 2], both[2 * duels :]
-        stays = at_least(engine, left[:, 0], right[:, 0], ring)
-        # A share mod 2^21 is one mod 2^56 of the same residue mod 2^21: scores and texts are chosen in one batch.
-        difference = TEXT_RING.reduce(left - right)
-        chosen = multiply_bit(engine, np.repeat(stays, both.shape[1]), difference.reshape(-1), TEXT_RING)
-        winners = np.concatenate([TEXT_RING.reduce(right + chosen.reshape(left.shape)), rest])
-        scores, texts = ring.reduce(winners[:, 0]), winners[:, 1:]
-    return scores, texts[0]
+        stays = Shared(engine, left[:, 0], ring) >= Shared(engine, right[:, 0], ring)
+        winners = select(stays[:, None], Shared(engine, left, TEXT_RING), Shared(engine, right, TEXT_RING))
+        both = np.concatenate([winners.residues, rest])
+    return ring.reduce(both[:, 0]), both[0, 1:]
 
 
 def _check(residues: Residues) -> tuple[int, int]:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.look_up import look_up, look_up_cost
+from ppspeech.crypto.shares.look_up import look_up
 from ppspeech.errors import RangeError
 
 DIGIT = 8
@@ -40,16 +39,6 @@ def choose(engine: ShareEngine, residues: Residues, index: int | NDArray[np.int6
     for each in index if isinstance(index, np.ndarray) else [index]:
         check_index(each, candidates)
     return _choose_second(engine, residues, np.broadcast_to(np.asarray(index, np.int64), (rows,)), ring)
-
-
-def choose_cost(ring: Ring, rows: int, candidates: int) -> Cost:
-    """`choose` among `candidates` in each of some rows."""
-    cost = Cost()
-    while candidates > 1:
-        bits = _digit_bits(candidates)
-        candidates = -(-candidates >> bits)
-        cost += look_up_cost(bits, ring, rows * candidates)
-    return cost
 
 
 def check_index(index: int | None, candidates: int) -> None:

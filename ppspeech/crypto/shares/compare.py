@@ -17,10 +17,10 @@ import numpy as np
 
 from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.cost import Cost, TableShape
+from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.look_up import PublicTable, look_up_public, tables_cost
-from ppspeech.crypto.shares.select import check_ring, multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.look_up import PublicTable, look_up_public
+from ppspeech.crypto.shares.select import check_ring
 from ppspeech.errors import RangeError
 
 BLOCK = 5
@@ -53,16 +53,6 @@ def carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
     return look_up_public(engine, [_last_table(pairs.shape[1])], [index])[0]
 
 
-def carry_cost(width: int, count: int) -> Cost:
-    """`carry` of `count` pairs."""
-    size, blocks = block_sizes(width)
-    cost = tables_cost([(TableShape(size, 2), count * blocks)])
-    while blocks > GROUP:
-        blocks = -(-blocks // GROUP)
-        cost += tables_cost([(MIDDLE, count * blocks)])
-    return cost + tables_cost([(TableShape(2 * blocks - 1, 1), count)])
-
-
 def is_negative(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
     """Shares of [residue < 0], for shares `(count,)` of signed residues."""
     check_ring(ring)
@@ -71,35 +61,6 @@ def is_negative(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
     below = np.uint64(ring.bits - 1)
     top = ((residues >> below) & np.uint64(1)).astype(np.uint8)
     return top ^ carry(engine, residues & np.uint64((1 << (ring.bits - 1)) - 1), ring.bits - 1)
-
-
-def is_negative_cost(ring: Ring, count: int) -> Cost:
-    """`is_negative` of `count` residues."""
-    return carry_cost(ring.bits - 1, count) if ring.bits > 1 else Cost()
-
-
-def at_least(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Bits:
-    """Shares of [left >= right]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
-    return engine.flip(is_negative(engine, ring.reduce(left - right), ring))
-
-
-def maximum(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Residues:
-    """Shares of the larger residue; the two must differ by less than 2^(bits - 1)."""
-    difference = ring.reduce(left - right)
-    larger = engine.flip(is_negative(engine, difference, ring))
-    return ring.reduce(right + multiply_bit(engine, larger, difference, ring))
-
-
-def minimum(engine: ShareEngine, left: Residues, right: Residues, ring: Ring) -> Residues:
-    """Shares of the smaller residue; the two must differ by less than 2^(bits - 1)."""
-    difference = ring.reduce(left - right)
-    smaller = is_negative(engine, difference, ring)
-    return ring.reduce(right + multiply_bit(engine, smaller, difference, ring))
-
-
-def maximum_cost(ring: Ring, count: int) -> Cost:
-    """`maximum` or `minimum` of `count` pairs."""
-    return is_negative_cost(ring, count) + multiply_bit_cost(ring, count)
 
 
 def block_sizes(width: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from ppspeech.channel import Channel
 from ppspeech.crypto.packing import Numbers
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.shares.cost import Cost, TableShape
-from ppspeech.crypto.transfer.one_of_many import Batch, CodeSender
+from ppspeech.crypto.transfer.codes import Batch, CodeSender
 from ppspeech.crypto.transfer.setup import PairSetup
 from ppspeech.errors import ProtocolError
 

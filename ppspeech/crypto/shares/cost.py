@@ -1,12 +1,10 @@
 """What operations on shares cost: correlations, bytes and messages, from public sizes alone."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 
-from ppspeech.crypto.shares.flights import HEADER
-from ppspeech.crypto.transfer import extension as ot_extension
-from ppspeech.crypto.transfer import one_of_many as kkot
+from ppspeech.crypto.transfer.codes import CODE_COLUMNS
+from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, columns_bytes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -58,16 +56,6 @@ class Cost:
             self.directions * times,
         )
 
-    def in_flights(self) -> "Cost":
-        """The cost inside `ShareEngine.in_flights`: messages of one direction in one frame, with 5 bytes more each."""
-        sent, received = self.directions.count("s"), self.directions.count("r")
-        return replace(
-            self,
-            bytes_first=self.bytes_first + HEADER.size * received,
-            bytes_second=self.bytes_second + HEADER.size * sent,
-            directions="".join(direction for direction, _ in groupby(self.directions)),
-        )
-
     @property
     def messages(self) -> int:
         """How many messages online, both ways."""
@@ -86,13 +74,13 @@ class Cost:
     @property
     def offline_bytes_first(self) -> int:
         """Payload the first party sends while correlations are prepared."""
-        return ot_extension.columns_bytes(self.products) if self.products else 0
+        return columns_bytes(PAIR_COLUMNS, self.products) if self.products else 0
 
     @property
     def offline_bytes_second(self) -> int:
         """Payload the second party sends while correlations are prepared."""
         tables = sum(self.tables.values())
-        return self.offline_bytes_first + (kkot.code_bytes(tables) if tables else 0)
+        return self.offline_bytes_first + (columns_bytes(CODE_COLUMNS, tables) if tables else 0)
 
     @property
     def total_bytes(self) -> int:

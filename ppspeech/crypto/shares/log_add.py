@@ -21,7 +21,7 @@ from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import packed_bytes
-from ppspeech.crypto.shares.cost import Cost, TableShape
+from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.look_up import (
     PublicTable,
@@ -29,9 +29,8 @@ from ppspeech.crypto.shares.look_up import (
     look_up_public,
     offer_public,
     receive_flips,
-    tables_cost,
 )
-from ppspeech.crypto.shares.select import check_ring, multiply_bit, multiply_bit_cost
+from ppspeech.crypto.shares.select import check_ring, multiply_bit
 from ppspeech.errors import RangeError
 
 INDEX = 6
@@ -109,20 +108,6 @@ def log_add(engine: ShareEngine, left: Residues, right: Residues, how: LogAdd) -
     bits = np.concatenate([found & np.uint8(1), found >> np.uint8(1)])
     products = multiply_bit(engine, bits, np.concatenate([difference, entry]), ring)
     return ring.reduce(right + products[: len(right)] + products[len(right) :])
-
-
-def log_add_cost(how: LogAdd, count: int) -> Cost:
-    """`log_add` of `count` pairs."""
-    upper = how.upper(count)
-    middle = len(upper) - 1
-    tables = [(TableShape(INDEX, how.ring.bits + 2), count)]
-    tables += [(_block_table(width, at < middle).shape, count) for at, width in enumerate(upper)]
-    cost = tables_cost(tables)
-    while middle > 1:
-        cost += tables_cost([(_pair_table().shape, count)] * (middle // 2))
-        middle -= middle // 2
-    cost += tables_cost([(_last_table(middle > 0).shape, count)])
-    return cost + multiply_bit_cost(how.ring, 2 * count)
 
 
 def log_add_twin(left: tuple[Residues, Residues], right: tuple[Residues, Residues], how: LogAdd) -> Residues:

@@ -19,7 +19,7 @@ from ppspeech.arrays import Bytes, Residues
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import Numbers, pack_numbers, packed_bytes, unpack_numbers
-from ppspeech.crypto.shares.cost import Cost, TableShape
+from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.errors import RangeError
 
@@ -66,16 +66,6 @@ def offer_public(engine: ShareEngine, table: PublicTable, own: Bytes, flips: Byt
     masks = offered.masks.astype(np.uint8, copy=False)
     hide(table.entries, own, masks, offered.pads, flips, shape.width, out)
     return out.tobytes(), masks
-
-
-def tables_cost(shapes: list[tuple[TableShape, int]]) -> Cost:
-    """One round of look-ups: `count` tables of each shape."""
-    return Cost(
-        tables={shape: sum(count for same, count in shapes if same == shape) for shape, _ in shapes},
-        bytes_first=sum(packed_bytes(count << shape.bits, shape.width) for shape, count in shapes),
-        bytes_second=sum(packed_bytes(count, shape.bits) for shape, count in shapes),
-        directions="sr",
-    )
 
 
 def ask_tables(engine: ShareEngine, shapes: list[TableShape], indices: list[Bytes]) -> list[Numbers]:
@@ -134,11 +124,6 @@ def look_up(engine: ShareEngine, index: Residues, table: Residues, ring: Ring) -
     masked = ring.reduce(entries - masks[:, None])
     engine.channel.send(Kind.TABLES, conceal(masked, offered.pads, flips, ring.bits))
     return masks
-
-
-def look_up_cost(bits: int, ring: Ring, count: int) -> Cost:
-    """`look_up` of `count` indices in tables of 2^bits residues."""
-    return tables_cost([(TableShape(bits, ring.bits), count)])
 
 
 def table_bits(entries: int) -> int:

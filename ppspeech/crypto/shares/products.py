@@ -12,10 +12,9 @@ import numpy as np
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.cost import Cost
+from ppspeech.crypto.shares.bits import extend
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.look_up import look_up, look_up_cost
-from ppspeech.crypto.shares.truncate import extend, extend_cost
+from ppspeech.crypto.shares.look_up import look_up
 
 DIGIT = 4
 
@@ -24,11 +23,6 @@ def square(engine: ShareEngine, residues: Residues, ring: Ring, wider: Ring) -> 
     """Shares mod 2^k of the squares of signed residues `(count,)`; `wider` must hold the squares."""
     own = extend(engine, residues, ring, wider)
     return wider.reduce(own * own + np.uint64(2) * cross_product(engine, own, wider))
-
-
-def square_cost(ring: Ring, wider: Ring, count: int) -> Cost:
-    """`square` of `count` residues."""
-    return extend_cost(ring, wider, count) + cross_product_cost(wider, count)
 
 
 def scale_by_first(
@@ -50,11 +44,6 @@ def scale_by_first(
     return wider.reduce(own * factors + cross_product(engine, factors, wider))
 
 
-def scale_by_first_cost(ring: Ring, wider: Ring, count: int) -> Cost:
-    """`scale_by_first` of `count` residues."""
-    return square_cost(ring, wider, count)
-
-
 def cross_product(engine: ShareEngine, own: Residues, ring: Ring) -> Residues:
     """Shares of a b mod 2^k, for the first party's residues a and the second's b, `(count,)` each."""
     digits = _digits(ring)
@@ -70,11 +59,6 @@ def cross_product(engine: ShareEngine, own: Residues, ring: Ring) -> Residues:
     return ring.reduce(found.sum(axis=1, dtype=np.uint64))
 
 
-def cross_product_cost(ring: Ring, count: int) -> Cost:
-    """`cross_product` of `count` pairs."""
-    return look_up_cost(DIGIT, ring, count * _digits(ring))
-
-
 def _digits(ring: Ring) -> int:
     return -(-ring.bits // DIGIT)
 
@@ -86,9 +70,3 @@ def multiply(engine: ShareEngine, left: Residues, right: Residues, rings: tuple[
     first = np.concatenate([one, other]) if engine.is_first else np.concatenate([other, one])
     crossed = cross_product(engine, first, wider)
     return wider.reduce(one * other + crossed[:count] + crossed[count:])
-
-
-def multiply_cost(rings: tuple[Ring, Ring], wider: Ring, count: int) -> Cost:
-    """`multiply` of `count` pairs."""
-    extended = extend_cost(rings[0], wider, count) + extend_cost(rings[1], wider, count)
-    return extended + cross_product_cost(wider, 2 * count)

@@ -16,8 +16,7 @@ import numpy as np
 from ppspeech.arrays import Residues
 from ppspeech.crypto.shares.correlations import Asked, Offered, Products
 from ppspeech.crypto.shares.cost import Cost, TableShape
-from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.flights import HEADER, ROOM
+from ppspeech.crypto.shares.engine import HEADER, ROOM, ShareEngine
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 
@@ -33,10 +32,10 @@ def record(program: Callable[[ShareEngine], object], side: Side = Side.SECOND) -
         side: whose program it is. Both sides' programs cost the same; the second's run is the shorter.
 
     >>> from ppspeech.crypto.numbers import Ring
-    >>> from ppspeech.crypto.shares.compare import maximum
-    >>> cost = record(lambda engine: maximum(engine, blank(50), blank(50), Ring(21)))
-    >>> cost.products, cost.rounds, cost.online_bytes
-    (50, 2, 2869)
+    >>> from ppspeech.crypto.shares.compare import is_negative
+    >>> cost = record(lambda engine: is_negative(engine, blank(50), Ring(21)))
+    >>> cost.rounds, cost.online_bytes
+    (2, 2569)
     """
     recorder = Recorder(side)
     program(recorder)

@@ -14,7 +14,6 @@ import numpy as np
 from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.errors import RangeError
 
@@ -52,25 +51,9 @@ def multiply_bit(engine: ShareEngine, bits: Bits, residues: Residues, ring: Ring
     return result
 
 
-def multiply_bit_cost(ring: Ring, count: int) -> Cost:
-    """`multiply_bit` of `count` elements."""
-    each = count * _residue_bytes(ring)
-    return Cost(products=count, bytes_first=each, bytes_second=each, directions="rs")
-
-
-def select(engine: ShareEngine, bits: Bits, ones: Residues, zeros: Residues, ring: Ring) -> Residues:
-    """Shares of `ones` where the bit is 1 and of `zeros` where it is 0."""
-    return ring.reduce(zeros + multiply_bit(engine, bits, ring.reduce(ones - zeros), ring))
-
-
 def and_bits(engine: ShareEngine, left: Bits, right: Bits) -> Bits:
     """Shares of left and right, element by element."""
     return multiply_bit(engine, left, right.astype(np.uint64), Ring(1)).astype(np.uint8)
-
-
-def and_bits_cost(count: int) -> Cost:
-    """`and_bits` of `count` elements."""
-    return multiply_bit_cost(Ring(1), count)
 
 
 def _residue_bytes(ring: Ring) -> int:

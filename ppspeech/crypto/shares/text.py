@@ -5,6 +5,7 @@ everywhere on the wire. A residue of a score fits beside them: shares of both ar
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -46,14 +47,18 @@ def text_residues(texts: Sequence[str], length: int) -> Residues:
     return residues
 
 
-def read_text(residues: Residues) -> str | None:
+def read_text(residues: Residues, errors: Literal["strict", "replace"] = "strict") -> str | None:
     """The text that residues `(residues,)` spell; None where all are zero, which is nobody's label.
 
+    Args:
+        residues: opened.
+        errors: what to do with bytes that are no text: refuse them, or show that there are such.
+
     Raises:
-        ProtocolError: if it is no text.
+        ProtocolError: if it is no text and to be refused.
     """
     letters = b"".join(int(residue).to_bytes(LETTERS, "little") for residue in residues).rstrip(b"\0")
     try:
-        return letters.decode() or None
+        return letters.decode(errors=errors) or None
     except UnicodeDecodeError:
         raise ProtocolError("the label that came is no text: the server's model or this session is broken") from None

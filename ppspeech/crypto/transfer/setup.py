@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.transfer import extension as ot_extension
-from ppspeech.crypto.transfer import one_of_many as kkot
 from ppspeech.crypto.transfer.base import choose_keys, offer_keys
 from ppspeech.crypto.transfer.block_hash import BlockHash
-from ppspeech.crypto.transfer.extension import OtReceiver, OtSender
-from ppspeech.crypto.transfer.one_of_many import CodeReceiver, CodeSender
+from ppspeech.crypto.transfer.codes import CODE_COLUMNS, CodeReceiver, CodeSender
+from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, OtReceiver, OtSender
 from ppspeech.errors import ProtocolError, WrongSessionError
 
 _RESUME = struct.Struct(">16sQQQ")
@@ -68,22 +66,22 @@ class PairSetup:
         """
         party = Side(party)
         if party is Side.FIRST:
-            bits = _uniform_bits(kkot.COLUMNS + ot_extension.COLUMNS)
+            bits = _uniform_bits(CODE_COLUMNS + PAIR_COLUMNS)
             chosen, one = choose_keys(channel, bits)
-            offered, other = offer_keys(channel, ot_extension.COLUMNS)
+            offered, other = offer_keys(channel, PAIR_COLUMNS)
         else:
-            offered, one = offer_keys(channel, kkot.COLUMNS + ot_extension.COLUMNS)
-            bits = _uniform_bits(ot_extension.COLUMNS)
+            offered, one = offer_keys(channel, CODE_COLUMNS + PAIR_COLUMNS)
+            bits = _uniform_bits(PAIR_COLUMNS)
             chosen, other = choose_keys(channel, bits)
         name = hashlib.sha256(b"ppspeech setup" + one + other).digest()[:16]
         forth, back, wide = (BlockHash(hashlib.sha256(name + use).digest()[:16]) for use in (b"0", b"1", b"n"))
         if party is Side.FIRST:
-            sender = OtSender(bits[kkot.COLUMNS :], chosen[kkot.COLUMNS :], forth)
+            sender = OtSender(bits[CODE_COLUMNS:], chosen[CODE_COLUMNS:], forth)
             receiver = OtReceiver(offered, back)
-            return cls(party, name, sender, receiver, CodeSender(bits[: kkot.COLUMNS], chosen[: kkot.COLUMNS], wide))
+            return cls(party, name, sender, receiver, CodeSender(bits[:CODE_COLUMNS], chosen[:CODE_COLUMNS], wide))
         sender = OtSender(bits, chosen, back)
-        receiver = OtReceiver(offered[kkot.COLUMNS :], forth)
-        return cls(party, name, sender, receiver, CodeReceiver(offered[: kkot.COLUMNS], wide))
+        receiver = OtReceiver(offered[CODE_COLUMNS:], forth)
+        return cls(party, name, sender, receiver, CodeReceiver(offered[:CODE_COLUMNS], wide))
 
     @property
     def usable(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import soundfile
 
 from ppspeech.data.corpus import Corpus, Utterance
+from ppspeech.data.filtered import FILTERING, read_filtering
 from ppspeech.data.layout import corpus_folder, gender_letter, inner_path, read_rows, require_files
 from ppspeech.data.registry import register_corpus
 from ppspeech.errors import CorpusError
@@ -18,7 +19,7 @@ SUBSETS = ("train", "validation", "test")
 
 @register_corpus("folder")
 def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
-    """Load a folder of sound files by its `manifest.csv`.
+    """Load a folder of sound files, or of filtered features, by its `manifest.csv`.
 
     The manifest is UTF-8 with a header. Columns `path` (inside the folder, with `/`) and `speaker` must be
     filled; `word`, `text`, `emotion`, `gender` (`f`, `m`, `female`, `male`), `take` (a whole number from 0)
@@ -26,7 +27,7 @@ def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
 
     Args:
         folder: the folder; its name becomes the name of the corpus.
-        sample_rate: the rate to work at; by default that of the first file.
+        sample_rate: the rate to work at; by default that of the first file. Filtered features have their own.
 
     Raises:
         CorpusError: naming the line, for a missing column or speaker, a path that is given twice or leads
@@ -46,6 +47,9 @@ def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
             raise CorpusError(f"{where}: path {row['path']!r} is there already; list every file once")
         utterances[name] = _utterance(folder / name, row, where)
     require_files(folder.name, folder, utterances)
+    if (folder / FILTERING).is_file():
+        told = read_filtering(folder)
+        return Corpus(folder.resolve().name, told.sample_rate, tuple(utterances.values()), told.features)
     rate = sample_rate or _rate_of(next(iter(utterances.values())).path)
     return Corpus(folder.resolve().name, rate, tuple(utterances.values()))
 

@@ -1,15 +1,10 @@
 """The built-in corpus: any words or sentences, said by the built-in voices; needs no download."""
 
-import csv
-import errno
 import hashlib
 import inspect
 import json
 import re
-import tempfile
 import wave
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +14,7 @@ from numpy.typing import NDArray
 
 from ppspeech.audio.voices import STYLES, VOICES, Espeak, Prompt, Room, UnsayableError, Voice
 from ppspeech.data.corpus import Corpus, Utterance
+from ppspeech.data.layout import whole_folder, write_rows
 from ppspeech.data.registry import register_corpus
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
@@ -113,7 +109,7 @@ class SyntheticCorpus:
         """
         folder = Path(folder) if folder is not None else cache_folder() / f"synthetic-{self.digest()}"
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-            with _whole_folder(folder) as unfinished:
+            with whole_folder(folder) as unfinished:
                 self._write(unfinished, progress)
         return self._listed(folder)
 
@@ -150,12 +146,11 @@ class SyntheticCorpus:
                 utterance.path.parent.mkdir(exist_ok=True)
                 _write_wav(utterance.path, self._record(utterance, voices[utterance.speaker], espeak), self.sample_rate)
         (folder / _SPECIFICATION).write_text(self._specification())
-        with (folder / _MANIFEST).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(MANIFEST_COLUMNS)
-            for utterance in utterances:
-                relative = utterance.path.relative_to(folder).as_posix()
-                writer.writerow([relative, *(getattr(utterance, name) for name in MANIFEST_COLUMNS[1:])])
+        rows = (
+            [u.path.relative_to(folder).as_posix(), *(getattr(u, name) for name in MANIFEST_COLUMNS[1:])]
+            for u in utterances
+        )
+        write_rows(folder / _MANIFEST, MANIFEST_COLUMNS, rows)
 
     def _record(self, utterance: Utterance, voice: Voice, espeak: Espeak) -> NDArray[np.float64]:
         assert utterance.text is not None
@@ -210,24 +205,6 @@ def _file_stem(text: str) -> str:
         return text
     letters = re.sub(r"[^a-z0-9]+", "_", text.lower())[:24].strip("_")
     return f"{letters}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-@contextmanager
-def _whole_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `folder`; on success it becomes `folder`, on any failure it is removed.
-
-    If another process has made `folder` in the meantime, that one stays.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as private:
-        unfinished = Path(private) / folder.name  # a folder of its own, for the usual permissions
-        unfinished.mkdir()
-        yield unfinished
-        try:
-            unfinished.rename(folder)  # replaces an empty folder, refuses any other
-        except OSError as refused:
-            if refused.errno not in {errno.ENOTEMPTY, errno.EEXIST}:
-                raise
 
 
 @register_corpus("synthetic")

@@ -4,19 +4,43 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def best_seconds(work: Callable[[], object], repeats: int) -> float:
-    """The fastest of `repeats` runs after one to warm up: the time with the least interference."""
+def run_seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Of one run."""
+    start = clock()
     work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    return clock() - start
+
+
+def best_seconds(work: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    """The fastest of `repeats` runs after one to warm up: the time with the least interference.
+
+    Args:
+        work: to do.
+        repeats: how often.
+        clock: `time.thread_time` counts the computing of this thread alone, `time.process_time` that of all.
+    """
+    work()
+    return min(run_seconds(work, clock) for _ in range(repeats))
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads in torch and numpy, for both sides of a comparison."""
+    import torch
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(count):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def peak_megabytes() -> float:

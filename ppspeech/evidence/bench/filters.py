@@ -8,8 +8,7 @@ does without: it only ever multiplies by it, which is more than the paper does. 
 at the end, a direction that the peers do not look for.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from time import process_time
@@ -18,11 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ppspeech.data.tables import load_har
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
+from ppspeech.evidence.bench.clock import threads
 from ppspeech.figures import Figure
 from ppspeech.filters import ClassTask, FlatFilter, LinearFilter, MinimaxProblem, Scaling, principal_directions
 from ppspeech.filters.solvers import Joint, KiwielOptions, descend
@@ -43,7 +42,7 @@ SUBJECTS = 15
 @BENCHES.register("filters")
 def run(quick: bool) -> list[Figure]:
     """Measure both sides in turn, then ours at other sizes; `quick` takes fewer rows, subjects and iterations."""
-    with _one_thread():
+    with threads(1):
         if quick:
             return _beside_numpy(_game(400, FEATURES, 5), 1, 1) + _growth(600, 2)
         return _beside_numpy(_game(1200, FEATURES, SUBJECTS), 1, 3) + _growth(1200, 1)
@@ -64,7 +63,7 @@ def _beside_numpy(game: "_Game", iterations: int, repeats: int) -> list[Figure]:
         peer_seconds, peer_value = _timed(lambda on=jacobians: _Explicit(game, on).run(iterations))  # type: ignore[misc]
         if abs(value - peer_value) > SAME * (1 + abs(value)):
             raise PpspeechError(f"Phi ends at {value} for us and {peer_value} for {peer}; no figure can be trusted")
-        times.append(Figure(metric, seconds, "s", peer, peer_seconds, peer_seconds / seconds, note))
+        times.append(Figure.less(metric, seconds, "s", peer, peer_seconds, note))
         values.append(Figure("filters.kiwiel.phi", value, "", peer, peer_value, note="after the same iterations"))
     ratio = times[0].ratio
     assert ratio is not None
@@ -90,18 +89,6 @@ def _growth(rows: int, every: int) -> list[Figure]:
             seconds, _ = _timed(partial(_Ours(_game(*size)).run, 1))
             figures.append(Figure(f"filters.kiwiel.by_{what}.{size[index]}_s", seconds, "s", note=note))
     return figures
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread on both sides: the matrices are small, and other programs disturb it less."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _timed(work: Callable[[], float]) -> tuple[float, float]:

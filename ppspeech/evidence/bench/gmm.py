@@ -2,10 +2,8 @@
 
 import multiprocessing
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +13,12 @@ import numpy as np
 import sklearn
 import torch
 from sklearn.mixture import GaussianMixture as SklearnMixture
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor
 
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import peak_megabytes
+from ppspeech.evidence.bench.clock import peak_megabytes, run_seconds, threads
 from ppspeech.figures import Figure
-from ppspeech.models.gaussian import GaussianMixture, fit
+from ppspeech.models.gaussian import GaussianMixture, run_em
 
 COMPONENTS, FEATURES, THREADS = 64, 39, 1
 FLOOR = 1e-6
@@ -45,7 +42,7 @@ def run(quick: bool) -> list[Figure]:
     frames, steps, repeats = (10_000, 2, 2) if quick else (100_000, 2, 2)
     figures: list[Figure] = []
     for kind in PREFIX:
-        with _threads():
+        with threads(THREADS):
             figures += _compare(kind, frames, steps, repeats)
         if not quick:
             figures.append(_memory(kind, frames))
@@ -123,7 +120,7 @@ def runner(who: Who, start: GaussianMixture, x: Tensor) -> Callable[[int], float
     frames, model = x.to(dtype), deepcopy(start).to(dtype)
 
     def ours(iterations: int) -> float:
-        return float(fit(deepcopy(model), frames, iterations=iterations, tolerance=-torch.inf).log_likelihood[-1])
+        return float(run_em(deepcopy(model), frames, iterations=iterations, tolerance=-torch.inf).log_likelihood[-1])
 
     return ours
 
@@ -155,12 +152,9 @@ def _sklearn_runner(start: GaussianMixture, x: Tensor) -> Callable[[int], float]
 
 def _time(em: Callable[[int], float], steps: int, repeats: int) -> Timing:
     """The fastest run divided by its iterations; start and final likelihood, which both need, are shared out."""
-    times, log_likelihood = [], 0.0
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        log_likelihood = em(1 + steps)
-        times.append(time.perf_counter() - begin)
-    return Timing(min(times) / (1 + steps), log_likelihood)
+    reached: list[float] = []
+    times = [run_seconds(lambda: reached.append(em(1 + steps))) for _ in range(repeats)]
+    return Timing(min(times) / (1 + steps), reached[-1])
 
 
 def peak_memory(who: Who, kind: Kind, frames: int) -> float:
@@ -175,21 +169,10 @@ def peak_memory(who: Who, kind: Kind, frames: int) -> float:
 
 
 def _grow(who: Who, kind: Kind, file: Path) -> float:
-    with _threads():
+    with threads(THREADS):
         start, x = problem(kind, 1)[0], torch.from_numpy(np.load(file))
         em = runner(who, start, x)
         runner(who, start, x[: 100 * COMPONENTS])(1)  # load what is loaded once
         before = peak_megabytes()
         em(2)
         return peak_megabytes() - before
-
-
-@contextmanager
-def _threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(THREADS)
-    try:
-        with threadpool_limits(THREADS):
-            yield
-    finally:
-        torch.set_num_threads(before)

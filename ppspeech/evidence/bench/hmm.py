@@ -1,48 +1,31 @@
 """Hidden Markov models: training and scoring spoken digits beside hmmlearn, and how the time grows."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig
-from ppspeech.data import FeatureStore
-from ppspeech.data.corpora import DIGIT_WORDS, load_fsdd
+from ppspeech.data import load_corpus, split_official
+from ppspeech.data.corpora import DIGIT_WORDS
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds, peak_megabytes
+from ppspeech.evidence.bench.clock import best_seconds, peak_megabytes, run_seconds
+from ppspeech.evidence.spoken import Spoken, hmmlearn_like
 from ppspeech.figures import Figure
 from ppspeech.models.hmm import (
     GaussianEmission,
     HiddenMarkovModel,
     baum_welch,
-    by_length,
     flat_start_,
+    hmm_statistics,
     left_right,
-    statistics,
 )
 
 STATES = 5
 FLOOR = 1e-3
-
-
-@dataclass(frozen=True)
-class _Digits:
-    """Padded features, lengths and labels of spoken digits."""
-
-    features: Tensor
-    lengths: Tensor
-    labels: Tensor
-
-    def clips(self, word: int | None = None) -> list[np.ndarray]:
-        """The utterances one by one, as hmmlearn takes them; of one word, or all."""
-        rows = zip(self.features.double().numpy(), self.lengths.tolist(), self.labels.tolist(), strict=True)
-        return [x[:length] for x, length, label in rows if word is None or label == word]
 
 
 @BENCHES.register("hmm")
@@ -50,9 +33,7 @@ def run(quick: bool) -> list[Figure]:
     """Measure; `quick` trains on a ninth of the utterances for fewer iterations."""
     train, test = _digits(quick)
     iterations = 2 if quick else 5
-    size = f"{len(train.labels)} FSDD utterances, {len(DIGIT_WORDS)} words x {STATES} states, {iterations} iterations"
-    threads = torch.get_num_threads()
-
+    size = f"{len(train.words)} FSDD utterances, {len(DIGIT_WORDS)} words x {STATES} states, {iterations} iterations"
     started_mb = peak_megabytes()
     ours, our_seconds = {}, {}
     for dtype in (torch.float32, torch.float64):
@@ -61,72 +42,58 @@ def run(quick: bool) -> list[Figure]:
     peers, peer_seconds, peer_likelihood = _train_hmmlearn(train, iterations)
 
     single, double = torch.float32, torch.float64
-    our_score_s = best_seconds(lambda: _score(ours[single][0], test), 3)
+    our_score_s = best_seconds(lambda: test.scores(ours[single][0]), 3)
     clips = test.clips()
     peer_scores: list[list[float]] = []
-    peer_score_s = _once(lambda: peer_scores.extend([p.score(x) for p in peers] for x in clips))
-    same_bank = [_score(ours[dtype][0], test) for dtype in (single, double)]
+    peer_score_s = run_seconds(lambda: peer_scores.extend([p.score(x) for p in peers] for x in clips))
+    same_bank = [test.scores(ours[dtype][0]) for dtype in (single, double)]
     expected = torch.tensor(peer_scores, dtype=double)
     peer = f"hmmlearn {version('hmmlearn')}"
-
-    def against(metric: str, value: float, peer_value: float, unit: str, note: str) -> Figure:
-        return Figure(metric, value, unit, peer, peer_value, peer_value / value, note)
+    note = f"{size}, full covariance, float32, {torch.get_num_threads()} threads"
+    scored = f"{len(clips)} clips under {len(peers)} models, float32"
 
     return [
         Figure("hmm.train.speedup_vs_hmmlearn", peer_seconds / our_seconds[single], "x", note=f"{size}, float32"),
         Figure("hmm.score.speedup_vs_hmmlearn", peer_score_s / our_score_s, "x", note="float32"),
-        against(
-            "hmm.train_s",
-            our_seconds[single],
-            peer_seconds,
-            "s",
-            f"{size}, full covariance, float32, {threads} threads",
-        ),
-        against("hmm.train_float64_s", our_seconds[double], peer_seconds, "s", "the same in float64"),
+        Figure.less("hmm.train_s", our_seconds[single], "s", peer, peer_seconds, note),
+        Figure.less("hmm.train_float64_s", our_seconds[double], "s", peer, peer_seconds, "the same in float64"),
         Figure("hmm.train_memory_mb", peak_mb, "MB", note="growth of the process's peak during both trainings"),
         Figure(
             "hmm.train_likelihood_gap",
             abs(ours[single][1] - peer_likelihood) / abs(peer_likelihood),
             note="relative, of the last E-step's log-likelihood in float32 against hmmlearn's",
         ),
-        against(
-            "hmm.score_s", our_score_s, peer_score_s, "s", f"{len(clips)} clips under {len(peers)} models, float32"
-        ),
+        Figure.less("hmm.score_s", our_score_s, "s", peer, peer_score_s, scored),
         Figure(
             "hmm.score_gap",
             float((same_bank[1] - expected).abs().max() / expected.abs().max()),
             note="largest difference of a float64 score, relative to the largest score",
         ),
         *(
-            Figure(f"hmm.accuracy.{name}", _accuracy(scores, test), "", peer, _accuracy(expected, test))
+            Figure(f"hmm.accuracy.{name}", test.accuracy(scores), "", peer, test.accuracy(expected))
             for name, scores in (("float32", same_bank[0]), ("float64", same_bank[1]))
         ),
         *_growth(quick),
     ]
 
 
-def _digits(quick: bool) -> tuple[_Digits, _Digits]:
-    corpus = load_fsdd()
-    parts = []
-    for subset in ("train", "test"):
-        chosen = corpus.select(lambda u, s=subset: u.subset == s and not (quick and s == "train" and u.take % 9))  # type: ignore[misc]
-        frames = FeatureStore(MfccConfig.narrowband()).load(chosen.utterances)
-        labels = torch.tensor([DIGIT_WORDS.index(str(u.word)) for u in chosen])
-        parts.append(_Digits(pad_sequence(frames, batch_first=True), torch.tensor([len(f) for f in frames]), labels))
-    return parts[0], parts[1]
+def _digits(quick: bool) -> tuple[Spoken, Spoken]:
+    split = split_official(load_corpus("fsdd"))
+    train = split.train.select(lambda u: not (quick and u.take % 9))
+    return tuple(Spoken.of(part, MfccConfig.narrowband(), DIGIT_WORDS) for part in (train, split.test))  # type: ignore[return-value]
 
 
-def _start(train: _Digits, dtype: torch.dtype) -> HiddenMarkovModel:
+def _start(train: Spoken, dtype: torch.dtype) -> HiddenMarkovModel:
     emission = GaussianEmission(
         len(DIGIT_WORDS), STATES, train.features.shape[-1], covariance="full", floor=FLOOR, dtype=dtype
     )
     bank = HiddenMarkovModel(left_right(STATES), emission)
-    flat_start_(bank, train.features.to(dtype), train.lengths, train.labels)
+    flat_start_(bank, train.features.to(dtype), train.lengths, train.words)
     return bank
 
 
 def _train(
-    train: _Digits, iterations: int, dtype: torch.dtype, repeats: int
+    train: Spoken, iterations: int, dtype: torch.dtype, repeats: int
 ) -> tuple[tuple[HiddenMarkovModel, float], float]:
     """The trained bank with its last log-likelihood, and the seconds Baum-Welch took."""
     bank = _start(train, dtype)
@@ -136,50 +103,19 @@ def _train(
 
     def work() -> None:
         bank.load_state_dict(start)
-        history[:] = baum_welch(bank, features, train.lengths, train.labels, iterations)
+        history[:] = baum_welch(bank, features, train.lengths, train.words, iterations)
 
     seconds = best_seconds(work, repeats)
     return (bank, history[-1]), seconds
 
 
-def _train_hmmlearn(train: _Digits, iterations: int) -> tuple[list[Any], float, float]:
+def _train_hmmlearn(train: Spoken, iterations: int) -> tuple[list[Any], float, float]:
     """The same from the same start, its priors off so that it maximizes the likelihood too; once, it is slow."""
-    from hmmlearn.hmm import GaussianHMM
-
-    bank = _start(train, torch.float64)
-    initial, transitions = bank.log_initial().exp().detach(), bank.log_transitions().exp().detach()
-    gaussians = cast("GaussianEmission", bank.emission).gaussians
-    means, covariances = gaussians.mean.detach(), gaussians.covariances().detach()
-    peers, data = [], []
-    for word in range(len(DIGIT_WORDS)):
-        peer = GaussianHMM(STATES, "full", n_iter=iterations, tol=-np.inf, init_params="", covars_prior=0)
-        peer.startprob_, peer.transmat_ = initial[word].numpy(), transitions[word].numpy()
-        peer.means_, peer.covars_ = means[word].numpy(), covariances[word].numpy()
-        clips = train.clips(word)
-        peers.append(peer)
-        data.append((np.concatenate(clips), [len(x) for x in clips]))
-    seconds = _once(lambda: [peer.fit(*clips) for peer, clips in zip(peers, data, strict=True)])
-    return peers, seconds, sum(peer.monitor_.history[-1] for peer in peers)
-
-
-def _once(work: Callable[[], object]) -> float:
-    ran: list[bool] = []
-    # `best_seconds` warms up first, and a second fit would start from a trained model.
-    return best_seconds(lambda: work() if ran else ran.append(True), 1)
-
-
-@torch.no_grad()
-def _score(bank: HiddenMarkovModel, test: _Digits) -> Tensor:
-    dtype = bank.initial_logits.dtype
-    scores = torch.empty(len(test.labels), bank.models, dtype=dtype)
-    index = torch.arange(len(test.labels))
-    for features, lengths, rows in by_length(test.features.to(dtype), test.lengths, index):
-        scores[rows] = bank(features, lengths)
-    return scores
-
-
-def _accuracy(scores: Tensor, test: _Digits) -> float:
-    return float((scores.argmax(-1) == test.labels).double().mean())
+    peers = hmmlearn_like(_start(train, torch.float64), iterations, covars_prior=0)
+    clips = [train.clips(word) for word in range(len(peers))]
+    data = [(np.concatenate(each), [len(x) for x in each]) for each in clips]
+    took = run_seconds(lambda: [peer.fit(*each) for peer, each in zip(peers, data, strict=True)])
+    return peers, took, sum(peer.monitor_.history[-1] for peer in peers)
 
 
 def _growth(quick: bool) -> list[Figure]:
@@ -196,7 +132,7 @@ def _growth(quick: bool) -> list[Figure]:
             lengths = torch.full((shape["utterances"],), shape["frames"])
             labels = torch.arange(shape["utterances"]) % 4
             seconds.append(
-                best_seconds(lambda b=bank, x=(features, lengths, labels): statistics(b, *x), 2 if quick else 5)  # type: ignore[misc]
+                best_seconds(lambda b=bank, x=(features, lengths, labels): hmm_statistics(b, *x), 2 if quick else 5)  # type: ignore[misc]
             )
         figures.append(
             Figure(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ppspeech.data.tables import load_breast_cancer
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds
+from ppspeech.evidence.bench.clock import best_seconds, threads
 from ppspeech.figures import Figure
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, SumForm, minimize_psd, sum_form
 
@@ -46,13 +46,9 @@ def run(quick: bool) -> list[Figure]:
     x, y = table.features[:TRAINING_ROWS].double() / 30, table.labels[:TRAINING_ROWS]
     figures = []
     # both solvers of CVXPY run on one thread, and matrices this small gain nothing from more
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with threads(1):
         for name, lam in STRENGTHS.items():
             figures += _compare(name, lam, x, y, repeats=1 if quick else 5)
-    finally:
-        torch.set_num_threads(threads)
     return figures
 
 
@@ -76,16 +72,8 @@ def _compare(name: str, lam: float, x: Tensor, y: Tensor, repeats: int) -> list[
             "x",
             note=f"solver against solver, {about}; {peer.solver} is the fastest of {', '.join(SOLVERS)}",
         ),
-        Figure(f"large_margin{name}.solve_s", ours, "s", label, peer.seconds, peer.seconds / ours),
-        Figure(
-            f"large_margin{name}.fit_s",
-            whole,
-            "s",
-            label,
-            with_compile,
-            with_compile / whole,
-            "from rows to model on our side; compiling the problem and solving it on the other",
-        ),
+        Figure.less(f"large_margin{name}.solve_s", ours, "s", label, peer.seconds),
+        Figure.less(f"large_margin{name}.fit_s", whole, "s", label, with_compile, "from rows to model, on both sides"),
         Figure(f"large_margin{name}.cvxpy_compile_s", peer.compile_seconds, "s"),
         Figure(
             f"large_margin{name}.objective_difference",

@@ -1,7 +1,6 @@
 """Encrypted scores of keyword models on lattices, beside SEAL's bare loop and TenSEAL's own vectors."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -37,7 +36,7 @@ from ppspeech.crypto.lattice import (
 )
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds, machine
+from ppspeech.evidence.bench.clock import best_seconds, machine, run_seconds
 from ppspeech.figures import Figure
 from ppspeech.protocols.scores import monomials_of
 
@@ -71,7 +70,7 @@ def run(quick: bool) -> list[Figure]:
     bound = f"the worst case is {job.bound:.3f} nat; results in steps of 1/64 nat"
     tenseal_name = f"TenSEAL {version('tenseal')}"
     figures = [
-        Figure("lattice.total_ms", 1e3 * job.total, "ms", "bare SEAL", 1e3 * bare, bare / job.total, parts),
+        Figure.less("lattice.total_ms", 1e3 * job.total, "ms", "bare SEAL", 1e3 * bare, parts),
         Figure(
             "lattice.ratio_to_bare_kernel",
             job.total / bare,
@@ -85,15 +84,7 @@ def run(quick: bool) -> list[Figure]:
         Figure(
             "lattice.speedup_vs_tenseal_matmul", matmul.seconds / job.total, "x", note=f"{tenseal_name} matmul, {guess}"
         ),
-        Figure(
-            "lattice.total_s",
-            job.total,
-            "s",
-            f"{tenseal_name} matmul",
-            matmul.seconds,
-            matmul.seconds / job.total,
-            guess,
-        ),
+        Figure.less("lattice.total_s", job.total, "s", f"{tenseal_name} matmul", matmul.seconds, guess),
         Figure(
             "lattice.speedup_vs_ckks", ckks.seconds / job.total, "x", note=f"{tenseal_name} CKKS dot, bytes too: {dots}"
         ),
@@ -148,7 +139,7 @@ def measure(features: Reals, weights: Reals, repeats: int) -> Product:
     bound = error_bound(chosen.precision, *norms, terms=chosen.inner).total
     runs, prepared, worst = [], [], 0.0
     for _ in range(1 + repeats):
-        offline = _seconds(lambda: evaluator.prepare(chosen.job))
+        offline = run_seconds(lambda: evaluator.prepare(chosen.job))
         computing = time.process_time()
         steps, scores = _steps(key, evaluator, chosen, encoded, features)
         runs.append((*steps, time.process_time() - computing, offline))
@@ -178,12 +169,6 @@ def _steps(
     scale = chosen.precision.result
     scores = scale.decode(scale.ring.to_signed(scale.ring.join(client, server)))
     return (sent - start, answered - sent, done - answered), scores
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 # Peers.
@@ -242,7 +227,7 @@ def _tenseal_matmul(features: Reals, weights: Reals, inner: int) -> _Peer:
     context.generate_galois_keys()
     vector = tenseal.ckks_vector(context, features[0, :inner].tolist())
     matrix = weights[:inner].tolist()
-    measured = _seconds(lambda: vector.matmul(matrix))
+    measured = run_seconds(lambda: vector.matmul(matrix))
     return _Peer(measured, measured * features.shape[1] / inner * len(features))
 
 
@@ -254,7 +239,7 @@ def _ckks_products(features: Reals, weights: Reals, columns: int) -> _Peer:
     def work() -> None:
         holder.finish(evaluator.reply(holder.query(features[:1]), 1, weights[:, :columns]), 1, columns)
 
-    measured = _seconds(work)
+    measured = run_seconds(work)
     return _Peer(measured, measured * len(features) * weights.shape[1] / columns, columns)
 
 

@@ -51,14 +51,7 @@ def run(quick: bool) -> list[Figure]:
 
 
 def _computing(work: Callable[[], object], repeats: int) -> float:
-    """The fewest seconds that this thread computed in one of `repeats` runs, after one to warm up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.thread_time()
-        work()
-        times.append(time.thread_time() - start)
-    return min(times)
+    return best_seconds(work, repeats, time.thread_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +110,7 @@ def _key_size(bits: int, cores: int, repeats: int) -> list[Figure]:
     note = "one core, randomizer made in the run" + (f"; the paper's table 4.2: {paper:,.0f}/s" if paper else "")
 
     def row(name: str, scale: float, unit: str, mine: float, other: float, note: str) -> Figure:
-        return Figure(f"paillier.{bits}.{name}", scale * mine, unit, peer, scale * other, other / mine, note)
+        return Figure.less(f"paillier.{bits}.{name}", scale * mine, unit, peer, scale * other, note)
 
     speedup = theirs.encrypt / ours.encrypt
     figures = [
@@ -260,7 +253,7 @@ def _keyword(cores: int, repeats: int) -> list[Figure]:
         f"{job.client_decrypts:.2f} s; tables of the key and the recoded model, made once, take {once:.2f} s more"
     )
     return [
-        Figure("paillier.keyword_job_s", job.total, "s", peer, extrapolated, extrapolated / job.total, parts),
+        Figure.less("paillier.keyword_job_s", job.total, "s", peer, extrapolated, parts),
         Figure("paillier.keyword_job_cpu_s", job.cpu, "s", note="computing on all cores together, of the same run"),
         Figure("paillier.keyword_job_online_s", online.total, "s", note=f"{size}, randomizers prepared"),
         Figure("paillier.keyword_job_offline_s", offline, "s", note="preparing those randomizers"),

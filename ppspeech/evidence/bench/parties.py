@@ -88,26 +88,17 @@ def _sound(parties: int, dimension: int) -> dict[str, Outcome]:
 
 def _published(parties: int, dimension: int) -> dict[str, Outcome]:
     """One run of the paper's protocol, at 2048 bits, every party a process, over the same TLS."""
-    from ppspeech.evidence.published.protocols.aggregation import PublishedJob, charlie
-    from ppspeech.evidence.published.protocols.aggregation import party as published_party
+    from ppspeech.evidence.published.protocols.aggregation import contribute as contribute_published
+    from ppspeech.evidence.published.protocols.aggregation import curate as curate_published
 
-    job = PublishedJob(parties, dimension, EPSILON, PENALTY)
+    terms = {"parties": parties, "dimension": dimension, "epsilon": EPSILON, "penalty": PENALTY}
 
-    def numbered(channels: Mapping[str, Channel], group: Group) -> dict[int, Channel]:
-        return {group.names.index(other): channel for other, channel in channels.items()}
-
-    def takes_part(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], None]:
-        def program(channels: Mapping[str, Channel], group: Group, _: Identity) -> None:
-            own = np.full(dimension, 0.01 * place)
-            published_party(numbered(channels, group), own, SIZE + place, own=place, job=job)
-
-        return program
-
-    def curates(channels: Mapping[str, Channel], group: Group, _: Identity) -> None:
-        charlie(numbered(channels, group), job=job)
+    def takes_part(place: int) -> Callable[[Mapping[str, Channel], Group, Identity], Any]:
+        own = [0.01 * place] * dimension
+        return lambda *met: contribute_published(Party.met(*met), own, SIZE + place, **terms)
 
     players = {f"party{place}": Player("party", takes_part(place)) for place in range(parties)}
-    players["charlie"] = Player("charlie", curates)
+    players["charlie"] = Player("charlie", lambda *met: curate_published(Party.met(*met), **terms))
     limits = Limits(message_seconds=1800.0)
     outcomes = run_group("published_aggregation", players, limits=limits, wait_seconds=300.0)
     _check(outcomes)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.evidence.bench import BENCHES
-from ppspeech.evidence.bench.clock import best_seconds
+from ppspeech.evidence.bench.clock import best_seconds, threads
 from ppspeech.figures import Figure
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin import LargeMarginGaussians
@@ -28,16 +28,12 @@ ALLOWED = 1.5
 def run(quick: bool) -> list[Figure]:
     """Measure each module, on one thread; `quick` uses fewer rows and repeats."""
     rows, repeats = (2_000, 3) if quick else (10_000, 7)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the ratio is the same, and other programs disturb it less
-    try:
+    with threads(1):  # the ratio is the same, and other programs disturb it less
         figures = [
             _compare(name, make(features, classes), *_examples(rows, features, classes), delta, repeats)
             for name, make, features, classes in MODULES
             for delta in (0.0, 1e-5)
         ]
-    finally:
-        torch.set_num_threads(threads)
     worst = max(figures, key=lambda figure: figure.value)
     return [
         Figure("privacy.objective.overhead", worst.value, "x", note=f"the worst of all: {worst.metric}"),

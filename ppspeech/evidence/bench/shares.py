@@ -10,20 +10,17 @@ from ppspeech.arrays import Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto import Ring, uniform_residues
 from ppspeech.crypto.shares import (
-    Cost,
     LogAdd,
+    Shared,
     ShareEngine,
     argmax,
-    argmax_cost,
+    blank,
     is_negative,
-    is_negative_cost,
     log_add,
-    log_add_cost,
     maximum,
-    maximum_cost,
     open_bits_to,
-    open_cost,
     open_to,
+    record,
 )
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.evidence.bench import BENCHES
@@ -59,32 +56,27 @@ def jobs(steps: int = STEPS, states: int = STATES, comparisons: int = COMPARISON
     words = RING.to_signed(uniform_residues((1, CANDIDATES), 12))
     many = RING.to_signed(uniform_residues(comparisons, RING.bits))
     to_second = Side.SECOND
-    recursion = open_cost(to_second, RING, states)
     return [
         _job(
             f"max{steps}x{states}",
-            (maximum_cost(RING, states) * steps).in_flights() + recursion,
             emissions,
-            lambda engine, own: open_to(engine, to_second, _recursion(engine, own, maximum, RING), RING),
+            lambda engine, own: open_to(engine, to_second, _recursion(engine, own, _maximum), RING),
             _viterbi(emissions),
         ),
         _job(
             f"logadd{steps}x{states}",
-            (log_add_cost(LOG_ADD, states) * steps).in_flights() + recursion,
             emissions,
-            lambda engine, own: open_to(engine, to_second, _recursion(engine, own, log_add, LOG_ADD), RING),
+            lambda engine, own: open_to(engine, to_second, _recursion(engine, own, _log_add), RING),
             None,
         ),
         _job(
             f"argmax{CANDIDATES}",
-            argmax_cost(RING, 1, CANDIDATES) + open_cost(to_second, Ring(1), CANDIDATES),
             words,
             lambda engine, own: open_bits_to(engine, to_second, argmax(engine, own, RING)),
             np.eye(CANDIDATES, dtype=np.int64)[[int(words.argmax())]],
         ),
         _job(
             f"compare{comparisons // 1000}k",
-            is_negative_cost(RING, comparisons) + open_cost(to_second, Ring(1), comparisons),
             many,
             lambda engine, own: open_bits_to(engine, to_second, is_negative(engine, own, RING)),
             (many < 0).astype(np.int64),
@@ -109,13 +101,13 @@ MEETING = in_session(Side.SECOND), in_session(Side.FIRST)
 
 def _job(
     name: str,
-    cost: Cost,
     values: NDArray[np.int64],
     operation: Callable[[ShareEngine, Residues], NDArray[np.uint64] | NDArray[np.uint8] | None],
     wanted: NDArray[np.int64] | None,
 ) -> Timed:
     """An operation on shares of `values`, opened to the client; None: what it gives depends on how they are shared."""
     shares = RING.share(RING.from_signed(values))
+    cost = record(lambda engine: operation(engine, blank(*values.shape)))
 
     def half(setup: PairSetup, channel: Channel) -> Callable[[], object]:
         engine = ShareEngine(channel, setup, cost)
@@ -128,14 +120,22 @@ def _job(
 
 
 def _recursion(
-    engine: ShareEngine, emissions: Residues, operation: Callable[..., Residues], how: Ring | LogAdd
+    engine: ShareEngine, emissions: Residues, operation: Callable[[ShareEngine, Residues, Residues], Residues]
 ) -> Residues:
     """γ_t(j) = op(γ_{t-1}(j), γ_{t-1}(j - 1)) + e_t(j) for all t."""
     state: Residues = np.zeros_like(emissions[0])
     with engine.in_flights():
         for emission in emissions:
-            state = RING.reduce(operation(engine, state, np.concatenate([state[-1:], state[:-1]]), how) + emission)
+            state = RING.reduce(operation(engine, state, np.concatenate([state[-1:], state[:-1]])) + emission)
     return state
+
+
+def _maximum(engine: ShareEngine, left: Residues, right: Residues) -> Residues:
+    return maximum(Shared(engine, left, RING), Shared(engine, right, RING)).residues
+
+
+def _log_add(engine: ShareEngine, left: Residues, right: Residues) -> Residues:
+    return log_add(engine, left, right, LOG_ADD)
 
 
 def _viterbi(emissions: NDArray[np.int64]) -> NDArray[np.int64]:

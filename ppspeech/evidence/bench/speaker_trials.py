@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto.shares import ShareEngine
+from ppspeech.crypto.shares import ShareEngine, blank, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.data.corpora import DIGIT_WORDS
 from ppspeech.evidence.experiments.speakers import (
@@ -34,7 +34,6 @@ from ppspeech.network import run_together
 from ppspeech.progress import track
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
-from ppspeech.protocols.speakers import ratios, ratios_cost, server_scores
 
 NORM = 16.0
 """Public bound on the length of a frame; the longest of the corpus has 14.5."""
@@ -77,7 +76,7 @@ def _linear(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor])
     )
     plan = LinearPlan(known.shape[1], len(known), reach=1)
     scorer = LinearScorer.of(plan, LinearColumns.of(known.numpy().T), 0.0)
-    rows = [plan.check_embedding(each) for each in asked.numpy()]
+    rows = [plan.rows(each) for each in asked.numpy()]
     mine, theirs = run_together(
         lambda channel: _client_shares(channel, plan, rows),
         lambda channel: _server_shares(channel, scorer, len(rows)),
@@ -93,7 +92,7 @@ def _client_shares(channel: Channel, plan: LinearPlan, rows: list[Reals]) -> NDA
 
 def _server_shares(channel: Channel, scorer: LinearScorer, trials: int) -> NDArray[np.uint64]:
     met = meet_as_server(channel)
-    return np.stack([server_scores(met, scorer) for _ in range(trials)])
+    return np.stack([scorer.multiply(met)[0] for _ in range(trials)])
 
 
 def _log_ratios(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -123,14 +122,15 @@ def _ratio_shares(
 ) -> NDArray[np.uint64]:
     """One party's shares of all trials' sums; only the client's reads the frames."""
     shares = []
+    cost = record(lambda engine: plan.claimed_scores(engine, blank(plan.frames, plan.product.columns), 0))
     with met.session():
         for trial in track(frames, "ratios"):
-            engine = ShareEngine(met.channel, met.setup, ratios_cost(plan))
+            engine = ShareEngine(met.channel, met.setup, cost)
             if met.side is Side.SECOND:
-                shares.append(ratios(engine, plan, met.multiply(plan.product, plan.expand(trial)), 0))
+                shares.append(plan.claimed_scores(engine, met.multiply(plan.product, plan.rows(trial)), 0).residues)
             else:
                 assert scorer is not None
-                shares.append(ratios(engine, plan, met.multiply(plan.product, scorer.weights), None))
+                shares.append(plan.claimed_scores(engine, scorer.multiply(met), None).residues)
     return np.stack(shares)
 
 

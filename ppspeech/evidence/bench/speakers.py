@@ -30,20 +30,20 @@ from ppspeech.figures import Figure
 from ppspeech.protocols import MetClient, MetServer
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import (
-    Answer,
-    Enrolled,
     GalleryPlan,
-    HardenedPlan,
     HardenedScorer,
+    HardenedTerms,
     Identification,
+    Identity,
     Keeper,
     Prober,
+    Verification,
+    arrange_columns,
+    decide,
     judge_as_server,
     name_best,
     prove_as_client,
 )
-from ppspeech.protocols.speakers import speaker_mixture_verification as by_mixtures
-from ppspeech.protocols.speakers import speaker_verification as linearly
 from ppspeech.storage import data_folder
 
 DIMENSIONS = 256
@@ -93,14 +93,14 @@ def _verification(generator: np.random.Generator, count: int) -> Timed:
     plan = LinearPlan(DIMENSIONS, count, reach=1)
     models = _unit(generator.normal(size=(DIMENSIONS, count)))
     scorer = LinearScorer.of(plan, LinearColumns.of(models), THRESHOLD)
-    job = linearly.Verification(plan, "client")
-    row = plan.check_embedding(models[:, CLAIMED])
+    job = Verification(plan, "client")
+    row = plan.rows(models[:, CLAIMED])
     return _job(
         str(count),
         plan.product,
         job.cost,
-        lambda met, engine: linearly.decide(engine, job, met.multiply(plan.product, row)[0], CLAIMED),
-        lambda met, engine, _: linearly.decide(engine, job, linearly.server_scores(met, scorer), None),
+        lambda met, engine: decide(engine, job, met.multiply(plan.product, row), CLAIMED),
+        lambda met, engine, _: decide(engine, job, scorer.multiply(met), scorer=scorer),
         expected=True,
     )
 
@@ -110,17 +110,16 @@ def _identification(generator: np.random.Generator) -> Timed:
     models = _unit(generator.normal(size=(DIMENSIONS, IDENTIFIED * 9 // 10)))
     job = Identification(plan, "client")
     names = [f"speaker {number}" for number in range(models.shape[1])]
-    enrolled = Enrolled.of(job, LinearColumns.of(models), names, THRESHOLD)
-    row = plan.check_embedding(models[:, CLAIMED])
-    nobody = np.zeros((plan.models, job.residues), np.uint64)
+    columns = LinearColumns.of(models)
+    row = plan.rows(models[:, CLAIMED])
     return _job(
         f"identify.{IDENTIFIED}",
         plan.product,
         job.cost,
-        lambda met, engine: name_best(engine, job, met.multiply(plan.product, row)[0], nobody),
-        lambda met, engine, order: name_best(engine, job, linearly.server_scores(met, order.scorer), order.names),
-        expected=Answer(names[CLAIMED]),
-        arrange=enrolled.arrange,
+        lambda met, engine: name_best(engine, job, met.multiply(plan.product, row)),
+        lambda met, engine, order: name_best(engine, job, order.scorer.multiply(met), order),
+        expected=Identity(names[CLAIMED]),
+        arrange=lambda: arrange_columns(job, columns, names, THRESHOLD),
     )
 
 
@@ -136,18 +135,16 @@ def _mixtures(generator: np.random.Generator, joined: Any) -> Timed:
     parts = generator.integers(COMPONENTS, size=FRAMES)
     drawn = moved[0, parts] + generator.normal(size=(FRAMES, CEPSTRA)) * np.sqrt(background.covariances[0, parts])
     lengths = np.linalg.norm(drawn, axis=1, keepdims=True)
-    frames = plan.expand(drawn * np.minimum(1, 0.99 * plan.norm / lengths))
+    frames = plan.rows(drawn * np.minimum(1, 0.99 * plan.norm / lengths))
     over = np.logaddexp if joined == "sum" else np.maximum
     plain = [over.reduce(frames @ each.weights("diagonal")[:, 0], axis=1) for each in (speaker, background)]
-    job = by_mixtures.MixtureVerification(plan, "client")
+    job = Verification(plan, "client")
     return _job(
         "gmm_ubm" if joined == "sum" else "gmm_ubm_max",
         plan.product,
         job.cost,
-        lambda met, engine: by_mixtures.decide(engine, job, met.multiply(plan.product, frames), 0, None),
-        lambda met, engine, _: by_mixtures.decide(
-            engine, job, met.multiply(plan.product, scorer.weights), None, scorer
-        ),
+        lambda met, engine: decide(engine, job, met.multiply(plan.product, frames), 0),
+        lambda met, engine, _: decide(engine, job, scorer.multiply(met), scorer=scorer),
         expected=bool((plain[0] - plain[1]).mean() >= threshold),
     )
 
@@ -206,7 +203,7 @@ def _tenseal_dot(columns: int) -> float:
 def _hardened(tls: Tls, repeats: int) -> Figure:
     """One model of 256 numbers against a client that may do anything."""
     generator = np.random.default_rng(2)
-    plan = HardenedPlan(DIMENSIONS, 1)
+    plan = HardenedTerms(DIMENSIONS, 1)
     model = _unit(generator.normal(size=(DIMENSIONS, 1))).clip(-plan.limit, plan.limit)
     scorer = HardenedScorer.of(plan, LinearColumns.of(model), THRESHOLD)
 

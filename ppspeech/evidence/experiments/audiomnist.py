@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import torch
-from torch.nn.utils.rnn import pad_sequence
-
 from ppspeech.audio import MfccConfig
-from ppspeech.data import Corpus, FeatureStore, load_corpus, split_by_speaker
+from ppspeech.data import load_corpus, split_by_speaker
 from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
 from ppspeech.training import Confusion
@@ -27,25 +25,20 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     corpus = load_corpus("audiomnist")
     split = split_by_speaker(corpus, test=corpus.speakers[-TESTED:])
     kept = set(split.train.speakers[: 10 if quick else None])
-    train = _data(split.train.select(lambda u: u.speaker in kept), corpus.words)
-    test = _data(split.test, corpus.words)
+    train = Spoken.of(split.train.select(lambda u: u.speaker in kept), MfccConfig.wideband(), corpus.words)
+    test = Spoken.of(split.test, MfccConfig.wideband(), corpus.words)
     prior = Prior(covariance=1_000.0)
-    bank = HiddenMarkovModel(left_right(5), GaussianEmission(len(corpus.words), 5, train[0].shape[-1], floor=1e-2))
-    flat_start_(bank, *train, prior)
-    baum_welch(bank, *train, iterations=4, prior=prior)
+    bank = HiddenMarkovModel(
+        left_right(5), GaussianEmission(len(corpus.words), 5, train.features.shape[-1], floor=1e-2)
+    )
+    flat_start_(bank, *train.labeled, prior)
+    baum_welch(bank, *train.labeled, iterations=4, prior=prior)
     confusion = Confusion(corpus.words)
-    with torch.no_grad():
-        blocks = zip(torch.split(test[0], 100), torch.split(test[1], 100), strict=True)
-        confusion.add(test[2], torch.cat([bank(features, lengths).argmax(-1) for features, lengths in blocks]))
+    scores = test.scores(bank)
+    confusion.add(test.words, scores.argmax(-1))
     confusion.plot(folder / "audiomnist.png")
     note = (
-        f"{len(train[2]):,} utterances of {len(kept)} people to train, {len(test[2]):,} of {TESTED} others to test; "
-        "5 states, full covariance shrunk with the weight of 1,000 frames, 4 iterations"
+        f"{len(train.words):,} utterances of {len(kept)} people to train, {len(test.words):,} of {TESTED} others to "
+        "test; 5 states, full covariance shrunk with the weight of 1,000 frames, 4 iterations"
     )
-    return [Figure("audiomnist.unseen.accuracy", float(confusion.accuracy()), note=note)]
-
-
-def _data(corpus: Corpus, words: tuple[str, ...]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    features = FeatureStore(MfccConfig.wideband()).load(corpus.utterances)
-    lengths = torch.tensor([len(f) for f in features])
-    return pad_sequence(features, batch_first=True), lengths, torch.tensor([words.index(str(u.word)) for u in corpus])
+    return [Figure("audiomnist.unseen.accuracy", test.accuracy(scores), note=note)]

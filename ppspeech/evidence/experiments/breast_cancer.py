@@ -30,7 +30,7 @@ from ppspeech.training.private import fit_privately
 TEST_ROWS = 100
 SCALE = 30.0  # 10 sqrt(9)
 LAMBDA, WIDTH = 0.01, 0.5
-SEED_LAMBDA = 0.31
+PAPER_LAMBDA = 0.31
 DELTA = 1e-5
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 DRAWS = 5  # of the noise, on every split
@@ -39,19 +39,59 @@ AUDITED_EPSILON = 0.1
 
 @dataclass(frozen=True)
 class Split:
-    """Rows in the unit ball to train on and to test on."""
+    """Rows in the unit ball to train on and to test on; so many, and of so many classes, is public."""
 
     x: Tensor
     y: Tensor
     test_x: Tensor
     test_y: Tensor
+    classes: int = 2
 
     def error(self, module: LargeMarginGaussians) -> float:
-        """Share of test rows taken for the other class."""
+        """Share of test rows taken for another class."""
         return float((module.predict(self.test_x) != self.test_y).double().mean())
+
+    @property
+    def quadratic(self) -> float:
+        """Lambda in sum form, a constant."""
+        return sum_form(len(self.x), LAMBDA).quadratic
+
+    def untrained(self) -> LargeMarginGaussians:
+        """A model with all matrices 0."""
+        shape = self.classes, self.x.shape[1]
+        return LargeMarginGaussians(*shape, loss=MarginLoss(WIDTH), psd="none", radius=1.0, dtype=torch.double)
+
+    def published(self, epsilon: float) -> PublishedLargeMargin:
+        """The mechanism as printed."""
+        classes, features = self.classes, self.x.shape[1]
+        return PublishedLargeMargin(epsilon=epsilon, classes=classes, features=features, lam=LAMBDA, width=WIDTH)
 
 
 Learner = Callable[[Split, float], LargeMarginGaussians]
+
+
+def nonprivate(split: Split) -> LargeMarginGaussians:
+    """The same model without noise."""
+    module = split.untrained()
+    module.fit(split.x, split.y, quadratic=split.quadratic)
+    return module
+
+
+def private(split: Split, epsilon: float, delta: float) -> LargeMarginGaussians:
+    """Noise in the objective."""
+    module = split.untrained()
+    hook = ObjectivePerturbation(
+        epsilon=epsilon, delta=delta, relation=Relation("record", "add_remove"), regularization=split.quadratic
+    )
+    fit_privately(module, split.x, split.y, hook)
+    return module
+
+
+LEARNERS: dict[str, Learner] = {
+    "pure": lambda split, epsilon: private(split, epsilon, 0.0),
+    "gaussian": lambda split, epsilon: private(split, epsilon, DELTA),
+    "published": lambda split, epsilon: split.published(epsilon).fit((split.x, split.y)),
+}
 
 
 @EXPERIMENTS.register("breast-cancer")
@@ -64,16 +104,15 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     """
     table = load_breast_cancer()
     splits = [_split(table, seed) for seed in range(5 if quick else 20)]
-    nonprivate = Mean.of([split.error(_nonprivate(split)) for split in splits])
-    learners: dict[str, Learner] = {"pure": _pure, "gaussian": _gaussian, "published": _published}
+    plain = Mean.of([split.error(nonprivate(split)) for split in splits])
     curves = {
         name: {at: Mean.of([repeated(DRAWS, _error, split, learn, at).value for split in splits]) for at in EPSILONS}
-        for name, learn in learners.items()
+        for name, learn in LEARNERS.items()
     }
     picture = folder / "breast_cancer.png"
-    plot_curves(curves, nonprivate, picture, "Breast cancer, large margin")
+    plot_curves(curves, plain, picture, "Breast cancer, large margin")
     about = f"{len(splits)} splits, {DRAWS} draws of the noise on each, {len(splits[0].y)} rows to train on; {picture}"
-    figures = [Figure("bcw.nonprivate.error", nonprivate.value, note=f"+- {nonprivate.half_width:.3f}; {about}")]
+    figures = [Figure("bcw.nonprivate.error", plain.value, note=f"+- {plain.half_width:.3f}; {about}")]
     for name, points in curves.items():
         figures += [
             Figure(f"bcw.{name}.eps{at:g}.error", mean.value, note=f"{name}, epsilon {at:g}: +- {mean.half_width:.3f}")
@@ -91,47 +130,8 @@ def _error(split: Split, learn: Learner, epsilon: float) -> float:
     return split.error(learn(split, epsilon))
 
 
-def _untrained(split: Split) -> LargeMarginGaussians:
-    features = split.x.shape[1]
-    return LargeMarginGaussians(2, features, loss=MarginLoss(WIDTH), psd="none", radius=1.0, dtype=torch.double)
-
-
-def _nonprivate(split: Split) -> LargeMarginGaussians:
-    module = _untrained(split)
-    module.fit(split.x, split.y, quadratic=sum_form(len(split.x), LAMBDA).quadratic)
-    return module
-
-
-def _private(split: Split, epsilon: float, delta: float) -> LargeMarginGaussians:
-    module = _untrained(split)
-    hook = ObjectivePerturbation(
-        epsilon=epsilon,
-        delta=delta,
-        relation=Relation("record", "add_remove"),
-        regularization=sum_form(583, LAMBDA).quadratic,
-    )
-    fit_privately(module, split.x, split.y, hook)
-    return module
-
-
-def _pure(split: Split, epsilon: float) -> LargeMarginGaussians:
-    return _private(split, epsilon, 0.0)
-
-
-def _gaussian(split: Split, epsilon: float) -> LargeMarginGaussians:
-    return _private(split, epsilon, DELTA)
-
-
-def _published_with(split: Split, epsilon: float) -> PublishedLargeMargin:
-    return PublishedLargeMargin(epsilon=epsilon, classes=2, features=split.x.shape[1], lam=LAMBDA, width=WIDTH)
-
-
-def _published(split: Split, epsilon: float) -> LargeMarginGaussians:
-    return _published_with(split, epsilon).fit((split.x, split.y))
-
-
 def _audit(split: Split, runs: int) -> list[Figure]:
-    report = _published_with(split, AUDITED_EPSILON).audit((split.x, split.y), runs)
+    report = split.published(AUDITED_EPSILON).audit((split.x, split.y), runs)
     note = (
         f"{report.verdict}: one record told from none by an equation, true positives {report.tpr:.3f}, false "
         f"{report.fpr:.3f} of {runs} runs each, {report.confidence:.0%} confidence"
@@ -145,10 +145,10 @@ def _audit(split: Split, runs: int) -> list[Figure]:
 
 def _bounds(split: Split) -> list[Figure]:
     """The paper's bounds on the excess risk at its own lambda, beside what the model that says nothing has."""
-    published = PublishedLargeMargin(epsilon=1.0, classes=2, features=split.x.shape[1], lam=SEED_LAMBDA, width=WIDTH)
+    published = PublishedLargeMargin(epsilon=1.0, classes=2, features=split.x.shape[1], lam=PAPER_LAMBDA, width=WIDTH)
     bounds = seed_bounds(published, len(split.x))
     note = (
-        f"epsilon 1, lambda {SEED_LAMBDA}, 95 %; {'vacuous' if bounds.vacuous else 'informative'}: the risk of the "
+        f"epsilon 1, lambda {PAPER_LAMBDA}, 95 %; {'vacuous' if bounds.vacuous else 'informative'}: the risk of the "
         f"zero model is {bounds.trivial:.3g}; about a mechanism that is broken"
     )
     return [
@@ -157,8 +157,8 @@ def _bounds(split: Split) -> list[Figure]:
     ]
 
 
-def plot_curves(curves: dict[str, dict[float, Mean]], nonprivate: Mean, path: Path, title: str) -> None:
+def plot_curves(curves: dict[str, dict[float, Mean]], level: Mean, path: Path, title: str) -> None:
     """Save test error against epsilon, for each mechanism."""
     labels = {"pure": "sound, delta 0", "gaussian": f"sound, delta {DELTA:g}", "published": "as published: no privacy"}
     named = {labels[name]: points for name, points in curves.items()}
-    save_curves(named, path, title=title, ylabel="test error", nonprivate=nonprivate.value)
+    save_curves(named, path, title=title, ylabel="test error", nonprivate=level.value)

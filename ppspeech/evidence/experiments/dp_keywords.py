@@ -10,23 +10,22 @@ leaves to learn is what the curves show beyond it.
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
-
 from ppspeech.audio import MfccConfig
-from ppspeech.data import FeatureStore
-from ppspeech.data.corpora import DIGIT_WORDS, load_audiomnist
+from ppspeech.data import load_corpus
+from ppspeech.data.corpora import DIGIT_WORDS
 from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
 from ppspeech.models.hmm import HiddenMarkovModel, baum_welch, by_length
 from ppspeech.pictures import blank, save
 from ppspeech.privacy import Relation
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.training.private import POOLED, StatisticsRelease, UnitSums, hmm_moments, maximize_hmm_, public_bank
+from ppspeech.privacy.mechanisms import StatisticsRelease, UnitSums
+from ppspeech.training import POOLED, public_bank
+from ppspeech.training.private import hmm_moments, maximize_hmm_
 
 TRAINING = 48
 DELTA = 1e-5
@@ -42,20 +41,6 @@ BATCH_FRAMES = 16_384
 VOICES_ONLY = "started from the built-in voices alone: no person's speech is taken for public"
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some speakers' recordings, as tensors with one row an utterance."""
-
-    features: Tensor
-    lengths: Tensor
-    words: Tensor
-    speakers: Tensor
-
-    def batches(self) -> list[tuple[Tensor, ...]]:
-        """Of similar length."""
-        return list(by_length(self.features, self.lengths, self.words, self.speakers, batch_frames=BATCH_FRAMES))
-
-
 @EXPERIMENTS.register("dp-keywords")
 def run(quick: bool, folder: Path) -> list[Figure]:
     """Train at every epsilon; save the curves as `dp_keywords.png` in `folder`.
@@ -69,7 +54,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     training, test = _parts()
     start = public_bank(DIGIT_WORDS, FRONT_END, states, PUBLIC)
     reference = copy.deepcopy(start)
-    baum_welch(reference, training.features, training.lengths, training.words, 3, POOLED)
+    baum_welch(reference, *training.labeled, 3, POOLED)
     setting = f"{states} states, {len(training.words):,} utterances of {TRAINING} people, tested on 12 others"
     figures = [
         Figure("dp_keywords.public.accuracy", _accuracy(start, test), note="the public start, no private speech"),
@@ -96,31 +81,22 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     return figures
 
 
-def _parts() -> tuple[Part, Part]:
+def _parts() -> tuple[Spoken, Spoken]:
     """The first 48 people, and the other 12."""
-    corpus = load_audiomnist()
-    features = FeatureStore(FRONT_END).load(corpus.utterances)
-    place = {name: i for i, name in enumerate(corpus.speakers)}
-    speakers = torch.tensor([place[u.speaker] for u in corpus])
-    words = torch.tensor([DIGIT_WORDS.index(str(u.word)) for u in corpus])
-    whole = Part(pad_sequence(features, batch_first=True), torch.tensor([len(x) for x in features]), words, speakers)
-    known = speakers < TRAINING
-    inside, outside = (
-        Part(whole.features[chosen], whole.lengths[chosen], whole.words[chosen], whole.speakers[chosen])
-        for chosen in (known, ~known)
-    )
-    return inside, outside
+    whole = Spoken.of(load_corpus("audiomnist"), FRONT_END, DIGIT_WORDS)
+    known = whole.speakers < TRAINING
+    return whole.where(known), whole.where(~known)
 
 
-def _sums(bank: HiddenMarkovModel, part: Part, release: StatisticsRelease) -> UnitSums:
+def _sums(bank: HiddenMarkovModel, part: Spoken, release: StatisticsRelease) -> UnitSums:
     """The E-step: what the units contribute under this bank."""
     sums = UnitSums(release, TRAINING)
-    for features, lengths, words, speakers in part.batches():
+    for features, lengths, words, speakers in by_length(*part.labeled, part.speakers, batch_frames=BATCH_FRAMES):
         sums.add(hmm_moments(bank, features, lengths, words), lengths, speakers)
     return sums
 
 
-def _train(start: HiddenMarkovModel, part: Part, release: StatisticsRelease, first: UnitSums) -> HiddenMarkovModel:
+def _train(start: HiddenMarkovModel, part: Spoken, release: StatisticsRelease, first: UnitSums) -> HiddenMarkovModel:
     """Private Baum-Welch; the first sums depend on the public start alone and are shared by all runs, the noise not."""
     bank = copy.deepcopy(start)
     for iteration in range(release.iterations):
@@ -135,10 +111,8 @@ def _statement(release: StatisticsRelease) -> str:
     return str(account.guarantee(release.delta))
 
 
-@torch.no_grad()
-def _accuracy(bank: HiddenMarkovModel, part: Part) -> float:
-    right = sum((bank(x, lengths).argmax(-1) == words).sum() for x, lengths, words, _ in part.batches())
-    return float(right) / len(part.words)
+def _accuracy(bank: HiddenMarkovModel, part: Spoken) -> float:
+    return part.accuracy(part.scores(bank))
 
 
 def _plot(

@@ -13,7 +13,8 @@ from ppspeech.channel import Channel
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.data import load_corpus, split_official
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.fsdd import PLAIN, train_bank, utterances_of
+from ppspeech.evidence.experiments.fsdd import PLAIN, train_bank
+from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
 from ppspeech.models import HiddenMarkovModel
 from ppspeech.network import run_together
@@ -36,27 +37,20 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
         quick: 60 clips instead of 300.
         folder: not used.
     """
-    official = split_official(load_corpus("fsdd"))
-    bank = train_bank(utterances_of(official.train, PLAIN), iterations=10)
-    x, lengths, said = utterances_of(official.test, PLAIN)
+    corpus = load_corpus("fsdd")
+    official = split_official(corpus)
+    bank = train_bank(Spoken.of(official.train, PLAIN, corpus.words), iterations=10)
+    test = Spoken.of(official.test, PLAIN, corpus.words)
     if quick:
-        x, lengths, said = x[::5], lengths[::5], said[::5]
-    figures = []
-    for operation in ("forward", "viterbi"):
-        figures += _compare(bank, x, lengths, said, operation)
-    return figures
+        test = test.where(torch.arange(0, len(test.words), 5))
+    return [*_compare(bank, test, "forward"), *_compare(bank, test, "viterbi")]
 
 
-def _compare(
-    bank: HiddenMarkovModel,
-    x: torch.Tensor,
-    lengths: torch.Tensor,
-    said: torch.Tensor,
-    operation: Literal["forward", "viterbi"],
-) -> list[Figure]:
+def _compare(bank: HiddenMarkovModel, test: Spoken, operation: Literal["forward", "viterbi"]) -> list[Figure]:
+    x, lengths, said = test.labeled
     labels = tuple(str(digit) for digit in range(bank.models))
-    models = export_words(bank, labels, Deployment(frames=int(lengths.max()), operation=operation))
-    clips = [x[at, : lengths[at]].double().numpy() for at in range(len(x))]
+    models = export_words("keyword_hmm", bank, labels, Deployment(frames=int(lengths.max()), operation=operation))
+    clips: list[Reals] = [*test.clips()]
     with torch.no_grad():
         plain = (bank(x, lengths) if operation == "forward" else bank.best_path(x, lengths).score).double().numpy()
     began = time.perf_counter()

@@ -7,24 +7,17 @@ minimum as printed there (its objective is unbounded below), so what stands besi
 Raj 2012.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.breast_cancer import Split, plot_curves
-from ppspeech.evidence.published.large_margin import PublishedLargeMargin
+from ppspeech.evidence.experiments.breast_cancer import LEARNERS, Split, nonprivate, plot_curves
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean
-from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
-from ppspeech.privacy import Relation
-from ppspeech.privacy.convex import ObjectivePerturbation
-from ppspeech.training.private import fit_privately
 
 CLASSES, FEATURES, ROWS = 5, 10, 500
-SCALE, LAMBDA, WIDTH = 6.0, 0.01, 0.5
-DELTA = 1e-5
+SCALE = 6.0
 EPSILONS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
@@ -37,22 +30,15 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         folder: for the picture.
     """
     runs = 3 if quick else 100
-    splits = [Split(*_draw(2 * seed), *_draw(2 * seed + 1)) for seed in range(runs)]
-    nonprivate = Mean.of([split.error(_plain(split)) for split in splits])
-    learners: dict[str, Callable[[Split, float], LargeMarginGaussians]] = {
-        "pure": lambda split, epsilon: _private(split, epsilon, 0.0),
-        "gaussian": lambda split, epsilon: _private(split, epsilon, DELTA),
-        "published": _published,
-    }
+    splits = [Split(*_draw(2 * seed), *_draw(2 * seed + 1), CLASSES) for seed in range(runs)]
+    plain = Mean.of([split.error(nonprivate(split)) for split in splits])
     curves = {
         name: {at: Mean.of([split.error(learn(split, at)) for split in splits]) for at in EPSILONS}
-        for name, learn in learners.items()
+        for name, learn in LEARNERS.items()
     }
     picture = folder / "five_classes.png"
-    plot_curves(curves, nonprivate, picture, "Five Gaussian classes, large margin")
-    figures = [
-        Figure("five_classes.nonprivate.error", nonprivate.value, note=f"+- {nonprivate.half_width:.3f}, {runs} runs")
-    ]
+    plot_curves(curves, plain, picture, "Five Gaussian classes, large margin")
+    figures = [Figure("five_classes.nonprivate.error", plain.value, note=f"+- {plain.half_width:.3f}, {runs} runs")]
     for name, points in curves.items():
         figures += [
             Figure(f"five_classes.{name}.eps{at:g}.error", mean.value, note=f"+- {mean.half_width:.3f}; {picture}")
@@ -68,28 +54,3 @@ def _draw(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     x = torch.randn(ROWS, FEATURES, generator=generator, dtype=torch.double)
     x = (x + 3 * torch.eye(FEATURES, dtype=torch.double)[y]) / SCALE
     return x / x.norm(dim=1, keepdim=True).clamp_min(1.0), y
-
-
-def _untrained() -> LargeMarginGaussians:
-    return LargeMarginGaussians(CLASSES, FEATURES, loss=MarginLoss(WIDTH), radius=1.0, dtype=torch.double)
-
-
-def _plain(split: Split) -> LargeMarginGaussians:
-    module = _untrained()
-    module.fit(split.x, split.y, quadratic=sum_form(ROWS, LAMBDA).quadratic)
-    return module
-
-
-def _private(split: Split, epsilon: float, delta: float) -> LargeMarginGaussians:
-    module = _untrained()
-    quadratic = sum_form(ROWS, LAMBDA).quadratic
-    hook = ObjectivePerturbation(
-        epsilon=epsilon, delta=delta, relation=Relation("record", "add_remove"), regularization=quadratic
-    )
-    fit_privately(module, split.x, split.y, hook)
-    return module
-
-
-def _published(split: Split, epsilon: float) -> LargeMarginGaussians:
-    published = PublishedLargeMargin(epsilon=epsilon, classes=CLASSES, features=FEATURES, lam=LAMBDA, width=WIDTH)
-    return published.fit((split.x, split.y))

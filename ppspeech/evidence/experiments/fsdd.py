@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig
-from ppspeech.data import Corpus, FeatureStore, leave_one_speaker_out, load_corpus, split_official
+from ppspeech.data import Corpus, leave_one_speaker_out, load_corpus, split_official
 from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.spoken import Spoken, hmmlearn_like
 from ppspeech.figures import Figure
 from ppspeech.models import (
     GaussianEmission,
@@ -37,8 +36,6 @@ ROBUST = replace(PLAIN, vad_db=35.0, vad_hangover=2, low_hz=100.0, high_hz=3_600
 SHRINKAGE = Prior(covariance=1_000.0)
 """Pull every state's covariance towards the pooled one, with the weight of 1,000 frames."""
 
-Data = tuple[Tensor, Tensor, Tensor]
-
 
 @EXPERIMENTS.register("fsdd")
 def run(quick: bool, folder: Path) -> list[Figure]:
@@ -49,41 +46,42 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     by what a search over about thirty settings gains. hmmlearn is measured on both front ends.
 
     Args:
-        quick: no margin training and one speaker left out instead of six.
+        quick: a third of the recordings, no margin training, and one speaker left out instead of six.
         folder: for the confusion matrix of the official test, `fsdd.png`.
     """
     corpus = load_corpus("fsdd")
+    if quick:
+        corpus = corpus.select(lambda u: u.take % 3 == 0)
     official = split_official(corpus)
-    train, test = utterances_of(official.train, PLAIN), utterances_of(official.test, PLAIN)
+    train, test = Spoken.of(official.train, PLAIN, corpus.words), Spoken.of(official.test, PLAIN, corpus.words)
     bank = train_bank(train, iterations=10)
     confusion = Confusion(corpus.words)
-    confusion.add(test[2], _recognize(bank, test))
-    confusion.plot(folder / "fsdd.png", f"FSDD official test: {100 * float(confusion.accuracy()):.2f} % right")
+    scores = test.scores(bank)
+    confusion.add(test.words, scores.argmax(-1))
+    confusion.plot(folder / "fsdd.png", f"FSDD official test: {float(confusion.accuracy()):.2%} right")
     peer = f"hmmlearn {version('hmmlearn')}"
-    note = "2,700 to train, 300 to test; 10 words x 5 states, full covariance, 10 iterations, 39 MFCCs"
-    figures = [Figure("fsdd.hmm.accuracy", float(confusion.accuracy()), "", peer, _peer(train, test, 10), note=note)]
+    sizes = f"{len(train.words):,} to train, {len(test.words):,} to test"
+    note = f"{sizes}; 10 words x 5 states, full covariance, 10 iterations, 39 MFCCs"
+    figures = [Figure("fsdd.hmm.accuracy", test.accuracy(scores), "", peer, _peer(train, test, 10), note=note)]
     if not quick:
         margin = LargeMarginHmm.from_hmm(train_bank(train, iterations=5), margin=1.0)
-        train_large_margin(margin, *train, epochs=4)
-        right = (_recognize(margin, test) == test[2]).double().mean()
-        figures.append(
-            Figure("fsdd.large_margin.accuracy", float(right), note="5 iterations, then 4 epochs for a margin")
-        )
+        train_large_margin(margin, *train.labeled, epochs=4)
+        right = test.accuracy(test.scores(margin))
+        figures.append(Figure("fsdd.large_margin.accuracy", right, note="5 iterations, then 4 epochs for a margin"))
     return figures + _left_out(corpus, quick, peer)
 
 
 def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
     splits = list(leave_one_speaker_out(corpus))[: 1 if quick else 6]
-    ours, plain, theirs, same = [], [], [], []
+    ours: list[float] = []
+    plain: list[float] = []
+    theirs: list[float] = []
+    same: list[float] = []
     for split in track(splits, "Leaving out a speaker"):
-        robust = utterances_of(split.train, ROBUST), utterances_of(split.test, ROBUST)
-        bank = train_bank(robust[0], iterations=4, prior=SHRINKAGE)
-        ours.append(float((_recognize(bank, robust[1]) == robust[1][2]).double().mean()))
-        simple = utterances_of(split.train, PLAIN), utterances_of(split.test, PLAIN)
-        bank = train_bank(simple[0], iterations=4, prior=SHRINKAGE)
-        plain.append(float((_recognize(bank, simple[1]) == simple[1][2]).double().mean()))
-        theirs.append(_peer(*simple, 4))
-        same.append(_peer(*robust, 4))
+        for config, found, peers in ((ROBUST, ours, same), (PLAIN, plain, theirs)):
+            train, test = (Spoken.of(part, config, corpus.words) for part in (split.train, split.test))
+            found.append(test.accuracy(test.scores(train_bank(train, iterations=4, prior=SHRINKAGE))))
+            peers.append(_peer(train, test, 4))
     mean = {"ours": ours, "plain": plain, "theirs": theirs, "same": same}
     value = {name: sum(scores) / len(scores) for name, scores in mean.items()}
     people = f"mean over {len(splits)} of 6 speakers, each tested by models of the other five; 4 iterations"
@@ -97,44 +95,24 @@ def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
     ]
 
 
-def utterances_of(corpus: Corpus, config: MfccConfig) -> Data:
-    """Padded features, lengths and word labels."""
-    words = load_corpus("fsdd").words
-    features = FeatureStore(config).load(corpus.utterances)
-    lengths = torch.tensor([len(f) for f in features])
-    return pad_sequence(features, batch_first=True), lengths, torch.tensor([words.index(str(u.word)) for u in corpus])
-
-
-def train_bank(data: Data, iterations: int, prior: Prior = MAXIMUM_LIKELIHOOD) -> HiddenMarkovModel:
+def train_bank(data: Spoken, iterations: int, prior: Prior = MAXIMUM_LIKELIHOOD) -> HiddenMarkovModel:
     """Ten words of five states, from a flat start."""
-    bank = HiddenMarkovModel(left_right(STATES), GaussianEmission(10, STATES, data[0].shape[-1], floor=1e-2))
-    flat_start_(bank, *data, prior)
-    baum_welch(bank, *data, iterations, prior)
+    bank = _started(data, torch.float32, prior)
+    baum_welch(bank, *data.labeled, iterations, prior)
     return bank
 
 
-@torch.no_grad()
-def _recognize(model: torch.nn.Module, data: Data) -> Tensor:
-    """The best word of each utterance."""
-    blocks = zip(torch.split(data[0], 100), torch.split(data[1], 100), strict=True)
-    return torch.cat([model(features, lengths).argmax(-1) for features, lengths in blocks])
+def _started(data: Spoken, dtype: torch.dtype, prior: Prior = MAXIMUM_LIKELIHOOD) -> HiddenMarkovModel:
+    emission = GaussianEmission(10, STATES, data.features.shape[-1], floor=1e-2, dtype=dtype)
+    bank = HiddenMarkovModel(left_right(STATES), emission)
+    flat_start_(bank, data.features.to(dtype), data.lengths, data.words, prior)
+    return bank
 
 
-def _peer(train: Data, test: Data, iterations: int) -> float:
+def _peer(train: Spoken, test: Spoken, iterations: int) -> float:
     """Accuracy of hmmlearn from the same start; its own floor and prior as it comes."""
-    from hmmlearn.hmm import GaussianHMM
-
-    emission = GaussianEmission(10, STATES, train[0].shape[-1], floor=1e-2, dtype=torch.float64)
-    start = HiddenMarkovModel(left_right(STATES), emission)
-    flat_start_(start, train[0].double(), *train[1:])
-    models = []
-    for word in range(10):
-        clips = [x[:n].double().numpy() for x, n, w in zip(*train, strict=True) if w == word]
-        model = GaussianHMM(STATES, "full", n_iter=iterations, tol=-np.inf, init_params="", params="stmc")
-        model.startprob_ = start.log_initial()[word].exp().detach().numpy()
-        model.transmat_ = start.log_transitions()[word].exp().detach().numpy()
-        model.means_ = emission.gaussians.mean[word].detach().numpy()
-        model.covars_ = emission.gaussians.covariances()[word].detach().numpy()
-        models.append(model.fit(np.concatenate(clips), [len(clip) for clip in clips]))
-    heard = [np.argmax([m.score(x[:n].double().numpy()) for m in models]) for x, n in zip(*test[:2], strict=True)]
-    return float(np.mean(np.array(heard) == test[2].numpy()))
+    models = hmmlearn_like(_started(train, torch.float64), iterations, params="stmc")
+    for word, model in enumerate(models):
+        clips = train.clips(word)
+        model.fit(np.concatenate(clips), [len(clip) for clip in clips])
+    return test.accuracy(torch.tensor([[model.score(clip) for model in models] for clip in test.clips()]))

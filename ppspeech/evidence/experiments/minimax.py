@@ -5,48 +5,24 @@ classifier of the task and attackers on the person, each trained on the filtered
 gives the figures of Hamm 2015; the worst of all attackers stands beside it, taken over attackers trial by trial.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ppspeech.errors import ModelError
 from ppspeech.figures import Figure
-from ppspeech.filters import BASELINES, ClassTask, LinearFilter, TargetTask, learn_filter
-from ppspeech.filters.attack import Finding, Point, attack, plot_trade_off, reconstruction_attack
+from ppspeech.filters import BASELINES, Learning, LinearFilter
+from ppspeech.filters.attack import Finding, Point, judge, plot_trade_off, reconstruction_attack
 from ppspeech.intervals import Mean
 from ppspeech.progress import track
-
-Model = Literal["logistic", "least squares"]
 
 OURS = "minimax"
 UNFILTERED = ("logistic", "svm", "mlp", "neighbors")
 """Attackers on no filter, which only sets the scale: trees on hundreds of inputs take longer than all else."""
-
-
-@dataclass(frozen=True)
-class Learning:
-    """How a minimax filter is learned: what an experiment chooses, the same in every trial and dimension.
-
-    The number of iterations is small because it is the regularizer: starting from the discriminant ratio, further
-    steps fit the training people's noise. The ridges do the same for the opponents that the filter is trained against.
-    The opponents are the paper's logistic regressions; among many classes least squares, whose best response is one
-    small linear system, look at the same class means at a fraction of the cost.
-    """
-
-    rho: float = 1.0
-    iterations: int = 5
-    private_ridge: float = 1e-3
-    task_ridge: float = 1e-2
-    start: str = "plda"
-    adversary: Model = "logistic"
-    aggregator: Model = "logistic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,20 +90,19 @@ def run_trials(experiment: Experiment, trials: int) -> Found:
     found = Found()
     for trial in track(range(trials), f"Trials of {experiment.name}"):
         parts = Parts.of(experiment, experiment.split(trial))
-        for method, dimension, filter in _filters(experiment, parts, trial):
-            train, test = parts.filtered(filter)
-            found.task[method, dimension].append(_task_accuracy(train, test, parts))
+        for method, dimension, module in _filters(experiment, parts, trial):
             attackers: tuple[str, ...] | None = ("logistic",)
             if dimension == experiment.main and (method == OURS or method in experiment.networks):
                 attackers = None
             elif method == "none" and trial == 0:
                 attackers = UNFILTERED
-            report = attack(train, parts.private[0], test, parts.private[1], attackers, seed=trial)
-            found.private[method, dimension].append(report["logistic"].accuracy)
+            evidence = judge(*parts.filtered(module), attackers, seed=trial)
+            found.task[method, dimension].append(evidence.task.accuracy)
+            found.private[method, dimension].append(evidence.attacks["logistic"].accuracy)
             if attackers != ("logistic",):
-                found.worst[method].append(report.worst)
+                found.worst[method].append(evidence.attacks.worst)
             if method == OURS and dimension == experiment.main:
-                found.reconstruction.append(_reconstruction(filter, parts))
+                found.reconstruction.append(_reconstruction(module, parts))
     return found
 
 
@@ -146,32 +121,10 @@ class Parts:
         return cls(*((column[~is_test], column[is_test]) for column in columns))
 
     @torch.no_grad()
-    def filtered(self, filter: nn.Module) -> tuple[Tensor, Tensor]:
-        """Both parts behind the filter."""
-        return filter(self.inputs[0]), filter(self.inputs[1])
-
-
-def stratified(classes: Tensor, groups: Tensor, share: float, seed: int) -> Tensor:
-    """Test samples, bool `(samples,)`: of every class `share` of its groups, at random; a group is never divided.
-
-    Args:
-        classes: what every part shall hold its share of, `(samples,)`.
-        groups: such as recordings, `(samples,)`; each within one class.
-        share: of the groups of a class to test on, rounded; at least one, and never all.
-        seed: of the draw.
-
-    >>> stratified(torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 2, 3, 3]), 0.5, seed=0).sum() >= 2
-    tensor(True)
-    """
-    generator = torch.Generator().manual_seed(seed)
-    is_test = torch.zeros(len(classes), dtype=torch.bool)
-    for value in torch.unique(classes):
-        there = torch.unique(groups[classes == value])
-        if len(there) < 2:
-            raise ModelError(f"class {int(value)} has {len(there)} group: it cannot be in both parts")
-        count = min(len(there) - 1, max(1, round(share * len(there))))
-        is_test |= torch.isin(groups, there[torch.randperm(len(there), generator=generator)[:count]])
-    return is_test
+    def filtered(self, module: nn.Module) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]:
+        """Both parts behind the filter, with their labels to keep and to hide, as `judge` takes them."""
+        train, test = (module(inputs) for inputs in self.inputs)
+        return (train, self.task[0], self.private[0]), (test, self.task[1], self.private[1])
 
 
 def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> list[Figure]:
@@ -241,7 +194,7 @@ def _filters(experiment: Experiment, parts: Parts, seed: int) -> list[tuple[str,
                 continue
             made.append((method, dimension, fit(*train, dimension, seed=seed)))
         if experiment.learn is None:
-            made.append((OURS, dimension, linear_filter(*train, dimension, experiment.learning, seed)))
+            made.append((OURS, dimension, experiment.learning.fit(*train, dimension, seed).filter))
         else:
             made.append((OURS, dimension, experiment.learn(*train, dimension, seed)))
     made += [(name, experiment.main, fit(*train, experiment.main, seed)) for name, fit in experiment.baselines.items()]
@@ -249,41 +202,12 @@ def _filters(experiment: Experiment, parts: Parts, seed: int) -> list[tuple[str,
     return made
 
 
-def linear_filter(
-    inputs: Tensor, private: Tensor, task: Tensor, dimension: int, learning: Learning, seed: int
-) -> nn.Module:
-    """Our linear filter."""
-    hide = opponent(private, learning.adversary, learning.private_ridge)
-    keep = opponent(task, learning.aggregator, learning.task_ridge)
-    return learn_filter(
-        inputs, hide, keep, features=dimension, rho=learning.rho, start=learning.start, iterations=learning.iterations,
-        seed=seed,
-    ).filter  # fmt: skip
-
-
-def opponent(labels: Tensor, model: Model, ridge: float) -> ClassTask | TargetTask:
-    """Whom the filter is learned against, or for.
-
-    Least squares look for standardized indicators of the classes; the loss of guessing is ln(classes) either way.
-    """
-    classes = int(labels.max()) + 1
-    if model == "logistic":
-        return ClassTask(labels, classes, ridge)
-    indicators = functional.one_hot(labels, classes).double()
-    standard = (indicators - indicators.mean(0)) / indicators.std(0, correction=0).clamp_min(1e-9)
-    return TargetTask(standard, ridge / classes, importance=2 * math.log(classes))
-
-
-def _task_accuracy(train: Tensor, test: Tensor, parts: Parts) -> float:
-    return attack(train, parts.task[0], test, parts.task[1], ("logistic",)).worst.accuracy
-
-
-def _reconstruction(filter: nn.Module, parts: Parts) -> float:
+def _reconstruction(module: nn.Module, parts: Parts) -> float:
     """Relative error of the best linear reconstruction, in units of each input's deviation."""
-    assert isinstance(filter, LinearFilter)
+    assert isinstance(module, LinearFilter)
     train, test = (part.double() for part in parts.inputs)
     scale = train.std(0).clamp_min(1e-9)
-    weight = filter.weight.double() * scale
+    weight = module.weight.double() * scale
     return reconstruction_attack(weight, None, test / scale, train / scale).regularized
 
 

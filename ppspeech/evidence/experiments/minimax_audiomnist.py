@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from ppspeech.audio import Frames, MfccConfig, length_mask, utterance_statistics
 from ppspeech.data import Corpus, SyntheticCorpus, load_corpus
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.minimax import Experiment, Learning, figures, opponent, run_trials
+from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
 from ppspeech.evidence.experiments.minimax_emodb import frames, labels
 from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
 from ppspeech.figures import Figure
-from ppspeech.filters import learn_filter
+from ppspeech.filters import Learning
 from ppspeech.filters.attack import UNKNOWN
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
 
@@ -70,9 +70,7 @@ def digits(name: str, corpus: Corpus, dimensions: tuple[int, ...]) -> Experiment
 
 def sigmoid_network(inputs: Tensor, private: Tensor, task: Tensor, seed: int) -> nn.Module:
     """Two layers of ten sigmoids, pre-trained as denoising autoencoders and on the task (Hamm 2015 section 5.1)."""
-    hide = opponent(private, LEARNING.adversary, LEARNING.private_ridge)
-    keep = opponent(task, LEARNING.aggregator, LEARNING.task_ridge)
-    return learn_filter(inputs, hide, keep, features=10, rho=0.3, filter="sigmoid", iterations=20, seed=seed).filter
+    return replace(LEARNING, filter="sigmoid", iterations=20).fit(inputs, private, task, 10, seed).filter
 
 
 def utterance_vectors(corpus: Corpus) -> Tensor:
@@ -112,9 +110,9 @@ def _by_frames(corpus: Corpus) -> list[Figure]:
     speech = by_frames(corpus, unknown=10)
     # 50 targets a frame, ten digits in fifths: least squares on both sides.
     learning = replace(LEARNING, aggregator="least squares")
-    filter = learn_on_frames(speech, 13, learning, FRAMES, seed=0)
-    made = frame_figures("minimax.audiomnist", speech, filter, "d = 13 of 39, one draw of takes")
-    for name, module in (("frames", filter), ("frames.no_filter", nn.Identity())):
+    learned = learn_on_frames(speech, 13, learning, FRAMES, seed=0)
+    made = frame_figures("minimax.audiomnist", speech, learned, "d = 13 of 39, one draw of takes")
+    for name, module in (("frames", learned), ("frames.no_filter", nn.Identity())):
         note = f"words told by hidden Markov models of {STATES} states on filtered frames"
         made.append(Figure(f"minimax.audiomnist.{name}.words", word_accuracy(speech, module), note=note))
     return made
@@ -144,9 +142,9 @@ def by_frames(corpus: Corpus, unknown: int) -> Speech:
     )
 
 
-def word_accuracy(speech: Speech, filter: nn.Module) -> float:
+def word_accuracy(speech: Speech, module: nn.Module) -> float:
     """The share of test utterances whose word a bank of hidden Markov models, trained behind the filter, tells."""
-    train, test = filtered(speech, filter)
+    train, test = filtered(speech, module)
     scale = train.features[length_mask(train.lengths, train.features.shape[1])].std(0).clamp_min(1e-9)
     prior = Prior(covariance=1_000.0)
     words = int(speech.task.max()) + 1

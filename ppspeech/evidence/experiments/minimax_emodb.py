@@ -13,11 +13,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import Frames, MfccConfig, utterance_statistics
-from ppspeech.data import Corpus, FeatureStore, load_corpus
+from ppspeech.data import Corpus, FeatureStore, hold_out, load_corpus, numbered
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.minimax import Experiment, Learning, figures, run_trials, stratified
+from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
 from ppspeech.evidence.experiments.minimax_frames import Speech, frame_figures, learn_on_frames
 from ppspeech.figures import Figure
+from ppspeech.filters import Learning
 
 TEST_SHARE = 0.2
 CHOSEN = "start, rho, iterations, ridges: about 20 settings compared on draws 0 and 100 to 105 of the same sentences"
@@ -40,8 +41,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     happy = happiness(experiment)
     made += figures(happy, run_trials(happy, 10), folder, CHOSEN)
     speech = by_frames()
-    filter = learn_on_frames(speech, 13, LEARNING, FRAMES, seed=0)
-    return [*made, *frame_figures("minimax.emodb", speech, filter, "d = 13 of 39, one draw")]
+    learned = learn_on_frames(speech, 13, LEARNING, FRAMES, seed=0)
+    return [*made, *frame_figures("minimax.emodb", speech, learned, "d = 13 of 39, one draw")]
 
 
 def emotions(dimensions: tuple[int, ...]) -> Experiment:
@@ -55,7 +56,7 @@ def emotions(dimensions: tuple[int, ...]) -> Experiment:
         inputs=utterance_statistics(frames(corpus, MfccConfig.hamm2015())),
         private=speakers,
         task=labels(corpus, "emotion"),
-        split=lambda trial: stratified(speakers, sentences, TEST_SHARE, trial),
+        split=lambda trial: hold_out(speakers, sentences, TEST_SHARE, trial),
         dimensions=dimensions,
         main=10,
         learning=LEARNING,
@@ -75,7 +76,7 @@ def by_frames() -> Speech:
     speakers, emotion = labels(corpus, "speaker"), labels(corpus, "emotion")
     sequence = frames(corpus, replace(MfccConfig(), cmvn="none"))
     target = emotion.unsqueeze(-1).expand(sequence.features.shape[:2])
-    return Speech(sequence, speakers, emotion, target, stratified(speakers, torch.arange(len(corpus)), TEST_SHARE, 0))
+    return Speech(sequence, speakers, emotion, target, hold_out(speakers, torch.arange(len(corpus)), TEST_SHARE, 0))
 
 
 def frames(corpus: Corpus, config: MfccConfig) -> Frames:
@@ -86,5 +87,4 @@ def frames(corpus: Corpus, config: MfccConfig) -> Frames:
 
 def labels(corpus: Corpus, field: str) -> Tensor:
     """The place of each utterance's label among the sorted ones, `(utterances,)`."""
-    names = corpus.labels(field)
-    return torch.tensor([names.index(getattr(u, field)) for u in corpus])
+    return numbered([getattr(u, field) for u in corpus])[1]

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import Frames, length_mask, utterance_statistics
-from ppspeech.evidence.experiments.minimax import Learning, linear_filter
 from ppspeech.figures import Figure
+from ppspeech.filters import Learning
 from ppspeech.filters.attack import UNKNOWN, AttackReport, attack
 
 ATTACKERS = ("logistic", "svm", "neighbors", "gmm_ubm", "embedding")
@@ -43,28 +43,28 @@ def learn_on_frames(speech: Speech, dimension: int, learning: Learning, frames: 
     chosen = places[torch.randperm(len(places), generator=torch.Generator().manual_seed(seed))[:frames]]
     utterance, time = chosen.unbind(-1)
     inputs, target = speech.frames.features[utterance, time], speech.target[utterance, time]
-    return linear_filter(inputs, speech.private[utterance], target, dimension, learning, seed)
+    return learning.fit(inputs, speech.private[utterance], target, dimension, seed).filter
 
 
 @torch.no_grad()
-def filtered(speech: Speech, filter: nn.Module) -> tuple[Frames, Frames]:
+def filtered(speech: Speech, module: nn.Module) -> tuple[Frames, Frames]:
     """The training and the test utterances behind the filter, with padding at 0."""
     x, lengths = speech.frames
-    y = filter(x) * length_mask(lengths, x.shape[1]).unsqueeze(-1)
+    y = module(x) * length_mask(lengths, x.shape[1]).unsqueeze(-1)
     train, test = ~speech.is_test, speech.is_test
     return Frames(y[train], lengths[train]), Frames(y[test], lengths[test])
 
 
-def attack_speech(speech: Speech, filter: nn.Module, seed: int = 0) -> AttackReport:
+def attack_speech(speech: Speech, module: nn.Module, seed: int = 0) -> AttackReport:
     """Attack the utterances behind a filter."""
-    train, test = filtered(speech, filter)
+    train, test = filtered(speech, module)
     return attack(train, speech.private[~speech.is_test], test, speech.private[speech.is_test], ATTACKERS, seed=seed)
 
 
-def frame_figures(name: str, speech: Speech, filter: nn.Module, setting: str) -> list[Figure]:
+def frame_figures(name: str, speech: Speech, learned: nn.Module, setting: str) -> list[Figure]:
     """Task accuracy from statistics over time, and what attackers found, behind the filter and without it."""
     made = []
-    for label, module in ((f"{name}.frames", filter), (f"{name}.frames.no_filter", nn.Identity())):
+    for label, module in ((f"{name}.frames", learned), (f"{name}.frames.no_filter", nn.Identity())):
         known = speech.private != UNKNOWN
         train, test = filtered(speech, module)
         told = attack(

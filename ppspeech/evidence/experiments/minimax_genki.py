@@ -15,11 +15,12 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
+from ppspeech.data import hold_out
 from ppspeech.data.tables import load_genki
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.minimax import Experiment, figures, opponent, run_trials, stratified
+from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
 from ppspeech.figures import Figure
-from ppspeech.filters import BASELINES, ClassTask, LinearFilter, Scaling, learn_filter
+from ppspeech.filters import BASELINES, ClassTask, LinearFilter, Scaling, learn_filter, opponent
 from ppspeech.filters.attack import attack
 
 MAIN = 50
@@ -95,7 +96,7 @@ def faces(dimensions: tuple[int, ...], published: bool = False) -> Experiment:
         inputs=table.features,
         private=female,
         task=smile,
-        split=lambda trial: is_test if published else stratified(2 * smile + female, rows, 200 / 1940, trial),
+        split=lambda trial: is_test if published else hold_out(2 * smile + female, rows, 200 / 1940, trial),
         dimensions=dimensions,
         main=MAIN,
         learn=ours,
@@ -117,7 +118,7 @@ def choose(
     An attacker below chance counts as chance: luck on a few hundred faces is no merit of a filter.
     """
     rows = torch.arange(len(inputs))
-    draws = [stratified(2 * task + private, rows, DRAW_SHARE, 1_000 + DRAWS * seed + k) for k in range(DRAWS)]
+    draws = [hold_out(2 * task + private, rows, DRAW_SHARE, 1_000 + DRAWS * seed + k) for k in range(DRAWS)]
 
     def score(setting: Setting) -> float:
         found = [_scores(learn, setting, inputs, private, task, held) for held in draws]
@@ -135,7 +136,7 @@ def smooth_filter(inputs: Tensor, private: Tensor, task: Tensor, setting: Smooth
         return scaling.undo(start, inputs.dtype)
     hide = opponent(private, "least squares", PRIVATE_RIDGE)
     return learn_filter(
-        inputs, hide, ClassTask(task, 2, TASK_RIDGE), features=dimension, rho=RHO, filter=start,
+        inputs, hide, ClassTask(task, 2, TASK_RIDGE), features=dimension, rho=RHO, shape=start,
         iterations=setting.iterations,
     ).filter  # fmt: skip
 

@@ -7,10 +7,12 @@ window, where overlapping windows make subjects look easier to identify.
 
 from pathlib import Path
 
+from ppspeech.data import hold_out
 from ppspeech.data.tables import load_har
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.minimax import Experiment, Learning, figures, run_trials, stratified
+from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
 from ppspeech.figures import Figure
+from ppspeech.filters import Learning
 
 PEOPLE = 15
 CHOSEN = (
@@ -45,7 +47,7 @@ def motion(dimensions: tuple[int, ...]) -> Experiment:
         inputs=table.features,
         private=people,
         task=table.labels,
-        split=lambda trial: stratified(cells, recordings, 0.5, trial),
+        split=lambda trial: hold_out(cells, recordings, 0.5, trial),
         dimensions=dimensions,
         main=20,
         learning=Learning(rho=1.0, iterations=5),

@@ -19,12 +19,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from ppspeech.data import hold_out
 from ppspeech.data.tables import Table, load_har
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.minimax import Learning, linear_filter, stratified
 from ppspeech.figures import Figure
 from ppspeech.filters import (
     BASELINES,
+    Learning,
     LinearFilter,
     PersonalFilter,
     PersonalSettings,
@@ -84,7 +85,7 @@ class Domain:
         """Divide half of each person's recordings of each activity."""
         people, owners = _numbered(table)
         cells = owners * len(table.label_names) + table.labels
-        is_test = stratified(cells, table.extra["recording"], 0.5, seed)
+        is_test = hold_out(cells, table.extra["recording"], 0.5, seed)
         parts = []
         for rows in (~is_test, is_test):
             chosen = [rows & (owners == person) for person in range(people)]
@@ -130,7 +131,7 @@ def run_trial(
     public, domain = table.select(is_public), Domain.of(table.select(~is_public), seed)
     _, owners = _numbered(public)
     sides = public.features, owners, public.labels
-    common = linear_filter(*sides, features, COMMON, seed).double()
+    common = COMMON.fit(*sides, features, seed).filter.double()
     assert isinstance(common, LinearFilter)
     for method, fit in BASELINES.items():
         if method != "ddd":  # binary labels only

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig
-from ppspeech.data import Corpus, FeatureStore, load_corpus, split_by_take
+from ppspeech.data import Corpus, load_corpus, split_by_take
 from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, decode, left_right, total_word_errors
 from ppspeech.models.decoding import (
@@ -71,6 +71,5 @@ def _units(bank: HiddenMarkovModel) -> dict[str, Unit]:
 
 
 def _data(corpus: Corpus) -> tuple[torch.Tensor, torch.Tensor, list[list[str]]]:
-    features = FeatureStore(MfccConfig.narrowband()).load(corpus.utterances)
-    lengths = torch.tensor([len(f) for f in features])
-    return pad_sequence(features, batch_first=True), lengths, [str(u.text).split() for u in corpus]
+    spoken = Spoken.of(corpus, MfccConfig.narrowband())
+    return spoken.features, spoken.lengths, [str(u.text).split() for u in corpus]

@@ -23,10 +23,9 @@ from torch import Tensor
 from ppspeech.evidence.published.mechanisms import PublishedSharedNoise
 from ppspeech.models.gaussian import smat, svec
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
-from ppspeech.privacy import Guarantee, Relation, check_count, check_positive, check_probability
+from ppspeech.privacy import Guarantee, Relation, check_count, check_probability
 from ppspeech.privacy.accounting import NonPrivateEvent
 from ppspeech.privacy.audit import AuditReport, audit_leak_identity
-from ppspeech.privacy.samplers import erlang, standard_normal
 
 Rows = tuple[Tensor, Tensor]
 """Examples `(n, d)` in the unit ball and classes `(n,)`."""
@@ -182,22 +181,3 @@ def seed_bounds(published: PublishedLargeMargin, records: int, delta: float = 0.
     sampling = 16 / (lam * check_count("records", records)) * (32 + math.log(1 / delta))
     at_zero = (1 + published.width) ** 2 / (4 * published.width) if published.width >= 1 else 1.0
     return SeedBounds(empirical, empirical + sampling, 2 * empirical + sampling, (classes - 1) * at_zero)
-
-
-def thesis_unbounded_share(features: int, epsilon: float, draws: int, gamma: float = 1.0) -> float:
-    """How often the thesis's objective (Pathak 2010, no l2 term, |b| ~ Gamma(p^2, 2 / epsilon)) has no minimum.
-
-    It falls without end along any Phi >= 0 with <gamma I_Phi + b, Phi> < 0, since the loss does not see a matrix that
-    is added to every class: there is one whenever gamma I_Phi + sym(b) has a negative eigenvalue. This is why
-    `as published` means the journal version here: the thesis's usually cannot be trained.
-    """
-    check_positive("epsilon", epsilon)
-    size = check_count("features", features) + 1
-    trace = torch.eye(size, dtype=torch.double)
-    trace[-1, -1] = 0
-    found = 0
-    for _ in range(check_count("draws", draws)):
-        drawn = standard_normal((size, size))
-        drawn = drawn * (2 * erlang(size**2) / epsilon / float(torch.linalg.matrix_norm(drawn)))
-        found += int(torch.linalg.eigvalsh(gamma * trace + (drawn + drawn.mT) / 2)[0] < 0)
-    return found / draws

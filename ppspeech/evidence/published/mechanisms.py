@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ppspeech.privacy import Guarantee, Relation, Released, Unit, check_count, check_positive
+from ppspeech.privacy import Guarantee, Relation, Released, Unit, check_count, check_positive, mechanism
 from ppspeech.privacy.accounting import NonPrivateEvent
-from ppspeech.privacy.audit import AuditReport, ExactAudit, audit_exact, exact_report, register_audit
+from ppspeech.privacy.audit import AuditReport, ExactAudit, audit_exact, exact_report
 from ppspeech.privacy.samplers import erlang, standard_laplace, standard_normal
 
 
+@mechanism("published_output_laplace")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedOutputLaplace:
     """Pathak, Rane and Raj 2010, section 4.1: logistic regression weights with iid Lap(2 / (n epsilon lambda)).
@@ -79,6 +80,13 @@ class PublishedOutputLaplace:
         noisy = value.detach() + self.scale * standard_laplace(value.shape, like=value)
         return Released(noisy, self.event, self.guarantee)
 
+    @classmethod
+    def audit(cls, runs: int) -> list[AuditReport]:  # noqa: ARG003
+        """When the weights move by 1 / (n lambda) in l2 along the diagonal."""
+        one = cls(epsilon=1.0, records=100, penalty=0.01, dimension=64)
+        shift = torch.full((64,), 1 / (100 * 0.01) / 8.0, dtype=torch.float64)
+        return [exact_report("published_output_laplace", published_laplace_audit(one, shift), one.guarantee)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedSharedNoise:
@@ -129,14 +137,6 @@ class PublishedSharedNoise:
         length = erlang(self.size**2) / self.epsilon
         drawn = drawn * (length / float(torch.linalg.vector_norm(drawn)))
         return drawn.expand(check_count("heads", heads), self.size, self.size)
-
-
-@register_audit("published_output_laplace")
-def audit_published_output_laplace(runs: int) -> list[AuditReport]:  # noqa: ARG001
-    """Pathak, Rane and Raj 2010's noise, when the weights move by 1 / (n lambda) in l2 along the diagonal."""
-    mechanism = PublishedOutputLaplace(epsilon=1.0, records=100, penalty=0.01, dimension=64)
-    shift = torch.full((64,), 1 / (100 * 0.01) / 8.0, dtype=torch.float64)
-    return [exact_report("published_output_laplace", published_laplace_audit(mechanism, shift), mechanism.guarantee)]
 
 
 def published_laplace_audit(mechanism: PublishedOutputLaplace, shift: Tensor) -> ExactAudit:

@@ -139,7 +139,7 @@ def attack(
 
 def attacker_names(*, speech: bool) -> tuple[str, ...]:
     """The attackers there are, on vectors or on speech."""
-    return (*VECTOR_ATTACKERS.known, *(SPEECH_ATTACKERS.known if speech else ()))
+    return (*VECTOR_ATTACKERS, *(SPEECH_ATTACKERS if speech else ()))
 
 
 def clopper_pearson(right: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -159,11 +159,11 @@ def _scores(
     name: str, train: Tensor | Frames, labels: Tensor, test: Tensor | Frames, classes: int, seed: int
 ) -> Tensor:
     """Train one attacker and score the held-out samples, `(samples, classes)`."""
-    if name in SPEECH_ATTACKERS.known:
+    if name in SPEECH_ATTACKERS:
         assert isinstance(train, Frames)
         assert isinstance(test, Frames)
-        return SPEECH_ATTACKERS.known[name](train, labels, classes, seed)(test)
-    return VECTOR_ATTACKERS.known[name](_vectors(train), labels, classes, seed)(_vectors(test))
+        return SPEECH_ATTACKERS[name](train, labels, classes, seed)(test)
+    return VECTOR_ATTACKERS[name](_vectors(train), labels, classes, seed)(_vectors(test))
 
 
 def _vectors(features: Tensor | Frames) -> Tensor:

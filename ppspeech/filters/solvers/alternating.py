@@ -19,7 +19,7 @@ FIRST_STEP = 0.1  # of the length of u, or of 1
 
 def solve_alternating(
     problem: MinimaxProblem,
-    filter: nn.Module,
+    module: nn.Module,
     iterations: int = 100,
     tolerance: float = 1e-6,
     inner_tolerance: float = 1e-8,
@@ -28,7 +28,7 @@ def solve_alternating(
 
     Args:
         problem: what to minimize.
-        filter: the start; it becomes double precision.
+        module: the start; it becomes double precision.
         iterations: steps of the filter, at most.
         tolerance: converged when a step lowers Phi by no more, relative to 1 + |Phi|.
         inner_tolerance: on the gradient norm of every inner solve.
@@ -38,7 +38,7 @@ def solve_alternating(
     """
     if iterations < 1 or not tolerance > 0:
         raise ModelError(f"iterations must be >= 1 and tolerance > 0, got {iterations} and {tolerance}")
-    flat = FlatFilter(filter.double())
+    flat = FlatFilter(module.double())
     here = problem.evaluate(flat, flat.vector(), tolerance=inner_tolerance)
     gradient = problem.gradient(here)
     memory = StepMemory()
@@ -74,4 +74,4 @@ def solve_alternating(
         iterations=len(history) - 1,
         converged=converged,
     )
-    return Result(filter, tuple(history), certificate, "alternating")
+    return Result(module, tuple(history), certificate, "alternating")

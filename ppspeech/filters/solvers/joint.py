@@ -20,7 +20,7 @@ SMALL = 1e-6  # decrement at which a linearized response is exact: the value is 
 
 def solve_kiwiel(
     problem: MinimaxProblem,
-    filter: nn.Module,
+    module: nn.Module,
     iterations: int = 100,
     options: KiwielOptions | None = None,
     tau: float = 1e-3,
@@ -30,13 +30,13 @@ def solve_kiwiel(
 
     Args:
         problem: what to minimize.
-        filter: the start; it becomes double precision.
+        module: the start; it becomes double precision.
         iterations: at most.
         options: the constants of Kiwiel's method.
         tau: the first step scale, > 0.
         inner_tolerance: on the gradient norm of every inner solve.
     """
-    flat = FlatFilter(filter.double())
+    flat = FlatFilter(module.double())
     joint = Joint(problem, flat, inner_tolerance)
     here, descent = descend(joint, flat.vector(), iterations, options, tau)
     flat.load_(here.u)
@@ -47,7 +47,7 @@ def solve_kiwiel(
         iterations=len(descent.history) - 1,
         converged=descent.converged,
     )
-    return Result(filter, descent.history, certificate, "kiwiel")
+    return Result(module, descent.history, certificate, "kiwiel")
 
 
 class Joint:
@@ -55,19 +55,19 @@ class Joint:
 
     Args:
         problem: the problem.
-        filter: g.
+        flat: g.
         tolerance: on the gradient norm of every inner solve.
     """
 
-    def __init__(self, problem: MinimaxProblem, filter: FlatFilter, tolerance: float = 1e-8) -> None:
-        self.problem, self.filter, self.tolerance = problem, filter, tolerance
+    def __init__(self, problem: MinimaxProblem, flat: FlatFilter, tolerance: float = 1e-8) -> None:
+        self.problem, self.flat, self.tolerance = problem, flat, tolerance
         self._factors: tuple[Evaluation, list[Linearized]] | None = None
 
     def evaluate(self, u: Tensor, near: Evaluation | None) -> Evaluation:
         """Phi(u) by exact inner solves."""
         if near is not None and self._factors is not None and self._factors[0] is near:
             near = self._with_own_hessians(near, [response.solve for response in self._factors[1]])
-        return self.problem.evaluate(self.filter, u, near, self.tolerance)
+        return self.problem.evaluate(self.flat, u, near, self.tolerance)
 
     def piece(self, at: Evaluation) -> Piece:
         """f_priv(u, v*) and rho f_util(u, w*) with their gradients by u; the ridge on u goes with the latter."""

@@ -1,21 +1,51 @@
-"""From scores to words: decoding graphs, grammars, language models, the search."""
+"""From scores to words: decoding graphs, grammars, language models, spotting, the search.
 
-from ppspeech.models.decoding.decoder import decode
+A graph says what may be said; `decode` finds the best path through it. Graphs come from a grammar, a transcript, an
+n-gram language model (estimated from texts, or read from an ARPA file), or phrases to spot among garbage:
+
+>>> import torch
+>>> from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, left_right
+>>> bank = HiddenMarkovModel(left_right(2, must_finish=True), GaussianEmission(3, 2, features=2))
+>>> bank.emission.gaussians.mean.data.copy_(torch.tensor([0.0, 5.0, 9.0]).view(3, 1, 1).expand(3, 2, 2)).shape
+torch.Size([3, 2, 2])
+>>> units = units_of_bank(bank, {"no": "no", "yes": "yes", "noise": None})
+>>> frames = torch.tensor([5.0, 5.0, 0.0, 0.0]).unsqueeze(-1).expand(4, 2)
+>>> with torch.no_grad():
+...     scores = bank.emission.log_likelihood(frames.unsqueeze(0)).flatten(2).squeeze(0)
+
+>>> spoken = estimate_ngrams([["yes", "no"], ["yes", "yes"]], order=2)
+>>> said = {name: units[name] for name in ("no", "yes")}
+>>> [word.word for word in decode(ngram_graph(spoken, said), scores).words]
+['yes', 'no']
+>>> [word.word for word in decode(spotting_graph([["no"]], ["noise"], units), scores).words]
+['no']
+"""
+
+from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.decoding.embedded import embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar
 from ppspeech.models.decoding.graph import DecodingGraph, Unit, units_of_bank
-from ppspeech.models.decoding.tasks import grammar_graph, transcript_graph
+from ppspeech.models.decoding.language import NgramModel, estimate_ngrams, read_arpa, write_arpa
+from ppspeech.models.decoding.tasks import grammar_graph, ngram_graph, spotting_graph, transcript_graph
 
 __all__ = [
     "DecodingGraph",
+    "Hypothesis",
+    "NgramModel",
     "OneOf",
     "Repeated",
     "Unit",
+    "Word",
     "decode",
     "embedded_training",
+    "estimate_ngrams",
     "even_start_",
     "grammar_graph",
+    "ngram_graph",
     "parse_grammar",
+    "read_arpa",
+    "spotting_graph",
     "transcript_graph",
     "units_of_bank",
+    "write_arpa",
 ]

@@ -14,7 +14,7 @@ from torch.nn import functional
 from ppspeech.errors import ModelError
 from ppspeech.models.decoding.graph import DecodingGraph
 from ppspeech.models.hmm.bank import HiddenMarkovModel
-from ppspeech.models.hmm.baum_welch import HmmStatistics, maximize_
+from ppspeech.models.hmm.baum_welch import HmmStatistics, update_hmm_
 from ppspeech.models.hmm.emissions import MAXIMUM_LIKELIHOOD, Prior
 from ppspeech.models.hmm.forward_backward import LOG_ZERO, posteriors
 
@@ -44,7 +44,7 @@ def embedded_training(
     for _ in range(iterations):
         found = embedded_statistics(bank, features, lengths, draw(bank))
         history.append(found.log_likelihood.sum())
-        maximize_(bank, found, prior)
+        update_hmm_(bank, found, prior)
     return tuple(torch.stack(history).tolist()) if history else ()
 
 

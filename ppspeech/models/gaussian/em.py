@@ -2,10 +2,9 @@
 
 With the variance floor the M-step is still the exact maximizer over the covariances the parametrization
 allows (clamping the eigenvalues, or the variances, at the floor solves that problem in closed form), so the
-log-likelihood never falls, with the floor active too. Only a revived component (see `maximize_`) may lower it.
+log-likelihood never falls, with the floor active too. Only a revived component (see `update_mixture_`) may lower it.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -15,14 +14,14 @@ from ppspeech.errors import ModelError
 from ppspeech.models.gaussian.gaussians import Covariance
 from ppspeech.models.gaussian.kmeans import check_frames, check_weights, kmeans
 from ppspeech.models.gaussian.mixture import GaussianMixture
-from ppspeech.models.gaussian.statistics import MixtureStatistics, hard_statistics, statistics
+from ppspeech.models.gaussian.statistics import MixtureStatistics, hard_statistics, mixture_statistics
 
 DEAD = 1e-6  # a component with less than this share of the frames is dead
 SPLIT = 0.2  # standard deviations between a split component and its old mean, as in HTK
 
 
 @torch.no_grad()
-def maximize_(model: GaussianMixture, sums: MixtureStatistics) -> None:
+def update_mixture_(model: GaussianMixture, sums: MixtureStatistics) -> None:
     """The M-step: the weights, means and covariances that the statistics call for.
 
     Pure post-processing of the statistics. A dead component (count below a millionth of the frames, also
@@ -82,7 +81,7 @@ class MixtureFit:
         return self.model.select(int(self.log_likelihood[-1].argmax()))
 
 
-def fit(
+def run_em(
     model: GaussianMixture,
     x: Tensor,
     weights: Tensor | None = None,
@@ -93,7 +92,7 @@ def fit(
     """EM from where the model stands, all its restarts at once; changes the model in place.
 
     Args:
-        model: started by `initialize_`, or by hand; batch shape `()` or `(restarts,)`.
+        model: started by `start_mixture_`, or by hand; batch shape `()` or `(restarts,)`.
         x: frames, `(frames, d)`.
         weights: `(frames,)`, >= 0.
         iterations: at most this many M-steps.
@@ -109,50 +108,17 @@ def fit(
     history: list[Tensor] = []
     converged = False
     for step in range(iterations + 1):
-        found = statistics(model, x, weights)
+        found = mixture_statistics(model, x, weights)
         history.append(found.log_likelihood / found.frames)
         converged = step > 0 and bool((history[-1] - history[-2] < tolerance).all())
         if converged or step == iterations:
             break
-        maximize_(model, found)
+        update_mixture_(model, found)
     return MixtureFit(model, torch.stack(history), converged)
 
 
-def fit_minibatch(
-    model: GaussianMixture, batches: Iterable[Tensor], *, exponent: float = 0.6, delay: float = 1.0
-) -> MixtureFit:
-    """Stepwise EM (Cappé and Moulines 2009) for corpora larger than memory; changes the model in place.
-
-    Running statistics a frame, s <- (1 - g_t) s + g_t s_t with g_t = (t + delay)^-exponent, and an M-step
-    after every batch. The first batch is taken whole.
-
-    Args:
-        model: started by `initialize_` on some frames.
-        batches: frames, `(frames, d)` each; several passes are the caller's business.
-        exponent: 0.5 < exponent <= 1; smaller forgets the start sooner.
-        delay: >= 0; greater takes smaller steps.
-
-    Returns:
-        The fit; its log-likelihoods are those of each batch before its step.
-    """
-    if not 0.5 < exponent <= 1 or delay < 0:
-        raise ModelError(f"stepwise EM needs 0.5 < exponent <= 1 and delay >= 0, got {exponent} and {delay}")
-    running: MixtureStatistics | None = None
-    history: list[Tensor] = []
-    for step, x in enumerate(batches):
-        found = statistics(model, x)
-        history.append(found.log_likelihood / found.frames)
-        found = found.scaled(1 / x[..., 0].numel())
-        rate = (step + delay) ** -exponent if step else 1.0
-        running = found if running is None else running.scaled(1 - rate) + found.scaled(rate)
-        maximize_(model, running)
-    if not history:
-        raise ModelError("there was no batch of frames to learn from")
-    return MixtureFit(model, torch.stack(history), converged=False)
-
-
 @torch.no_grad()
-def initialize_(
+def start_mixture_(
     model: GaussianMixture,
     x: Tensor,
     weights: Tensor | None = None,
@@ -174,7 +140,7 @@ def initialize_(
     restarts = model.logits.numel() // model.components
     found = kmeans(x, model.components, restarts=restarts, iterations=lloyd, weights=weights, generator=generator)
     labels = found.labels.reshape(*model.batch, -1)
-    maximize_(model, hard_statistics(model, x, labels, weights))
+    update_mixture_(model, hard_statistics(model, x, labels, weights))
 
 
 def fit_mixture(
@@ -202,8 +168,8 @@ def fit_mixture(
         x = torch.where(weights.unsqueeze(-1) > 0, x, 0)
     check_frames(x)
     model = GaussianMixture(components, x.shape[-1], covariance, floor, (restarts,), x.dtype).to(x.device)
-    initialize_(model, x, weights, generator=torch.Generator().manual_seed(seed))
-    return fit(model, x, weights, iterations=iterations, tolerance=tolerance).best()
+    start_mixture_(model, x, weights, generator=torch.Generator().manual_seed(seed))
+    return run_em(model, x, weights, iterations=iterations, tolerance=tolerance).best()
 
 
 def _revive(

@@ -62,7 +62,7 @@ class MixtureStatistics:
 
 
 @torch.no_grad()
-def statistics(model: GaussianMixture, x: Tensor, weights: Tensor | None = None) -> MixtureStatistics:
+def mixture_statistics(model: GaussianMixture, x: Tensor, weights: Tensor | None = None) -> MixtureStatistics:
     """The E-step: what the M-step needs to know about frames.
 
     Two matrix products a block of frames: monomials times coefficients gives the log-densities, and

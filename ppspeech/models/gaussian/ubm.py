@@ -39,7 +39,7 @@ def map_adapt(
 
     Args:
         ubm: of batch shape `()`.
-        sums: statistics under the UBM with leading shape `(*speakers,)`, from `statistics(ubm, x, mask)`.
+        sums: statistics under the UBM with leading shape `(*speakers,)`, from `mixture_statistics(ubm, x, mask)`.
         relevance: r >= 0; how many frames a component needs for the data to weigh as much as the UBM.
         adapt: what is adapted; the rest is the UBM's.
 

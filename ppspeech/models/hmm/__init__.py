@@ -6,9 +6,10 @@ from ppspeech.models.hmm.baum_welch import (
     baum_welch,
     by_length,
     flat_start_,
-    maximize_,
-    statistics,
-    utterance_statistics,
+    flat_start_batches_,
+    hmm_statistics,
+    update_hmm_,
+    utterance_hmm_statistics,
 )
 from ppspeech.models.hmm.emissions import MAXIMUM_LIKELIHOOD, DiscreteEmission, GaussianEmission, Prior, set_logits_
 from ppspeech.models.hmm.topology import Topology, left_right
@@ -24,9 +25,10 @@ __all__ = [
     "baum_welch",
     "by_length",
     "flat_start_",
+    "flat_start_batches_",
+    "hmm_statistics",
     "left_right",
-    "maximize_",
     "set_logits_",
-    "statistics",
-    "utterance_statistics",
+    "update_hmm_",
+    "utterance_hmm_statistics",
 ]

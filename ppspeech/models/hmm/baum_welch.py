@@ -1,20 +1,20 @@
 """Baum-Welch for a bank of hidden Markov models: statistics that can be added, and what is best for them.
 
 An E-step turns utterances into statistics, one row an utterance. Rows can be summed by model, by speaker, across
-batches or machines, and whatever a caller does to them (clip them, add noise), the M-step `maximize_` looks at
+batches or machines, and whatever a caller does to them (clip them, add noise), the M-step `update_hmm_` looks at
 nothing else: it is post-processing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian.start import start_components_
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import MAXIMUM_LIKELIHOOD, GaussianEmission, Prior, set_logits_
+from ppspeech.models.hmm.start import start_components_
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,9 @@ class HmmStatistics:
 
 
 @torch.no_grad()
-def utterance_statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> HmmStatistics:
+def utterance_hmm_statistics(
+    model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor
+) -> HmmStatistics:
     """The E-step, one row an utterance, each under the model its label names.
 
     Args:
@@ -71,13 +73,13 @@ def utterance_statistics(model: HiddenMarkovModel, features: Tensor, lengths: Te
 
 
 @torch.no_grad()
-def statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor | int) -> HmmStatistics:
-    """The E-step summed by model, leading axis `(models,)`; arguments as in `utterance_statistics`.
+def hmm_statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor | int) -> HmmStatistics:
+    """The E-step summed by model, leading axis `(models,)`; arguments as in `utterance_hmm_statistics`.
 
     One label for all utterances is faster: their frames meet the model in one product.
     """
     if not isinstance(labels, int):
-        return utterance_statistics(model, features, lengths, labels).sum_by(labels, model.models)
+        return utterance_hmm_statistics(model, features, lengths, labels).sum_by(labels, model.models)
     found = model.posteriors(features, lengths, labels)
     frames, own = (joined.flatten(0, 1).unsqueeze(0) for joined in (features, found.states))
     total = HmmStatistics(
@@ -91,7 +93,7 @@ def statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labe
 
 
 @torch.no_grad()
-def maximize_(model: HiddenMarkovModel, statistics: HmmStatistics, prior: Prior = MAXIMUM_LIKELIHOOD) -> None:
+def update_hmm_(model: HiddenMarkovModel, statistics: HmmStatistics, prior: Prior = MAXIMUM_LIKELIHOOD) -> None:
     """The M-step: set the bank's parameters from statistics summed by model.
 
     A state, component or model without data keeps its parameters. With `MAXIMUM_LIKELIHOOD` the likelihood of
@@ -110,7 +112,6 @@ def maximize_(model: HiddenMarkovModel, statistics: HmmStatistics, prior: Prior 
     model.emission.maximize_(statistics.emissions, prior)
 
 
-@torch.no_grad()
 def flat_start_(
     model: HiddenMarkovModel,
     features: Tensor,
@@ -124,21 +125,51 @@ def flat_start_(
     Mixture components start from k-means within the states. Arguments as in `baum_welch`.
     """
     check_training_set(model, features, lengths, labels)
+    flat_start_batches_(model, list(by_length(features, lengths, labels, batch_frames=batch_frames)), prior)
+
+
+@torch.no_grad()
+def flat_start_batches_(
+    model: HiddenMarkovModel,
+    batches: Iterable[tuple[Tensor, ...]],
+    prior: Prior = MAXIMUM_LIKELIHOOD,
+) -> None:
+    """`flat_start_` from batches of features, lengths and labels, of which one at a time is held.
+
+    Args:
+        model: the bank; set in place.
+        batches: gone through once, or, where states have several components, a dozen times: not an iterator.
+        prior: of the M-step.
+
+    Raises:
+        ModelError: for no batch, or inputs that do not fit the bank.
+    """
     emission = model.emission
-    batches = []
-    for some, lasting, named in by_length(features, lengths, labels, batch_frames=batch_frames):
-        batches.append((some, _uniform_segments(model, some, lasting), named))
+    owned = _Segments(model, batches)
     if isinstance(emission, GaussianEmission) and emission.components > 1:
-        start_components_(emission, batches)
+        start_components_(emission, owned)
     total: HmmStatistics | None = None
-    for some, own, named in batches:
+    for some, own, named in owned:
         follows = own[:, :-1].mT @ own[:, 1:]
         seen = own.new_ones(len(own))
         found = HmmStatistics(own[:, 0], follows, emission.statistics(some, own, named), 0 * seen, seen)
         by_model = found.sum_by(named, model.models)
         total = by_model if total is None else total + by_model
-    assert total is not None
-    maximize_(model, total, prior)
+    if total is None:
+        raise ModelError("there is no utterance to start from")
+    update_hmm_(model, total, prior)
+
+
+class _Segments:
+    """Batches as `(features, one-hot states, labels)`, each utterance cut into equal parts."""
+
+    def __init__(self, model: HiddenMarkovModel, batches: Iterable[tuple[Tensor, ...]]) -> None:
+        self._model, self._batches = model, batches
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        for features, lengths, labels in self._batches:
+            check_training_set(self._model, features, lengths, labels)
+            yield features, _uniform_segments(self._model, features, lengths), labels
 
 
 def baum_welch(
@@ -177,11 +208,11 @@ def baum_welch(
     for _ in range(iterations):
         total: HmmStatistics | None = None
         for x, lasting, label in batches:
-            found = statistics(model, x, lasting, label)
+            found = hmm_statistics(model, x, lasting, label)
             total = found if total is None else total + found
         assert total is not None
         history.append(total.log_likelihood.sum())
-        maximize_(model, total, prior)
+        update_hmm_(model, total, prior)
     return tuple(torch.stack(history).tolist()) if history else ()
 
 

@@ -3,5 +3,6 @@
 from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.budget import split_gaussian
 from ppspeech.privacy.accounting.events import Event, NonPrivateEvent
+from ppspeech.privacy.accounting.profile import plot_profile
 
-__all__ = ["Accountant", "Event", "NonPrivateEvent", "split_gaussian"]
+__all__ = ["Accountant", "Event", "NonPrivateEvent", "plot_profile", "split_gaussian"]

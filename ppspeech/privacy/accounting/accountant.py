@@ -15,9 +15,9 @@ from ppspeech.privacy.accounting.events import (
     UnsupportedAnalysisError,
     event_from_json,
     event_to_json,
+    register_event,
 )
 from ppspeech.privacy.accounting.loss import LossDistribution, no_loss
-from ppspeech.privacy.accounting.noise_events import GaussianEvent
 from ppspeech.privacy.accounting.renyi import delta_from_renyi, delta_from_zcdp, epsilon_from_renyi, epsilon_from_zcdp
 from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
@@ -64,8 +64,7 @@ class Accountant:
     Composition is adaptive: a later event may depend on what earlier ones released, but its parameters and the
     number of events are fixed in advance.
 
-    >>> from ppspeech.privacy.accounting.noise_events import GaussianEvent
-    >>> one_speaker = Relation("speaker", "add_remove")
+    >>>     >>> one_speaker = Relation("speaker", "add_remove")
     >>> account = Accountant(one_speaker)
     >>> account.compose(GaussianEvent(10.0, one_speaker), count=10)
     >>> round(account.epsilon(1e-5), 3)
@@ -82,12 +81,16 @@ class Accountant:
         return tuple(self._counts.items())
 
     def compose(self, event: Event, count: int = 1) -> None:
-        """Book an event `count` times.
+        """Book an event `count` times; a composed one by its parts.
 
         Raises:
             PrivacyError: if the event is for another relation: epsilons of different units do not add.
         """
         check_count("count", count)
+        if isinstance(event, ComposedEvent):
+            for part in event.parts:
+                self.compose(part, count)
+            return
         event_to_json(event)  # refuses what could not be written to a file and replayed
         mine, other = self.relation, check_relation(event.relation)
         if other != mine:
@@ -172,7 +175,7 @@ class Accountant:
             return math.inf if method in _EPSILON.values() else 1.0
         if method in _EPSILON.values() and argument == 0 and any(event.pure() is None for event in self._counts):
             return math.inf
-        return method(_with_one_gaussian(self.events), argument)
+        return method(_merged(self.events), argument)
 
     def _valid(self, table: Mapping[Any, Callable[[tuple[Entry, ...], float], float]], x: float) -> dict[str, float]:
         found: dict[str, float] = {}
@@ -186,15 +189,74 @@ class Accountant:
         return found
 
 
-def _with_one_gaussian(events: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """All plain Gaussians as the one Gaussian they are exactly equal to: 1 / z^2 adds (Dong, Roth and Su 2022)."""
-    gaussians = [(event, count) for event, count in events if isinstance(event, GaussianEvent)]
-    if sum(count for _, count in gaussians) < 2:
-        return events
-    total = sum(count / event.noise_multiplier**2 for event, count in gaussians)
-    first = gaussians[0][0]
-    rest = tuple(entry for entry in events if not isinstance(entry[0], GaussianEvent))
-    return ((GaussianEvent(1 / math.sqrt(total), first.relation), 1), *rest)
+@register_event("composed")
+@dataclass(frozen=True, slots=True)
+class ComposedEvent(Event):
+    """Several events that one release consists of, in their order; an account books them one by one."""
+
+    parts: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parts, tuple) or not self.parts:
+            raise PrivacyError(f"a composed event has parts, got {self.parts!r}")
+        self._account()  # refuses what is no event, and parts of different relations
+
+    @property
+    def relation(self) -> Relation:
+        """That of all parts."""
+        return check_relation(getattr(self.parts[0], "relation", None))
+
+    def delta(self, epsilon: float) -> float:
+        """The accountant's."""
+        return self._account().delta(epsilon)
+
+    def epsilon(self, delta: float) -> float:
+        """The accountant's."""
+        return self._account().epsilon(delta)
+
+    def rdp(self, alpha: float) -> float:
+        """Renyi divergences add."""
+        return sum(part.rdp(alpha) for part in self.parts)
+
+    def zcdp(self) -> float | None:
+        """They add, if all parts have one."""
+        return _added([part.zcdp() for part in self.parts])
+
+    def pure(self) -> float | None:
+        """They add, if all parts have one."""
+        return _added([part.pure() for part in self.parts])
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """That of the parts, composed."""
+        return _loss(self._account().events, interval)
+
+    def _account(self) -> Accountant:
+        account = Accountant(self.relation)
+        for part in self.parts:
+            account.compose(part)
+        return account
+
+
+def _added(found: list[float | None]) -> float | None:
+    known = [value for value in found if value is not None]
+    return math.fsum(known) if len(known) == len(found) else None
+
+
+def _merged(events: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Events that together are exactly one, such as plain Gaussians, as that one."""
+    kinds: dict[type[Event], list[Entry]] = {}
+    for event, count in events:
+        kinds.setdefault(type(event), []).append((event, count))
+    merged: list[Entry] = []
+    rest: list[Entry] = []
+    for entries in kinds.values():
+        several = sum(count for _, count in entries) > 1
+        one = entries[0][0].merged(entries) if several else None
+        if one is None:
+            rest += entries
+        else:
+            merged.append((one, 1))
+    return (*merged, *rest) if merged else events
 
 
 def _pairs(events: tuple[Entry, ...], delta: float) -> list[tuple[float, float, int]]:

@@ -1,16 +1,13 @@
-"""Composition theorems in closed form, for comparison with the accountant's numerical ones.
+"""Composition theorems in closed form, two of the accountant's methods.
 
-The advanced theorem is not optimal, as Prakash and Gujar 2020 says; the optimal one for equal pairs is Kairouz, Oh and
-Viswanath's (2017, theorem 3.3), which is also what the accountant's loss distributions give.
+The advanced theorem is not optimal, as Prakash and Gujar 2020 says; the optimal one for equal pairs (Kairouz, Oh and
+Viswanath 2017, theorem 3.3) is what the accountant's loss distributions give.
 """
 
 import math
 from collections.abc import Sequence
 
-from scipy.special import gammaln
-
-from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_probability
 
 Pair = tuple[float, float, int]
 """(epsilon, delta, how often)."""
@@ -40,47 +37,3 @@ def advanced_composition(pairs: Sequence[Pair], slack: float) -> tuple[float, fl
     squares = sum(count * epsilon**2 for epsilon, _, count in pairs)
     drift = sum(count * epsilon * math.expm1(epsilon) for epsilon, _, count in pairs)
     return math.sqrt(2 * math.log(1 / slack) * squares) + drift, slack + sum(d * count for _, d, count in pairs)
-
-
-def optimal_composition(epsilon: float, delta: float, count: int, total_delta: float) -> float:
-    """The smallest epsilon of `count` adaptive (epsilon, delta)-DP mechanisms at `total_delta`; exact.
-
-    Infinite where total_delta is below 1 - (1 - delta)^count.
-    """
-    check_positive("epsilon", epsilon)
-    check_probability("delta", delta, zero=True)
-    check_probability("total_delta", total_delta, zero=True)
-    check_count("count", count)
-    kept = (1 - delta) ** count
-    if total_delta < 1 - kept:
-        return math.inf
-    allowed = (total_delta - (1 - kept)) / kept
-
-    def profile(at: float) -> float:
-        """delta of `count` randomized responses: the loss is (count - 2 l) epsilon for l lies."""
-        sum_above = 0.0
-        for lies in range(count + 1):
-            loss = (count - 2 * lies) * epsilon
-            if loss <= at:
-                break
-            log_mass = (
-                gammaln(count + 1) - gammaln(lies + 1) - gammaln(count - lies + 1)
-                + (count - lies) * epsilon - count * math.log1p(math.exp(epsilon))
-            )  # fmt: skip
-            sum_above += math.exp(log_mass) * -math.expm1(at - loss)
-        return sum_above
-
-    return smallest_epsilon(profile, allowed)
-
-
-def group_pair(epsilon: float, delta: float, size: int) -> tuple[float, float]:
-    """(epsilon, delta) for `size` records at once: (M epsilon, delta (e^{M epsilon} - 1) / (e^epsilon - 1)).
-
-    >>> group_pair(1.0, 0.0, 3)
-    (3.0, 0.0)
-    """
-    check_positive("epsilon", epsilon)
-    check_probability("delta", delta, zero=True)
-    check_count("size", size)
-    factor = math.expm1(size * epsilon) / math.expm1(epsilon) if size * epsilon < 700 else math.inf
-    return size * epsilon, min(1.0, delta * factor) if delta else 0.0

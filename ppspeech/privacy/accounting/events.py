@@ -5,7 +5,7 @@ noise, no data and no seed.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -16,8 +16,9 @@ from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival, loss_of_pair
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp, epsilon_from_zcdp
-from ppspeech.privacy.parameters import check_positive, check_probability
-from ppspeech.privacy.relation import Relation, relation_from_json, relation_to_json
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation, Unit, relation_from_json, relation_to_json
+from ppspeech.registry import Registry
 
 INTERVAL = 1e-4
 """Default bucket width of privacy loss distributions."""
@@ -69,19 +70,69 @@ class Event(Protocol):
         """A pessimistic privacy loss distribution with buckets of `interval`."""
         ...
 
+    def grouped(self, size: int, relation: Relation) -> "Event":
+        """The event seen by a unit that holds at most `size` of this one's: M epsilon, or M^2 rho.
+
+        Raises:
+            PrivacyError: for events that have neither, which convert badly.
+        """
+        pure, rho = self.pure(), self.zcdp()
+        if pure is not None:
+            return PureEvent(size * pure, relation)
+        if rho is not None:
+            return ZcdpEvent(size**2 * rho, relation)
+        raise PrivacyError(
+            f"event {self.type_name!r} for one {self.relation.unit} cannot be converted to one {relation.unit}: "
+            "bound the contribution of the larger unit directly"
+        )
+
+    def merged(self, entries: "Sequence[tuple[Event, int]]") -> "Event | None":  # noqa: ARG002
+        """The one event that several of this type, each so many times, are exactly equal to; None if there is none."""
+        return None
+
+
+class PureLike(Event, Protocol):
+    """An event of which only the epsilon at delta = 0 is known; better bounds than these override them."""
+
+    def pure(self) -> float:
+        """The epsilon at delta = 0."""
+        ...
+
+    def delta(self, epsilon: float) -> float:
+        """The profile of randomized response, which is the worst epsilon-DP mechanism."""
+        return pure_delta(self.pure(), epsilon)
+
+    def rdp(self, alpha: float) -> float:
+        """min(epsilon, alpha rho)."""
+        return min(self.pure(), alpha * self.zcdp())
+
+    def zcdp(self) -> float:
+        """epsilon^2 / 2."""
+        return self.pure() ** 2 / 2
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Of randomized response."""
+        return loss_of_pair(self.pure(), 0.0, interval)
+
 
 Registered = TypeVar("Registered", bound=type)
-EVENT_TYPES: dict[str, type[Any]] = {}
+
+EVENTS: Registry[type[Any]] = Registry(
+    "type of event",
+    "ppspeech.privacy.accounting",
+    "ppspeech.privacy.mechanisms",
+    "ppspeech.privacy.convex",
+    "ppspeech.privacy.gradients",
+    error=PrivacyError,
+)
 
 
 def register_event(name: str) -> Callable[[Registered], Registered]:
     """Enter a frozen dataclass into the closed list of events that a file may name."""
 
     def enter(kind: Registered) -> Registered:
-        if name in EVENT_TYPES:
-            raise PrivacyError(f"an event named {name!r} exists already ({EVENT_TYPES[name].__name__})")
+        EVENTS.enter(name, kind)
         kind.type_name = name  # type: ignore[attr-defined]
-        EVENT_TYPES[name] = kind
         return kind
 
     return enter
@@ -93,7 +144,8 @@ def event_to_json(event: Event) -> dict[str, Any]:
     >>> event_to_json(PureEvent(1.0, Relation("speaker", "add_remove")))
     {'type': 'pure', 'stated_epsilon': 1.0, 'unit': 'speaker', 'adjacency': 'add_remove'}
     """
-    if type(event) is not EVENT_TYPES.get(getattr(event, "type_name", "")):
+    name = getattr(event, "type_name", "")
+    if name not in EVENTS or type(event) is not EVENTS[name]:
         raise PrivacyError(f"{type(event).__name__} is not a registered event")
     plain = {name: _plain(value) for name, value in _fields(event).items()}
     return {"type": event.type_name, **relation_to_json(plain)}
@@ -107,17 +159,18 @@ def event_from_json(plain: Mapping[str, Any]) -> Event:
     """
     if not isinstance(plain, Mapping) or not isinstance(plain.get("type"), str):
         raise PrivacyError(f"an event is an object with a type, got {plain!r}")
-    kind = EVENT_TYPES.get(plain["type"])
-    if kind is None:
-        raise PrivacyError(f"unknown event type {plain['type']!r}; known: {', '.join(sorted(EVENT_TYPES))}")
-    wanted = {field.name for field in fields(kind)} - {"relation"} | {"unit", "adjacency"}
+    kind = EVENTS[plain["type"]]
+    wanted = {field.name for field in fields(kind)}
+    if "relation" in wanted:
+        wanted = wanted - {"relation"} | {"unit", "adjacency"}
     given = set(plain) - {"type"}
     if given != wanted:
         raise PrivacyError(
             f"event {plain['type']!r} needs exactly the fields {sorted(wanted)}: "
             f"missing {sorted(wanted - given)}, unknown {sorted(given - wanted)}"
         )
-    event: Event = kind(**relation_from_json({name: _frozen(plain[name]) for name in wanted}))
+    values = {name: _frozen(plain[name]) for name in wanted}
+    event: Event = kind(**(relation_from_json(values) if "unit" in values else values))
     return event
 
 
@@ -126,16 +179,20 @@ def _fields(event: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if getattr(value, "type_name", None):
+        return event_to_json(value)
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return event_from_json(value)
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
 @register_event("pure")
 @dataclass(frozen=True, slots=True)
-class PureEvent(Event):
+class PureEvent(PureLike):
     """Any mechanism known only to be epsilon-DP (gamma-norm noise, sparse vector, permute-and-flip)."""
 
     stated_epsilon: float
@@ -144,60 +201,9 @@ class PureEvent(Event):
     def __post_init__(self) -> None:
         check_positive("stated_epsilon", self.stated_epsilon, zero=True)
 
-    def delta(self, epsilon: float) -> float:
-        """The profile of randomized response, which is the worst epsilon-DP mechanism."""
-        return pure_delta(self.stated_epsilon, epsilon)
-
-    def rdp(self, alpha: float) -> float:
-        """min(epsilon, alpha epsilon^2 / 2)."""
-        return min(self.stated_epsilon, alpha * self.stated_epsilon**2 / 2)
-
-    def zcdp(self) -> float:
-        """epsilon^2 / 2."""
-        return self.stated_epsilon**2 / 2
-
     def pure(self) -> float:
         """The stated epsilon."""
         return self.stated_epsilon
-
-    def pld(self, interval: float = INTERVAL) -> LossDistribution:
-        """Of randomized response."""
-        return loss_of_pair(self.stated_epsilon, 0.0, interval)
-
-
-@register_event("bounded_range")
-@dataclass(frozen=True, slots=True)
-class BoundedRangeEvent(Event):
-    """The exponential mechanism: its loss lies in some interval of length epsilon (Dong, Durfee and Rogers 2020).
-
-    That makes it epsilon-DP and (epsilon^2 / 8)-zCDP, four times better under composition than pure epsilon.
-    """
-
-    stated_epsilon: float
-    relation: Relation
-
-    def __post_init__(self) -> None:
-        check_positive("stated_epsilon", self.stated_epsilon, zero=True)
-
-    def delta(self, epsilon: float) -> float:
-        """Booked as pure epsilon."""
-        return min(pure_delta(self.stated_epsilon, epsilon), delta_from_zcdp(self.zcdp(), epsilon))
-
-    def rdp(self, alpha: float) -> float:
-        """min(epsilon, alpha epsilon^2 / 8)."""
-        return min(self.stated_epsilon, alpha * self.zcdp())
-
-    def zcdp(self) -> float:
-        """epsilon^2 / 8."""
-        return self.stated_epsilon**2 / 8
-
-    def pure(self) -> float:
-        """The stated epsilon."""
-        return self.stated_epsilon
-
-    def pld(self, interval: float = INTERVAL) -> LossDistribution:
-        """Of randomized response: valid, and loose when many are composed (use zcdp or rdp there)."""
-        return loss_of_pair(self.stated_epsilon, 0.0, interval)
 
 
 @register_event("approximate")
@@ -271,6 +277,10 @@ class NonPrivateEvent(Event):
         if not isinstance(self.reason, str) or not self.reason:
             raise PrivacyError(f"a non-private event must say what happened, got {self.reason!r}")
 
+    def grouped(self, size: int, relation: Relation) -> Event:  # noqa: ARG002
+        """Of nothing, nothing."""
+        return NonPrivateEvent(self.reason, relation)
+
     def delta(self, epsilon: float) -> float:  # noqa: ARG002
         """One: there is no protection at any epsilon."""
         return 1.0
@@ -286,6 +296,19 @@ class NonPrivateEvent(Event):
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """All mass at an infinite loss."""
         return loss_of_pair(0.0, 1.0, interval)
+
+
+def group_privacy(event: Event, size: int, unit: Unit) -> Event:
+    """The event seen by a unit that holds at most `size` of the event's own units.
+
+    The bound `size` must be enforced (`limit_contributions`), not assumed. Additive noise is converted through its
+    sensitivity, anything else through M epsilon or M^2 rho. Direct sensitivity of the large unit (per-speaker
+    clipping) is usually far better.
+
+    Raises:
+        PrivacyError: for events known only by (epsilon, delta) or by sampling, which convert badly.
+    """
+    return event.grouped(check_count("size", size), Relation(unit, event.relation.adjacency))
 
 
 @lru_cache(maxsize=1024)

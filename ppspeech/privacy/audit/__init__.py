@@ -4,7 +4,7 @@
 where it can be run once, `audit_leak_identity` where an equation gives the data away.
 """
 
-from ppspeech.privacy.audit.catalogue import AUDITS, exact_report, register_audit, run_audits
+from ppspeech.privacy.audit.catalogue import audited, audits_of, exact_report, run_audits, run_once
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.identity import audit_leak_identity
 from ppspeech.privacy.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
@@ -12,17 +12,18 @@ from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.audit.sampling import audit_sampling, epsilon_lower_bound
 
 __all__ = [
-    "AUDITS",
     "AuditReport",
     "ExactAudit",
     "audit_exact",
     "audit_leak_identity",
     "audit_one_run",
     "audit_sampling",
+    "audited",
+    "audits_of",
     "epsilon_lower_bound",
     "exact_report",
     "one_run_epsilon",
     "one_run_p_value",
-    "register_audit",
     "run_audits",
+    "run_once",
 ]

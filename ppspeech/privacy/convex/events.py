@@ -9,21 +9,24 @@ import numpy as np
 from scipy.special import gammaincc, logsumexp, ndtr
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, pure_delta, register_event
+from ppspeech.privacy.accounting.events import INTERVAL, Event, PureLike, UnsupportedAnalysisError, register_event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta
-from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival, loss_of_pair
+from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import ORDERS, delta_from_renyi
-from ppspeech.privacy.convex.bounds import HeadConstants, logistic_loss_bound
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_loss_bound
+from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Relation
 
 CELLS = 4096
 """Cells of the one-sided sum that bounds delta from above."""
 
+REACH = 40.0
+"""Standard deviations beyond which the loss is never found."""
+
 
 @register_event("objective_pure")
 @dataclass(frozen=True, slots=True)
-class ObjectivePureEvent(Event):
+class ObjectivePureEvent(PureLike):
     """Gamma-norm noise of rate kappa on the gradient: (kappa sensitivity + jacobian)-DP."""
 
     kappa: float
@@ -40,26 +43,10 @@ class ObjectivePureEvent(Event):
         """Kappa sensitivity + J."""
         return self.kappa * self.sensitivity + self.jacobian
 
-    def delta(self, epsilon: float) -> float:
-        """Of any pure mechanism."""
-        return pure_delta(self.pure(), epsilon)
-
-    def rdp(self, alpha: float) -> float:
-        """Of any pure mechanism."""
-        return min(self.pure(), alpha * self.zcdp())
-
-    def zcdp(self) -> float:
-        """epsilon^2 / 2."""
-        return self.pure() ** 2 / 2
-
-    def pld(self, interval: float = INTERVAL) -> LossDistribution:
-        """Of any pure mechanism."""
-        return loss_of_pair(self.pure(), 0.0, interval)
-
 
 @register_event("objective_pure_logistic")
 @dataclass(frozen=True, slots=True)
-class LogisticObjectivePureEvent(Event):
+class LogisticObjectivePureEvent(PureLike):
     """Gamma-norm noise on the logistic loss, whose gradient and curvature cannot both be large: no J to pay."""
 
     kappa: float
@@ -75,22 +62,6 @@ class LogisticObjectivePureEvent(Event):
     def pure(self) -> float:
         """The largest loss over the record's own probability."""
         return logistic_loss_bound(self.radius, self.regularization, self.kappa, self.relation.adjacency)
-
-    def delta(self, epsilon: float) -> float:
-        """Of any pure mechanism."""
-        return pure_delta(self.pure(), epsilon)
-
-    def rdp(self, alpha: float) -> float:
-        """Of any pure mechanism."""
-        return min(self.pure(), alpha * self.zcdp())
-
-    def zcdp(self) -> float:
-        """epsilon^2 / 2."""
-        return self.pure() ** 2 / 2
-
-    def pld(self, interval: float = INTERVAL) -> LossDistribution:
-        """Of any pure mechanism."""
-        return loss_of_pair(self.pure(), 0.0, interval)
 
 
 @register_event("objective_gaussian")
@@ -241,6 +212,85 @@ def _reach(event: ObjectiveGaussianEvent) -> float:
     while float(event._survival(np.array([reach]))[0]) > TAIL:
         reach += s
     return reach
+
+
+@register_event("objective_gaussian_logistic")
+@dataclass(frozen=True, slots=True)
+class LogisticObjectiveGaussianEvent(Event):
+    """Gaussian noise on the logistic loss's gradient, one record a unit, add_remove only: curvature costs nothing.
+
+    A record whose probability of being wrong is p moves the gradient by p phi and the Hessian by p (1 - p) phi phi'.
+    Its privacy loss, with N standard normal, c = R^2 / Lambda and s = R / sigma, is therefore at most
+
+        Z = sup over p of   c p (1 - p) + p^2 s^2 / 2 + p s N.
+
+    For every t >= c - s^2 / 2 the event {Z > t} is the event {s^2 / 2 + s N > t}: where the loss is large, p = 1 is
+    worst, and there the curvature vanishes. (If s^2 / 2 >= c, Z is convex in p; otherwise the best p is below 1 only
+    where s N < c - s^2, and Z is at most c - s^2 / 2 there.) So delta(epsilon) = H(epsilon; s), the plain Gaussian's,
+    once epsilon >= R^2 / Lambda - s^2 / 2.
+
+    Attributes:
+        sigma: of the noise on the gradient.
+        radius: R, the bound on the features' norm.
+        regularization: Lambda.
+        unit: what is protected.
+        relation: under `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
+    """
+
+    sigma: float
+    radius: float
+    regularization: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+        check_positive("radius", self.radius)
+        check_positive("regularization", self.regularization)
+        check_choice("adjacency", self.relation.adjacency, ("add_remove",))
+
+    @property
+    def threshold(self) -> float:
+        """The loss from which on the curvature plays no part: max(c - s^2 / 2, 0)."""
+        s = self.radius / self.sigma
+        return max(self.radius**2 / self.regularization - s * s / 2, 0.0)
+
+    @property
+    def with_curvature(self) -> ObjectiveGaussianEvent:
+        """The general analysis, which pays J; it holds below the threshold too."""
+        return ObjectiveGaussianEvent.of_head(
+            logistic_head(),
+            sigma=self.sigma,
+            radius=self.radius,
+            regularization=self.regularization,
+            relation=self.relation,
+        )
+
+    def delta(self, epsilon: float) -> float:
+        """H(epsilon; R / sigma) from the threshold on, the general bound below."""
+        if epsilon >= self.threshold:
+            return gaussian_delta(epsilon, self.radius / self.sigma)
+        return self.with_curvature.delta(epsilon)
+
+    def rdp(self, alpha: float) -> float:
+        """By the general analysis."""
+        return self.with_curvature.rdp(alpha)
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """From the law of Z above the threshold; below it nothing is claimed."""
+        s, threshold = self.radius / self.sigma, self.threshold
+
+        def remove(t: Any) -> Any:
+            return np.where(np.asarray(t) >= threshold, _tail(t, s), 1.0)
+
+        def add(t: Any) -> Any:  # without the record there is no curvature to gain
+            return np.where(np.asarray(t) >= 0, _tail(t, s), 1.0)
+
+        return loss_from_survival(remove, add, top=s * s / 2 + REACH * s + threshold, bottom=0.0, interval=interval)
+
+
+def _tail(t: Any, s: float) -> Any:
+    """P(s^2 / 2 + s N > t)."""
+    return ndtr(s / 2 - np.asarray(t) / s)
 
 
 def objective_sigma(

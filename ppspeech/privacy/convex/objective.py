@@ -13,58 +13,33 @@ from public numbers alone: whatever cannot be done is refused before data is tou
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple, Protocol
 
 import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.accountant import Accountant, ComposedEvent
 from ppspeech.privacy.accounting.events import Event, PureEvent
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.accounting.renyi import delta_from_renyi
-from ppspeech.privacy.convex.bounds import HeadConstants, logistic_kappa
+from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
+from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
+from ppspeech.privacy.audit.report import AuditReport
+from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_kappa
 from ppspeech.privacy.convex.events import (
+    LogisticObjectiveGaussianEvent,
     LogisticObjectivePureEvent,
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
     objective_sigma,
 )
-from ppspeech.privacy.convex.logistic_event import LogisticObjectiveGaussianEvent
+from ppspeech.privacy.convex.minimum import TiltableObjective, certified_minimum
 from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
-from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.parameters import check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Relation
-
-ROUND_OFF = 2.0**-53
-
-
-class Minimum(NamedTuple):
-    """A point `(heads, features)` and the norm of the whole objective's gradient there."""
-
-    theta: Tensor
-    residual: float
-
-
-class TiltableObjective(Protocol):
-    """A sum of losses that can be tilted, regularized and minimized to a given gradient norm, in double precision."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Of Theta: heads, features."""
-        ...
-
-    @property
-    def records(self) -> int:
-        """Number of losses in the sum; used for rounding errors only."""
-        ...
-
-    def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
-        """Add <linear, Theta> + (quadratic / 2) |Theta|^2 and go where the gradient's norm is at most `tolerance`.
-
-        Must raise if it cannot.
-        """
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +120,7 @@ class ObjectivePerturbation:
         return head.required_regularization(radius, epsilon, averaged=averaged, share=self.curvature_share)
 
 
+@mechanism("objective", ObjectivePureEvent, ObjectiveGaussianEvent)
 @dataclass(frozen=True)
 class Perturbation:
     """Objective perturbation of one kind of loss; made by `ObjectivePerturbation.for_head`.
@@ -169,6 +145,11 @@ class Perturbation:
     shape: tuple[int, int]
     averaged: bool
     regularization: float
+
+    @property
+    def relation(self) -> Relation:
+        """The budget's."""
+        return self.budget.relation
 
     @property
     def centered(self) -> bool:
@@ -216,8 +197,8 @@ class Perturbation:
         return self.scale * math.sqrt(self.dimension)
 
     @property
-    def events(self) -> tuple[Event, Event]:
-        """The minimizer of the tilted objective, and the noise on it; to be composed."""
+    def event(self) -> ComposedEvent:
+        """The minimizer of the tilted objective, and the noise on it."""
         budget = self.budget
         relation = budget.relation
         without_curvature = _without_curvature(budget, self.head, self.averaged)
@@ -237,7 +218,7 @@ class Perturbation:
                 relation=relation,
                 averaged=self.averaged,
             )
-        return objective, PureEvent(budget.epsilon * budget.output_share, relation)
+        return ComposedEvent((objective, PureEvent(budget.epsilon * budget.output_share, relation)))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -270,7 +251,7 @@ class Perturbation:
         epsilon = self.budget.epsilon * self.budget.output_share
         return gamma_norm_noise(self.shape, epsilon * self.regularization / (2 * self.tolerance), like=like)
 
-    def release(self, objective: TiltableObjective) -> Tensor:
+    def release(self, objective: TiltableObjective) -> Released[Tensor]:
         """Tilt, minimize, certify, and blur: Theta `(heads, features)` that may be published.
 
         Noise is drawn once. If the solver fails nothing is released, and trying again costs the budget again.
@@ -289,36 +270,7 @@ class Perturbation:
             head=self.head,
             radius=self.radius,
         )
-        return theta + self.output_noise(like=theta)
-
-
-def certified_minimum(
-    objective: TiltableObjective,
-    *,
-    linear: Tensor | None,
-    quadratic: float,
-    tolerance: float,
-    head: HeadConstants,
-    radius: float,
-) -> Tensor:
-    """A point whose exact gradient has a norm of at most `tolerance`, rounding included (section 4.3).
-
-    Raises:
-        PrivacyError: if rounding alone is as large as that.
-    """
-    theta, residual = objective.minimize(linear, quadratic, tolerance / 2)
-    size = float(torch.linalg.vector_norm(theta))
-    tilt = 0.0 if linear is None else float(torch.linalg.vector_norm(linear))
-    records, features = objective.records, objective.shape[1]
-    gradients = records * head.gradient * radius * math.log2(records + 2)
-    curvature = records * head.trace * radius**2 * features * size
-    rounding = 4 * ROUND_OFF * (gradients + curvature + quadratic * size + tilt)
-    if not residual + rounding <= tolerance:
-        raise PrivacyError(
-            f"the gradient's norm {residual:.3g} plus a rounding error of up to {rounding:.3g} exceeds the tolerance "
-            f"{tolerance:.3g}: nothing is released; choose a larger relative_tolerance in advance"
-        )
-    return theta
+        return Released(theta + self.output_noise(like=theta), self.event, self.guarantee)
 
 
 def _without_curvature(budget: ObjectivePerturbation, head: HeadConstants, averaged: bool) -> bool:
@@ -377,3 +329,51 @@ def _sigma(
         low -= 0.25
     # brentq may end on either side of the root: the margin is a thousand times its tolerance
     return math.exp(float(brentq(excess, low, high, xtol=1e-9)) + 1e-6)
+
+
+def tilted_guarantee(plan: Perturbation) -> Guarantee:
+    """What the tilted minimizer alone promises, before the noise for the solver's error."""
+    account = Accountant(plan.relation)
+    account.compose(plan.event.parts[0])
+    return account.guarantee(plan.budget.delta)
+
+
+def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAudit:
+    """The minimizer's density with and without one record x = R: that of b = -gradient, times |db / dtheta|.
+
+    Args:
+        plan: of a logistic head with one weight.
+        noise: a factor on the plan's noise; less than 1 is a mutant that must be caught.
+    """
+    strength, radius = plan.regularization, plan.radius
+    gaussian = plan.budget.delta > 0
+    scale = noise * (plan.scale if gaussian else 1 / plan.scale)
+
+    def log_density(theta: Tensor, present: float) -> Tensor:
+        wrong = torch.sigmoid(-radius * theta)
+        b = -(strength * theta - present * radius * wrong) / scale
+        slope = strength + present * radius**2 * wrong * (1 - wrong)
+        unit = -b.square() / 2 - math.log(2 * math.pi) / 2 if gaussian else -b.abs() - math.log(2)
+        return unit - math.log(scale) + slope.log()
+
+    points, step = line(40 * scale / strength)
+    return audit_exact(log_density, 1.0, 0.0, points.squeeze(1), volumes=step)
+
+
+def _audit_logistic(name: str, delta: float) -> list[AuditReport]:
+    """One weight, nobody against one record at the radius, Lambda as small as privacy allows: the hardest case."""
+    budget = ObjectivePerturbation(epsilon=1.0, delta=delta, relation=ONE_RECORD, regularization=1.02)
+    plan = budget.for_head(logistic_head(), 1.0, (1, 1))
+    return [exact_report(name, objective_logistic_audit(plan), tilted_guarantee(plan), "one weight")]
+
+
+mechanism(
+    "objective_logistic_pure",
+    LogisticObjectivePureEvent,
+    audit=lambda runs: _audit_logistic("objective_logistic_pure", 0.0),  # noqa: ARG005
+)(Perturbation)
+mechanism(
+    "objective_logistic_gaussian",
+    LogisticObjectiveGaussianEvent,
+    audit=lambda runs: _audit_logistic("objective_logistic_gaussian", 1e-5),  # noqa: ARG005
+)(Perturbation)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import Event
+from ppspeech.privacy.accounting.events import Event, PureEvent
 from ppspeech.privacy.convex.bounds import HeadConstants
-from ppspeech.privacy.convex.objective import TiltableObjective, certified_minimum
-from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.convex.minimum import TiltableObjective, certified_minimum
+from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanism import mechanism
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.parameters import check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Relation
@@ -67,6 +68,7 @@ class OutputPerturbation:
         return OutputNoise(mechanism, head, radius, shape, self.regularization, tolerance)
 
 
+@mechanism("output", PureEvent, DiscreteGaussianEvent)
 @dataclass(frozen=True)
 class OutputNoise:
     """Output perturbation of one kind of loss; made by `OutputPerturbation.for_head`.
@@ -88,16 +90,21 @@ class OutputNoise:
         return self.mechanism.sensitivity
 
     @property
-    def events(self) -> tuple[Event]:
-        """The one release."""
-        return (self.mechanism.event,)
+    def relation(self) -> Relation:
+        """The mechanism's."""
+        return self.mechanism.relation
+
+    @property
+    def event(self) -> Event:
+        """The mechanism's."""
+        return self.mechanism.event
 
     @property
     def guarantee(self) -> Guarantee:
         """The mechanism's promise."""
         return self.mechanism.guarantee
 
-    def release(self, objective: TiltableObjective) -> Tensor:
+    def release(self, objective: TiltableObjective) -> Released[Tensor]:
         """Minimize, certify and blur: Theta `(heads, features)` that may be published.
 
         Raises:
@@ -113,4 +120,4 @@ class OutputNoise:
             head=self.head,
             radius=self.radius,
         )
-        return self.mechanism.release(theta).value
+        return self.mechanism.release(theta)

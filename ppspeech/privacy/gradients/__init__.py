@@ -1,4 +1,4 @@
-"""Privacy of gradient steps: bounded contributions, and the event of noisy sums over samples."""
+"""Privacy of gradient steps: bounded contributions, and the plan of noisy sums over samples."""
 
 from ppspeech.privacy.gradients.clipping import (
     clip_norm,
@@ -7,9 +7,20 @@ from ppspeech.privacy.gradients.clipping import (
     unit_index,
     unit_means,
 )
-from ppspeech.privacy.gradients.events import SampledGaussianEvent, noise_multiplier_for
+from ppspeech.privacy.gradients.plan import (
+    ALONE,
+    GradientPlan,
+    PoissonBatches,
+    Ranks,
+    SampledGaussianEvent,
+    noise_multiplier_for,
+)
 
 __all__ = [
+    "ALONE",
+    "GradientPlan",
+    "PoissonBatches",
+    "Ranks",
     "SampledGaussianEvent",
     "clip_norm",
     "contribution_weights",

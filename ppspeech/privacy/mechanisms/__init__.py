@@ -12,6 +12,7 @@ from ppspeech.privacy.mechanisms.distributed import (
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.mechanisms.gaussian import Gaussian
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, without_negative
+from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums
 
 __all__ = [
     "MOST_PARTIES",
@@ -20,9 +21,12 @@ __all__ = [
     "GammaNorm",
     "Gaussian",
     "Law",
+    "Moments",
     "NoiseShares",
     "PolyaShares",
     "SkellamShares",
+    "StatisticsRelease",
+    "UnitSums",
     "shares_for",
     "without_negative",
 ]

@@ -1,22 +1,143 @@
 """The Gaussian mechanism on a grid, sampled exactly: the default for releases with a delta."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
+import numpy as np
+import torch
+from scipy.special import ndtr
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import epsilon_of
-from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
-from ppspeech.privacy.accounting.noise_events import DiscreteGaussianEvent
+from ppspeech.privacy.accounting.events import INTERVAL, Event, epsilon_of, loss_of_zcdp, register_event
+from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_sigma
+from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival
+from ppspeech.privacy.accounting.renyi import delta_from_zcdp
+from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, sampled_report, shift
+from ppspeech.privacy.audit.exact import audit_exact
+from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.parameters import check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_gaussian
 from ppspeech.privacy.samplers.grid import Grid, dyadic
 
+EXACT_SIGMA = 2.0**10
+"""Up to here the one-dimensional discrete Gaussian is summed term by term; above, the shift bound is as good."""
 
+OUTSIDE = 1e-30
+"""More than the mass that the term-by-term sum leaves out."""
+
+
+@register_event("discrete_gaussian")
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianEvent(Event):
+    """iid P(k) proportional to exp(-k^2 / 2 sigma^2) on whole numbers, on a whole-valued vector.
+
+    It is l2^2 / 2 sigma^2 zCDP (Canonne, Kamath and Steinke 2020). In one dimension delta is summed exactly. In
+    more, for sigma >= 1, the continuous Gaussian's profile holds shifted by eta = l1 / sigma^2:
+    **delta(epsilon) <= H(epsilon - eta; l2 / sigma)**. Proof: for whole k >= 1, P(x >= k) <= P(y >= k - 1) with
+    y ~ N(0, sigma^2), because exp(-u^2 / 2 sigma^2) falls and its sum over all whole numbers is at least
+    sigma sqrt(2 pi) (Poisson summation); for k <= 0 the same inequality is P(x >= m) >= P(y > m), m = 1 - k, where
+    the sum exceeds the integral by far more than the factor 1 + 3 exp(-2 pi^2 sigma^2) of the normalizers. So x <=
+    y + 1 in some coupling, for each coordinate and by symmetry each sign, and the loss
+    (|s|^2 + 2 <x, s>) / 2 sigma^2 is at most the Gaussian's plus |s|_1 / sigma^2.
+
+    Attributes:
+        sigma: in steps of the grid.
+        l2: l2 sensitivity in steps of the grid.
+        l1: l1 sensitivity in steps of the grid.
+        dimension: number of coordinates.
+    """
+
+    sigma: float
+    l2: float
+    l1: float
+    dimension: int
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+        check_positive("l2", self.l2)
+        check_positive("l1", self.l1)
+        if self.l2 < 1:
+            raise PrivacyError(f"a whole-valued vector that moves at all moves by l2 >= 1, got {self.l2}")
+        check_count("dimension", self.dimension)
+        if self.l1 < self.l2 * (1 - 1e-12):
+            raise PrivacyError(f"an l1 sensitivity ({self.l1}) is never below the l2 sensitivity ({self.l2})")
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest of the exact sum (one dimension), the shifted profile and the zCDP bound."""
+        if self._summable():
+            return _discrete_gaussian_delta(self.sigma, math.floor(self.l2), epsilon)
+        shifted = gaussian_delta(epsilon - self._shift(), self.l2 / self.sigma) if self.sigma >= 1 else 1.0
+        return min(shifted, delta_from_zcdp(self.zcdp(), epsilon))
+
+    def rdp(self, alpha: float) -> float:
+        """Alpha rho."""
+        return alpha * self.zcdp()
+
+    def zcdp(self) -> float:
+        """l2^2 / (2 sigma^2)."""
+        return (self.l2 / self.sigma) ** 2 / 2
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Exact in one dimension, else the Gaussian's shifted by eta; the Chernoff bound for sigma < 1."""
+        if self._summable():
+            return _discrete_gaussian_loss(self.sigma, math.floor(self.l2), interval)
+        if self.sigma < 1:
+            return loss_of_zcdp(self.zcdp(), interval)
+        s, shift = self.l2 / self.sigma, self._shift()
+
+        def survival(t: Any) -> Any:
+            return ndtr((shift + s * s / 2 - t) / s)
+
+        reach = s * 8.3  # Phi(-8.3) < TAIL
+        center = shift + s * s / 2
+        return loss_from_survival(survival, survival, top=center + reach, bottom=center - reach, interval=interval)
+
+    def _summable(self) -> bool:
+        return self.dimension == 1 and self.sigma <= EXACT_SIGMA
+
+    def _shift(self) -> float:
+        return self.l1 / self.sigma**2
+
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """The value moves by `size` sensitivities."""
+        return replace(self, l2=self.l2 * size, l1=self.l1 * size, relation=relation)
+
+
+@lru_cache(maxsize=64)
+def _discrete_gaussian_masses(sigma: float, shift: int) -> tuple[Any, Any]:
+    """pmf and privacy loss, ascending, at every whole number that carries mass; 1e-31 lies outside."""
+    reach = math.ceil(12 * sigma) + 1
+    k = np.arange(-reach, reach + 1, dtype=np.float64)
+    mass = np.exp(-(k**2) / (2 * sigma**2))
+    return mass / mass.sum(), (shift * shift + 2 * k * shift) / (2 * sigma**2)
+
+
+def _discrete_gaussian_delta(sigma: float, shift: int, epsilon: float) -> float:
+    mass, loss = _discrete_gaussian_masses(sigma, shift)
+    first = int(np.searchsorted(loss, epsilon, side="right"))
+    return OUTSIDE + float(np.sum(mass[first:] * -np.expm1(epsilon - loss[first:])))
+
+
+def _discrete_gaussian_loss(sigma: float, shift: int, interval: float) -> LossDistribution:
+    mass, loss = _discrete_gaussian_masses(sigma, shift)
+    above = np.concatenate([np.cumsum(mass[::-1])[::-1], [0.0]]) + OUTSIDE
+
+    def survival(t: Any) -> Any:  # a hair below t, so that rounding cannot lose a point
+        return above[np.searchsorted(loss, t - 1e-12 * np.maximum(1.0, np.abs(t)), side="right")]
+
+    top = float(loss[np.flatnonzero(above[:-1] > TAIL)[-1]])
+    return loss_from_survival(survival, survival, top=top, bottom=float(loss[0]), interval=interval)
+
+
+@mechanism("discrete_gaussian", DiscreteGaussianEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscreteGaussian:
     """Rounds to a grid and adds whole noise with P(k) proportional to exp(-k^2 g^2 / 2 sigma^2).
@@ -120,3 +241,26 @@ class DiscreteGaussian:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""
         noise = sample_discrete_gaussian(self.scale, self.dimension)
         return Released(self.grid.add(value, noise), self.event, self.guarantee)
+
+    def log_density(self, points: Tensor, value: Tensor) -> Tensor:
+        """ln probability of the output, `points` `(n, d)` in whole steps of the grid, value in its own units."""
+        sigma = float(self.scale)
+        reach = math.ceil(40 * sigma)
+        k = torch.arange(-reach, reach + 1, dtype=torch.float64)
+        log_constant = torch.logsumexp(-k.square() / (2 * sigma**2), dim=0)
+        square = (points - self.grid.to_steps(value)).to(torch.float64).square().sum(dim=-1)
+        return -square / (2 * sigma**2) - points.shape[-1] * log_constant
+
+    @classmethod
+    def example(cls, dimension: int = 1) -> "DiscreteGaussian":
+        """At standard parameters, for audits."""
+        return cls.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0, dimension=dimension, relation=ONE_RECORD)
+
+    @classmethod
+    def audit(cls, runs: int) -> list[AuditReport]:
+        """By its probabilities and by sampling."""
+        one = cls.example()
+        reach = math.ceil(35 / one.grid.step)
+        points = torch.arange(-reach, reach + 1).unsqueeze(1)
+        found = audit_exact(one.log_density, **shift(), points=points, volumes=1.0)
+        return [exact_report("discrete_gaussian", found, one.guarantee), sampled_report("discrete_gaussian", one, runs)]

@@ -1,18 +1,67 @@
 """The Gaussian mechanism with real noise, calibrated analytically (Balle and Wang 2018)."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from torch import Tensor
 
-from ppspeech.privacy.accounting.events import epsilon_of
-from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
-from ppspeech.privacy.accounting.noise_events import GaussianEvent
+from ppspeech.privacy.accounting.events import INTERVAL, Event, epsilon_of, register_event
+from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian
+from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sampled_report, shift
+from ppspeech.privacy.audit.exact import audit_exact
+from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.parameters import check_positive, check_probability
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.randomness import standard_normal
 
 
+@register_event("gaussian")
+@dataclass(frozen=True, slots=True)
+class GaussianEvent(Event):
+    """N(0, sigma^2 I) on a value of l2 sensitivity sigma / noise_multiplier. All its bounds are exact."""
+
+    noise_multiplier: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positive("noise_multiplier", self.noise_multiplier)
+
+    def delta(self, epsilon: float) -> float:
+        """H(epsilon; 1 / noise_multiplier)."""
+        return gaussian_delta(epsilon, 1 / self.noise_multiplier)
+
+    def epsilon(self, delta: float) -> float:
+        """The root of H."""
+        return gaussian_epsilon(delta, 1 / self.noise_multiplier)
+
+    def rdp(self, alpha: float) -> float:
+        """Alpha rho."""
+        return alpha * self.zcdp()
+
+    def zcdp(self) -> float:
+        """1 / (2 noise_multiplier^2)."""
+        return 1 / (2 * self.noise_multiplier**2)
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """Exact up to the bucket width."""
+        return loss_of_gaussian(self.noise_multiplier, interval)
+
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """The value moves by `size` sensitivities."""
+        return GaussianEvent(self.noise_multiplier / size, relation)
+
+    def merged(self, entries: Sequence[tuple[Event, int]]) -> Event:
+        """All plain Gaussians are exactly one: 1 / z^2 adds (Dong, Roth and Su 2022)."""
+        total = sum(count / cast(GaussianEvent, event).noise_multiplier ** 2 for event, count in entries)
+        return GaussianEvent(1 / math.sqrt(total), self.relation)
+
+
+@mechanism("gaussian", GaussianEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaussian:
     """Adds iid N(0, sigma^2) to every coordinate.
@@ -67,3 +116,21 @@ class Gaussian:
         """The value of any shape with fresh noise, same shape, dtype and device."""
         noisy = value.detach() + self.sigma * standard_normal(value.shape, like=value)
         return Released(noisy, self.event, self.guarantee)
+
+    def log_density(self, points: Tensor, value: Tensor) -> Tensor:
+        """ln density of the output at `points` `(n, d)` when the exact value is `value` `(d,)`."""
+        square = (points - value).square().sum(dim=-1) / (2 * self.sigma**2)
+        return -square - points.shape[-1] * math.log(self.sigma * math.sqrt(2 * math.pi))
+
+    @classmethod
+    def example(cls, dimension: int = 1) -> "Gaussian":  # noqa: ARG003
+        """At standard parameters, for audits."""
+        return cls.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0, relation=ONE_RECORD)
+
+    @classmethod
+    def audit(cls, runs: int) -> list[AuditReport]:
+        """By its density and by sampling."""
+        one = cls.example()
+        points, step = line(35.0)
+        found = audit_exact(one.log_density, **shift(), points=points, volumes=step)
+        return [exact_report("gaussian", found, one.guarantee), sampled_report("gaussian", one, runs)]

@@ -14,14 +14,15 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.noise_events import DiscreteGaussianEvent
 from ppspeech.privacy.gradients.clipping import clip_norm, clipped_unit_sums
 from ppspeech.privacy.guarantee import Guarantee, Released
-from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
+from ppspeech.privacy.mechanism import mechanism
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
 from ppspeech.privacy.parameters import check_count, check_positive
 from ppspeech.privacy.relation import Adjacency, Relation
 
 
+@mechanism("analyze_gauss", DiscreteGaussianEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyzeGauss:
     """Releases the second moments of rows with noise; what may be computed from them is free.

@@ -7,14 +7,24 @@ audit's exact pattern probabilities kill each of them.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.events import PureEvent
+from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report
+from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
+from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.parameters import check_count, check_finite, check_positive
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_laplace
@@ -29,6 +39,7 @@ class Answer:
     value: float | None = None
 
 
+@mechanism("sparse_vector", PureEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector:
     """Answers any number of threshold questions until `positives` were answered yes.
@@ -147,6 +158,12 @@ class SparseVector:
             answers.append(run.ask(query, threshold))
         return Released(tuple(answers), self.event, self.guarantee)
 
+    @classmethod
+    def audit(cls, runs: int) -> list[AuditReport]:  # noqa: ARG003
+        """By exact probabilities of the hardest answer patterns."""
+        one = cls.calibrated(epsilon=1.0, positives=2, sensitivity=1.0, relation=ONE_RECORD)
+        return [exact_report("sparse_vector", sparse_vector_audit(one), one.guarantee)]
+
 
 class SparseVectorRun:
     """One run: holds the threshold's noise and the number of positives left. It cannot be copied or pickled."""
@@ -194,3 +211,76 @@ class SparseVectorRun:
 
 def _noise(scale: Fraction) -> int:
     return int(sample_discrete_laplace(scale, 1)[0])
+
+
+def sparse_vector_audit(mechanism: SparseVector, below: int = 300) -> ExactAudit:
+    """The hardest patterns known: many answers "below" and then all the positives, each against its odds.
+
+    Queries answered "below" rise by the sensitivity on the neighbor, those answered "above" fall (monotone ones
+    cannot, and stay) from far below the threshold; many of the former make its noise yield a whole sensitivity.
+    """
+    move = mechanism.sensitivity
+    far = 30.0 * move * mechanism.positives / mechanism.epsilon_queries
+    pattern = (False,) * below + (True,) * mechanism.positives
+
+    def log_density(levels: Tensor, moved: bool) -> Tensor:
+        found = []
+        for level in levels.tolist():
+            high = [level + move * moved] * below
+            fall = 0.0 if mechanism.monotone else move * moved
+            low = [-far - fall] * mechanism.positives
+            found.append(pattern_log_probabilities(mechanism, high + low, 0.0, [pattern])[0])
+        return torch.tensor(found, dtype=torch.float64)
+
+    spread = float(mechanism.query_scale) * mechanism.grid.step
+    return audit_exact(log_density, False, True, torch.tensor([-2.0, 0.0, 2.0]) * spread)
+
+
+def pattern_log_probabilities(
+    mechanism: SparseVector, queries: Sequence[float], threshold: float, patterns: Sequence[Sequence[bool]]
+) -> NDArray[np.float64]:
+    """ln P(the run answers a pattern to `queries`) for each pattern, numeric answers left aside.
+
+    Given the threshold's noise the answers are independent, so each probability is one sum over that noise of a product
+    of discrete Laplace tails. A pattern may be shorter than `queries` (the run ended at its last positive).
+    """
+    grid = mechanism.grid
+    outer, inner = float(mechanism.threshold_scale), float(mechanism.query_scale)
+    reach = math.ceil(40 * outer)
+    noise = np.arange(-reach, reach + 1, dtype=np.float64)
+    law = math.log(math.tanh(1 / (2 * outer))) - np.abs(noise) / outer
+    level = round(threshold / grid.step)
+    tails: dict[float, dict[bool, NDArray[np.float64]]] = {}
+    for query in set(queries):
+        gap = level + noise - round(query / grid.step)  # above iff the query's noise reaches it
+        tails[query] = {True: _log_at_least(gap, inner), False: _log_at_least(1 - gap, inner)}
+    found = []
+    for pattern in patterns:
+        total = law.copy()
+        for query, above in zip(queries, pattern, strict=False):
+            total += tails[query][above]
+        found.append(float(logsumexp(total)))
+    return np.array(found)
+
+
+def possible_patterns(mechanism: SparseVector, count: int) -> list[tuple[bool, ...]]:
+    """Every pattern that a run over `count` queries can answer: it ends with the last positive allowed."""
+    found: dict[tuple[bool, ...], None] = {}
+    for answers in product((False, True), repeat=count):
+        positives, pattern = 0, []
+        for above in answers:
+            if positives == mechanism.positives:
+                break
+            pattern.append(above)
+            positives += above
+        found[tuple(pattern)] = None
+    return list(found)
+
+
+def _log_at_least(k: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """ln P(noise >= k) of the discrete Laplace law: q^k / (1 + q) for k >= 1, 1 - q^(1-k) / (1 + q) below."""
+    log_norm = math.log1p(math.exp(-1 / scale))
+    positive = -np.maximum(k, 1) / scale - log_norm
+    negative = np.log1p(-np.exp(-(1 - np.minimum(k, 0)) / scale - log_norm))
+    tail: NDArray[np.float64] = np.where(k >= 1, positive, negative)
+    return tail

@@ -3,7 +3,7 @@
     score_u = φ w_u + b_u,   Z-norm folded in: w_u / σ_u, (b_u - μ_u) / σ_u
 
 Without T-norm the threshold is taken off the constants. With it, all columns are measured from the cohort's mean,
-which is linear too, and the cohort's columns are scaled by θ / sqrt(cohort - 1): `speaker_decision` then needs their
+which is linear too, and the cohort's columns are scaled by θ / sqrt(cohort - 1): `speakers.norm` then needs their
 squares only, and the threshold never leaves the weights.
 """
 
@@ -24,7 +24,9 @@ from ppspeech.crypto.lattice import (
     error_bound,
     plan_product,
 )
+from ppspeech.crypto.shares import Shared, ShareEngine, choose
 from ppspeech.errors import ModelError, RangeError
+from ppspeech.protocols.meeting import Meeting
 
 SCORE_BITS = 21
 """Of a shared score: a comparison of 21 bits takes two rounds, of 22 three."""
@@ -57,8 +59,8 @@ class LinearPlan:
     def __post_init__(self) -> None:
         if self.features < 1 or self.models < 1 or self.cohort < 0 or self.cohort == 1:
             raise ModelError(f"a plan has features, models, and a cohort of none or at least two, got {self}")
-        if not 0 < self.norm < 2.0**20 or not -10 <= self.reach <= 16:
-            raise RangeError(f"lengths are bounded by up to 2^20 and scores by 2^-10 to 2^16, got {self}")
+        if not 0 < self.norm < 2.0**20 or not -10 <= self.reach <= 19:
+            raise RangeError(f"lengths are bounded by up to 2^20 and scores by 2^-10 to 2^19, got {self}")
 
     @property
     def columns(self) -> int:
@@ -82,19 +84,40 @@ class LinearPlan:
         precision = Precision(LatticeParameters(), limit=self.norm, weights=weights, result=self.scale)
         return plan_product(1, self.features, self.columns, precision)
 
-    def check_embedding(self, embedding: Reals) -> Reals:
-        """The embedding as a matrix of one row.
+    def rows(self, voice: Reals) -> Reals:
+        """The client's factor of the product: an embedding `(features,)` as a matrix of one row.
 
         Raises:
             RangeError: if it has another length, is not finite, or is longer than the public bound.
         """
-        given = np.asarray(embedding, np.float64)
-        if given.shape != (self.features,):
-            raise RangeError(f"an embedding has shape ({self.features},), got {given.shape}")
-        length = float(np.linalg.norm(given))
-        if not length <= self.norm * SLACK:
-            raise RangeError(f"an embedding is no longer than {self.norm}, got {length}: normalize it first")
-        return given.reshape(1, -1).clip(-self.norm, self.norm)
+        return check_vectors(np.asarray(voice, np.float64)[None], self.features, self.norm, "embeddings")
+
+    def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Shared:
+        """The claimed model's score and the cohort's, `(1 + cohort,)`, from our shares of all columns, `(1, columns)`.
+
+        The claim is the second party's; None for the first.
+        """
+        score = choose(engine, shares[:, : self.models], claimed, self.ring)
+        return Shared(engine, np.concatenate([score, shares[0, self.models :]]), self.ring)
+
+    def all_scores(self, engine: ShareEngine, shares: Residues) -> Shared:
+        """All models' and the cohort's scores, `(columns,)`."""
+        return Shared(engine, shares[0], self.ring)
+
+
+def check_vectors(vectors: Reals, features: int, norm: float, what: str) -> Reals:
+    """Vectors `(count, features)`, none longer than the bound.
+
+    Raises:
+        RangeError: for other shapes, numbers that are not finite, and longer ones.
+    """
+    given = np.asarray(vectors, np.float64)
+    if given.ndim != 2 or given.shape[1] != features:
+        raise RangeError(f"{what} have {features} numbers each, got shape {given.shape}")
+    length = float(np.linalg.norm(given, axis=1).max(initial=0.0))
+    if not length <= norm * SLACK:
+        raise RangeError(f"{what} are no longer than {norm}, got {length}: normalize them first")
+    return given.clip(-norm, norm)
 
 
 @dataclass(frozen=True)
@@ -128,7 +151,7 @@ class LinearScorer:
     Attributes:
         plan: what the client knows of it.
         weights: of all columns, encoded once.
-        offsets: what the server adds to its share, `(columns,)` words.
+        offsets: what the server adds to its share, `(columns,)` residues.
         turn: whether the threshold is negative where there is T-norm.
         bound: how far a score can be from the plain one.
     """
@@ -167,8 +190,12 @@ class LinearScorer:
             raise RangeError(
                 f"scores can reach {worst:.3g} where the plan has room for {2.0**plan.reach:g}: raise its reach"
             )
-        words = plan.ring.from_signed(plan.scale.encode(offsets))
-        return LinearScorer(plan, encode_weights(product, weights, workers), words, turn, bound)
+        residues = plan.ring.from_signed(plan.scale.encode(offsets))
+        return LinearScorer(plan, encode_weights(product, weights, workers), residues, turn, bound)
+
+    def multiply(self, met: Meeting) -> Residues:
+        """The server's shares of all columns' scores, `(1, columns)`; the client's are those of its `plan.rows`."""
+        return self.plan.ring.reduce(met.multiply(self.plan.product, self.weights) + self.offsets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Ring, Scale
 from ppspeech.crypto.lattice import (
     EncodedWeights,
@@ -25,7 +25,9 @@ from ppspeech.crypto.lattice import (
     error_bound,
     plan_product,
 )
+from ppspeech.crypto.shares import Shared, ShareEngine, choose, extend
 from ppspeech.errors import ModelError, RangeError
+from ppspeech.protocols.meeting import Meeting
 from ppspeech.protocols.scores.monomials import count_monomials, degrees, gaussian_weights, monomials_of
 from ppspeech.protocols.trellis.combine import Combine
 
@@ -110,13 +112,13 @@ class MixturePlan:
         precision = Precision(limit=max(1.0, self.norm, self.norm**2), result=self.scale)
         return plan_product(self.frames, self.features, self.mixtures * self.components, precision)
 
-    def expand(self, frames: Reals) -> Reals:
-        """Monomials of frames `(at most frames, dimensions)`, padded: `(frames, features)`.
+    def rows(self, voice: Reals) -> Reals:
+        """The client's factor of the product: monomials of frames `(at most frames, dimensions)`, padded.
 
         Raises:
             RangeError: for frames of another shape, too many, not finite, or longer than the public bound.
         """
-        x = np.asarray(frames, np.float64)
+        x = np.asarray(voice, np.float64)
         if x.ndim != 2 or x.shape[1] != self.dimensions or not 1 <= len(x) <= self.frames:
             raise RangeError(f"a trial has 1 to {self.frames} frames of {self.dimensions} numbers, got shape {x.shape}")
         longest = float(np.sqrt(np.square(x).sum(axis=1).max()))
@@ -124,6 +126,35 @@ class MixturePlan:
             raise RangeError(f"frames are no longer than {self.norm}, got one of {longest:.4g}: scale such frames down")
         padding = np.zeros((self.frames - len(x), self.features))
         return np.concatenate([monomials_of(x, self.covariance), padding])
+
+    def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Shared:
+        """Log-likelihood ratios summed over frames: of the claimed model and the cohort, `(1 + cohort,)`.
+
+        Log-densities are chosen before components are joined, so that joining does not grow with the models. The sums
+        are T times the averages that thresholds are about; as they are zero on padding and compared with zero, or with
+        each other in T-norm, the true T never enters.
+
+        Args:
+            engine: this party's.
+            shares: our shares of all log-densities, `(frames, mixtures * components)`.
+            claimed: the second party's; None for the first.
+        """
+        frames, parts = self.frames, self.components
+        every = shares.reshape(frames, self.mixtures, parts)
+        models = every[:, 1 : 1 + self.models].transpose(0, 2, 1).reshape(frames * parts, self.models)
+        chosen = choose(engine, models, claimed, self.ring).reshape(frames, 1, parts)
+        return self._ratios(engine, np.concatenate([every[:, :1], chosen, every[:, 1 + self.models :]], axis=1))
+
+    def all_scores(self, engine: ShareEngine, shares: Residues) -> Shared:
+        """The same of all models and the cohort, `(models + cohort,)`."""
+        return self._ratios(engine, shares.reshape(self.frames, self.mixtures, self.components))
+
+    def _ratios(self, engine: ShareEngine, densities: Residues) -> Shared:
+        """Of shares `(frames, mixtures, components)`, the background's first, mod 2^k of `total_ring`."""
+        joined = self.combine.reduce(engine, densities)
+        against = self.ring.reduce(joined[:, 1:] - joined[:, :1])
+        wide = extend(engine, against.reshape(-1), self.ring, self.total_ring).reshape(against.shape)
+        return Shared(engine, wide, self.total_ring).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +265,15 @@ class MixtureScorer:
         _check_reach(plan, weights)
         encoded = encode_weights(plan.product, weights.reshape(plan.features, -1), workers)
         return MixtureScorer(plan, encoded, spreads, threshold, _error_bound(plan, weights))
+
+    @property
+    def turn(self) -> bool:
+        """Whether the threshold is negative, which T-norm asks."""
+        return self.threshold < 0
+
+    def multiply(self, met: Meeting) -> Residues:
+        """The server's shares of all log-densities; the client's are those of its `plan.rows`."""
+        return met.multiply(self.plan.product, self.weights)
 
 
 def _check_reach(plan: MixturePlan, weights: Reals) -> None:

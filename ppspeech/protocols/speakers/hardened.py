@@ -1,6 +1,6 @@
 """Verification that an active client cannot bend: nothing it says after its voice changes the decision, except to no.
 
-`speaker_verification` hands the client a share of the score, and a share can be shifted. Here it gets a residue that is
+`verify` hands the client a share of the score, and a share can be shifted. Here it gets a residue that is
 useless unless it is the right one. With x in levels of `level_bits` bits and the score s = sum of the set bits' parts:
 
     1. client, server one transfer (Diffie-Hellman, no extension) for every bit of the voice and of the claim
@@ -33,24 +33,17 @@ from ppspeech.crypto.shares import check_index
 from ppspeech.crypto.transfer import POINT_BYTES, choose_keys, offer_keys
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.party import register_protocol
+from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.linear import LinearColumns
+from ppspeech.protocols.speakers.verify import say
 
 LABEL = 16
 WORDS = 4
 """Of a pad for one model: one that points to a row, three that open it."""
 
-hardened = register_protocol(
-    "speaker_verification_hardened",
-    functionality="whether the client's embedding is accepted as the enrolled speaker it claims to be, to the server",
-    leakage="how many models there are; the server learns that some enrolled speaker was claimed",
-    assumptions="the server follows the protocol, the client may do anything; Diffie-Hellman on ed25519, AES, SHA-256 "
-    "an oracle",
-)
-
 
 @dataclass(frozen=True)
-class HardenedPlan:
+class HardenedTerms:
     """What both parties know of a hardened verification.
 
     Attributes:
@@ -118,6 +111,16 @@ class HardenedPlan:
         return ((level[:, None] >> np.arange(self.level_bits)) & 1).astype(np.bool_).reshape(-1)
 
 
+hardened = register_protocol(
+    "speaker_verification_hardened",
+    functionality="whether the client's embedding is accepted as the enrolled speaker it claims to be, to the server",
+    leakage="how many models there are; the server learns that some enrolled speaker was claimed",
+    assumptions="the server follows the protocol, the client may do anything; Diffie-Hellman on ed25519, AES, SHA-256 "
+    "an oracle",
+    terms=HardenedTerms,
+)
+
+
 @dataclass(frozen=True, eq=False)
 class HardenedScorer:
     """The server's side; `of` makes one.
@@ -129,13 +132,13 @@ class HardenedScorer:
         error: how far a score can be from the plain one.
     """
 
-    plan: HardenedPlan
+    plan: HardenedTerms
     parts: NDArray[np.int64]
     constants: NDArray[np.int64]
     error: float
 
     @staticmethod
-    def of(plan: HardenedPlan, columns: LinearColumns, threshold: float) -> "HardenedScorer":
+    def of(plan: HardenedTerms, columns: LinearColumns, threshold: float) -> "HardenedScorer":
         """From models in the clear, Z-normed if they are; T-norm is not offered here.
 
         Raises:
@@ -160,7 +163,7 @@ class HardenedScorer:
         return HardenedScorer(plan, parts, constants, float(rounded))
 
 
-def prove_as_client(channel: Channel, plan: HardenedPlan, embedding: Reals, claimed: int) -> None:
+def prove_as_client(channel: Channel, plan: HardenedTerms, embedding: Reals, claimed: int) -> None:
     """The client's program; the decision is the server's.
 
     Raises:
@@ -237,22 +240,14 @@ def _signed(residues: Residues, bits: int) -> NDArray[np.int64]:
 
 
 @hardened.party("client")
-def client(channel: Channel, embedding: list[float], claimed: int, /, **public: Any) -> str:
-    """Prove once; `features`, `models`, and optionally the rest of `HardenedPlan`."""
-    prove_as_client(channel, _plan(public), np.asarray(embedding, np.float64), claimed)
+def client(party: Party, embedding: list[float], claimed: int, /, **terms: Any) -> str:
+    """Prove once."""
+    prove_as_client(party.channel, HardenedTerms(**terms), np.asarray(embedding), claimed)
     return "the server knows"
 
 
 @hardened.party("server")
-def server(channel: Channel, models: list[list[float]], threshold: float, /, **public: Any) -> str:
+def server(party: Party, models: list[list[float]], threshold: float, /, **terms: Any) -> str:
     """Judge once, for models, one row a speaker."""
-    columns = LinearColumns.of(np.asarray(models, np.float64).T)
-    scorer = HardenedScorer.of(_plan(public), columns, threshold)
-    return "accepted" if judge_as_server(channel, scorer) else "rejected"
-
-
-def _plan(public: dict[str, Any]) -> HardenedPlan:
-    try:
-        return HardenedPlan(**public)
-    except TypeError as error:
-        raise ModelError(f"the hardened verification takes the fields of HardenedPlan: {error}") from None
+    scorer = HardenedScorer.of(HardenedTerms(**terms), LinearColumns.of(np.asarray(models).T), threshold)
+    return say(judge_as_server(party.channel, scorer))

@@ -1,33 +1,43 @@
-"""T-norm of mixtures' scores on shares, after the Z-norm's scaling.
+"""Accept or reject on shares: one bit of a score against a threshold, with or without T-norm.
 
-With S the sums over frames (the Z-norm's means are in them), a = 1 / σ and K cohort members, accept iff
+Without T-norm the threshold is inside the score, and the bit is [score >= 0]. T-norm asks whether (s - mean) / std of
+the cohort's scores is at least θ; without root and division, with D = s - mean and θ^2 std^2 = V,
 
-    D >= 0 and D^2 >= E (θ >= 0; `speaker_decision` has the other case),
-    D = K a_u S_u - sum_j a_j S_j,   E = sum_i (θ / sqrt(K - 1) (K a_i S_i - sum_j a_j S_j))^2.
+    θ >= 0:  D >= 0 and D^2 >= V          θ < 0:  D >= 0 or D^2 <= V, which is not (D < 0 and D^2 > V).
 
-The number of frames scales D and the root of E alike. The factors are the server's: products on shares, no division.
+Both are one `and` of [D >= 0] and [D^2 >= V], where the party that knows the sign of θ flips its share of the first
+before and of the result after (at D^2 = V exactly a negative θ rejects; the plain rule accepts).
+
+Linear scores have mean, σ of Z-norm and θ in their weights. Sums S of mixtures over frames (Z-norm's means are in them)
+are scaled here, with a = 1 / σ and K cohort members:
+
+    D = K a_u S_u - sum_j a_j S_j,   V = sum_i (θ / sqrt(K - 1) (K a_i S_i - sum_j a_j S_j))^2.
+
+The number of frames scales D and the root of V alike. The factors are the server's: products on shares, no division.
 """
 
 import numpy as np
 
-from ppspeech.arrays import Bits, Residues
+from ppspeech.arrays import Residues
 from ppspeech.crypto import Ring
 from ppspeech.crypto.shares import (
-    Cost,
-    ShareEngine,
+    LARGEST_RING,
+    Shared,
+    SharedBits,
     choose,
-    choose_cost,
+    is_negative,
     maximum,
-    maximum_cost,
     minimum,
     multiply,
-    multiply_cost,
     scale_by_first,
-    scale_by_first_cost,
+    square,
     truncate_local,
 )
+from ppspeech.errors import RangeError
+from ppspeech.protocols.scores.linear import LinearPlan, LinearScorer
 from ppspeech.protocols.scores.mixture import MixturePlan, MixtureScorer
-from ppspeech.protocols.speakers.decision import accept_against, accept_against_cost
+
+Scorer = LinearScorer | MixtureScorer
 
 HELD = 24
 """Bits that sums are held to: ±32,768 nats over all frames, far beyond what voices give; more counts as so much."""
@@ -37,78 +47,101 @@ FRACTION = 10
 
 FACTOR = Ring(FRACTION + 2)
 SCALED = Ring(48)
-CENTRED = Ring(24)
+CENTERED = Ring(24)
 WEIGHED = Ring(40)
 COMPARED = Ring(27)
 
 
-def accept_normed(
-    engine: ShareEngine, plan: MixturePlan, totals: Residues, claimed: int | None, scorer: MixtureScorer | None
-) -> Bits:
-    """Shares of the decision, from shares of the claimed model's and the cohort's sums, `(1 + cohort,)`.
+def accept(
+    plan: LinearPlan | MixturePlan, scores: Shared, claimed: int | None = None, scorer: Scorer | None = None
+) -> SharedBits:
+    """The decision, `(1,)`.
 
     Args:
-        engine: this party's.
-        plan: sizes.
-        totals: our shares.
-        claimed: the second party's; None for the first.
-        scorer: the first party's; None for the second.
+        plan: of the scores.
+        scores: the tried model's and the cohort's, `(1 + cohort,)`.
+        claimed: the number of the tried model; the second party's, needed for mixtures with T-norm.
+        scorer: the first party's.
     """
-    held, ring = _hold(engine, plan, totals)
+    if not plan.cohort:
+        return is_positive(scores)
+    if isinstance(plan, MixturePlan):
+        scores = _scaled(plan, scores, claimed, scorer if isinstance(scorer, MixtureScorer) else None)
+    return accept_against(scores[:1], scores[1:], turn=scorer is not None and scorer.turn)
+
+
+def is_positive(scores: Shared) -> SharedBits:
+    """[score >= 0], `(count,)`."""
+    return ~SharedBits(scores.engine, is_negative(scores.engine, scores.residues, scores.ring))
+
+
+def accept_against(score: Shared, deviations: Shared, *, turn: bool) -> SharedBits:
+    """The decision with T-norm.
+
+    Args:
+        score: D, `(1,)`.
+        deviations: θ (c_j - mean) / sqrt(cohort - 1), `(cohort,)`: their squares add up to V.
+        turn: whether θ is negative; the first party's, False for the second.
+    """
+    engine, wide = score.engine, square_ring(score.ring, len(deviations))
+    both = np.concatenate([score.residues, deviations.residues])
+    squares = Shared(engine, square(engine, both, score.ring, wide), wide)
+    surplus = squares[:1] - squares[1:].reshape(1, -1).sum(axis=1)
+    return _turned(_turned(is_positive(score), turn) & is_positive(surplus), turn)
+
+
+def _turned(bits: SharedBits, turn: bool) -> SharedBits:
+    """The opposite bits if the party that knows says so."""
+    return SharedBits(bits.engine, bits.own ^ np.uint8(turn))
+
+
+def square_ring(ring: Ring, cohort: int) -> Ring:
+    """The ring that holds D^2 less the sum of the cohort's squares, whatever they are.
+
+    Raises:
+        RangeError: if the engine has no ring so large.
+    """
+    bits = 2 * ring.bits - 1 + cohort.bit_length()
+    if bits > LARGEST_RING:
+        raise RangeError(
+            f"squares of {ring.bits}-bit scores of a cohort of {cohort} need {bits} bits, more than {LARGEST_RING}: "
+            "use fewer bits or a smaller cohort"
+        )
+    return Ring(bits)
+
+
+def _scaled(plan: MixturePlan, totals: Shared, claimed: int | None, scorer: MixtureScorer | None) -> Shared:
+    """D and the roots of V's terms, `(1 + cohort,)`, from sums over frames."""
+    engine, held = totals.engine, _hold(totals)
     inverse, theta = _factors(plan, scorer)
     own = choose(engine, inverse[None, : plan.models], claimed, FACTOR)
-    claimed_score = multiply(engine, held[:1], own, (ring, FACTOR), SCALED)
-    others = scale_by_first(engine, held[1:], inverse[plan.models :], ring, SCALED)
+    claimed_score = multiply(engine, held[:1].residues, own, (held.ring, FACTOR), SCALED)
+    others = scale_by_first(engine, held[1:].residues, inverse[plan.models :], held.ring, SCALED)
     both = np.concatenate([claimed_score, others])
     centered = SCALED.reduce(np.uint64(plan.cohort) * both - others.sum(dtype=np.uint64))
-    short = CENTRED.reduce(truncate_local(centered, SCALED, _dropped(plan.cohort)))
-    weighed = scale_by_first(engine, short, theta, CENTRED, WEIGHED)
-    compared = COMPARED.reduce(truncate_local(weighed, WEIGHED, FRACTION))
-    turn = scorer is not None and scorer.threshold < 0
-    return accept_against(engine, compared[:1], compared[1:], COMPARED, turn=turn)
+    # Of K a S - sum(a S) the low bits are dropped: what is left has magnitudes below 2^23.
+    dropped = (2 * plan.cohort).bit_length() + HELD + FRACTION - CENTERED.bits
+    short = CENTERED.reduce(truncate_local(centered, SCALED, dropped))
+    weighed = scale_by_first(engine, short, theta, CENTERED, WEIGHED)
+    return Shared(engine, truncate_local(weighed, WEIGHED, FRACTION), COMPARED)
 
 
-def accept_normed_cost(plan: MixturePlan) -> Cost:
-    """`accept_normed`."""
-    ring = _held_ring(plan)
-    holding = maximum_cost(plan.total_ring, 1 + plan.cohort) * 2 if plan.total_ring.bits > HELD else Cost()
-    return (
-        holding
-        + choose_cost(FACTOR, 1, plan.models)
-        + multiply_cost((ring, FACTOR), SCALED, 1)
-        + scale_by_first_cost(ring, SCALED, plan.cohort)
-        + scale_by_first_cost(CENTRED, WEIGHED, 1 + plan.cohort)
-        + accept_against_cost(COMPARED, plan.cohort)
-    )
-
-
-def _hold(engine: ShareEngine, plan: MixturePlan, totals: Residues) -> tuple[Residues, Ring]:
-    """Sums held to the range of 24 bits, so that nothing wraps around later, and the ring they are in."""
-    ring = plan.total_ring
+def _hold(totals: Shared) -> Shared:
+    """Sums held to the range of 24 bits, so that nothing wraps around later."""
+    engine, ring = totals.engine, totals.ring
     if ring.bits > HELD:
         most = (1 << (HELD - 1)) - 1
         for operation, limit in ((minimum, most), (maximum, -most)):
-            residues = np.full(len(totals), limit, np.int64)
-            totals = operation(engine, totals, engine.public(ring.from_signed(residues)), ring)
-    held = _held_ring(plan)
-    return held.reduce(totals), held
-
-
-def _held_ring(plan: MixturePlan) -> Ring:
-    return Ring(min(HELD, plan.total_ring.bits))
+            residues = ring.from_signed(np.full(len(totals), limit, np.int64))
+            totals = operation(totals, Shared(engine, engine.public(residues), ring))
+    return totals.in_ring(Ring(min(HELD, ring.bits)))
 
 
 def _factors(plan: MixturePlan, scorer: MixtureScorer | None) -> tuple[Residues, Residues]:
     """Shares of 1 / σ of models and cohort, the largest 1; and of what D and the cohort's terms are multiplied by."""
-    count = plan.models + plan.cohort
     if scorer is None:
-        return np.zeros(count, np.uint64), np.zeros(1 + plan.cohort, np.uint64)
+        return np.zeros(plan.models + plan.cohort, np.uint64), np.zeros(1 + plan.cohort, np.uint64)
     inverse = np.rint(scorer.spreads.min() / scorer.spreads * 2.0**FRACTION).astype(np.uint64)
     theta = np.full(1 + plan.cohort, abs(scorer.threshold) / np.sqrt(plan.cohort - 1))
     theta[0] = 1
     return inverse, np.rint(theta * 2.0**FRACTION).astype(np.uint64)
-
-
-def _dropped(cohort: int) -> int:
-    """Low bits that K a S - sum(a S) can do without: what is left has magnitudes below 2^23."""
-    return (2 * cohort).bit_length() + HELD + FRACTION - CENTRED.bits

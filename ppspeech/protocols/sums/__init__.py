@@ -1,11 +1,21 @@
 """Sums of many parties' vectors."""
 
 from ppspeech.arrays import Whole
-from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession, SumTerms, contribute, curate
+from ppspeech.protocols.sums.aggregation import (
+    CURATOR,
+    PARTY,
+    CuratorSession,
+    PartySession,
+    SumTerms,
+    contribute,
+    curate,
+)
 from ppspeech.protocols.sums.joint import JointSum, PlainSum, Shares, WholeSum
 from ppspeech.protocols.sums.masks import Signatures
 
 __all__ = [
+    "CURATOR",
+    "PARTY",
     "CuratorSession",
     "JointSum",
     "PartySession",

@@ -1,13 +1,14 @@
 """How scores of different paths become one: the best of them, or the logarithm of their sum."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto import Scale
-from ppspeech.crypto.shares import Cost, LogAdd, ShareEngine, blank, log_add, maximum, record
+from ppspeech.crypto.shares import LogAdd, Shared, ShareEngine, log_add, maximum
 
 TABLE_STEP = 3
 """Log of the table's step of log-add over 1 nat: 1/8."""
@@ -27,17 +28,17 @@ class Combine:
     scale: Scale
     few_rounds: bool = False
 
-    @property
+    @cached_property
     def _log_add(self) -> LogAdd:
         step = max(0, self.scale.fraction - TABLE_STEP)
         return LogAdd(self.scale.ring, self.scale.fraction, step, self.few_rounds)
 
     def __call__(self, engine: ShareEngine, left: Residues, right: Residues) -> Residues:
         """Shares of the combined scores, of any shape that both have."""
-        flat = left.reshape(-1), right.reshape(-1)
         if self.operation == "viterbi":
-            return maximum(engine, *flat, self.scale.ring).reshape(left.shape)
-        return log_add(engine, *flat, self._log_add).reshape(left.shape)
+            ring = self.scale.ring
+            return maximum(Shared(engine, left, ring), Shared(engine, right, ring)).residues
+        return log_add(engine, left.reshape(-1), right.reshape(-1), self._log_add).reshape(left.shape)
 
     def reduce(self, engine: ShareEngine, scores: Residues) -> Residues:
         """All scores along the last axis combined, in a tree: `(..., n)` to `(...)`."""
@@ -46,7 +47,3 @@ class Combine:
             joined = self(engine, scores[..., :half], scores[..., half : 2 * half])
             scores = np.concatenate((joined, scores[..., 2 * half :]), axis=-1)
         return scores[..., 0]
-
-    def reduce_cost(self, count: int, n: int) -> Cost:
-        """`reduce` of `count` rows of n."""
-        return record(lambda engine: self.reduce(engine, blank(count, n)))

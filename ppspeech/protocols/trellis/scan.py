@@ -17,7 +17,7 @@ from ppspeech.crypto.shares import ShareEngine
 from ppspeech.errors import RangeError
 from ppspeech.protocols.scores.states import WordModels, WordShape
 from ppspeech.protocols.trellis.combine import Combine
-from ppspeech.protocols.trellis.recursion import unreached
+from ppspeech.protocols.trellis.recursion import Chances
 
 
 def can_scan(shape: WordShape) -> bool:
@@ -34,21 +34,17 @@ def scan_paths(engine: ShareEngine, shape: WordShape, models: WordModels | None,
     if not can_scan(shape):
         raise RangeError(f"a prefix scan needs chains from the first state, got moves {shape.moves}, {shape.starts}")
     ring, combine = shape.scale.ring, Combine(shape.operation, shape.scale, few_rounds=True)
-    stay = emissions.copy()
-    if models is not None:
-        stay[:, 1:] += models.transition_residues[:, :, 0]
+    chances = Chances(engine, shape, models)
+    stays, moves = chances.moves[:, :, 0], chances.moves[:, :, 1]
+    stay = emissions + stays
     stay[:, 0] = 0
     sums = np.cumsum(stay, axis=1, dtype=np.uint64)  # S_j(t), mod 2^64: its residue mod 2^k is what counts
-    gamma = np.full_like(emissions, unreached(shape, models))
-    gamma[..., 0] = sums[..., 0] + emissions[:, :1, :, 0]
-    if models is not None:
-        gamma[..., 0] += models.initial_residues[:, 0]
+    gamma = np.empty_like(emissions)
+    gamma[:] = chances.unreached
+    gamma[..., 0] = sums[..., 0] + emissions[:, :1, :, 0] + chances.initial[:, 0]
     for j in range(1, min(shape.states, shape.frames)):
-        enter = gamma[:, j - 1 : -1, :, j - 1] - sums[:, j - 1 : -1, :, j]
-        if models is not None:
-            enter = enter + models.transition_residues[:, j - 1, 1] - models.transition_residues[:, j, 0]
-        best = _scan(engine, combine, ring.reduce(enter))
-        gamma[:, j:, :, j] = best + sums[:, j:, :, j]
+        enter = gamma[:, j - 1 : -1, :, j - 1] - sums[:, j - 1 : -1, :, j] + moves[:, j - 1] - stays[:, j]
+        gamma[:, j:, :, j] = _scan(engine, combine, ring.reduce(enter)) + sums[:, j:, :, j]
     return ring.reduce(gamma)
 
 

@@ -11,17 +11,7 @@ from ppspeech.audio import Sound
 from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.protocols import Meeting, meet_as_client
-from ppspeech.protocols.speakers import (
-    EncryptedGallery,
-    Identification,
-    MixtureVerification,
-    Prober,
-    identify_as_client,
-    identify_mixture_as_client,
-    prove_as_client,
-    verify_as_client,
-    verify_mixture_as_client,
-)
+from ppspeech.protocols.speakers import EncryptedGallery, Prober, identify_as_client, prove_as_client, verify_as_client
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client, Door
 from ppspeech.service.client.session import Answer, Clock
 from ppspeech.service.offer import DESCRIBE, choose_offer, read_offers
@@ -81,11 +71,7 @@ class AskSpeakers:
             raise WrongSessionError(f"{self._name} would exchange {job_bytes(job):,} bytes for a name")
         voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client)
         with session.asking(Request(Ask.IDENTIFY)) as record:
-            met = replace(session.met, channel=record)
-            if isinstance(job, Identification):
-                found = identify_as_client(met, job, voice)
-            else:
-                found = identify_mixture_as_client(met, job, voice)
+            found = identify_as_client(replace(session.met, channel=record), job, voice)
         return clock.answers([None if found is None else found.name], record)[0]
 
     def publish(self, gallery: str, sealed: EncryptedGallery) -> None:
@@ -134,10 +120,7 @@ class AskSpeakers:
         if self._terms.scoring == "hardened":
             prove_as_client(met.channel, self._terms.hardened, voice, claimed)
             return None
-        job = self._terms.verification
-        if isinstance(job, MixtureVerification):
-            return verify_mixture_as_client(met, job, voice, claimed)
-        return verify_as_client(met, job, voice, claimed)
+        return verify_as_client(met, self._terms.verification, voice, claimed)
 
     def _check_stores(self) -> None:
         if not self._terms.stores:

@@ -20,7 +20,7 @@ from torch import Tensor
 from ppspeech.arrays import Reals
 from ppspeech.audio import LiveFrames, Mfcc, Sound, utterance_statistics, waits_for_the_end, waveform_at
 from ppspeech.crypto.lattice import FrameSender
-from ppspeech.errors import AudioError, PpspeechError, RangeError, WrongSessionError
+from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
 from ppspeech.protocols.words import Hearing, KeywordJob, Order, recognize, take_models
@@ -67,13 +67,11 @@ class AskWords:
         self._terms: Words = client.offer.terms
         self._taken: tuple[ClientSession, FrameSender] | None = None
         self.front_end = FrontEnd(self._terms)
-        try:
-            cost = estimate(planned_job(self._terms.shape))
-        except RangeError as beyond:
-            raise WrongSessionError(
-                f"{client.offer.name} would exchange too many bytes an utterance: {beyond}"
-            ) from None
-        size = cost.bytes_up + cost.bytes_down
+        job = planned_job(self._terms.shape)
+        size = job.plan.total_bytes
+        if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
+            cost = estimate(job)
+            size = cost.bytes_up + cost.bytes_down
         if size > MOST_BYTES:
             raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes an utterance")
 

@@ -7,11 +7,9 @@ from ppspeech.errors import PpspeechError
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
-    Answer,
-    Enrolled,
     HardenedScorer,
-    Identification,
-    Verification,
+    Identity,
+    arrange_columns,
     identify_as_server,
     judge_as_server,
     verify_as_server,
@@ -60,19 +58,17 @@ class LinearScoring:
 
     def verify(self, met: Meeting, templates: Reals) -> bool | None:
         """One claim, against all places."""
-        job = self._terms.verification
-        assert isinstance(job, Verification)
         if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
-            columns = self._columns(templates, job.plan.models)
-            self._made = len(templates), LinearScorer.of(job.plan, columns, self._threshold, WORKERS)
-        return verify_as_server(met, job, self._made[1])
+            plan = self._terms.plan
+            columns = self._columns(templates, plan.models)
+            self._made = len(templates), LinearScorer.of(plan, columns, self._threshold, WORKERS)
+        return verify_as_server(met, self._terms.verification, self._made[1])
 
-    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Answer | None:
+    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Identity | None:
         """One question, in a new order of the speakers; where there are none, one that nobody is like."""
         job = self._terms.identification
-        assert isinstance(job, Identification)
         columns = self._columns(templates, max(1, len(names)))
-        return identify_as_server(met, job, Enrolled.of(job, columns, names or ["nobody"], self._threshold))
+        return identify_as_server(met, job, arrange_columns(job, columns, names or ["nobody"], self._threshold))
 
     def _columns(self, templates: Reals, places: int) -> LinearColumns:
         """All places; empty ones score below every threshold."""

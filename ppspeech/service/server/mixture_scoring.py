@@ -13,12 +13,11 @@ from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import Covariance, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import (
     UNLIKELY,
-    Answer,
-    EnrolledMixtures,
-    MixtureIdentification,
-    MixtureVerification,
-    identify_mixture_as_server,
-    verify_mixture_as_server,
+    Arranged,
+    Identity,
+    arrange_mixtures,
+    identify_as_server,
+    verify_as_server,
 )
 from ppspeech.service.server.cohort import Cohort
 from ppspeech.service.tasks.speakers import Speakers, trial_frames
@@ -69,7 +68,7 @@ class MixtureScoring:
         self._cohort = cohort
         self._z_normed = z_normed
         self._made: tuple[int, MixtureScorer] | None = None
-        self._named: tuple[int, EnrolledMixtures] | None = None
+        self._named: tuple[int, Arranged] | None = None
         self.check(background.means.reshape(-1))  # the cohort alone must fit
 
     def check(self, template: Reals) -> None:
@@ -82,21 +81,18 @@ class MixtureScoring:
 
     def verify(self, met: Meeting, templates: Reals) -> bool | None:
         """One claim, against all places."""
-        job = self._terms.verification
-        assert isinstance(job, MixtureVerification)
         if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
             self._made = len(templates), self._scorer(self._plan, templates, WORKERS)
-        return verify_mixture_as_server(met, job, self._made[1])
+        return verify_as_server(met, self._terms.verification, self._made[1])
 
-    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Answer | None:
+    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Identity | None:
         """One question; where there are no speakers, one that nobody is like."""
         job = self._terms.identification
-        assert isinstance(job, MixtureIdentification)
         if self._named is None or self._named[0] != len(names):
             speakers = with_means(self._background, templates) if names else unlikely(self._background, 1)
-            enrolled = EnrolledMixtures.of(job, self._background, speakers, names or ["nobody"], self._threshold)
-            self._named = len(names), enrolled
-        return identify_mixture_as_server(met, job, self._named[1])
+            found = arrange_mixtures(job, self._background, speakers, names or ["nobody"], self._threshold)
+            self._named = len(names), found
+        return identify_as_server(met, job, self._named[1])
 
     def _scorer(self, plan: MixturePlan, templates: Reals, workers: int) -> MixtureScorer:
         found = self._enrolled(templates, plan.models)
@@ -187,7 +183,7 @@ def plain_ratios(plan: MixturePlan, background: Mixtures, speakers: Mixtures, fr
     """Average log-likelihood ratios of one trial in the clear, `(speakers,)`."""
     held = trial_frames(plan, frames)
     weights = together(background, speakers).weights(plan.covariance)
-    densities = np.tensordot(plan.expand(held)[: len(held)], weights, axes=1)
+    densities = np.tensordot(plan.rows(held)[: len(held)], weights, axes=1)
     highest = densities.max(axis=-1)
     joined = highest + np.log(np.exp(densities - highest[..., None]).sum(axis=-1))
     ratios: Reals = (joined[:, 1:] - joined[:, :1]).mean(axis=0)

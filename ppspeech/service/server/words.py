@@ -61,7 +61,7 @@ class ServedWords:
             ModelError: if there is no exporter for it.
             RangeError: if a weight does not fit its fixed-point form.
         """
-        models = export_words(bundle.model, bundle.labels, deployment)
+        models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
         stream = _encrypted(models) if models.shape.frames > 1 else None
         modes: list[Mode] = ["frames"]
         if can_scan(models.shape) and models.shape.frames > 1:

@@ -19,10 +19,8 @@ from ppspeech.protocols.scores import LinearPlan, MixturePlan
 from ppspeech.protocols.speakers import (
     MOST_PLACES,
     GalleryPlan,
-    HardenedPlan,
+    HardenedTerms,
     Identification,
-    MixtureIdentification,
-    MixtureVerification,
     Verification,
 )
 from ppspeech.service.offer import TASKS
@@ -32,7 +30,7 @@ Scoring = Literal["linear", "gmm", "hardened"]
 """Cosines of supervectors; likelihood ratios of mixtures; cosines that an active client cannot bend."""
 Side = Literal["client", "server"]
 
-Job = Verification | Identification | MixtureVerification | MixtureIdentification
+Job = Verification | Identification
 """What may be asked on shares."""
 
 REACH, NORMED_REACH = 3, 7
@@ -121,25 +119,21 @@ class Speakers:
         return LinearPlan(self.features, self.places, self.cohort, reach=NORMED_REACH if self.normed else REACH)
 
     @property
-    def hardened(self) -> HardenedPlan:
+    def hardened(self) -> HardenedTerms:
         """Sizes and levels of the hardened verification."""
         limit = min(1.0, CLIPPED / math.sqrt(self.features))
         reach = math.ceil(math.log2(limit * math.sqrt(self.features) + 2))  # any levels, less any threshold
-        return HardenedPlan(self.features, self.places, limit, level_bits=5, score_bits=16, reach=reach)
+        return HardenedTerms(self.features, self.places, limit, level_bits=5, score_bits=16, reach=reach)
 
     @property
-    def verification(self) -> Verification | MixtureVerification:
+    def verification(self) -> Verification:
         """Is it the speaker of a place?"""
-        if self.mixture is not None:
-            return MixtureVerification(self.mixture, self.decision)
-        return Verification(self.plan, self.decision)
+        return Verification(self.mixture or self.plan, self.decision)
 
     @property
-    def identification(self) -> Identification | MixtureIdentification:
+    def identification(self) -> Identification:
         """Who is it?"""
-        if self.mixture is not None:
-            return MixtureIdentification(self.mixture, self.names, LONGEST_NAME)
-        return Identification(self.plan, self.names, LONGEST_NAME)
+        return Identification(self.mixture or self.plan, self.names, LONGEST_NAME)
 
     @property
     def gallery(self) -> GalleryPlan:

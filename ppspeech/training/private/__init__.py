@@ -1,28 +1,33 @@
-"""Where training meets privacy."""
+"""Where training meets privacy: one hook for recipes, and functions for tables and experiments."""
 
-from ppspeech.training.private.convex import ConvexHook, ConvexModule, fit_privately, head_of, radius_of, theta_shape
-from ppspeech.training.private.em import hmm_moments, maximize_hmm_
-from ppspeech.training.private.gradient_keyword import GradientKeywordHmm
-from ppspeech.training.private.gradients import CollateWithEmpty, GradientPrivacy, PoissonBatches, _Losses
-from ppspeech.training.private.keyword import POOLED, public_bank
-from ppspeech.training.private.statistics import StatisticsRelease, UnitSums
+from ppspeech.training.private.gradients import CollateWithEmpty, GradientPrivacy, Losses
+from ppspeech.training.private.hook import PrivacyHook
+from ppspeech.training.private.objective import (
+    ConvexHook,
+    ConvexModule,
+    ObjectivePrivacy,
+    fit_privately,
+    head_of,
+    radius_of,
+    theta_shape,
+)
+from ppspeech.training.private.record import PrivacyRecord
+from ppspeech.training.private.statistics import StatisticsPrivacy, hmm_moments, maximize_hmm_
 
 __all__ = [
-    "POOLED",
     "CollateWithEmpty",
     "ConvexHook",
     "ConvexModule",
-    "GradientKeywordHmm",
     "GradientPrivacy",
-    "PoissonBatches",
-    "StatisticsRelease",
-    "UnitSums",
-    "_Losses",
+    "Losses",
+    "ObjectivePrivacy",
+    "PrivacyHook",
+    "PrivacyRecord",
+    "StatisticsPrivacy",
     "fit_privately",
     "head_of",
     "hmm_moments",
     "maximize_hmm_",
-    "public_bank",
     "radius_of",
     "theta_shape",
 ]

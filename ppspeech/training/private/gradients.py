@@ -1,41 +1,38 @@
-"""DP-SGD under a Lightning Trainer: one callback, attached from the config.
+"""Training by private gradients (DP-SGD) under a Lightning Trainer: Poisson batches in, a noisy sum a step out.
 
-In every step each unit joins independently with probability q; the gradient of each unit's loss is clipped to norm C;
-N(0, (z C)^2) is added to the sum, once, also where nobody joined; and the sum is divided by the expected number of
-units. Opacus's optimizer does the clipping and the scaling. Per-sample gradients come from `torch.func`, as in Opacus
-for layers it has no rule for, but straight from the losses: one forward pass instead of two, any number of inputs.
+The plan (who joins, clipping, noise, event) is `ppspeech.privacy.gradients.GradientPlan`. Per-sample gradients come
+from `torch.func`, straight from the losses: one forward pass, any number of inputs.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, cast, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
 import pytorch_lightning as lightning
 import torch
-from opacus.optimizers import DPOptimizer
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
-from ppspeech.data import Batch, UtteranceDataset, collate
+from ppspeech.bundle import DataTouch
+from ppspeech.data import Batch, SpeechDataModule, UtteranceDataset, collate
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Guarantee, Relation, Unit, check_count, check_positive, check_probability
+from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.privacy.gradients import SampledGaussianEvent, limit_contributions, noise_multiplier_for, unit_means
-from ppspeech.privacy.samplers import standard_normal, uniform
-from ppspeech.training.private.record import PrivacyRecord
+from ppspeech.privacy.gradients import GradientPlan, Ranks, unit_means
 
 
-@runtime_checkable
 class HasLosses(Protocol):
-    """A module that `GradientPrivacy` can train."""
+    """A module that can be trained by private gradients."""
+
+    gradient_hook: Any
+    """Asked first in `training_step`, if one is set: `return self.gradient_hook.step(self, batch)`."""
 
     def losses(self, batch: Batch) -> Tensor:
         """The loss of every utterance `(batch,)`, each of its own utterance only; logs nothing, looks at no value."""
         ...
 
 
-class _Losses(nn.Module):
+class Losses(nn.Module):
     """A module whose forward pass is the losses of another, for `functional_call`."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -43,6 +40,7 @@ class _Losses(nn.Module):
         self.module = module
 
     def forward(self, batch: Batch) -> Tensor:
+        """The losses of a batch, `(batch,)`."""
         losses: Tensor = cast(HasLosses, self.module).losses(batch)
         return losses
 
@@ -66,7 +64,7 @@ def per_sample_gradients(
     if size == 0:
         first = parameters[names[0]]
         return [parameters[name].new_zeros((0, *parameters[name].shape)) for name in names], first.new_zeros(0)
-    whole = _Losses(module)
+    whole = Losses(module)
     fixed = {f"module.{name}": value.detach() for name, value in parameters.items() if name not in set(names)}
     wanted = {f"module.{name}": parameters[name].detach() for name in names}
 
@@ -77,39 +75,6 @@ def per_sample_gradients(
 
     gradients, losses = vmap(grad_and_value(loss), in_dims=(None, 0), chunk_size=chunk)(wanted, batch)
     return [gradients[f"module.{name}"] for name in names], losses
-
-
-class PoissonBatches(Sampler[list[int]]):
-    """Batches that every unit joins independently with probability `sampling`, with all its items; some are empty.
-
-    The coins come from the operating system: no seed repeats them.
-
-    Args:
-        units: the unit of every item, `(items,)`.
-        sampling: q in (0, 1].
-        steps: batches in an epoch.
-        most: items of a unit in one batch, drawn anew each time; None for all.
-    """
-
-    def __init__(self, units: Tensor, sampling: float, steps: int, most: int | None = None) -> None:
-        check_probability("sampling", sampling, one=True)
-        check_count("steps", steps)
-        if len(units) == 0:
-            raise PrivacyError("there is no item to sample from")
-        names, self.unit = torch.unique(units, return_inverse=True)
-        self.units = len(names)
-        self.sampling, self.steps, self.most = sampling, steps, most
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __iter__(self) -> Iterator[list[int]]:
-        for _ in range(self.steps):
-            joins = torch.from_numpy(uniform(self.units)) < self.sampling
-            chosen = joins[self.unit].nonzero().squeeze(-1)
-            if self.most is not None and len(chosen):
-                chosen = chosen[limit_contributions(self.unit[chosen], self.most)]
-            yield chosen.tolist()
 
 
 class CollateWithEmpty:
@@ -123,202 +88,142 @@ class CollateWithEmpty:
         return collate(items) if items else dict(self.empty)
 
 
-class OsNoiseOptimizer(DPOptimizer):  # type: ignore[misc]
-    """Opacus's optimizer with noise straight from the operating system: no generator that could be seeded or stored."""
-
-    def add_noise(self) -> None:
-        """Add N(0, (z C)^2) to the clipped sums, once a step."""
-        for parameter in self.params:
-            scale = self.noise_multiplier * self.max_grad_norm
-            summed = cast(Tensor, parameter.summed_grad)
-            noise = scale * standard_normal(summed.shape, like=summed) if scale > 0 else 0.0
-            parameter.grad = (summed + noise).view_as(parameter)
-
-
-class GradientPrivacy(lightning.Callback):
-    """DP-SGD for any module with `losses`, automatic optimization and one optimizer, on one device.
-
-    Formal guarantee: the parameters after the steps taken are (epsilon, delta)-DP for one `unit` under add_remove, by
-    the privacy loss distribution of the Poisson-sampled Gaussian mechanism, if the module's start, the settings and
-    the number of steps do not depend on private speech. The number of units scales the steps and counts as public.
-    Metrics of private validation data are not covered.
+class PoissonData(SpeechDataModule):
+    """A data module that is another in everything but its training batches, which are a plan's Poisson samples.
 
     Args:
-        epsilon: spend this over the whole run: the noise follows from it. Give this or `noise_multiplier`.
-        noise_multiplier: z; what it costs is told by `guarantee`.
-        delta: where the guarantee is stated.
-        sampling: q, the probability with which a unit joins a step.
-        clip: C, the largest norm of a unit's gradient.
-        unit: `utterance`, or `speaker`: the average of a speaker's gradients is clipped.
-        most: utterances of a speaker in one step; None for all.
-        chunk: utterances whose gradients are computed at once; None for all.
-
-    Raises:
-        PrivacyError: for settings that make no sense.
+        data: set up; it stays as it is.
+        plan: whose `batches` are drawn.
+        place: of several ranks.
     """
 
-    def __init__(
-        self,
-        epsilon: float | None = None,
-        noise_multiplier: float | None = None,
-        delta: float = 1e-5,
-        sampling: float = 0.1,
-        clip: float = 1.0,
-        unit: Unit = "utterance",
-        most: int | None = None,
-        chunk: int | None = None,
-    ) -> None:
-        if (epsilon is None) == (noise_multiplier is None):
-            raise PrivacyError("give epsilon, from which the noise follows, or noise_multiplier: one of the two")
-        if epsilon is not None:
-            check_positive("epsilon", epsilon)
-        if noise_multiplier is not None:
-            check_positive("noise_multiplier", noise_multiplier)
-        check_probability("delta", delta)
-        check_probability("sampling", sampling, one=True)
-        check_positive("clip", clip)
-        self.relation = Relation(unit, "add_remove")
-        if unit not in ("utterance", "speaker"):
-            raise PrivacyError(f"gradients are clipped by utterance or by speaker, got unit {unit!r}")
-        if most is not None:
-            check_count("most", most)
-        self.epsilon, self.noise_multiplier, self.delta = epsilon, noise_multiplier, delta
-        self.sampling, self.clip, self.unit, self.most, self.chunk = sampling, clip, unit, most, chunk
-        self.steps = 0
-        self._gradients: list[Tensor] = []
-        self._parameters: list[nn.Parameter] = []
-        self._names: list[str] = []
-        self._expected = 0.0
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Steps in which a unit is expected to join once."""
-        return math.ceil(1 / self.sampling)
-
-    def setup(self, trainer: lightning.Trainer, module: lightning.LightningModule, stage: str) -> None:
-        """Put Poisson batches in the place of the data module's, and private gradients in the place of its own."""
-        if stage != "fit":
-            return
-        self._check(trainer, module)
-        data = trainer.datamodule  # type: ignore[attr-defined]
-        dataset: UtteranceDataset = data.parts["train"]
-        units = dataset.speakers if self.unit == "speaker" else torch.arange(len(dataset))
-        batches = PoissonBatches(units, self.sampling, self.steps_per_epoch, self.most)
-        self._expected = self.sampling * batches.units
-        if self.noise_multiplier is None:
-            assert self.epsilon is not None
-            assert trainer.max_epochs is not None
-            total = trainer.max_epochs * self.steps_per_epoch
-            self.noise_multiplier = noise_multiplier_for(
-                self.epsilon,
-                self.delta,
-                sampling=self.sampling,
-                steps=total,
-                relation=self.relation,
-            )
-        loader = DataLoader(dataset, batch_sampler=batches, collate_fn=CollateWithEmpty(dataset))
-        data.train_dataloader = lambda: loader
-        module.training_step = self._training_step(module)  # type: ignore[method-assign]
-
-    def on_train_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Wrap the optimizer."""
-        if len(trainer.optimizers) != 1:
-            raise PrivacyError(f"private training needs one optimizer, got {len(trainer.optimizers)}")
-        assert self.noise_multiplier is not None
-        optimizer = trainer.optimizers[0]
-        trained = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        pairs = [(name, p) for name, p in module.named_parameters() if id(p) in trained and p.requires_grad]
-        self._names, self._parameters = [name for name, _ in pairs], [p for _, p in pairs]
-        trainer.strategy.optimizers = [
-            OsNoiseOptimizer(
-                optimizer,
-                noise_multiplier=self.noise_multiplier,
-                max_grad_norm=self.clip,
-                expected_batch_size=self._expected,
-            )
-        ]
-
-    def _training_step(self, module: lightning.LightningModule) -> Any:
-        def step(batch: Batch, *_: Any) -> Tensor:
-            batch = dict(batch)
-            gradients, _losses = per_sample_gradients(module, batch, self._names, self.chunk)
-            if self.unit == "speaker" and len(batch["speaker"]):
-                gradients = [unit_means(gradient, batch["speaker"]) for gradient in gradients]
-            self._gradients = gradients
-            # Lightning wants a loss to go backwards from; this one is no function of any parameter.
-            return torch.zeros((), device=module.device, requires_grad=True)
-
-        return step
-
-    def on_after_backward(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:  # noqa: ARG002
-        """Hand the per-unit gradients to the optimizer; Lightning has cleared the last step's."""
-        for parameter, gradient in zip(self._parameters, self._gradients, strict=True):
-            parameter.grad_sample = gradient  # type: ignore[attr-defined]
-        self._gradients = []
-        self.steps += 1
-
-    def on_train_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:  # noqa: ARG002
-        """Leave no per-unit gradient behind."""
-        for parameter in self._parameters:
-            parameter.grad_sample = parameter.summed_grad = None  # type: ignore[attr-defined]
-            parameter.grad = None
-
-    def account(self) -> Accountant:
-        """The steps taken so far, as events."""
-        account = Accountant(self.relation)
-        if self.steps:
-            assert self.noise_multiplier is not None
-            account.compose(SampledGaussianEvent(self.noise_multiplier, self.sampling, self.steps, self.relation))
-        return account
-
-    def guarantee(self) -> Guarantee:
-        """What the steps taken so far promise."""
-        return self.account().guarantee(
-            self.delta,
-            assumptions=(
-                f"gradients of one {self.unit} are clipped to {self.clip:.6g}",
-                f"every {self.unit} joins a step independently with probability {self.sampling:.6g}",
-                f"the number of {self.unit}s and the starting point are public",
-            ),
+    def __init__(self, data: SpeechDataModule, plan: GradientPlan, place: Ranks) -> None:
+        super().__init__()
+        vars(self).update(vars(data))
+        dataset = data.parts["train"]
+        units = dataset.speakers if plan.relation.unit == "speaker" else torch.arange(len(dataset))
+        self.samples = plan.batches(units, place)
+        self._poisson: DataLoader[Batch] = DataLoader(
+            dataset, batch_sampler=self.samples, collate_fn=CollateWithEmpty(dataset)
         )
 
-    def on_save_checkpoint(
-        self,
-        trainer: lightning.Trainer,  # noqa: ARG002
-        pl_module: lightning.LightningModule,  # noqa: ARG002
-        checkpoint: dict[str, Any],
-    ) -> None:
-        """Put the record of what was spent beside the parameters; plain values only."""
-        PrivacyRecord.of(self.account(), self.guarantee()).write_(checkpoint)
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """The plan's batches; some are empty."""
+        return self._poisson
 
-    def state_dict(self) -> dict[str, Any]:
-        """The account, for a checkpoint: no noise, no generator."""
-        return {"steps": self.steps, "noise_multiplier": self.noise_multiplier, "sampling": self.sampling}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on with an account.
+class GradientPrivacy:
+    """DP-SGD for any module with `losses` that asks its `gradient_hook`, with automatic optimization and one optimizer.
+
+    Formal guarantee: the parameters after the steps taken are (epsilon, delta)-DP under the plan's relation, by the
+    privacy loss distribution of the Poisson-sampled Gaussian mechanism, if the module's start, the settings and the
+    number of steps do not depend on private speech. The number of units scales the steps and counts as public. Metrics
+    of private validation data are not covered.
+
+    Args:
+        plan: sampling, clipping and noise.
+        chunk: utterances whose gradients are computed at once; None for all.
+
+    Attributes:
+        spent: steps taken.
+    """
+
+    touches: tuple[DataTouch, ...] = ()
+
+    def __init__(self, plan: GradientPlan, chunk: int | None = None) -> None:
+        self.plan, self.chunk, self.spent = plan, chunk, 0
+        self._place, self._expected = Ranks(), 1.0
+        self._names: list[str] = []
+        self._parameters: list[nn.Parameter] = []
+        self._noisy: list[Tensor] = []
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a resumed run must agree on."""
+        plan = self.plan
+        return {
+            "unit": plan.relation.unit,
+            "adjacency": plan.relation.adjacency,
+            "noise_multiplier": plan.noise_multiplier,
+            "sampling": plan.sampling,
+            "clip": plan.clip,
+            "delta": plan.delta,
+            "most": plan.most,
+        }
+
+    def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Give the trainer Poisson batches, and the module private gradients.
 
         Raises:
-            PrivacyError: if the settings differ from those of the steps already taken.
+            PrivacyError: for a run whose steps would not be those of the plan.
         """
-        mine = (self.noise_multiplier, self.sampling)
-        if mine != (state["noise_multiplier"], state["sampling"]):
-            raise PrivacyError(
-                f"the checkpoint was trained with noise multiplier {state['noise_multiplier']} and sampling "
-                f"{state['sampling']}, this run has {mine[0]} and {mine[1]}: resume with the same settings"
-            )
-        self.steps = state["steps"]
-
-    def _check(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        data = getattr(trainer, "datamodule", None)
         reasons = {
-            f"{type(module).__name__} has no `losses(batch)`": isinstance(module, HasLosses),
-            "the module optimizes by hand": module.automatic_optimization,
-            "training on several devices": trainer.world_size == 1,
+            f"{type(module).__name__} does not ask its `gradient_hook` in training_step": hasattr(
+                module, "gradient_hook"
+            ),
             "gradients accumulated over batches": trainer.accumulate_grad_batches == 1,
-            "no end: set trainer.max_epochs": trainer.max_epochs is not None and trainer.max_epochs > 0,
             "a limit on training batches": trainer.limit_train_batches == 1.0,
-            "no data module with parts": bool(getattr(getattr(trainer, "datamodule", None), "parts", None)),
+            "no SpeechDataModule": isinstance(data, SpeechDataModule) and bool(data.parts),
+            "a sampler that deals batches out to ranks: set trainer.use_distributed_sampler to false": (
+                trainer.world_size == 1 or not trainer._accelerator_connector.use_distributed_sampler
+            ),
         }
         for reason, holds in reasons.items():
             if not holds:
                 raise PrivacyError(f"cannot train privately: {reason}")
+        self._place = Ranks(trainer.global_rank, trainer.world_size)
+        private = PoissonData(cast(SpeechDataModule, data), self.plan, self._place)
+        self._expected = self.plan.sampling * private.samples.units
+        trainer._data_connector.attach_datamodule(module, datamodule=private)
+        cast(HasLosses, module).gradient_hook = self
+
+    def step(self, module: lightning.LightningModule, batch: Batch) -> Tensor:
+        """The gradients of a batch, bounded by unit, added up and made noisy; nothing is logged.
+
+        Returns:
+            A loss for Lightning to go backwards from, which moves no parameter.
+        """
+        if not self._parameters:
+            self._find_parameters(module)
+        batch = dict(batch)
+        gradients, _ = per_sample_gradients(module, batch, self._names, self.chunk)
+        if self.plan.relation.unit == "speaker" and len(batch["speaker"]):
+            gradients = [unit_means(gradient, batch["speaker"]) for gradient in gradients]
+        self._noisy = self.plan.release(gradients, self._place).value
+        if self._place.ranks == 1:
+            return torch.zeros((), device=module.device, requires_grad=True)
+        # Several ranks wait for every parameter's gradient: here is one, of zeros.
+        return 0.0 * torch.stack([p.sum() for p in module.parameters() if p.requires_grad]).sum()
+
+    def after_backward(self) -> None:
+        """Put the noisy sum, over the expected number of units, in the place of the gradients."""
+        for parameter, noisy in zip(self._parameters, self._noisy, strict=True):
+            parameter.grad = noisy / self._expected
+        self._noisy = []
+        self.spent += 1
+
+    def finish(self, module: lightning.LightningModule) -> None:
+        """Leave nothing behind."""
+        cast(HasLosses, module).gradient_hook = None
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    def account(self) -> Accountant:
+        """The steps taken so far, as events."""
+        account = Accountant(self.plan.relation)
+        if self.spent:
+            account.compose(self.plan.after(self.spent))
+        return account
+
+    def guarantee(self) -> Guarantee:
+        """What the steps taken so far promise."""
+        return self.account().guarantee(self.plan.delta, assumptions=self.plan.assumptions)
+
+    def _find_parameters(self, module: lightning.LightningModule) -> None:
+        optimizers = module.trainer.optimizers
+        if len(optimizers) != 1:
+            raise PrivacyError(f"private training needs one optimizer, got {len(optimizers)}")
+        trained = {id(p) for group in optimizers[0].param_groups for p in group["params"]}
+        pairs = [(name, p) for name, p in module.named_parameters() if id(p) in trained and p.requires_grad]
+        self._names, self._parameters = [name for name, _ in pairs], [p for _, p in pairs]

@@ -1,67 +1,269 @@
-"""Differential privacy for a convex recipe, by one callback in its config."""
+"""Convex models trained privately: where the modules of `models` meet the mechanisms of `privacy.convex`.
 
-from typing import Any, Literal
+    one_record = Relation("record", "add_remove")
+    hook = ObjectivePerturbation(epsilon=1.0, delta=1e-5, relation=one_record, regularization=10.0)
+    fit = fit_privately(LogisticRegression(features=9, radius=1.0), x, y, hook)
+    print(fit.guarantee)
+
+The same call trains logistic and softmax regression, the Huber support vector machine and large-margin Gaussians,
+with noise in the objective or on the output.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 import pytorch_lightning as lightning
+import torch
 from pytorch_lightning.utilities import rank_zero_info
+from torch import Tensor
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Adjacency, Relation
-from ppspeech.privacy.accounting import Accountant
-from ppspeech.privacy.convex import ObjectivePerturbation
-from ppspeech.training.classifier import LargeMarginClassifier
-from ppspeech.training.private.convex import PrivateFit
-from ppspeech.training.private.record import PrivacyRecord
-
-TOUCHES = (
-    DataTouch("normalization", "untouched", "utterance statistics are scaled by those of the built-in voices"),
-    DataTouch("early_stopping", "untouched", "one certified solve"),
-    DataTouch("threshold", "untouched", "the decision is an argmax"),
+from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, Solution, minimize
+from ppspeech.models.gaussian import smat
+from ppspeech.models.margin import LargeMarginGaussians
+from ppspeech.privacy import Guarantee, Relation, Released, Unit
+from ppspeech.privacy.accounting import Accountant, Event
+from ppspeech.privacy.convex import (
+    HeadConstants,
+    Minimum,
+    ObjectivePerturbation,
+    TiltableObjective,
+    huber_svm_head,
+    large_margin_head,
+    logistic_head,
+    softmax_head,
 )
-"""Where this recipe looks at no private data; what it does not know, such as tuning, is exported as not covered."""
+from ppspeech.privacy.gradients import contribution_weights
+
+ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
+
+MANY_RECORDS: frozenset[Unit] = frozenset({"speaker", "party"})
+"""Units that own several rows: which rows belong together must be told."""
+
+ROUNDING = 1e-12
+"""What rounding may add to a clipped norm, relative."""
 
 
-class ObjectivePrivacy(lightning.Callback):
-    """Makes the convex solve of a `LargeMarginClassifier` private, by objective perturbation.
+class PlannedRelease(Protocol):
+    """A hook made for one kind of loss."""
 
-        trainer:
-          max_epochs: 1
-          callbacks:
-            - class_path: ppspeech.training.private.objective.ObjectivePrivacy
-              init_args: {epsilon: 4.0, delta: 1.0e-5, unit: utterance}
+    @property
+    def regularization(self) -> float:
+        """Lambda."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What one release costs."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release promises."""
+        ...
+
+    def release(self, objective: TiltableObjective, /) -> Released[Tensor]:
+        """Theta that may be published."""
+        ...
+
+
+class ConvexHook(Protocol):
+    """What `ObjectivePerturbation` and `OutputPerturbation` have in common."""
+
+    @property
+    def relation(self) -> Relation:
+        """What is protected, and what neighboring means."""
+        ...
+
+    @property
+    def delta(self) -> float:
+        """0 for pure privacy."""
+        ...
+
+    def for_head(
+        self, head: HeadConstants, radius: float, shape: tuple[int, int], *, averaged: bool = False
+    ) -> PlannedRelease:
+        """The hook for one kind of loss."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateFit:
+    """What private training did.
+
+    Attributes:
+        guarantee: what the parameters now in the module promise.
+        event: to be composed with whatever else touches the same data.
+        plan: the hook as it was used: its Lambda, noise and tolerance.
+        solution: the solver's own point and certificate. **Private**: it is not what was released, and must not leave.
+    """
+
+    guarantee: Guarantee
+    event: Event
+    plan: PlannedRelease
+    solution: Solution
+
+
+def fit_privately(
+    module: ConvexModule,
+    x: Tensor,
+    y: Tensor,
+    hook: ConvexHook,
+    groups: Tensor | None = None,
+    *,
+    gamma: float = 0.0,
+) -> PrivateFit:
+    """Train a module to the guarantee of a hook, and set its parameters to what may be released.
+
+    Args:
+        module: with a public `radius`, to which examples are clipped.
+        x: examples, `(n, d)`, scaled by public constants.
+        y: classes, `(n,)`.
+        hook: the budget.
+        groups: whose example each is, `(n,)`; every group then counts once, as the average over its examples. None
+            means that every row is a unit of its own.
+        gamma: gamma_tot of the trace regularizer, for large-margin models: a public constant.
+
+    Raises:
+        PrivacyError: for a module without a radius, a unit that needs groups, or several components a class.
+        ModelError: for bad labels or values, or if the solver fails; the module then stays as it was.
+    """
+    if groups is None and hook.relation.unit in MANY_RECORDS:
+        raise PrivacyError(
+            f"a {hook.relation.unit} owns several rows: pass groups, the {hook.relation.unit} of every row"
+        )
+    terms: dict[str, Any] = {"weights": None if groups is None else contribution_weights(groups, 1.0)}
+    if isinstance(module, LargeMarginGaussians):
+        if module.components > 1:
+            raise PrivacyError(
+                f"private training takes one Gaussian a class, got {module.components}: which of several an example "
+                "belongs to would be decided by private data (Pathak and Raj 2012 take it from EM)"
+            )
+        terms |= {"gamma": gamma}
+    elif gamma != 0:
+        raise PrivacyError("gamma belongs to large-margin models")
+    plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=groups is not None)
+    problem = _ModuleObjective(module, x, y, terms)
+    _set(module, plan.release(problem).value)
+    assert problem.solution is not None
+    return PrivateFit(plan.guarantee, plan.event, plan, problem.solution)
+
+
+def head_of(module: ConvexModule) -> HeadConstants:
+    """The constants of a module's loss."""
+    if isinstance(module, LargeMarginGaussians):
+        margin = module.margin
+        return large_margin_head(
+            module.classes,
+            module.components,
+            margin.width,
+            competitor="lse" if margin.competitor == "lse" else "sum",
+            class_average=margin.class_average,
+        )
+    if isinstance(module, HuberSvm):
+        return huber_svm_head(module.width)
+    if isinstance(module, SoftmaxRegression):
+        return softmax_head(module.classes)
+    if isinstance(module, LogisticRegression):
+        return logistic_head()
+    raise PrivacyError(f"no constants are known for the loss of {type(module).__name__}")
+
+
+def radius_of(module: ConvexModule) -> float:
+    """The largest norm of a module's features phi, from its public clip."""
+    if module.radius is None:
+        raise PrivacyError("give the module a radius: without a clip, one example can move the model without bound")
+    square = (module.radius**2 + module.constant**2) * (1 + ROUNDING)
+    return square if isinstance(module, LargeMarginGaussians) else math.sqrt(square)
+
+
+def theta_shape(module: ConvexModule) -> tuple[int, int]:
+    """Heads and features of a module's Theta."""
+    if isinstance(module, LargeMarginGaussians):
+        return module.classes * module.components, module.size * (module.size + 1) // 2
+    return module.weight.shape[0], module.weight.shape[1]
+
+
+class _ModuleObjective:
+    """A module's loss on some examples, as the hooks see it."""
+
+    def __init__(self, module: ConvexModule, x: Tensor, y: Tensor, terms: dict[str, Any]) -> None:
+        self.module, self.x, self.y, self.terms = module, x, y, terms
+        self.shape = theta_shape(module)
+        self.records = len(x)
+        self.solution: Solution | None = None
+
+    def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
+        objective: ConvexObjective = self.module.objective(
+            self.x, self.y, quadratic=quadratic, linear=linear, **self.terms
+        )
+        self.solution = minimize(objective, tolerance=tolerance)
+        return Minimum(self.solution.theta, self.solution.certificate.residual)
+
+
+@torch.no_grad()
+def _set(module: ConvexModule, theta: Tensor) -> None:
+    if isinstance(module, LargeMarginGaussians):
+        module.set_phi_(smat(theta.view(module.classes, module.components, -1)))
+        if module.psd == "projection":
+            module.project_()  # post-processing
+    else:
+        module.weight.copy_(theta)
+
+
+class HasObjective(Protocol):
+    """A recipe that ends in one certified solve, which asks `privacy` and says in `private_fit` what it did."""
+
+    label: str
+    quadratic: float
+    privacy: ConvexHook | None
+    private_fit: PrivateFit | None
+
+
+class ObjectivePrivacy:
+    """Objective perturbation for a recipe with a convex objective.
 
     The regularization is the recipe's `quadratic`, raised where privacy needs more. What the guarantee does not cover:
     validation and test results, which look at other utterances, and the choice of the recipe itself.
 
     Args:
+        relation: for one utterance, or one speaker: then every speaker counts once, as the average over utterances.
         epsilon: in all.
         delta: 0 for pure privacy.
-        unit: `utterance`, or `speaker`: then every speaker counts once, as the average over their utterances.
-        adjacency: what neighboring means.
         norm: a public guess of the length of the weights; see `ObjectivePerturbation`.
-
-    Raises:
-        PrivacyError: for parameters that cannot hold.
     """
 
-    def __init__(
-        self,
-        epsilon: float,
-        delta: float = 0.0,
-        unit: Literal["utterance", "speaker"] = "utterance",
-        adjacency: Adjacency = "add_remove",
-        norm: float | None = None,
-    ) -> None:
-        super().__init__()
-        if unit not in ("utterance", "speaker"):
-            raise PrivacyError(f"the classifier sees whole utterances: unit must be utterance or speaker, got {unit!r}")
-        self.epsilon, self.delta, self.norm = epsilon, delta, norm
-        self.relation = Relation(unit, adjacency)
-        self.fit: PrivateFit | None = None
-        self._hook(regularization=1.0)  # refuses bad parameters before anything is trained
+    touches = (DataTouch("early_stopping", "untouched", "one certified solve"),)
 
-    def _hook(self, regularization: float) -> ObjectivePerturbation:
+    def __init__(self, relation: Relation, epsilon: float, delta: float = 0.0, norm: float | None = None) -> None:
+        self.relation, self.epsilon, self.delta, self.norm = relation, epsilon, delta, norm
+        self._module: HasObjective | None = None
+        self._budget(regularization=1.0)  # refuses bad parameters before anything is trained
+
+    @property
+    def spent(self) -> int:
+        """Solves made."""
+        return int(self.done is not None)
+
+    @spent.setter
+    def spent(self, solves: int) -> None:
+        if solves:
+            raise PrivacyError("the solve of this checkpoint was released: another one needs a budget of its own")
+
+    @property
+    def done(self) -> PrivateFit | None:
+        """What was done, once it was."""
+        return None if self._module is None else self._module.private_fit
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a resumed run must agree on."""
+        one = {"unit": self.relation.unit, "adjacency": self.relation.adjacency}
+        return {**one, "epsilon": self.epsilon, "delta": self.delta, "norm": self.norm}
+
+    def _budget(self, regularization: float) -> ObjectivePerturbation:
         return ObjectivePerturbation(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -70,43 +272,37 @@ class ObjectivePrivacy(lightning.Callback):
             norm=self.norm,
         )
 
-    def setup(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str) -> None:
-        """Attach the hook.
+    def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Give the budget to the module's solver.
 
         Raises:
-            PrivacyError: for a recipe that this cannot make private.
+            PrivacyError: for a run of several solves, or a model of speakers that should hide one.
         """
-        if stage != "fit":
-            return
-        if not isinstance(pl_module, LargeMarginClassifier) or pl_module.solver != "newton":
-            raise PrivacyError(
-                "ObjectivePrivacy needs a LargeMarginClassifier with solver 'newton': its guarantee is about a "
-                "certified minimum; models trained by gradients take GradientPrivacy"
-            )
+        convex = cast(HasObjective, module)
         if trainer.max_epochs != 1:
             raise PrivacyError(f"every epoch releases a model: set trainer.max_epochs to 1, got {trainer.max_epochs}")
-        if pl_module.label == "speaker" and self.relation.unit == "speaker":
+        if trainer.world_size != 1:
+            raise PrivacyError(f"one device solves for all, the trainer has {trainer.world_size}")
+        if convex.label == "speaker" and self.relation.unit == "speaker":
             raise PrivacyError("a model that tells speakers apart cannot hide that a speaker was there: use utterance")
-        pl_module.privacy = self._hook(pl_module.quadratic)
+        convex.privacy = self._budget(convex.quadratic)
+        self._module = convex
 
-    def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
-        """Keep what was done, and say what it promises."""
-        assert isinstance(pl_module, LargeMarginClassifier)
-        self.fit = pl_module.private_fit
-        if self.fit is not None:
-            rank_zero_info(str(self.fit.guarantee))
+    def after_backward(self) -> None:
+        """Nothing: there are no gradients."""
 
-    def on_save_checkpoint(
-        self,
-        trainer: lightning.Trainer,  # noqa: ARG002
-        pl_module: lightning.LightningModule,
-        checkpoint: dict[str, Any],
-    ) -> None:
-        """Put the record of what was spent beside the parameters; plain values only."""
-        assert isinstance(pl_module, LargeMarginClassifier)
-        if pl_module.private_fit is None:
-            return
+    def finish(self, module: lightning.LightningModule) -> None:  # noqa: ARG002
+        """Say what was promised."""
+        if self.done is not None:
+            rank_zero_info(str(self.done.guarantee))
+
+    def account(self) -> Accountant:
+        """The solve, as events."""
         account = Accountant(self.relation)
-        for event in pl_module.private_fit.events:
-            account.compose(event)
-        PrivacyRecord.of(account, pl_module.private_fit.guarantee, TOUCHES).write_(checkpoint)
+        if self.done is not None:
+            account.compose(self.done.event)
+        return account
+
+    def guarantee(self) -> Guarantee:
+        """What the solve promises."""
+        return self.account().guarantee(self.delta) if self.done is None else self.done.guarantee

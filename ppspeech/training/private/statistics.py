@@ -1,150 +1,217 @@
-r"""Differentially private expectation maximization: clipped statistics, one Gaussian release an iteration.
+"""Private Baum-Welch and private EM: what each utterance says about a model, and M-steps from released sums.
 
-What one unit (a speaker, or one utterance) says about a bank of Gaussians with diagonal covariance, under the model
-released so far, is a vector about that model's means mu and deviations s:
-
-    v = (w_0 sum g,  w_1 sum g (x - mu) / s,  w_2 sum g [((x - mu) / s)^2 - 1] pooled over the Gaussians,  w_0 mass)
-
-with the occupancies g scaled so that a unit owns at most one frame's worth in total, however long it spoke. v is
-clipped to norm C, the expected transitions xi (only those the topology leaves free) to norm B, and
-
-    ( sqrt(theta_A) xi / B,  sqrt(theta_E) v / C ),      theta_A + theta_E = 1,
-
-has norm at most 1: one unit more or less moves the sum by at most 1. One Gaussian mechanism releases the sum in each
-of T iterations, T fixed in advance; everything after is post-processing. The start must be public.
-
-Deviations from section 11: statistics are centered at the released model and clipped as a whole (tighter than the
-worst case M sqrt(1 + R^2 + R^4), and true for any input); variances are pooled; transitions are smoothed towards the
-released ones; and every estimate is shrunk towards the released model by how much of it is noise.
+The bounds, the noise and the guarantee are `ppspeech.privacy.mechanisms.StatisticsRelease`; all that is done here with
+what it releases is post-processing.
 """
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict
+from typing import Any
 
+import pytorch_lightning as lightning
 import torch
+from pytorch_lightning.callbacks import EarlyStopping
 from torch import Tensor
 
-from ppspeech.errors import PrivacyError
-from ppspeech.models.gaussian import Gaussians
-from ppspeech.privacy import Relation, check_count, check_positive, check_probability
-from ppspeech.privacy.accounting import split_gaussian
-from ppspeech.privacy.gradients import clip_norm
-from ppspeech.privacy.mechanisms import Gaussian
+from ppspeech.audio import length_mask
+from ppspeech.bundle import DataTouch
+from ppspeech.data import Batch
+from ppspeech.errors import ModelError, PrivacyError
+from ppspeech.models.gaussian import GaussianMixture, Gaussians, mixture_statistics
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Topology, set_logits_, utterance_hmm_statistics
+from ppspeech.privacy import Guarantee
+from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
+from ppspeech.training.module import SpeechModule
 
 LEAST, MOST = 0.2, 5.0
 """How much one iteration may change a variance, and the smallest share of an even count: limits of post-processing."""
 
 
-ONE_UTTERANCE = Relation("utterance", "add_remove")
+class StatisticsPrivacy:
+    """Private EM for a module that asks its `statistics_hook`: an epoch is an iteration, and one release.
 
-
-@dataclass(frozen=True, slots=True)
-class StatisticsRelease:
-    """How statistics are bounded and released: public numbers, chosen without looking at private speech.
-
-    Attributes:
-        epsilon: of all iterations together.
-        delta: of all iterations together.
-        iterations: T, fixed in advance.
-        relation: for one `utterance` or one `speaker`; `replace` doubles the noise.
-        transition_share: theta_A, the part of each release's budget that transitions get; 0 leaves them public.
-        emission_norm: C.
-        transition_norm: B.
-        weights: w_0, w_1, w_2 of the counts, first and second moments.
-    """
-
-    epsilon: float
-    delta: float = 1e-5
-    iterations: int = 3
-    relation: Relation = ONE_UTTERANCE
-    transition_share: float = 0.1
-    emission_norm: float = 1.5
-    transition_norm: float = 0.3
-    weights: tuple[float, float, float] = (0.5, 1.0, 0.1)
-
-    def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_probability("delta", self.delta)
-        check_count("iterations", self.iterations)
-        check_probability("transition_share", self.transition_share, zero=True)
-        check_positive("emission_norm", self.emission_norm)
-        check_positive("transition_norm", self.transition_norm)
-        if len(self.weights) != 3:
-            raise PrivacyError(f"weights are for counts, first and second moments: three numbers, got {self.weights}")
-        for weight in self.weights:
-            check_positive("weight", weight)
-        if self.relation.unit not in ("utterance", "speaker"):
-            raise PrivacyError(f"statistics are bounded by utterance or by speaker, got unit {self.relation.unit!r}")
-
-    @property
-    def mechanism(self) -> Gaussian:
-        """What releases the sum of one iteration; `iterations` of them are exactly (epsilon, delta)-DP."""
-        sensitivity = 1.0 if self.relation.adjacency == "add_remove" else 2.0
-        multiplier = split_gaussian(self.epsilon, self.delta, [1.0] * self.iterations)[0]
-        return Gaussian(
-            sigma=multiplier * sensitivity,
-            sensitivity=sensitivity,
-            delta=self.delta,
-            relation=self.relation,
-        )
-
-    @property
-    def scales(self) -> tuple[float, float, float, float, float]:
-        """What multiplies counts, first moments, second moments, mass and transitions in the released vector."""
-        emission = math.sqrt(1 - self.transition_share) / self.emission_norm
-        count, first, second = (weight * emission for weight in self.weights)
-        return count, first, second, count, math.sqrt(self.transition_share) / self.transition_norm
-
-
-@dataclass(frozen=True, slots=True)
-class Moments:
-    """Statistics of Gaussians `(models, cells)` about a released model, one leading axis `n` of records or units.
-
-    Attributes:
-        count: occupancies, `(n, models, cells)`.
-        first: whitened first moments, `(n, models, cells, d)`.
-        second: whitened second moments less their expectation, pooled, `(n, d)`.
-        mass: all occupancies together, `(n, 1)`: what the counts sum to, with the noise of one coordinate.
-        transitions: expected free transitions, `(n, models, free)`.
-    """
-
-    count: Tensor
-    first: Tensor
-    second: Tensor
-    mass: Tensor
-    transitions: Tensor
-
-    @property
-    def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The tensors, in the order of the released vector."""
-        return self.count, self.first, self.second, self.mass, self.transitions
-
-    def flat(self) -> tuple[Tensor, Tensor]:
-        """Emission parts and transition parts as vectors, `(n, ...)` each, unscaled."""
-        return (
-            torch.cat([self.count.flatten(1), self.first.flatten(1), self.second, self.mass], dim=1),
-            self.transitions.flatten(1),
-        )
-
-
-def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> Tensor:
-    """One vector a unit, of l2 norm at most 1 whatever the moments are.
+    Formal guarantee: what the module holds after all epochs is (epsilon, delta)-DP under the release's relation, if its
+    start is public, and the vocabulary, the number of epochs and the bounds were chosen without looking at private
+    speech. Metrics of private validation data are not covered.
 
     Args:
-        moments: of each unit.
-        frames: of each unit, `(n,)`; statistics are divided by them.
-        release: the bounds.
+        release: epsilon, relation, iterations and bounds.
+
+    Attributes:
+        spent: releases made.
+    """
+
+    def __init__(self, release: StatisticsRelease) -> None:
+        self.release, self.spent = release, 0
+        self.touches: tuple[DataTouch, ...] = ()
+        self._start = "public"
+        self._sums: UnitSums | None = None
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a resumed run must agree on."""
+        return {**asdict(self.release), "weights": list(self.release.weights)}
+
+    def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Give the module's E-step to the release.
+
+        Raises:
+            PrivacyError: for a module that starts from private speech, or several devices.
+        """
+        assert isinstance(module, SpeechModule)
+        if trainer.world_size != 1:
+            raise PrivacyError(f"private statistics are added up on one device, the trainer has {trainer.world_size}")
+        if not any(isinstance(callback, EarlyStopping) for callback in trainer.callbacks):  # type: ignore[attr-defined]
+            note = "the number of releases is fixed in advance"
+            self.touches = (DataTouch("early_stopping", "untouched", note),)
+        self._start = ", ".join(getattr(module, "public", ())) or "public"
+        module.statistics_hook = self
+
+    def add(self, module: SpeechModule, batch: Batch) -> None:
+        """The E-step of a batch, kept apart by unit."""
+        if self._sums is None:
+            speakers = len(module.trainer.datamodule.vocabulary["speaker"])  # type: ignore[attr-defined]
+            self._sums = UnitSums(self.release, speakers)
+        x, lengths = batch["features"], batch["lengths"]
+        if isinstance(module.model, HiddenMarkovModel):
+            moments = hmm_moments(module.model, x, lengths, batch[str(module.label)])
+        elif isinstance(module.model, GaussianMixture):
+            moments = mixture_moments(module.model, x, lengths)
+        else:
+            raise PrivacyError(f"no private statistics are known for a {type(module.model).__name__}")
+        self._sums.add(moments, lengths, batch["speaker"])
+
+    def maximize_(self, module: SpeechModule) -> None:
+        """A release, then the M-step.
+
+        Raises:
+            PrivacyError: if all releases that the budget was split for are made.
+        """
+        if self.spent >= self.release.iterations:
+            raise PrivacyError(f"the budget was split over {self.release.iterations} releases, and all are made")
+        assert self._sums is not None
+        noisy, self._sums = self._sums.released(), None
+        self.spent += 1
+        if isinstance(module.model, HiddenMarkovModel):
+            maximize_hmm_(module.model, noisy, self.release)
+        else:
+            assert isinstance(module.model, GaussianMixture)
+            maximize_mixture_(module.model, noisy, self.release)
+
+    def after_backward(self) -> None:
+        """Nothing: there are no gradients."""
+
+    def finish(self, module: lightning.LightningModule) -> None:
+        """Nothing: the module stays one whose training was private."""
+
+    def account(self) -> Accountant:
+        """The releases so far, as events."""
+        account = Accountant(self.release.relation)
+        if self.spent:
+            account.compose(self.release.event, self.spent)
+        return account
+
+    def guarantee(self) -> Guarantee:
+        """What the releases so far promise together."""
+        return self.account().guarantee(
+            self.release.delta,
+            assumptions=(
+                f"the start is public: {self._start}",
+                "the vocabulary, bounds and number of iterations were chosen without the private recordings",
+            ),
+        )
+
+
+@torch.no_grad()
+def hmm_moments(bank: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> Moments:
+    """What each utterance says about a bank of word models: one row an utterance.
+
+    Args:
+        bank: one diagonal Gaussian a state.
+        features: `(batch, frames, d)`.
+        lengths: `(batch,)`.
+        labels: the word of each, `(batch,)`.
 
     Raises:
-        PrivacyError: for moments that are not finite.
+        ModelError: if the bank's emissions are not one diagonal Gaussian a state.
     """
-    share = 1 / frames.clamp_min(1.0).to(moments.count)
-    scaled = Moments(*(part * scale for part, scale in zip(moments.parts, release.scales, strict=True)))
-    emission, transition = (part * share.unsqueeze(-1) for part in scaled.flat())
-    emission = clip_norm(emission, math.sqrt(1 - release.transition_share))
-    if release.transition_share == 0 or transition.shape[1] == 0:
-        return torch.cat([emission, torch.zeros_like(transition)], dim=1)
-    return torch.cat([emission, clip_norm(transition, math.sqrt(release.transition_share))], dim=1)
+    found = utterance_hmm_statistics(bank, features, lengths, labels)
+    count, first, second = about(_diagonal(bank), found.emissions, labels)
+    own = (labels.unsqueeze(-1) == torch.arange(bank.models, device=labels.device)).to(count)
+    moves = found.transitions[:, free_transitions(bank.topology, count)]
+    return Moments(
+        own[:, :, None] * count[:, None],
+        own[:, :, None, None] * first[:, None],
+        second,
+        count.sum(-1, keepdim=True),
+        own[:, :, None] * moves[:, None],
+    )
+
+
+@torch.no_grad()
+def maximize_hmm_(bank: HiddenMarkovModel, noisy: Moments, release: StatisticsRelease) -> None:
+    """The M-step from released sums: post-processing.
+
+    Transitions get a Dirichlet prior around the released ones, as heavy as the noise: max(1, sd) a free entry.
+    """
+    reestimate_(_diagonal(bank), noisy, release)
+    if release.transition_share == 0:
+        return
+    allowed, _, _ = bank.topology.masks(bank.transition_logits)
+    free = free_transitions(bank.topology, bank.transition_logits)
+    counts = bank.log_transitions().exp()
+    prior = max(1.0, release.mechanism.sigma / release.scales[4]) * free.sum(-1, keepdim=True).clamp_min(1)
+    counts = counts * prior
+    counts[:, free] += noisy.transitions[0].clamp_min(0.0)
+    set_logits_(bank.transition_logits, counts, allowed)
+
+
+def free_transitions(topology: Topology, like: Tensor) -> Tensor:
+    """The transitions that the topology allows and does not force, `(states, states)`."""
+    allowed, _, _ = topology.masks(like)
+    return allowed & (allowed.sum(-1, keepdim=True) > 1)
+
+
+@torch.no_grad()
+def mixture_moments(model: GaussianMixture, features: Tensor, lengths: Tensor) -> Moments:
+    """What each utterance says about a background model: a bank of one model whose cells are the components.
+
+    Raises:
+        ModelError: if the mixture is not one diagonal mixture.
+    """
+    gaussians = _one_diagonal(model)
+    inside = length_mask(lengths, features.shape[1]).to(features.dtype)
+    found = mixture_statistics(model, features, inside)
+    sums = torch.cat([found.second, found.first, found.count.unsqueeze(-1)], dim=-1).to(features.dtype)
+    count, first, second = about(gaussians, sums, torch.zeros_like(lengths))
+    mass = count.sum(-1, keepdim=True)
+    return Moments(count.unsqueeze(1), first.unsqueeze(1), second, mass, count.new_zeros(len(count), 1, 0))
+
+
+@torch.no_grad()
+def maximize_mixture_(model: GaussianMixture, noisy: Moments, release: StatisticsRelease) -> None:
+    """The M-step of a background model from released sums: post-processing."""
+    gaussians = _one_diagonal(model)
+    count = reestimate_(gaussians, noisy, release)[0]
+    model.gaussians.set_moments_(gaussians.mean[0], gaussians.variances()[0])
+    model.logits.copy_((count / count.sum()).log())
+
+
+def _diagonal(bank: HiddenMarkovModel) -> Gaussians:
+    emission = bank.emission
+    if not isinstance(emission, GaussianEmission) or emission.components > 1 or emission.gaussians.kind != "diagonal":
+        raise ModelError("private Baum-Welch needs one Gaussian of diagonal covariance a state")
+    return emission.gaussians
+
+
+def _one_diagonal(model: GaussianMixture) -> Gaussians:
+    """The mixture's Gaussians as a bank of one model, `(1, components)`."""
+    bank = model.gaussians
+    if bank.kind != "diagonal" or model.batch:
+        raise ModelError(f"private EM needs one mixture of diagonal covariances, got {bank.kind!r} {model.batch}")
+    one = Gaussians((1, model.components), bank.features, "diagonal", bank.floor, bank.mean.dtype).to(bank.mean.device)
+    one.set_moments_(bank.mean.detach().unsqueeze(0), bank.variances().detach().unsqueeze(0))
+    return one
 
 
 @torch.no_grad()
@@ -211,66 +278,3 @@ def reestimate_(gaussians: Gaussians, noisy: Moments, release: StatisticsRelease
     variances = gaussians.variances()
     gaussians.set_moments_(gaussians.mean + kept * shift * variances.sqrt(), variances * ratio.clamp(LEAST, MOST))
     return count
-
-
-class UnitSums:
-    """Adds up what units contribute, batch by batch, and bounds each: the sum that a mechanism releases.
-
-    Args:
-        release: the bounds; its unit decides what is clipped as one.
-        speakers: how many there may be; their indices are 0..speakers - 1.
-    """
-
-    def __init__(self, release: StatisticsRelease, speakers: int) -> None:
-        self.release = release
-        self.speakers = speakers
-        self._total: Tensor | None = None
-        self._gathered: list[Tensor] | None = None
-        self._like: Moments | None = None
-
-    @torch.no_grad()
-    def add(self, moments: Moments, frames: Tensor, speakers: Tensor) -> None:
-        """Add utterances: their moments, and how many frames `(n,)` and which speaker `(n,)` each has."""
-        self._like = moments
-        if self.release.relation.unit == "utterance":
-            found = normalized(moments, frames, self.release).sum(0)
-            self._total = found if self._total is None else self._total + found
-            return
-        parts = (*moments.parts, frames.to(moments.count))
-        if self._gathered is None:
-            self._gathered = [part.new_zeros((self.speakers, *part.shape[1:])) for part in parts]
-        for whole, part in zip(self._gathered, parts, strict=True):
-            whole.index_add_(0, speakers, part)
-
-    def total(self) -> Tensor:
-        """The sum of the units' normalized vectors. Not private: for `released` and for tests.
-
-        Raises:
-            PrivacyError: if nothing was added.
-        """
-        if self._gathered is not None:
-            *sums, frames = self._gathered
-            return normalized(Moments(*sums), frames, self.release).sum(0)
-        if self._total is None:
-            raise PrivacyError("no utterance was added: there is nothing to release")
-        return self._total
-
-    def with_release(self, release: StatisticsRelease) -> "UnitSums":
-        """The same sums to be released with another epsilon.
-
-        Raises:
-            PrivacyError: if anything but epsilon differs: the bounds were already applied.
-        """
-        if replace(release, epsilon=self.release.epsilon) != self.release:
-            raise PrivacyError("these sums were bounded for another release: only epsilon may differ")
-        other = UnitSums(release, self.speakers)
-        other._total, other._gathered, other._like = self._total, self._gathered, self._like
-        return other
-
-    def released(self) -> Moments:
-        """The noisy sums as moments of one row, in their own units: one release, to be booked as one event."""
-        noisy = self.release.mechanism.release(self.total()).value
-        assert self._like is not None
-        shapes = [part.shape[1:] for part in self._like.parts]
-        pieces = zip(torch.split(noisy, [shape.numel() for shape in shapes]), shapes, self.release.scales, strict=True)
-        return Moments(*((piece / (scale or 1.0)).view(1, *shape) for piece, shape, scale in pieces))

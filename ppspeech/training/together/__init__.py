@@ -1,21 +1,26 @@
 """Learning with others, who show nobody their data."""
 
-from ppspeech.training.together.average import JointTraining, local_minimizer, model_of
-from ppspeech.training.together.descent import JointDescent, clipped_gradient, descend_jointly_
-from ppspeech.training.together.group import CURATOR, PARTY, as_plain, curate, take_part, terms_of, train_alone
+from ppspeech.training.together.average import JointTraining, local_minimizer, train_jointly
+from ppspeech.training.together.descent import DescentTraining, JointDescent, clipped_gradient, descend_jointly_
+from ppspeech.training.together.group import METHODS, model_of, terms_of, write_joint_bundle, write_plain
+from ppspeech.training.together.statistics import MixtureTraining, WordTraining
+from ppspeech.training.together.terms import JointFit, JointTerms
 
 __all__ = [
-    "CURATOR",
-    "PARTY",
+    "METHODS",
+    "DescentTraining",
     "JointDescent",
+    "JointFit",
+    "JointTerms",
     "JointTraining",
-    "as_plain",
+    "MixtureTraining",
+    "WordTraining",
     "clipped_gradient",
-    "curate",
     "descend_jointly_",
     "local_minimizer",
     "model_of",
-    "take_part",
     "terms_of",
-    "train_alone",
+    "train_jointly",
+    "write_joint_bundle",
+    "write_plain",
 ]

@@ -12,63 +12,44 @@ weight omega_j = n_j / n, and one record moves the average by at most max_j omeg
 - private sizes: one Lambda for all and omega = 1 / K; `add_remove`, and nobody learns n_j.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, minimize
+from ppspeech.models import ConvexObjective, minimize
 from ppspeech.models.gaussian import smat
-from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
-from ppspeech.privacy import Adjacency, Guarantee, Relation, Unit, check_count, check_positive
-from ppspeech.privacy.accounting import Accountant
+from ppspeech.models.margin import LargeMarginGaussians
+from ppspeech.privacy import Adjacency, Relation, check_count, check_positive
 from ppspeech.privacy.gradients import contribution_weights, unit_index
 from ppspeech.privacy.mechanisms import Law, shares_for
 from ppspeech.protocols.sums import JointSum, Shares, WholeSum
-from ppspeech.training.private.convex import ConvexModule, head_of, radius_of, theta_shape
-
-ModelName = Literal["logistic", "softmax", "huber_svm", "large_margin"]
+from ppspeech.training.private.objective import ConvexModule, head_of, radius_of
+from ppspeech.training.together.terms import JointFit, TableTerms
 
 
 @dataclass(frozen=True, kw_only=True)
-class JointTraining:
-    """The public terms on which parties train together; the same for all, and chosen without looking at the data.
+class JointTraining(TableTerms):
+    """The public terms of an average of local minimizers, beside those of `TableTerms`.
 
     Attributes:
-        model: which convex model.
-        features: d of the examples.
-        classes: two for `logistic` and `huber_svm`.
-        radius: examples are clipped to this norm.
-        epsilon: of the release.
-        delta: 0 for pure privacy, with Polya noise.
         penalty: lambda of the papers, beside a loss averaged over n_j; needs `sizes`.
         sizes: n_j of every party, public; None keeps them private.
         regularization: Lambda of every party's sum-form objective, where sizes are private.
         parties: K, where sizes are private.
-        unit: `record`, or `speaker` for data where every example belongs to a group that counts once; sizes then
-            count groups.
-        colluders: how many parties may share what they know.
-        constant: the last element of every example; 0 leaves the intercept out.
-        width: h of the hinge of `huber_svm` and `large_margin`.
         relative_tolerance: of the solver, over the bound on one unit's gradient.
+
+    With unit `speaker` every example belongs to a group that counts once; sizes then count groups.
     """
 
-    model: ModelName
-    features: int
-    classes: int
-    radius: float
-    epsilon: float
-    delta: float = 1e-5
+    units: ClassVar[tuple[str, ...]] = ("record", "utterance", "speaker")
+
     penalty: float | None = None
     sizes: tuple[int, ...] | None = None
     regularization: float | None = None
     parties: int | None = None
-    unit: Unit = "record"
-    colluders: int = 1
-    constant: float = 1.0
-    width: float = 0.5
     relative_tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -85,13 +66,24 @@ class JointTraining:
             )
         if self.regularization is not None and self.penalty is not None:
             raise PrivacyError("penalty belongs to public sizes, regularization to private ones")
-        check_positive("epsilon", self.epsilon)
-        check_positive("radius", self.radius)
         check_positive("penalty or regularization", self.penalty if public else self.regularization)
         check_positive("relative_tolerance", self.relative_tolerance)
-        if self.unit not in ("record", "utterance", "speaker"):
-            raise PrivacyError(f"one record, utterance or speaker can be protected here, got unit {self.unit!r}")
-        self.build()
+        super().__post_init__()
+
+    @property
+    def rounds(self) -> int:
+        """One sum."""
+        return 1
+
+    def check(self, parties: int) -> None:
+        """Refuse another number of parties than the terms are for."""
+        if parties != self.count:
+            raise PrivacyError(f"the terms are for {self.count} parties, the group has {parties}")
+
+    def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
+        """From rows, and with unit `speaker` whose each is."""
+        rows, *groups = inputs
+        return train_jointly(self, add_up, *self.read(rows), place, *map(torch.as_tensor, groups))
 
     @property
     def count(self) -> int:
@@ -136,12 +128,6 @@ class JointTraining:
         moved = head_of(module).sensitivity(radius_of(module), self.adjacency) + 2 * self.tolerance
         return max(self.weight(place) * moved / self.strength(place) for place in range(self.count))
 
-    @property
-    def dimension(self) -> int:
-        """Number of parameters."""
-        heads, features = theta_shape(self.build())
-        return heads * features
-
     def shares(self) -> Shares:
         """One party's part of the noise."""
         return shares_for(
@@ -154,39 +140,6 @@ class JointTraining:
             relation=Relation(self.unit, self.adjacency),
             colluders=self.colluders,
         )
-
-    def build(self) -> ConvexModule:
-        """The untrained model, in double precision."""
-        linear: dict[str, Any] = {"radius": self.radius, "constant": self.constant, "dtype": torch.double}
-        if self.model in ("logistic", "huber_svm") and self.classes != 2:
-            raise PrivacyError(f"{self.model} tells two classes apart, got {self.classes}: use softmax")
-        if self.model == "logistic":
-            return LogisticRegression(self.features, **linear)
-        if self.model == "softmax":
-            return SoftmaxRegression(self.features, self.classes, **linear)
-        if self.model == "huber_svm":
-            return HuberSvm(self.features, self.width, **linear)
-        if self.model == "large_margin":
-            loss = MarginLoss(width=self.width)
-            return LargeMarginGaussians(self.classes, self.features, loss=loss, psd="projection", **linear)
-        raise PrivacyError(f"model must be logistic, softmax, huber_svm or large_margin, got {self.model!r}")
-
-
-@dataclass(frozen=True, eq=False)
-class JointFit:
-    """What training together gave; the same for every party.
-
-    Attributes:
-        module: the released model.
-        guarantee: what its parameters promise.
-        account: the release, to be composed with others on the same data.
-        theta: the released parameters, `(heads, features)`, before any projection.
-    """
-
-    module: ConvexModule
-    guarantee: Guarantee
-    account: Accountant = field(repr=False)
-    theta: Tensor = field(repr=False)
 
 
 def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None) -> Tensor:
@@ -233,11 +186,11 @@ def train_jointly(
     Raises:
         RoundEndedError: if a party is missing; nothing is released then.
     """
-    return join_models(training, add_up, local_minimizer(training, x, y, place, groups), place)
+    return _join_models(training, add_up, local_minimizer(training, x, y, place, groups), place)
 
 
-def join_models(training: JointTraining, add_up: WholeSum, local: Tensor, place: int) -> JointFit:
-    """The second half of `train_jointly`, for a party that trained before it met the others.
+def _join_models(training: JointTraining, add_up: WholeSum, local: Tensor, place: int) -> JointFit:
+    """The second half of `train_jointly`.
 
     Args:
         training: the terms.

@@ -12,15 +12,18 @@ What all parties learn together, w_0, may be made personal by each on its own, w
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression
+from ppspeech.models.margin import LargeMarginGaussians
 from ppspeech.privacy import Adjacency, Relation, Unit, check_count, check_positive
 from ppspeech.privacy.mechanisms import shares_for
-from ppspeech.protocols.sums import Shares
+from ppspeech.protocols.sums import JointSum, Shares, WholeSum
+from ppspeech.training.together.terms import JointFit, TableTerms
 
 Linear = LogisticRegression | SoftmaxRegression | HuberSvm
 Sum = Callable[[Tensor], Tensor]
@@ -81,6 +84,65 @@ class JointDescent:
             colluders=colluders,
             releases=self.rounds,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentTraining(TableTerms):
+    """The public terms of a joint descent on rows: those of `TableTerms`, and those of `JointDescent`.
+
+    Attributes:
+        adjacency: `replace` doubles the noise.
+        personal: Lambda of the weights that every party then fits for itself (`personalize`); None for none.
+    """
+
+    rounds: int
+    step: float
+    clip: float
+    regularization: float
+    momentum: float = 0.9
+    averaged: int = 1
+    adjacency: Adjacency = "add_remove"
+    personal: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.model == "large_margin":
+            raise PrivacyError("a descent is for logistic, softmax and huber_svm: large_margin is trained by average")
+        _ = self.descent
+
+    @property
+    def descent(self) -> JointDescent:
+        """The part about rounds and steps."""
+        return JointDescent(
+            rounds=self.rounds,
+            step=self.step,
+            clip=self.clip,
+            regularization=self.regularization,
+            momentum=self.momentum,
+            averaged=self.averaged,
+        )
+
+    def check(self, parties: int) -> None:
+        """Any number of parties may descend."""
+
+    def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
+        """From rows."""
+        x, y = self.read(*inputs)
+        module = self.build()
+        assert not isinstance(module, LargeMarginGaussians)
+        shares = self.descent.shares(
+            module,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            parties=parties,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            colluders=self.colluders,
+        )
+        total = JointSum(add_up, shares)
+        descend_jointly_(module, total, x, y, self.descent)
+        own = None if self.personal is None else personalize(module, x, y, self.personal).weight.detach()
+        return JointFit(module, total.guarantee(self.delta), total.account(), module.weight.detach(), own)
 
 
 @torch.no_grad()

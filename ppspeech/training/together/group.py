@@ -1,80 +1,184 @@
-"""Parties of a group who train together: what each process does once everyone has met."""
+"""Training together as protocols: every way to train is one, with a curator who adds up, and ends in a bundle."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import nn
 
-from ppspeech.channel import Channel
-from ppspeech.errors import PpspeechError
-from ppspeech.network.group import Group, Identity
-from ppspeech.protocols.sums import CuratorSession, PartySession, Signatures
-from ppspeech.training.together.average import JointFit, JointTraining, join_models, local_minimizer
+from ppspeech.bundle import Bundle, BundleConfig, DataTouch, PrivacyStatement, write_bundle
+from ppspeech.errors import BundleError, PpspeechError
+from ppspeech.figures import Figure
+from ppspeech.privacy import Guarantee
+from ppspeech.privacy.accounting import Accountant
+from ppspeech.protocols import Party, register_protocol
+from ppspeech.protocols.sums import CURATOR, PARTY, CuratorSession, PartySession
+from ppspeech.training.together.average import JointTraining
+from ppspeech.training.together.descent import DescentTraining
+from ppspeech.training.together.statistics import MixtureTraining, WordTraining
+from ppspeech.training.together.terms import JointFit, JointTerms
 
-PARTY, CURATOR = "party", "curator"
+TOUCHES = (
+    DataTouch("normalization", "untouched", "features are scaled by public constants or by each utterance alone"),
+    DataTouch("early_stopping", "untouched", "the number of rounds was fixed in advance"),
+    DataTouch("tuning", "untouched", "all terms were agreed on before anyone looked at data"),
+    DataTouch("threshold", "untouched", "none is released"),
+)
+"""What training together does by itself; a caller who did otherwise says so."""
 
+CAVEATS = (
+    "The guarantee holds against the curator and as many colluding parties as the assumptions say, not against more.",
+    "The guarantee is about the training data. It does not protect what is said to the model in use.",
+)
 
-def terms_of(group: Group) -> JointTraining:
-    """The terms of training in a group's file, under `params: {training: ...}`.
-
-    Raises:
-        PpspeechError: if they are not there, not complete, or not for as many parties as there are.
-    """
-    plain: Any = group.params.get("training")
-    if not isinstance(plain, dict):
-        raise PpspeechError("the group's params hold no training: write params: {training: {model: logistic, ...}}")
-    try:
-        terms = JointTraining(**plain)
-    except TypeError as error:
-        raise PpspeechError(f"the group's training: {error}") from None
-    parties = group.with_role(PARTY)
-    if terms.count != len(parties):
-        raise PpspeechError(f"the terms are for {terms.count} parties, the group has {', '.join(parties) or 'none'}")
-    return terms
-
-
-def train_alone(group: Group, name: str, x: Tensor, y: Tensor, groups: Tensor | None = None) -> Tensor:
-    """Our own minimizer, before the others are met, so that nobody waits for it.
-
-    Args:
-        group: who takes part, and on which terms.
-        name: who we are.
-        x: our examples, `(n_j, d)`.
-        y: their classes, `(n_j,)`.
-        groups: whose example each is, where the unit is a speaker.
-    """
-    return local_minimizer(terms_of(group), x, y, group.with_role(PARTY).index(name), groups)
+METHODS: dict[str, type[JointTerms]] = {}
+"""The terms of every protocol of this file, by its name."""
 
 
-def take_part(channels: Mapping[str, Channel], group: Group, identity: Identity, name: str, local: Tensor) -> JointFit:
-    """Be one party: bring what we trained alone, and hold the released model.
+def _register(name: str, terms: type[JointTerms], functionality: str, leakage: str = "nothing else") -> None:
+    protocol = register_protocol(
+        name,
+        functionality=f"{functionality}, to every party",
+        leakage=f"to t colluders and the curator: the noisy sums of the others, whose noise alone meets the guarantee; "
+        f"{leakage}",
+        assumptions=(
+            "all follow the protocol; session keys are signed under pinned certificates, else the curator passes them "
+            "on unchanged; Diffie-Hellman on X25519, AES-256 in counter mode"
+        ),
+        terms=terms,
+    )
+    METHODS[name] = terms
 
-    Args:
-        channels: to the curator, by name.
-        group: who takes part, and on which terms.
-        identity: signs our session key.
-        name: who we are.
-        local: from `train_alone`.
+    @protocol.party(PARTY)
+    def take_part(party: Party, data: Any, groups: Any = None, /, **plain: Any) -> dict[str, Any]:
+        agreed, parties = _agreed(terms, party, plain)
+        inputs = (data,) if groups is None else (data, groups)
+        fit = agreed.fit(PartySession.of(party).sum, parties, party.place, *inputs)
+        return as_plain(agreed, fit)
 
-    Raises:
-        RoundEndedError: if somebody is missing; nothing is released then.
-    """
-    terms = terms_of(group)
-    (curator,) = channels.values()
-    session = PartySession(curator, terms.count, Signatures(group, identity, PARTY))
-    return join_models(terms, session.sum, local, group.with_role(PARTY).index(name))
-
-
-def curate(channels: Mapping[str, Channel], group: Group) -> None:
-    """Be the curator: add up what comes."""
-    CuratorSession(channels).sum(terms_of(group).dimension)
+    @protocol.party(CURATOR)
+    def curate(party: Party, /, **plain: Any) -> str:
+        agreed, parties = _agreed(terms, party, plain)
+        session = CuratorSession.of(party)
+        for _ in range(agreed.rounds):
+            session.sum(agreed.dimension)
+        return f"{agreed.rounds} sums of {parties} parties' vectors of {agreed.dimension} numbers, as released to them"
 
 
-def as_plain(fit: JointFit) -> dict[str, Any]:
-    """A released model as JSON can hold it: parameters, what they promise, and the events behind it."""
+def _agreed(terms: type[JointTerms], party: Party, plain: Mapping[str, Any]) -> tuple[JointTerms, int]:
+    """The terms, and how many parties there are."""
+    parties = len(party.seats(PARTY))
+    agreed = terms(**plain)
+    agreed.check(parties)
+    return agreed, parties
+
+
+_register("train_average", JointTraining, "the weighted average of the parties' own convex models, with noise")
+_register(
+    "train_descent",
+    DescentTraining,
+    "a linear model of all parties' rows by noisy sums of clipped gradients",
+    "the weights of every round, which are computed from the sums",
+)
+_register(
+    "train_mixture",
+    MixtureTraining,
+    "a background model of all users' speech by noisy sums of EM statistics",
+    "the model of every round, which is computed from the sums; without epsilon the sums are exact, and nothing is "
+    "guaranteed",
+)
+_register(
+    "train_words",
+    WordTraining,
+    "models of words from all users' recordings by noisy sums of Baum-Welch statistics",
+    "the models of every round, which are computed from the sums",
+)
+
+
+def as_plain(terms: JointTerms, fit: JointFit) -> dict[str, Any]:
+    """A released model as JSON can hold it: tensors, what they promise, and the events behind it."""
+    tensors = terms.released(fit.module).state_dict()
     return {
-        "model": type(fit.module).__name__,
-        "theta": fit.theta.tolist(),
+        "model": terms.config().type,
+        "tensors": {name: tensor.tolist() for name, tensor in tensors.items()},
         "guarantee": fit.guarantee.to_json(),
         "account": fit.account.to_json(),
+        **({} if fit.own is None else {"own": fit.own.tolist()}),
     }
+
+
+def model_of(terms: JointTerms, plain: Mapping[str, Any]) -> nn.Module:
+    """The model that `as_plain` wrote."""
+    model = terms.config().build()
+    model.load_state_dict({name: torch.tensor(values) for name, values in plain["tensors"].items()})
+    return model
+
+
+def write_plain(
+    folder: str | Path, terms: JointTerms, plain: Mapping[str, Any], metrics: Sequence[Figure] = ()
+) -> Bundle:
+    """Write what `as_plain` holds as a bundle; every party can, and the bundles are equal."""
+    return write_joint_bundle(
+        folder,
+        model=model_of(terms, plain),
+        config=terms.config(),
+        account=Accountant.from_json(plain["account"]),
+        guarantee=Guarantee.from_json(plain["guarantee"]),
+        metrics=metrics,
+    )
+
+
+def terms_of(name: str, plain: Mapping[str, Any]) -> JointTerms:
+    """The terms of a training protocol from a group's file.
+
+    Raises:
+        PpspeechError: if they are not complete, or others.
+    """
+    try:
+        return METHODS[name](**plain)
+    except TypeError as error:
+        raise PpspeechError(f"the terms of {name}: {error}") from None
+
+
+def write_joint_bundle(
+    folder: str | Path,
+    *,
+    model: nn.Module,
+    config: BundleConfig,
+    account: Accountant,
+    guarantee: Guarantee,
+    touches: Sequence[DataTouch] = TOUCHES,
+    metrics: Sequence[Figure] = (),
+) -> Bundle:
+    """Write what all parties hold; each can, and the bundles are equal.
+
+    Args:
+        folder: must not exist yet.
+        model: the released one, with the tensors of the config's type.
+        config: its public choices.
+        account: every sum that was released.
+        guarantee: what they promise, from `JointSum.guarantee` or a `JointFit`.
+        touches: where data was looked at outside the sums.
+        metrics: how well it does.
+
+    Raises:
+        BundleError: for a guarantee that is none, or anything a bundle refuses.
+    """
+    if not guarantee.proven:
+        raise BundleError(f"this model has no guarantee to state ({guarantee}): joint bundles are for private ones")
+    measured = (DataTouch("metrics", "not_covered", "the figures are exact results on test data"),) if metrics else ()
+    caveats = list(CAVEATS)
+    if guarantee.unit in {"frame", "utterance", "record"}:
+        caveats.append(
+            f"One {guarantee.unit} is protected, not a person: for someone with k of them in the data, epsilon is up "
+            "to k times as large, and delta grows too."
+        )
+    statement = PrivacyStatement(
+        guarantee=guarantee,
+        method=account.report(guarantee.delta).method,
+        covers=("the weights in model.safetensors",),
+        touches=(*touches, *measured),
+        caveats=tuple(caveats),
+    )
+    return write_bundle(folder, model=model, config=config, statement=statement, account=account, metrics=list(metrics))

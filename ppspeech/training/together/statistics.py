@@ -7,26 +7,215 @@ sums are exact to the grid, and what the sequence of models gives away, it gives
 what is protected is what a unit contributes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio import length_mask
-from ppspeech.errors import ModelError
-from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, maximize_, statistics
+from ppspeech.audio import MfccConfig, length_mask
+from ppspeech.bundle import BundleConfig, KeywordHmmSettings, SpeakerUbmSettings
+from ppspeech.data import FeatureStore, load_corpus
+from ppspeech.errors import ModelError, RangeError
+from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, mixture_statistics, update_mixture_
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
-from ppspeech.privacy import check_count
-from ppspeech.privacy.mechanisms import shares_for
-from ppspeech.protocols.sums import JointSum, PlainSum, Shares
-from ppspeech.training.private.em import (
+from ppspeech.privacy import Guarantee, Relation, Unit, check_count
+from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums, shares_for
+from ppspeech.protocols.sums import JointSum, PlainSum, Shares, WholeSum
+from ppspeech.training.private.statistics import (
     free_transitions,
     hmm_moments,
     maximize_hmm_,
     maximize_mixture_,
     mixture_moments,
 )
-from ppspeech.training.private.statistics import Moments, StatisticsRelease, UnitSums
+from ppspeech.training.together.terms import JointFit
+from ppspeech.training.words import public_bank
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechTerms:
+    """What all terms about users' speech have in common; chosen without looking at it.
+
+    Attributes:
+        epsilon: of all rounds together.
+        delta: of all rounds together.
+        rounds: R, fixed in advance.
+        sample_rate: of the front end: `MfccConfig.at_rate`.
+        unit: `speaker` where every user is one, or `utterance`.
+        colluders: how many users may share what they know.
+        floor: smallest variance.
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    rounds: int = 3
+    sample_rate: int = 16_000
+    unit: Unit = "speaker"
+    colluders: int = 1
+    floor: float = 1e-2
+
+    @property
+    def mfcc(self) -> MfccConfig:
+        """The front end."""
+        return MfccConfig.at_rate(self.sample_rate)
+
+    def release(self, transition_share: float) -> StatisticsRelease:
+        """The bounds and the budget of every round."""
+        relation = Relation(self.unit, "add_remove")
+        return StatisticsRelease(self.epsilon, self.delta, self.rounds, relation, transition_share)
+
+    def sum(self, add_up: WholeSum, release: StatisticsRelease, parties: int, dimension: int) -> JointSum:
+        """What every round asks of the others."""
+        return JointSum(add_up, statistics_shares(release, parties, dimension, self.colluders))
+
+    def check(self, parties: int) -> None:
+        """Any number of users may train."""
+
+    def read(self, given: Any) -> tuple[Tensor, Tensor, list[str]]:
+        """Features `(n, frames, d)`, lengths `(n,)` and what is said in each, if it is known.
+
+        Args:
+            given: a folder of recordings, as `load_corpus` opens it; or utterances, each `(frames, d)`; or a mapping
+                with `utterances` and `words`.
+
+        Raises:
+            RangeError: for utterances without frames, or of another number of features.
+        """
+        words: list[str] = []
+        if isinstance(given, str):
+            corpus = list(load_corpus(given))
+            utterances: Sequence[Any] = FeatureStore(self.mfcc).load(corpus)
+            words = [str(utterance.word) for utterance in corpus]
+        elif isinstance(given, Mapping):
+            utterances, words = given["utterances"], list(given["words"])
+        else:
+            utterances = given
+        features = [torch.as_tensor(each, dtype=torch.float32) for each in utterances]
+        wanted = self.mfcc.features
+        if not features or any(each.ndim != 2 or not len(each) or each.shape[1] != wanted for each in features):
+            raise RangeError(
+                f"utterances are (frames, {wanted}) each, with at least one frame, and at least one of them"
+            )
+        return pad_sequence(features, batch_first=True), torch.tensor([len(each) for each in features]), words
+
+    def released(self, module: nn.Module) -> nn.Module:
+        """The model as it is."""
+        return module
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixtureTraining(SpeechTerms):
+    """The public terms of a background model from users' speech, beside those of `SpeechTerms`.
+
+    Attributes:
+        epsilon: of all rounds together; None for exact sums, which guarantee nothing.
+        components: of the mixture, of diagonal covariance.
+        relevance: of the enrollment from it.
+        seed: of the public start, which is drawn around zero: features are normalized by utterance.
+    """
+
+    epsilon: float | None = None  # type: ignore[assignment]  # exact sums are for mixtures alone
+    components: int
+    relevance: float = 16.0
+    seed: int = 0
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a round adds up."""
+        if self.epsilon is None:
+            return self.components * (1 + 2 * self.mfcc.features)
+        return mixture_dimension(self.start())
+
+    def start(self) -> GaussianMixture:
+        """The public start."""
+        model = GaussianMixture(self.components, self.mfcc.features, "diagonal", self.floor)
+        mean = torch.randn(model.gaussians.mean.shape, generator=torch.Generator().manual_seed(self.seed))
+        model.gaussians.set_moments_(mean / 2, torch.ones_like(mean))
+        return model
+
+    def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
+        """From recordings."""
+        features, lengths, _ = self.read(*inputs)
+        model = self.start()
+        if self.epsilon is None:
+            fit_mixture_jointly_(model, PlainSum(add_up), features, lengths, self.rounds)
+            relation = Relation(self.unit, "add_remove")
+            nothing = Guarantee(kind="none", relation=relation, caveat="the sums of every round are exact")
+            return JointFit(model, nothing, Accountant(relation))
+        release = self.release(0.0)
+        total = self.sum(add_up, release, parties, self.dimension)
+        fit_mixture_privately_(model, total, features, lengths, release)
+        return JointFit(model, total.guarantee(self.delta), total.account())
+
+    def config(self) -> BundleConfig:
+        """The public choices of the released model."""
+        settings = SpeakerUbmSettings(
+            components=self.components,
+            covariance="diagonal",
+            floor=self.floor,
+            relevance=self.relevance,
+            threshold=None,
+        )
+        return BundleConfig(settings, (), self.mfcc)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordTraining(SpeechTerms):
+    """The public terms of word models from users' speech, beside those of `SpeechTerms`.
+
+    They start from the built-in voices, which every user hears for itself (`public_bank`).
+
+    Attributes:
+        words: the vocabulary, two words or more.
+        states: of each word.
+        transition_share: of the budget of every round.
+    """
+
+    words: tuple[str, ...]
+    states: int = 5
+    transition_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))
+        if len(self.words) < 2 or len(set(self.words)) < len(self.words):
+            raise ModelError(f"word models need two words or more, all different, got {list(self.words)}")
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a round adds up."""
+        bank = self.config().build()
+        assert isinstance(bank, HiddenMarkovModel)
+        return hmm_dimension(bank)
+
+    def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
+        """From recordings of words.
+
+        Raises:
+            RangeError: for words that are not in the vocabulary.
+        """
+        features, lengths, said = self.read(*inputs)
+        unknown = set(said) - set(self.words)
+        if len(said) != len(lengths) or unknown:
+            raise RangeError(
+                f"every utterance is one of {', '.join(self.words)}, got {', '.join(sorted(unknown)) or said}"
+            )
+        labels = torch.tensor([self.words.index(word) for word in said])
+        bank = public_bank(self.words, self.mfcc, self.states, floor=self.floor)
+        release = self.release(self.transition_share)
+        total = self.sum(add_up, release, parties, self.dimension)
+        fit_hmm_privately_(bank, total, features, lengths, labels, release)
+        return JointFit(bank, total.guarantee(self.delta), total.account())
+
+    def config(self) -> BundleConfig:
+        """The public choices of the released model."""
+        settings = KeywordHmmSettings(
+            states=self.states, components=1, covariance="diagonal", floor=self.floor, skips=0, must_finish=False
+        )
+        return BundleConfig(settings, self.words, self.mfcc)
 
 
 def statistics_shares(release: StatisticsRelease, parties: int, dimension: int, colluders: int = 1) -> Shares:
@@ -89,12 +278,12 @@ def fit_mixture_jointly_(
     check_count("rounds", rounds)
     inside = length_mask(lengths, features.shape[1]).flatten()
     for _ in range(rounds):
-        found = statistics(model, features.flatten(0, 1), inside.to(features.dtype))
+        found = mixture_statistics(model, features.flatten(0, 1), inside.to(features.dtype))
         # The likelihood is left out: the M-step does not need it.
         parts = (found.count, found.first, found.second)
         sums = _split(total(torch.cat([part.flatten() for part in parts])), [part.shape for part in parts])
         count, first, second = sums
-        maximize_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
+        update_mixture_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
 
 
 @torch.no_grad()

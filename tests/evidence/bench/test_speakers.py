@@ -22,13 +22,13 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(bench, name, size)
     monkeypatch.setattr(bench, "eer_differences", lambda quick: [Figure("speakers.eer_difference", 0.0)])
     monkeypatch.setattr(bench, "data_folder", lambda: tmp_path)
-    monkeypatch.setattr(bench, "HardenedPlan", lambda features, models: _hardened_plan(features, models))
+    monkeypatch.setattr(bench, "HardenedTerms", lambda features, models: _hardened_plan(features, models))
 
 
 def _hardened_plan(features: int, models: int) -> object:
-    from ppspeech.protocols.speakers.hardened import HardenedPlan
+    from ppspeech.protocols.speakers.hardened import HardenedTerms
 
-    return HardenedPlan(features, models, limit=0.5, level_bits=3, score_bits=8)
+    return HardenedTerms(features, models, limit=0.5, level_bits=3, score_bits=8)
 
 
 def test_a_run_gives_every_figure(small: None) -> None:

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ppspeech.audio.frames import Frames
-from ppspeech.errors import ModelError
+from ppspeech.data import hold_out
+from ppspeech.errors import CorpusError, ModelError
 from ppspeech.evidence.experiments import minimax_audiomnist, minimax_emodb, minimax_genki, minimax_har
-from ppspeech.evidence.experiments.minimax import Experiment, Learning, Model, figures, opponent, run_trials, stratified
+from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
 from ppspeech.evidence.experiments.minimax_audiomnist import segment_means, word_accuracy
 from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
+from ppspeech.filters.learn import Learning, Model, opponent
 
 HEADLINES = (
     "task", "private", "private_worst", "no_filter.task", "no_filter.private", "best_baseline_gap",
@@ -31,7 +33,7 @@ def made_up(dimensions: tuple[int, ...] = (2,)) -> Experiment:
     mix = torch.randn(10, 10, generator=generator)
     cells = 4 * task + people
     return Experiment(
-        "made_up", "made up", x @ mix, people, task, lambda trial: stratified(cells, torch.arange(480), 0.5, trial),
+        "made_up", "made up", x @ mix, people, task, lambda trial: hold_out(cells, torch.arange(480), 0.5, trial),
         dimensions, dimensions[-1],
     )  # fmt: skip
 
@@ -40,7 +42,7 @@ def made_up(dimensions: tuple[int, ...] = (2,)) -> Experiment:
 def test_a_split_divides_every_class_and_no_group(seed: int, share: float) -> None:
     groups = torch.arange(60) // 3
     classes = groups % 4
-    is_test = stratified(classes, groups, share, seed)
+    is_test = hold_out(classes, groups, share, seed)
     for group in groups.unique():
         assert is_test[groups == group].unique().numel() == 1
     for value in classes.unique():
@@ -48,8 +50,8 @@ def test_a_split_divides_every_class_and_no_group(seed: int, share: float) -> No
 
 
 def test_a_class_of_one_group_cannot_be_divided() -> None:
-    with pytest.raises(ModelError, match="class 1 has 1 group"):
-        stratified(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 2, 2]), 0.5, 0)
+    with pytest.raises(CorpusError, match="person 1 has 1 recording"):
+        hold_out(torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 2, 2]), 0.5, 0)
 
 
 @pytest.mark.parametrize("against", ["logistic", "least squares"])

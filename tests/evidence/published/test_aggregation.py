@@ -14,9 +14,9 @@ from ppspeech.evidence.published.protocols.aggregation import (
     Result,
     aggregate,
     classify,
-    party,
     party_bytes,
     run_published,
+    take_part,
 )
 from ppspeech.evidence.published.protocols.aggregation_attack import find_exponent, find_noise, mean_without_noise
 from ppspeech.network import memory_pair
@@ -158,4 +158,4 @@ def test_doors() -> None:
         (np.zeros(2), 2**31, "rows"),
     ):
         with pytest.raises(RangeError, match=said):
-            party({3: here}, classifier, size, own=0, job=job)
+            take_part({3: here}, classifier, size, own=0, job=job)

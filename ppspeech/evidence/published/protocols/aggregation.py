@@ -33,6 +33,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import gmpy2
 import numpy as np
@@ -67,22 +68,12 @@ from ppspeech.evidence.published.protocols.aggregation_smallest import (
 )
 from ppspeech.network import Limits, Transcript, run_mesh
 from ppspeech.privacy.samplers import standard_laplace
-from ppspeech.protocols import Kind, register_protocol
+from ppspeech.protocols import Kind, Party, register_protocol
 
 SUMS = Ring(64)
 NUMBERS = Scale(bits=62, fraction=20)
 
 logger = logging.getLogger(__name__)
-
-published_aggregation = register_protocol(
-    "published_aggregation",
-    functionality="the mean of all parties' classifiers with Laplace noise of the owner of the smallest data set, to "
-    "everyone",
-    leakage="the owner of the noise knows it, party 0 can find everyone's; charlie learns the order of the sizes up to "
-    "a permutation, and with any one party the sizes themselves",
-    assumptions="all follow the protocol and nobody colludes; decisional composite residuosity, Diffie-Hellman on "
-    "ed25519; no differential privacy against the parties",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +106,18 @@ class PublishedJob:
         check_key_size(self.key_bits, insecure_demo=self.insecure_demo)
 
 
+published_aggregation = register_protocol(
+    "published_aggregation",
+    functionality="the mean of all parties' classifiers with Laplace noise of the owner of the smallest data set, to "
+    "everyone",
+    leakage="the owner of the noise knows it, party 0 can find everyone's; charlie learns the order of the sizes up to "
+    "a permutation, and with any one party the sizes themselves",
+    assumptions="all follow the protocol and nobody colludes; decisional composite residuosity, Diffie-Hellman on "
+    "ed25519; no differential privacy against the parties",
+    terms=PublishedJob,
+)
+
+
 @dataclass(frozen=True, eq=False)
 class PartyView:
     """What a party has at the end by following the protocol.
@@ -135,8 +138,32 @@ class PartyView:
 
 
 @published_aggregation.party("party")
-def party(channels: Channels, classifier: Reals, size: int, *, own: int, job: PublishedJob) -> PartyView:
-    """A party's program.
+def contribute(party: Party, classifier: list[float], size: int, /, **terms: Any) -> list[float]:
+    """A party's program: its classifier `(d,)` and how many rows it was trained on. Returns the published one."""
+    channels, job = _agreed(party, terms)
+    view = take_part(channels, np.asarray(classifier, np.float64), size, own=party.place, job=job)
+    return [float(weight) for weight in aggregate(view.shares, job.parties)]
+
+
+@published_aggregation.party("charlie")
+def curate(party: Party, /, **terms: Any) -> list[float]:
+    """Charlie's program, without an input. Returns the published classifier."""
+    channels, job = _agreed(party, terms)
+    return [float(weight) for weight in aggregate(charlie(channels, job=job), job.parties)]
+
+
+def _agreed(party: Party, terms: dict[str, Any]) -> tuple[Channels, PublishedJob]:
+    """Channels by number, Charlie's last, and what is agreed on."""
+    job, seats = PublishedJob(**terms), party.seats("party")
+    if len(seats) != job.parties:
+        raise RangeError(f"the terms are for {job.parties} parties, there are {len(seats)}")
+    logger.warning("%s is the paper's own and leaks: %s", published_aggregation.name, published_aggregation.leakage)
+    everyone = enumerate([*seats, "charlie"])
+    return {number: party.channels[seat] for number, seat in everyone if seat in party.channels}, job
+
+
+def take_part(channels: Channels, classifier: Reals, size: int, *, own: int, job: PublishedJob) -> PartyView:
+    """A party's part.
 
     Args:
         channels: to all others by number; Charlie is number K.
@@ -176,9 +203,8 @@ def party(channels: Channels, classifier: Reals, size: int, *, own: int, job: Pu
     return PartyView(_publish(channels, own, weights), noise, indicator, received, curator)
 
 
-@published_aggregation.party("charlie")
 def charlie(channels: Channels, *, job: PublishedJob) -> Residues:
-    """Charlie's program; what he returns are the published shares, as a party's."""
+    """Charlie's part; what he returns are the published shares, as a party's."""
     key = generate_paillier(job.key_bits, insecure_demo=job.insecure_demo)
     for number in range(job.parties):
         channels[number].send(Kind.CURATOR_KEY, key.public.to_bytes())
@@ -275,16 +301,16 @@ def run_published(
     logger.warning("%s is the paper's own and leaks: %s", published_aggregation.name, published_aggregation.leakage)
     records: list[list[Transcript]] = [[] for _ in range(parties + 1)]
 
-    def take_part(number: int, channels: Channels) -> PartyView | None:
+    def run(number: int, channels: Channels) -> PartyView | None:
         kept = {other: Transcript(channel) for other, channel in channels.items()}
         records[number] = list(kept.values())
         if number < parties:
-            return party(kept, classifiers[number], int(sizes[number]), own=number, job=job)
+            return take_part(kept, classifiers[number], int(sizes[number]), own=number, job=job)
         charlie(kept, job=job)
         return None
 
     start = time.perf_counter()
-    results = run_mesh([partial(take_part, number) for number in range(parties + 1)], Limits(message_seconds=900.0))
+    results = run_mesh([partial(run, number) for number in range(parties + 1)], Limits(message_seconds=900.0))
     seconds = time.perf_counter() - start
     views = [result for result in results if result is not None]
     sent = [sum(record.bytes_up for record in own) for own in records]

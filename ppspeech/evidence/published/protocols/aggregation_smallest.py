@@ -29,10 +29,8 @@ from ppspeech.crypto import (
     uniform_residues,
     unpack_numbers,
 )
-from ppspeech.crypto.shares import Cost, ShareEngine, is_negative, is_negative_cost, open_bits_to, open_cost
-from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Side
-from ppspeech.crypto.transfer import extension as ot_extension
-from ppspeech.crypto.transfer import one_of_many as kkot
+from ppspeech.crypto.shares import Cost, ShareEngine, blank, is_negative, open_bits_to, record
+from ppspeech.crypto.transfer import CODE_COLUMNS, PAIR_COLUMNS, POINT_BYTES, PairSetup, Side
 from ppspeech.protocols import Kind
 
 Channels = Mapping[int, Channel]
@@ -102,12 +100,12 @@ def find_smallest(channels: Channels, key: PaillierSecretKey, public: PaillierPu
 
 def comparison_cost(comparisons: int) -> Cost:
     """What a party's comparisons with Charlie cost after their setup."""
-    return is_negative_cost(SIZES, comparisons) + open_cost(Side.SECOND, Ring(1), comparisons)
+    return record(lambda engine: _open_signs(engine, blank(comparisons)))
 
 
 def comparison_bytes(comparisons: int) -> int:
     """What the party of the two sends for them, setup included."""
-    setup = POINT_BYTES * (kkot.COLUMNS + ot_extension.COLUMNS + 1) + GREETING_BYTES
+    setup = POINT_BYTES * (CODE_COLUMNS + PAIR_COLUMNS + 1) + GREETING_BYTES
     cost = comparison_cost(comparisons)
     return setup + cost.bytes_first + cost.offline_bytes_first
 
@@ -132,5 +130,9 @@ def _compare(channel: Channel, party: Side, differences: Residues) -> NDArray[np
     setup = PairSetup.agree(channel, party)
     with setup.session(channel):
         engine = ShareEngine(channel, setup, comparison_cost(len(differences)))
-        opened = open_bits_to(engine, Side.SECOND, is_negative(engine, differences, SIZES))
+        opened = _open_signs(engine, differences)
     return np.zeros(0, np.uint8) if opened is None else opened
+
+
+def _open_signs(engine: ShareEngine, differences: Residues) -> NDArray[np.uint8] | None:
+    return open_bits_to(engine, Side.SECOND, is_negative(engine, differences, SIZES))

@@ -12,35 +12,85 @@ integer uniform below 2^120, which hides the 60 bits of log b_j within 2^-60. Th
 With the strict step 8 the result is the sum of the states' logarithms and no likelihood.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import Ciphertext, PaillierSecretKey, uniform_bytes
+from ppspeech.crypto import Ciphertext, PaillierSecretKey, generate_paillier, uniform_bytes
+from ppspeech.crypto.paillier import SECURE_BITS
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.evidence.published.protocols.chain import Chain, check_distributions
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
 from ppspeech.evidence.published.protocols.paillier_parties import meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.real_numbers import encode_log
 from ppspeech.evidence.published.protocols.transfer import choose_entries, offer_entries
-from ppspeech.protocols import Kind, register_protocol
+from ppspeech.protocols import Kind, Party, register_protocol
 
 GAMMA_BYTES = 15
 ENTRY_WORDS = 2
 LIFT = 1 << 64
 """Added to every entry, so that none is negative: more than the largest logarithm."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class ForwardTerms:
+    """What both agree on.
+
+    Attributes:
+        frames: how many symbols Alice has.
+        states: of Bob's HMM.
+        alphabet: M, 2 to 256.
+        key_bits: of Alice's key.
+        strict: step 8 as printed, and results as they come out of the homomorphic operations.
+        insecure_demo: allow keys below 2048 bits.
+    """
+
+    frames: int
+    states: int
+    alphabet: int
+    key_bits: int = SECURE_BITS
+    strict: bool = False
+    insecure_demo: bool = False
+
+
 forward = register_protocol(
     "published_forward",
     functionality="a ciphertext, under alice's key, of the log-likelihood of alice's symbols under bob's HMM, to bob",
     leakage="alice learns at every frame log α of every state within 5.6 nats, and every sum up to a factor below "
     "2^40; public are the number of frames, states and symbols",
-    assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.kkot",
+    assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.transfer",
+    terms=ForwardTerms,
 )
 
 
 @forward.party("alice")
+def observe(party: Party, symbols: list[int], /, **terms: Any) -> None:
+    """Alice's program, with a key for the occasion: her symbols `(frames,)`."""
+    agreed, given = ForwardTerms(**terms), np.asarray(symbols, np.int64)
+    if len(given) != agreed.frames:
+        raise RangeError(f"the terms say {agreed.frames} symbols, got {len(given)}")
+    key = generate_paillier(agreed.key_bits, insecure_demo=agreed.insecure_demo)
+    sizes: dict[str, Any] = {"states": agreed.states, "alphabet": agreed.alphabet}
+    alice(party.channel, key, given, **sizes, strict=agreed.strict, insecure_demo=agreed.insecure_demo)
+
+
+@forward.party("bob")
+def score(
+    party: Party, initial: list[float], transitions: list[list[float]], emissions: list[list[float]], /, **terms: Any
+) -> str:
+    """Bob's program: his HMM. Returns the ciphertext, in hexadecimal digits."""
+    agreed, given = ForwardTerms(**terms), np.asarray(emissions, np.float64)
+    chain = Chain(np.asarray(initial, np.float64), np.asarray(transitions, np.float64))
+    if given.shape != (agreed.states, agreed.alphabet):
+        raise RangeError(f"the terms say emissions ({agreed.states}, {agreed.alphabet}), got {given.shape}")
+    switches: dict[str, bool] = {"strict": agreed.strict, "insecure_demo": agreed.insecure_demo}
+    return f"{int(bob(party.channel, chain, given, frames=agreed.frames, **switches).value):x}"
+
+
 def alice(
     channel: Channel,
     key: PaillierSecretKey,
@@ -73,7 +123,6 @@ def alice(
     alice_forward(met, frames=len(symbols), chains=1, states=states, strict=strict)
 
 
-@forward.party("bob")
 def bob(
     channel: Channel,
     chain: Chain,

@@ -29,8 +29,9 @@ party and Trent together read everything, and Trent gets the α_i.
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from gmpy2 import mpz
@@ -49,12 +50,38 @@ from ppspeech.crypto import (
 from ppspeech.errors import PrivacyError, RangeError
 from ppspeech.network import run_mesh
 from ppspeech.privacy.samplers import standard_normal
-from ppspeech.protocols import Kind, register_protocol
+from ppspeech.protocols import Kind, Party, register_protocol
 
 SCALING_BITS = 16
 FRACTION = 30
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedEigenTerms:
+    """What all agree on.
+
+    Attributes:
+        features: k.
+        samples: how many frames each party has, in order.
+        rounds: how many.
+        padding: ρ of a party is drawn below this; 0 for none.
+        genuine: p, the probability that a round is no decoy, above 0.
+        decoy_noise: standard deviation of what is added to an earlier vector for a decoy.
+        fraction: bits after the point of all numbers.
+        insecure_demo: accept a key of fewer than 2048 bits.
+    """
+
+    features: int
+    samples: Sequence[int]
+    rounds: int
+    padding: float = 0.0
+    genuine: float = 1.0
+    decoy_noise: float = 1.0
+    fraction: int = FRACTION
+    insecure_demo: bool = False
+
 
 published_eigenvector = register_protocol(
     "published_eigenvector",
@@ -63,7 +90,32 @@ published_eigenvector = register_protocol(
     leakage="every party learns the second moments of all frames together, so that of two each learns the other's; "
     "trent and any party together learn every product A_i α_i; trent learns the weights of the frames",
     assumptions="all follow the protocol; decisional composite residuosity for what trent sees",
+    terms=PublishedEigenTerms,
 )
+
+
+@published_eigenvector.party("party")
+def take_part(own: Party, frames: list[list[float]], primes: list[int], /, **terms: Any) -> list[float]:
+    """A party's program: its frames, and the two primes of the key that all parties have from their authority.
+
+    Returns:
+        The direction.
+    """
+    agreed, given = PublishedEigenTerms(**terms), np.asarray(frames, np.float64)
+    if given.shape != (agreed.samples[own.place], agreed.features):
+        raise RangeError(f"the terms say {agreed.samples[own.place]} frames of {agreed.features}, got {given.shape}")
+    key = PaillierSecretKey(*map(int, primes), insecure_demo=agreed.insecure_demo)
+    sizes: dict[str, Any] = {"rounds": agreed.rounds, "padding": agreed.padding, "fraction": agreed.fraction}
+    seen = party(own.channels["trent"], given, key, **sizes, insecure_demo=agreed.insecure_demo)
+    return [float(entry) for entry in seen.direction]
+
+
+@published_eigenvector.party("trent")
+def arbitrate(own: Party, modulus: int, /, **terms: Any) -> list[float]:
+    """Trent's program: the modulus of the parties' key. Returns the weights of the frames."""
+    agreed = {name: value for name, value in asdict(PublishedEigenTerms(**terms)).items() if name != "padding"}
+    public = PaillierPublicKey(int(modulus), insecure_demo=agreed["insecure_demo"])
+    return [float(weight) for weight in trent(own.channels_to("party"), public, **agreed)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +140,6 @@ class Seen:
         return signed
 
 
-@published_eigenvector.party("party")
 def party(
     channel: Channel,
     frames: NDArray[np.floating],
@@ -99,7 +150,7 @@ def party(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Seen:
-    """A party's program.
+    """A party's part.
 
     Args:
         channel: to Trent.
@@ -134,7 +185,6 @@ def party(
     return Seen(vectors, norms, component[:samples])
 
 
-@published_eigenvector.party("trent")
 def trent(
     channels: Mapping[int, Channel],
     public: PaillierPublicKey,
@@ -147,7 +197,7 @@ def trent(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Reals:
-    """Trent's program.
+    """Trent's part.
 
     Args:
         channels: to the parties by number.
@@ -217,7 +267,7 @@ def run_published(
     count = len(frames)
     seen: dict[int, Seen] = {}
 
-    def take_part(number: int, channels: Mapping[int, Channel]) -> Reals:
+    def run(number: int, channels: Mapping[int, Channel]) -> Reals:
         if number < count:
             own = party(
                 channels[count],
@@ -243,7 +293,7 @@ def run_published(
         )
 
     start = time.perf_counter()
-    results = run_mesh([partial(take_part, number) for number in range(count + 1)])
+    results = run_mesh([partial(run, number) for number in range(count + 1)])
     seconds = time.perf_counter() - start
     return Result([seen[number] for number in range(count)], results[-1], seconds)
 

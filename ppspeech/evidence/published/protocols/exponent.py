@@ -28,28 +28,27 @@ from ppspeech.crypto import Ciphertext, PaillierSecretKey, Unfinished, uniform_b
 from ppspeech.errors import RangeError
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob, Encrypted, meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.real_numbers import LOG_SCALE, decode, encode
-from ppspeech.protocols import Kind, register_protocol
+from ppspeech.protocols import Kind, RegisteredProtocol
 
 MU_LARGEST = 255
 
 LARGEST_LOG = 60.0
 """The largest logarithm whose exponential Alice gives: what follows must have room in her plaintexts."""
 
-exponent = register_protocol(
+exponent = RegisteredProtocol(
     "published_exponent",
     functionality="ciphertexts of the exponentials of encrypted numbers, to bob",
     leakage="alice learns each logarithm within log 255 = 5.6 nats, and exactly from some runs on the same number",
     assumptions="both follow the protocol; decisional composite residuosity for what bob sees",
 )
+"""A step of `published_keyword`: it is not listed, for what Bob brings and takes away are ciphertexts."""
 
 
-@exponent.party("alice")
 def alice(channel: Channel, key: PaillierSecretKey, *, count: int, insecure_demo: bool = False) -> None:
     """Alice's program, for `count` numbers."""
     alice_exponent(meet_as_alice(channel, key, exponent, insecure_demo=insecure_demo), count)
 
 
-@exponent.party("bob")
 def bob(
     channel: Channel, logs: Sequence[Ciphertext], *, strict: bool = False, insecure_demo: bool = False
 ) -> list[Unfinished]:

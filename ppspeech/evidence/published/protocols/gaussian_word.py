@@ -8,7 +8,9 @@ w_j = -μ' C^-1 μ / 2 - ln|C| / 2 - (d / 2) ln 2π. `strict` gives the printed 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +53,19 @@ class GaussianWord:
         symmetric = np.allclose(self.covariances, self.covariances.transpose(0, 2, 1))
         if not symmetric or np.linalg.eigvalsh(self.covariances).min() <= 0:
             raise ModelError(f"{self.word!r} has a covariance that is not symmetric and positive definite")
+
+    @classmethod
+    def parse(cls, plain: Mapping[str, Any]) -> "GaussianWord":
+        """From a mapping of `word`, `initial`, `transitions`, `means` and `covariances`, as JSON can hold them.
+
+        Raises:
+            ModelError: for other fields.
+        """
+        fields = ("initial", "transitions", "means", "covariances")
+        if set(plain) != {"word", *fields}:
+            raise ModelError(f"a word has the fields word, {', '.join(fields)}, got {', '.join(sorted(plain))}")
+        initial, transitions, means, covariances = (np.asarray(plain[name], np.float64) for name in fields)
+        return cls(str(plain["word"]), Chain(initial, transitions), means, covariances)
 
     @property
     def dimensions(self) -> int:

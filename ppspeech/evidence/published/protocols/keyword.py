@@ -13,6 +13,8 @@ words' scores up to one factor. All that `forward` shows her she has seen before
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from gmpy2 import mpz
@@ -20,8 +22,9 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import PaillierSecretKey, Unfinished, uniform_below
-from ppspeech.errors import ModelError, ProtocolError
+from ppspeech.crypto import PaillierSecretKey, Unfinished, generate_paillier, uniform_below
+from ppspeech.crypto.paillier import SECURE_BITS
+from ppspeech.errors import ModelError, ProtocolError, RangeError
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
 from ppspeech.evidence.published.protocols.gaussian_forward import (
     check_frames,
@@ -32,12 +35,34 @@ from ppspeech.evidence.published.protocols.gaussian_forward import (
 from ppspeech.evidence.published.protocols.gaussian_word import GaussianWord
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob, meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.transfer import choose_entries, offer_entries
-from ppspeech.protocols import Kind, register_protocol
+from ppspeech.protocols import Kind, Party, register_protocol
 
 COEFFICIENT_BITS = 40
 
 SPELLING_BYTES = 32
 """Every word is padded to this length in UTF-8."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeywordTerms:
+    """What both agree on.
+
+    Attributes:
+        frames: how many Alice has.
+        words: Δ, how many Bob has, 2 to 256.
+        states: of each of his HMMs.
+        key_bits: of Alice's key.
+        strict: what is printed, wherever it can run.
+        insecure_demo: allow keys below 2048 bits.
+    """
+
+    frames: int
+    words: int
+    states: int
+    key_bits: int = SECURE_BITS
+    strict: bool = False
+    insecure_demo: bool = False
+
 
 keyword = register_protocol(
     "published_keyword",
@@ -45,11 +70,31 @@ keyword = register_protocol(
     leakage="alice learns the gaps between the scores of all words up to one factor, at every frame log α of every "
     "state within 5.6 nats, and every sum up to a factor below 2^40; public are the number of frames, features, words "
     "and states",
-    assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.kkot",
+    assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.transfer",
+    terms=KeywordTerms,
 )
 
 
 @keyword.party("alice")
+def recognize(party: Party, frames: list[list[float]], /, **terms: Any) -> str:
+    """Alice's program, with a key for the occasion: her frames `(frames, features)`."""
+    agreed, given = KeywordTerms(**terms), np.asarray(frames, np.float64)
+    if len(given) != agreed.frames:
+        raise RangeError(f"the terms say {agreed.frames} frames, got {len(given)}")
+    key = generate_paillier(agreed.key_bits, insecure_demo=agreed.insecure_demo)
+    sizes: dict[str, Any] = {"words": agreed.words, "states": agreed.states}
+    return alice(party.channel, key, given, **sizes, strict=agreed.strict, insecure_demo=agreed.insecure_demo)
+
+
+@keyword.party("bob")
+def offer(party: Party, words: list[dict[str, Any]], /, **terms: Any) -> None:
+    """Bob's program: his words, each a mapping of `word`, `initial`, `transitions`, `means` and `covariances`."""
+    agreed, models = KeywordTerms(**terms), [GaussianWord.parse(word) for word in words]
+    if (len(models), {model.chain.states for model in models}) != (agreed.words, {agreed.states}):
+        raise RangeError(f"the terms say {agreed.words} words of {agreed.states} states each, and these are others")
+    bob(party.channel, models, frames=agreed.frames, strict=agreed.strict, insecure_demo=agreed.insecure_demo)
+
+
 def alice(
     channel: Channel,
     key: PaillierSecretKey,
@@ -84,7 +129,6 @@ def alice(
     return choose_word(met, words)
 
 
-@keyword.party("bob")
 def bob(
     channel: Channel, words: Sequence[GaussianWord], *, frames: int, strict: bool = False, insecure_demo: bool = False
 ) -> None:

@@ -25,26 +25,25 @@ from ppspeech.crypto import Ciphertext, PaillierSecretKey, Unfinished, uniform_b
 from ppspeech.errors import RangeError
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob, Encrypted, meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.real_numbers import FACTOR, LOG_SCALE, encode
-from ppspeech.protocols import Kind, register_protocol
+from ppspeech.protocols import Kind, RegisteredProtocol
 
 BETA_BITS = 40
 
-logarithm = register_protocol(
+logarithm = RegisteredProtocol(
     "published_logarithm",
     functionality="ciphertexts of the logarithms of encrypted numbers, to bob",
     leakage="alice learns each number up to a factor below 2^40: its size within a few bits, its divisors, whether it "
     "is zero or negative, and all of it from a few runs on the same number",
     assumptions="both follow the protocol; decisional composite residuosity for what bob sees",
 )
+"""A step of `published_keyword`: it is not listed, for what Bob brings and takes away are ciphertexts."""
 
 
-@logarithm.party("alice")
 def alice(channel: Channel, key: PaillierSecretKey, *, count: int, insecure_demo: bool = False) -> None:
     """Alice's program, for `count` numbers."""
     alice_logarithm(meet_as_alice(channel, key, logarithm, insecure_demo=insecure_demo), count)
 
 
-@logarithm.party("bob")
 def bob(
     channel: Channel,
     thetas: Sequence[Ciphertext],

@@ -28,24 +28,23 @@ from ppspeech.evidence.published.protocols.exponent import alice_exponent, bob_e
 from ppspeech.evidence.published.protocols.logarithm import alice_logarithm, bob_logarithm
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob, Encrypted, meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.real_numbers import FACTOR
-from ppspeech.protocols import register_protocol
+from ppspeech.protocols import RegisteredProtocol
 
-logsum = register_protocol(
+logsum = RegisteredProtocol(
     "published_logsum",
     functionality="a ciphertext of the logarithm of a weighted sum of exponentials of encrypted numbers, to bob",
     leakage="alice learns every term within 5.6 nats, so the terms' ratios too, and the sum up to a factor below 2^40",
     assumptions="both follow the protocol; decisional composite residuosity for what bob sees",
 )
+"""A step of `published_keyword`: it is not listed, for what Bob brings and takes away are ciphertexts."""
 
 
-@logsum.party("alice")
 def alice(channel: Channel, key: PaillierSecretKey, *, count: int, insecure_demo: bool = False) -> None:
     """Alice's program, for a sum of `count` terms."""
     met = meet_as_alice(channel, key, logsum, insecure_demo=insecure_demo)
     alice_logsum(met, groups=1, terms=count, sums=1)
 
 
-@logsum.party("bob")
 def bob(
     channel: Channel,
     logs: Sequence[Ciphertext],

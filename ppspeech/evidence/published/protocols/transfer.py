@@ -1,6 +1,6 @@
 """1-of-n oblivious transfer of entries of any length, as the paper's protocols use it: Bob offers, Alice chooses.
 
-    Alice -> Bob    i ⊕ ρ, with the random choice ρ of a prepared transfer (`crypto.kkot`)
+    Alice -> Bob    i ⊕ ρ, with the random choice ρ of a prepared transfer (`crypto.transfer`)
     Bob -> Alice    entry(w) ⊕ pad(w ⊕ i ⊕ ρ) for every w
 
 An entry of several words takes as many transfers with the same choice.

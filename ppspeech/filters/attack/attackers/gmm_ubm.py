@@ -8,7 +8,7 @@ from ppspeech.audio import Frames
 from ppspeech.filters.attack.attackers.attacker import SPEECH_ATTACKERS, Scorer
 from ppspeech.filters.attack.attackers.standardizing import Standardizing, frames_inside
 from ppspeech.models import SpeakerVerifier
-from ppspeech.models.gaussian import fit_mixture, frame_mask, map_adapt, statistics
+from ppspeech.models.gaussian import fit_mixture, frame_mask, map_adapt, mixture_statistics
 
 COMPONENTS, ITERATIONS, FLOOR, BLOCK = 64, 15, 1e-2, 100
 FRAMES_A_COMPONENT = 50
@@ -31,7 +31,7 @@ def gmm_ubm(frames: Frames, labels: Tensor, classes: int, seed: int) -> Scorer[F
     lengths = torch.tensor([len(own) for own in speech], device=pool.device)
     x = pad_sequence(speech, batch_first=True)
     # With few people a component may be one person's own: then its weight tells them, not its mean.
-    models = map_adapt(ubm, statistics(ubm, x, frame_mask(lengths, x.shape[1])), adapt=("weights", "means"))
+    models = map_adapt(ubm, mixture_statistics(ubm, x, frame_mask(lengths, x.shape[1])), adapt=("weights", "means"))
     verifier = SpeakerVerifier(ubm, models)
 
     @torch.no_grad()

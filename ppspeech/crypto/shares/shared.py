@@ -1,0 +1,183 @@
+"""Shares that know their ring and their engine, so that a program on them reads as the mathematics it computes.
+
+    maximum(left, right) = right + (left >= right) * (left - right)
+
+Sums and differences are each party's own; `>=`, `<`, products with bits, `&` and `open_to` talk to the other party, and
+both parties must do them alike and in the same order. Nothing is copied to be wrapped: an array's share is the array.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ppspeech.arrays import Bits, Residues
+from ppspeech.crypto.message_kinds import Kind
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
+from ppspeech.crypto.shares.compare import is_negative
+from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.select import multiply_bit
+from ppspeech.crypto.transfer.setup import Side
+from ppspeech.errors import RangeError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared:
+    """Residues of any shape that two parties share: the sum mod 2^k of what each holds.
+
+    Attributes:
+        engine: this party's.
+        own: our share, `uint64`. Bits above those of the ring mean nothing; `residues` is without them.
+        ring: of the residues.
+    """
+
+    engine: ShareEngine
+    own: Residues
+    ring: Ring
+
+    @property
+    def residues(self) -> Residues:
+        """Our share mod 2^k."""
+        return self.ring.reduce(self.own)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array."""
+        return self.own.shape
+
+    def __add__(self, other: "Shared") -> "Shared":
+        return Shared(self.engine, self.own + self._beside(other), self.ring)
+
+    def __sub__(self, other: "Shared") -> "Shared":
+        return Shared(self.engine, self.own - self._beside(other), self.ring)
+
+    def __neg__(self) -> "Shared":
+        return Shared(self.engine, np.uint64(0) - self.own, self.ring)
+
+    def __lt__(self, other: "Shared") -> "SharedBits":
+        """[self < other]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
+        difference = self.own - self._beside(other)
+        negative = is_negative(self.engine, difference.reshape(-1), self.ring)
+        return SharedBits(self.engine, negative.reshape(difference.shape))
+
+    def __ge__(self, other: "Shared") -> "SharedBits":
+        """[self >= other]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
+        return ~(self < other)
+
+    def __getitem__(self, index: Any) -> "Shared":
+        return Shared(self.engine, self.own[index], self.ring)
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def reshape(self, *shape: int) -> "Shared":
+        """The same residues in another shape."""
+        return Shared(self.engine, self.own.reshape(shape), self.ring)
+
+    def sum(self, axis: int) -> "Shared":
+        """Sums along an axis."""
+        return Shared(self.engine, self.own.sum(axis=axis, dtype=np.uint64), self.ring)
+
+    def in_ring(self, ring: Ring) -> "Shared":
+        """The same shares mod another power of two: shares of the same residues mod the smaller of the two."""
+        return Shared(self.engine, self.residues, ring)
+
+    def open_to(self, receiver: Side) -> Residues | None:
+        """The residues, to `receiver`; None for the other party."""
+        return open_to(self.engine, receiver, self.residues, self.ring)
+
+    def _beside(self, other: "Shared") -> Residues:
+        if other.ring != self.ring:
+            raise RangeError(f"shares of {self.ring.bits} bits and of {other.ring.bits} do not add up: extend them")
+        return other.own
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedBits:
+    """Bits of any shape that two parties share: the exclusive or of what each holds.
+
+    Attributes:
+        engine: this party's.
+        own: our share, `uint8`, 0 or 1.
+    """
+
+    engine: ShareEngine
+    own: Bits
+
+    def __invert__(self) -> "SharedBits":
+        return SharedBits(self.engine, self.engine.flip(self.own))
+
+    def __mul__(self, value: Shared) -> Shared:
+        """The residues where the bit is 1, else 0; bits and residues are broadcast against each other."""
+        bits, residues = self.own, value.own
+        if bits.shape != residues.shape:
+            shape = np.broadcast_shapes(bits.shape, residues.shape)
+            bits, residues = np.broadcast_to(bits, shape).copy(), np.broadcast_to(residues, shape).copy()
+        product = multiply_bit(self.engine, bits.reshape(-1), residues.reshape(-1), value.ring)
+        return Shared(self.engine, product.reshape(bits.shape), value.ring)
+
+    def __and__(self, other: "SharedBits") -> "SharedBits":
+        both = self * Shared(self.engine, other.own.astype(np.uint64), Ring(1))
+        return SharedBits(self.engine, both.own.astype(np.uint8))
+
+    def __getitem__(self, index: Any) -> "SharedBits":
+        return SharedBits(self.engine, self.own[index])
+
+    def open_to(self, receiver: Side) -> Bits | None:
+        """The bits, to `receiver`; None for the other party."""
+        return open_bits_to(self.engine, receiver, self.own)
+
+
+def share_input(engine: ShareEngine, owner: Side, values: Residues | None, shape: Sequence[int], ring: Ring) -> Shared:
+    """Shares of what one party knows: its share is the value, the other's is zero. Nothing is sent.
+
+    Args:
+        engine: this party's.
+        owner: who knows the values.
+        values: residues, of the owner; None for the other party.
+        shape: of the values, which both know.
+        ring: of the values.
+
+    Raises:
+        RangeError: if the owner has none, the other party has some, or they are of another shape.
+    """
+    if (values is None) == (engine.party is owner):
+        raise RangeError(f"the {owner.name.lower()} party has these values, and nobody else")
+    if values is None:
+        return Shared(engine, np.zeros(shape, np.uint64), ring)
+    if values.shape != tuple(shape):
+        raise RangeError(f"values of shape {tuple(shape)} were agreed on, got {values.shape}")
+    return Shared(engine, values, ring)
+
+
+def maximum(left: Shared, right: Shared) -> Shared:
+    """The larger residues; the two must differ by less than 2^(bits - 1)."""
+    return right + (left >= right) * (left - right)
+
+
+def minimum(left: Shared, right: Shared) -> Shared:
+    """The smaller residues; the two must differ by less than 2^(bits - 1)."""
+    return right + (left < right) * (left - right)
+
+
+def select(bits: SharedBits, ones: Shared, zeros: Shared) -> Shared:
+    """`ones` where the bit is 1, `zeros` where it is 0."""
+    return zeros + bits * (ones - zeros)
+
+
+def open_to(engine: ShareEngine, receiver: Side, residues: Residues, ring: Ring) -> Residues | None:
+    """Give `receiver` the shared residues; None for the other party."""
+    if engine.party != receiver:
+        engine.channel.send(Kind.OPEN, pack_numbers(residues.reshape(-1), ring.bits))
+        return None
+    data = engine.channel.receive(Kind.OPEN, packed_bytes(residues.size, ring.bits))
+    other = unpack_numbers(data, residues.size, ring.bits).astype(np.uint64).reshape(residues.shape)
+    return ring.join(residues, other)
+
+
+def open_bits_to(engine: ShareEngine, receiver: Side, bits: Bits) -> Bits | None:
+    """Give `receiver` the shared bits; None for the other party."""
+    opened = open_to(engine, receiver, bits.astype(np.uint64), Ring(1))
+    return None if opened is None else opened.astype(np.uint8)

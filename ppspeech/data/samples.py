@@ -1,0 +1,124 @@
+"""A corpus or a table as a filter sees it: samples, each with a label to keep and one to hide."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from ppspeech.audio import Frames, MfccConfig, utterance_statistics
+from ppspeech.data.batches import LABELS, numbered
+from ppspeech.data.features import FeatureStore
+from ppspeech.data.registry import load_corpus, load_table
+from ppspeech.data.splits import hold_out
+from ppspeech.errors import CorpusError
+
+Level = Literal["utterance", "frames", "table"]
+"""What one sample is: the statistics of an utterance, a frame, or a row of a table."""
+
+PERSON, CLASS = "person", "class"
+"""The labels of a table: whose row it is, and what it shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Inputs and two labels of each.
+
+    Attributes:
+        inputs: of each sample, `(D,)` or `(frames, D)`.
+        kept: names of the labels to keep.
+        private: names of the labels to hide.
+        recordings: where each was taken from; those of one recording must not be on both sides of a test.
+        mfcc: the front end, or None for a table.
+    """
+
+    inputs: Sequence[Tensor]
+    kept: Sequence[str]
+    private: Sequence[str]
+    recordings: Sequence[str]
+    mfcc: MfccConfig | None = None
+
+    @property
+    def kept_numbers(self) -> Tensor:
+        """The labels to keep as 0, 1, … in sorted order, `(samples,)`."""
+        return numbered(self.kept)[1]
+
+    @property
+    def private_numbers(self) -> Tensor:
+        """The labels to hide, likewise."""
+        return numbered(self.private)[1]
+
+    def hold_out(self, share: float, seed: int) -> Tensor:
+        """Recordings of everyone to test on, bool `(samples,)`."""
+        return hold_out(self.private_numbers, numbered(self.recordings)[1], share, seed)
+
+    @torch.no_grad()
+    def part(self, rows: Tensor, module: nn.Module | None = None) -> Tensor | Frames:
+        """The samples of a bool mask, behind a filter where one is given: `(samples, d)`, or Frames."""
+        through = module or nn.Identity()
+        inputs = [self.inputs[index] for index in rows.nonzero().flatten().tolist()]
+        if inputs[0].ndim == 1:
+            return cast(Tensor, through(torch.stack(inputs)))
+        clips = [cast(Tensor, through(clip)) for clip in inputs]
+        return Frames(pad_sequence(clips, batch_first=True), torch.tensor([len(clip) for clip in clips]))
+
+
+def load_samples(
+    keep: str, hide: str, level: Level, source: str, options: Mapping[str, Any], mfcc: MfccConfig | None
+) -> Samples:
+    """Load a corpus or table with two of its labels; utterances that lack one of them are left out.
+
+    Args:
+        keep: the label that stays.
+        hide: the label that does not.
+        level: what one sample is.
+        source: name or folder.
+        options: of its loader.
+        mfcc: the front end; None for a table.
+
+    Raises:
+        CorpusError: if there is no such label, or the corpus holds no sound.
+    """
+    if level == "table":
+        return _of_table(keep, hide, source, options)
+    wrong = [label for label in (keep, hide) if label not in LABELS]
+    if wrong:
+        raise CorpusError(f"a corpus has no label {wrong[0]!r}: known are {', '.join(LABELS)}")
+    assert mfcc is not None
+    corpus = load_corpus(source, **options).select(lambda u: None not in (getattr(u, keep), getattr(u, hide)))
+    if corpus.features is not None:
+        raise CorpusError(
+            f"corpus {corpus.name!r} is filtered already: filters are learned from, and applied to, sound"
+        )
+    clips: Sequence[Tensor] = FeatureStore(mfcc).lazy(corpus.utterances)
+    if level == "utterance":
+        clips = [inputs_of(clip, level) for clip in clips]
+    return Samples(
+        clips,
+        [getattr(u, keep) for u in corpus],
+        [getattr(u, hide) for u in corpus],
+        [str(index) for index in range(len(corpus))],
+        mfcc,
+    )
+
+
+def inputs_of(frames: Tensor, level: Level) -> Tensor:
+    """What a filter takes of an utterance's `(frames, d)`: its statistics `(4 d,)`, or all of it."""
+    if level == "frames":
+        return frames
+    return utterance_statistics(Frames(frames.unsqueeze(0), torch.tensor([len(frames)])))[0]
+
+
+def _of_table(keep: str, hide: str, source: str, options: Mapping[str, Any]) -> Samples:
+    table = load_table(source, **options)
+    columns = {CLASS: [table.label_names[label] for label in table.labels.tolist()]}
+    if table.groups is not None:
+        columns[PERSON] = [str(group) for group in table.groups.tolist()]
+    columns |= {name: [str(value) for value in values.tolist()] for name, values in table.extra.items()}
+    for label in (keep, hide):
+        if label not in columns:
+            raise CorpusError(f"table {source!r} has no label {label!r}: it has {', '.join(columns)}")
+    recordings = columns.get("recording", [str(index) for index in range(len(table))])
+    return Samples(table.features.unbind(0), columns[keep], columns[hide], recordings)

@@ -1,0 +1,282 @@
+"""DP-SGD as a value: who joins a step, how much each may say, the noise on the sum, and what that costs.
+
+In every step each unit joins independently with probability q; what each contributes is clipped to norm C; and
+N(0, (z C)^2) is added to the sum, once, also where nobody joined. With several ranks every unit belongs to one of them,
+which tosses its coin: the ranks' batches together are one Poisson sample. The clipped sums are added over the ranks,
+and the noise is the first rank's.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, distributed
+from torch.utils.data import Sampler
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.events import (
+    INTERVAL,
+    Event,
+    UnsupportedAnalysisError,
+    epsilon_of,
+    register_event,
+)
+from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian, sampled_gaussian_renyi
+from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
+from ppspeech.privacy.audit.exact import audit_exact
+from ppspeech.privacy.audit.report import AuditReport
+from ppspeech.privacy.gradients.clipping import limit_contributions
+from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanism import mechanism
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Adjacency, Relation
+from ppspeech.privacy.samplers.randomness import standard_normal, uniform
+
+
+@register_event("sampled_gaussian")
+@dataclass(frozen=True, slots=True)
+class SampledGaussianEvent(Event):
+    """`steps` times: every unit joins independently with probability `sampling`; N(0, (z C)^2) on the clipped sum.
+
+    C is the norm that one unit's contribution is clipped to, z the `noise_multiplier`, under either adjacency (under
+    `replace` the sum moves by up to 2C, which the analysis knows). Shuffled batches of fixed size are not Poisson
+    samples: book them with sampling = 1.
+    """
+
+    noise_multiplier: float
+    sampling: float
+    steps: int
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positive("noise_multiplier", self.noise_multiplier)
+        check_probability("sampling", self.sampling, one=True)
+        check_count("steps", self.steps)
+
+    def delta(self, epsilon: float) -> float:
+        """From the loss distribution."""
+        return float(self.pld().get_delta_for_epsilon(epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """From the loss distribution."""
+        check_probability("delta", delta, zero=True)
+        return float(self.pld().get_epsilon_for_delta(delta))
+
+    def rdp(self, alpha: float) -> float:
+        """Known for add_remove, and for replace without sampling."""
+        rho = self.zcdp()
+        if rho is not None:
+            return alpha * rho
+        if self.relation.adjacency == "replace":
+            raise UnsupportedAnalysisError("no Renyi bound for Poisson sampling under replace; use method='pld'")
+        return self.steps * _renyi(self.sampling, self.noise_multiplier, alpha)
+
+    def zcdp(self) -> float | None:
+        """Only without sampling: amplified losses have no zCDP parameter that shows the gain."""
+        if self.sampling < 1:
+            return None
+        reach = 1.0 if self.relation.adjacency == "add_remove" else 2.0
+        return self.steps * (reach / self.noise_multiplier) ** 2 / 2
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """One step's distribution, composed with itself."""
+        return _loss(self.noise_multiplier, self.sampling, self.steps, self.relation.adjacency, interval)
+
+
+class Ranks(NamedTuple):
+    """Which of several processes this is."""
+
+    rank: int = 0
+    ranks: int = 1
+
+
+ALONE = Ranks()
+
+
+class PoissonBatches(Sampler[list[int]]):
+    """Batches that every unit joins independently with probability `sampling`, with all its items; some are empty.
+
+    The coins come from the operating system: no seed repeats them.
+
+    Args:
+        units: the unit of every item, `(items,)`.
+        sampling: q in (0, 1].
+        steps: batches in an epoch.
+        most: items of a unit in one batch, drawn anew each time; None for all.
+        place: of several ranks; each has the units whose number is its own rank modulo their number.
+    """
+
+    def __init__(
+        self, units: Tensor, sampling: float, steps: int, most: int | None = None, place: Ranks = ALONE
+    ) -> None:
+        check_probability("sampling", sampling, one=True)
+        check_count("steps", steps)
+        if len(units) == 0:
+            raise PrivacyError("there is no item to sample from")
+        names, self.unit = torch.unique(units, return_inverse=True)
+        self.units = len(names)
+        self.mine = torch.arange(self.units) % place.ranks == place.rank
+        self.sampling, self.steps, self.most = sampling, steps, most
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for _ in range(self.steps):
+            joins = torch.zeros(self.units, dtype=torch.bool)
+            joins[self.mine] = torch.from_numpy(uniform(int(self.mine.sum()))) < self.sampling
+            chosen = joins[self.unit].nonzero().squeeze(-1)
+            if self.most is not None and len(chosen):
+                chosen = chosen[limit_contributions(self.unit[chosen], self.most)]
+            yield chosen.tolist()
+
+
+@mechanism("sampled_gaussian", SampledGaussianEvent)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientPlan:
+    """A step of DP-SGD: public numbers, chosen without looking at private data.
+
+    Formal guarantee: after n steps, that of `after(n)`, for every unit under `relation`, if in each step units join by
+    `batches` and nothing but what `release` returns is used. Not float-safe.
+
+    Attributes:
+        relation: what is protected; the sum moves by C under `add_remove`.
+        noise_multiplier: z > 0.
+        sampling: q in (0, 1], the probability with which a unit joins a step.
+        clip: C > 0, the largest norm of a unit's gradient.
+        delta: where the guarantee is stated.
+        most: items of a unit in one step; None for all.
+    """
+
+    relation: Relation
+    noise_multiplier: float
+    sampling: float
+    clip: float
+    delta: float = 1e-5
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        check_positive("noise_multiplier", self.noise_multiplier)
+        check_probability("sampling", self.sampling, one=True)
+        check_positive("clip", self.clip)
+        check_probability("delta", self.delta)
+        if self.most is not None:
+            check_count("most", self.most)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps in which a unit is expected to join once."""
+        return math.ceil(1 / self.sampling)
+
+    @property
+    def event(self) -> SampledGaussianEvent:
+        """What one step costs."""
+        return self.after(1)
+
+    def after(self, steps: int) -> SampledGaussianEvent:
+        """What so many steps cost."""
+        return SampledGaussianEvent(self.noise_multiplier, self.sampling, steps, self.relation)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one step promises."""
+        return Guarantee(
+            kind="approximate",
+            relation=self.relation,
+            epsilon=epsilon_of(self.event, self.delta),
+            delta=self.delta,
+            assumptions=self.assumptions,
+            caveat="noise is a float: low-order bits can leak (Mironov 2012)",
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold outside the mechanism."""
+        unit = self.relation.unit
+        return (
+            f"gradients of one {unit} are clipped to {self.clip:.6g}",
+            f"every {unit} joins a step independently with probability {self.sampling:.6g}",
+            f"the number of {unit}s and the starting point are public",
+        )
+
+    def batches(self, units: Tensor, place: Ranks = ALONE) -> PoissonBatches:
+        """An epoch's batches of items that belong to `units` `(items,)`: this rank's part of each Poisson sample."""
+        return PoissonBatches(units, self.sampling, self.steps_per_epoch, self.most, place)
+
+    def clipped_sums(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        """The sum over units of their gradients `(units, *shape)`, one tensor a parameter, clipped as one vector."""
+        norms = torch.stack([g.reshape(len(g), math.prod(g.shape[1:])).norm(2, dim=-1) for g in gradients], dim=1)
+        shares = (self.clip / (norms.norm(2, dim=1) + 1e-6)).clamp(max=1.0)
+        return [torch.einsum("i,i...", shares.to(gradient), gradient) for gradient in gradients]
+
+    def release(self, gradients: Sequence[Tensor], place: Ranks = ALONE) -> Released[list[Tensor]]:
+        """The noisy sums of one step, the same on every rank.
+
+        Args:
+            gradients: of this rank's units that joined, `(units, *shape)`, one tensor a parameter; units may be 0.
+            place: of several ranks, which must all call this.
+        """
+        sums = self.clipped_sums(gradients)
+        if place.rank == 0:
+            scale = self.noise_multiplier * self.clip
+            sums = [total + scale * standard_normal(total.shape, like=total) for total in sums]
+        if place.ranks > 1:
+            for total in sums:
+                distributed.all_reduce(total)
+        return Released(sums, self.event, self.guarantee)
+
+    @classmethod
+    def audit(cls, runs: int) -> list[AuditReport]:  # noqa: ARG003
+        """One step by its density, where the unit's gradient has the largest norm and all others are zero."""
+        one = cls(relation=ONE_RECORD, noise_multiplier=1.0, sampling=0.1, clip=1.0)
+
+        def log_density(points: Tensor, present: bool) -> Tensor:
+            absent = -points.square() / 2 - math.log(2 * math.pi) / 2
+            joined = -(points - 1).square() / 2 - math.log(2 * math.pi) / 2
+            if not present:
+                return absent
+            return torch.logaddexp(math.log1p(-one.sampling) + absent, math.log(one.sampling) + joined)
+
+        points, step = line(20.0)
+        found = audit_exact(log_density, True, False, points.squeeze(1), volumes=step)
+        return [exact_report("sampled_gaussian", found, one.guarantee, "one step")]
+
+
+@lru_cache(maxsize=64)
+def _loss(
+    noise_multiplier: float, sampling: float, steps: int, adjacency: Adjacency, interval: float
+) -> LossDistribution:
+    step = loss_of_gaussian(noise_multiplier, interval, sampling=sampling, adjacency=adjacency)
+    return step.self_compose(steps) if steps > 1 else step
+
+
+@lru_cache(maxsize=4096)
+def _renyi(sampling: float, noise_multiplier: float, alpha: float) -> float:
+    return sampled_gaussian_renyi(sampling, noise_multiplier, alpha)
+
+
+def noise_multiplier_for(epsilon: float, delta: float, *, sampling: float, steps: int, relation: Relation) -> float:
+    """The smallest noise multiplier (to 0.1 %) that keeps DP-SGD within (epsilon, delta), by loss distributions."""
+    check_positive("epsilon", epsilon)
+    check_probability("delta", delta)
+
+    def spent(z: float, interval: float = 1e-3) -> float:  # coarse buckets are pessimistic too, and quick
+        event = SampledGaussianEvent(z, sampling, steps, relation)
+        return float(event.pld(interval).get_epsilon_for_delta(delta))
+
+    low, high = 0.3, 1.0
+    while spent(high) > epsilon:
+        low, high = high, 2 * high
+        if high > 1e5:
+            raise PrivacyError(f"no practical noise reaches epsilon={epsilon}, delta={delta} in {steps} steps")
+    if spent(low) <= epsilon:
+        return low
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if spent(middle) <= epsilon else (middle, high)
+    while spent(high, INTERVAL) > epsilon:
+        high *= 1.001
+    return high

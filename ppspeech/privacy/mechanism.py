@@ -1,0 +1,97 @@
+"""What a mechanism is, and the list of those that exist: each enters itself, with its event and its audit beside it.
+
+    @register_event("noise")
+    @dataclass(frozen=True)
+    class NoiseEvent(PureLike): ...              what a release costs, and what it means for a group
+
+    @mechanism("noise", NoiseEvent)
+    @dataclass(frozen=True)
+    class Noise:                                 relation, event, guarantee, release
+        @classmethod
+        def audit(cls, runs): ...                what `ppspeech audit noise` runs
+
+Nothing else has to know: accounts book the event, files replay it, and bundles that hold it are audited by name.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.events import Event
+from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.relation import Relation
+from ppspeech.registry import Registry
+
+if TYPE_CHECKING:
+    from ppspeech.privacy.audit.report import AuditReport
+
+Input = TypeVar("Input", contravariant=True)
+Output = TypeVar("Output", covariant=True)
+Made = TypeVar("Made", bound=type)
+
+Audit = Callable[[int], "list[AuditReport]"]
+"""runs -> reports; `runs` is how often sampling audits run the mechanism on each data set."""
+
+
+class Mechanism(Protocol[Input, Output]):
+    """A way to release something about private data. It is a value: public numbers only, no data and no noise."""
+
+    @property
+    def relation(self) -> Relation:
+        """What is protected, and what neighboring means."""
+        ...
+
+    @property
+    def event(self) -> Event:
+        """What one release costs."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release promises."""
+        ...
+
+    def release(self, value: Input, /) -> Released[Output]:
+        """The value with fresh noise, what it cost and what it promises."""
+        ...
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A mechanism in the list.
+
+    Attributes:
+        kind: its class.
+        events: the types of event that it books.
+        audit: tries to refute its guarantee; None where nobody wrote one.
+    """
+
+    kind: type[Any]
+    events: tuple[type[Any], ...]
+    audit: Audit | None
+
+
+MECHANISMS: Registry[Registered] = Registry(
+    "mechanism",
+    "ppspeech.privacy.mechanisms",
+    "ppspeech.privacy.convex",
+    "ppspeech.privacy.gradients",
+    error=PrivacyError,
+)
+
+
+def mechanism(name: str, *events: type[Any], audit: Audit | None = None) -> Callable[[Made], Made]:
+    """Enter a mechanism under a name, which must not be taken.
+
+    Args:
+        name: what `ppspeech audit` calls it.
+        *events: the types of event that its releases book.
+        audit: its audit; by default the class's own `audit(runs)`, if it has one.
+    """
+
+    def enter(kind: Made) -> Made:
+        MECHANISMS.enter(name, Registered(kind, events, audit or getattr(kind, "audit", None)))
+        return kind
+
+    return enter

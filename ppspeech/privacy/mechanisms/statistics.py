@@ -1,0 +1,223 @@
+r"""Differentially private expectation maximization: clipped statistics, one Gaussian release an iteration.
+
+What one unit (a speaker, or one utterance) says about a bank of Gaussians with diagonal covariance, under the model
+released so far, is a vector about that model's means mu and deviations s:
+
+    v = (w_0 sum g,  w_1 sum g (x - mu) / s,  w_2 sum g [((x - mu) / s)^2 - 1] pooled over the Gaussians,  w_0 mass)
+
+with the occupancies g scaled so that a unit owns at most one frame's worth in total, however long it spoke. v is
+clipped to norm C, the expected transitions xi (only those the topology leaves free) to norm B, and
+
+    ( sqrt(theta_A) xi / B,  sqrt(theta_E) v / C ),      theta_A + theta_E = 1,
+
+has norm at most 1: one unit more or less moves the sum by at most 1. One Gaussian mechanism releases the sum in each
+of T iterations, T fixed in advance; everything after is post-processing. The start must be public.
+
+Deviations from section 11: statistics are centered at the released model and clipped as a whole (tighter than the
+worst case M sqrt(1 + R^2 + R^4), and true for any input); variances are pooled; transitions are smoothed towards the
+released ones; and every estimate is shrunk towards the released model by how much of it is noise.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.budget import split_gaussian
+from ppspeech.privacy.gradients.clipping import clip_norm
+from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.mechanism import mechanism
+from ppspeech.privacy.mechanisms.gaussian import Gaussian, GaussianEvent
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.relation import Relation
+
+ONE_UTTERANCE = Relation("utterance", "add_remove")
+
+
+@mechanism("statistics", GaussianEvent)
+@dataclass(frozen=True, slots=True)
+class StatisticsRelease:
+    """How statistics are bounded and released: public numbers, chosen without looking at private speech.
+
+    Attributes:
+        epsilon: of all iterations together.
+        delta: of all iterations together.
+        iterations: T, fixed in advance.
+        relation: for one `utterance` or one `speaker`; `replace` doubles the noise.
+        transition_share: theta_A, the part of each release's budget that transitions get; 0 leaves them public.
+        emission_norm: C.
+        transition_norm: B.
+        weights: w_0, w_1, w_2 of the counts, first and second moments.
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    iterations: int = 3
+    relation: Relation = ONE_UTTERANCE
+    transition_share: float = 0.1
+    emission_norm: float = 1.5
+    transition_norm: float = 0.3
+    weights: tuple[float, float, float] = (0.5, 1.0, 0.1)
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        check_probability("delta", self.delta)
+        check_count("iterations", self.iterations)
+        check_probability("transition_share", self.transition_share, zero=True)
+        check_positive("emission_norm", self.emission_norm)
+        check_positive("transition_norm", self.transition_norm)
+        if len(self.weights) != 3:
+            raise PrivacyError(f"weights are for counts, first and second moments: three numbers, got {self.weights}")
+        for weight in self.weights:
+            check_positive("weight", weight)
+        if self.relation.unit not in ("utterance", "speaker"):
+            raise PrivacyError(f"statistics are bounded by utterance or by speaker, got unit {self.relation.unit!r}")
+
+    @property
+    def mechanism(self) -> Gaussian:
+        """What releases the sum of one iteration; `iterations` of them are exactly (epsilon, delta)-DP."""
+        sensitivity = 1.0 if self.relation.adjacency == "add_remove" else 2.0
+        multiplier = split_gaussian(self.epsilon, self.delta, [1.0] * self.iterations)[0]
+        return Gaussian(
+            sigma=multiplier * sensitivity,
+            sensitivity=sensitivity,
+            delta=self.delta,
+            relation=self.relation,
+        )
+
+    @property
+    def event(self) -> GaussianEvent:
+        """What one iteration costs."""
+        return self.mechanism.event
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one iteration promises."""
+        return self.mechanism.guarantee
+
+    def release(self, total: Tensor) -> Released[Tensor]:
+        """One iteration's sum of normalized vectors, with noise."""
+        return self.mechanism.release(total)
+
+    @property
+    def scales(self) -> tuple[float, float, float, float, float]:
+        """What multiplies counts, first moments, second moments, mass and transitions in the released vector."""
+        emission = math.sqrt(1 - self.transition_share) / self.emission_norm
+        count, first, second = (weight * emission for weight in self.weights)
+        return count, first, second, count, math.sqrt(self.transition_share) / self.transition_norm
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Statistics of Gaussians `(models, cells)` about a released model, one leading axis `n` of records or units.
+
+    Attributes:
+        count: occupancies, `(n, models, cells)`.
+        first: whitened first moments, `(n, models, cells, d)`.
+        second: whitened second moments less their expectation, pooled, `(n, d)`.
+        mass: all occupancies together, `(n, 1)`: what the counts sum to, with the noise of one coordinate.
+        transitions: expected free transitions, `(n, models, free)`.
+    """
+
+    count: Tensor
+    first: Tensor
+    second: Tensor
+    mass: Tensor
+    transitions: Tensor
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The tensors, in the order of the released vector."""
+        return self.count, self.first, self.second, self.mass, self.transitions
+
+    def flat(self) -> tuple[Tensor, Tensor]:
+        """Emission parts and transition parts as vectors, `(n, ...)` each, unscaled."""
+        return (
+            torch.cat([self.count.flatten(1), self.first.flatten(1), self.second, self.mass], dim=1),
+            self.transitions.flatten(1),
+        )
+
+
+def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> Tensor:
+    """One vector a unit, of l2 norm at most 1 whatever the moments are.
+
+    Args:
+        moments: of each unit.
+        frames: of each unit, `(n,)`; statistics are divided by them.
+        release: the bounds.
+
+    Raises:
+        PrivacyError: for moments that are not finite.
+    """
+    share = 1 / frames.clamp_min(1.0).to(moments.count)
+    scaled = Moments(*(part * scale for part, scale in zip(moments.parts, release.scales, strict=True)))
+    emission, transition = (part * share.unsqueeze(-1) for part in scaled.flat())
+    emission = clip_norm(emission, math.sqrt(1 - release.transition_share))
+    if release.transition_share == 0 or transition.shape[1] == 0:
+        return torch.cat([emission, torch.zeros_like(transition)], dim=1)
+    return torch.cat([emission, clip_norm(transition, math.sqrt(release.transition_share))], dim=1)
+
+
+class UnitSums:
+    """Adds up what units contribute, batch by batch, and bounds each: the sum that a mechanism releases.
+
+    Args:
+        release: the bounds; its unit decides what is clipped as one.
+        speakers: how many there may be; their indices are 0..speakers - 1.
+    """
+
+    def __init__(self, release: StatisticsRelease, speakers: int) -> None:
+        self.release = release
+        self.speakers = speakers
+        self._total: Tensor | None = None
+        self._gathered: list[Tensor] | None = None
+        self._like: Moments | None = None
+
+    @torch.no_grad()
+    def add(self, moments: Moments, frames: Tensor, speakers: Tensor) -> None:
+        """Add utterances: their moments, and how many frames `(n,)` and which speaker `(n,)` each has."""
+        self._like = moments
+        if self.release.relation.unit == "utterance":
+            found = normalized(moments, frames, self.release).sum(0)
+            self._total = found if self._total is None else self._total + found
+            return
+        parts = (*moments.parts, frames.to(moments.count))
+        if self._gathered is None:
+            self._gathered = [part.new_zeros((self.speakers, *part.shape[1:])) for part in parts]
+        for whole, part in zip(self._gathered, parts, strict=True):
+            whole.index_add_(0, speakers, part)
+
+    def total(self) -> Tensor:
+        """The sum of the units' normalized vectors. Not private: for `released` and for tests.
+
+        Raises:
+            PrivacyError: if nothing was added.
+        """
+        if self._gathered is not None:
+            *sums, frames = self._gathered
+            return normalized(Moments(*sums), frames, self.release).sum(0)
+        if self._total is None:
+            raise PrivacyError("no utterance was added: there is nothing to release")
+        return self._total
+
+    def with_release(self, release: StatisticsRelease) -> "UnitSums":
+        """The same sums to be released with another epsilon.
+
+        Raises:
+            PrivacyError: if anything but epsilon differs: the bounds were already applied.
+        """
+        if replace(release, epsilon=self.release.epsilon) != self.release:
+            raise PrivacyError("these sums were bounded for another release: only epsilon may differ")
+        other = UnitSums(release, self.speakers)
+        other._total, other._gathered, other._like = self._total, self._gathered, self._like
+        return other
+
+    def released(self) -> Moments:
+        """The noisy sums as moments of one row, in their own units: one release, to be booked as one event."""
+        noisy = self.release.release(self.total()).value
+        assert self._like is not None
+        shapes = [part.shape[1:] for part in self._like.parts]
+        pieces = zip(torch.split(noisy, [shape.numel() for shape in shapes]), shapes, self.release.scales, strict=True)
+        return Moments(*((piece / (scale or 1.0)).view(1, *shape) for piece, shape, scale in pieces))

@@ -1,0 +1,244 @@
+"""Template matching where the server never sees a template: the gallery is encrypted under an enrollment key.
+
+    keeper    holds the enrollment key and the templates it enrolls; sets the threshold
+    store     the server: keeps the encrypted gallery and passes it on; holds no key and sees ciphertexts only
+    prober    holds the probe and the claim; multiplies the probe into the ciphertexts
+
+    1. keeper -> store    once an enrollment: public key and encrypted templates
+    2. store -> prober    once a gallery: the same
+    3. prober -> keeper   a probe: all scores, re-randomized and masked: a share each, the keeper's less the threshold
+    4. prober, keeper     the claimed template's score, chosen by the prober's index; [score >= 0] on shares
+    5. the named party gets the bit
+
+A score exists as two shares only, of which each is uniform. The lattice kernel's roles are turned round (`streaming`):
+one short message a probe, however large the gallery. Empty places score below everybody, so that the store and the
+prober know how many places there are and not how many are taken.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from ppspeech.arrays import Reals
+from ppspeech.channel import Channel
+from ppspeech.crypto import Scale
+from ppspeech.crypto.lattice import (
+    Evaluator,
+    FrameSender,
+    KeyHolder,
+    LatticeParameters,
+    MatrixPlan,
+    Precision,
+    ciphertext_length,
+    plan_stream,
+    publish_model,
+    receive_scores,
+)
+from ppspeech.crypto.shares import Cost, ShareEngine, check_index
+from ppspeech.crypto.transfer import PairSetup, Side
+from ppspeech.errors import ModelError, RangeError
+from ppspeech.protocols.message_kinds import Kind
+from ppspeech.protocols.party import Party, register_protocol
+from ppspeech.protocols.scores.linear import WEIGHT_BITS, LinearPlan, check_vectors
+from ppspeech.protocols.speakers.verify import ASSUMPTIONS, Verification, decide
+
+MOST_PLACES = LatticeParameters().degree
+"""Templates of one gallery, so that a probe's answer is one polynomial; more are several galleries."""
+
+
+@dataclass(frozen=True)
+class GalleryPlan:
+    """What all know of a gallery.
+
+    Attributes:
+        features: numbers of a template.
+        places: templates there is room for.
+        recipient: who learns whether a probe matches.
+        norm: public bound on the lengths of templates and probes; their products stay within ±norm^2.
+    """
+
+    features: int
+    places: int
+    recipient: Literal["keeper", "prober"] = "prober"
+    norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.features < 1 or not 1 <= self.places <= MOST_PLACES:
+            raise ModelError(f"a gallery has features and 1 to {MOST_PLACES} places, got {self}")
+        if self.recipient not in ("keeper", "prober"):
+            raise ModelError(f"the decision goes to the keeper or the prober, got {self.recipient!r}")
+        if not 1 / 32 <= self.norm <= 512:
+            raise RangeError(f"lengths are bounded by 1/32 to 512, got {self.norm}")
+
+    @property
+    def reach(self) -> int:
+        """Scores less a threshold stay within ±2^reach."""
+        return 1 + int(np.ceil(np.log2(self.norm**2)))
+
+    @property
+    def verification(self) -> Verification:
+        """A probe, once its scores are shared: the prober, who knows the index, is the client."""
+        scores = LinearPlan(self.features, self.places, norm=self.norm, reach=self.reach)
+        return Verification(scores, "server" if self.recipient == "keeper" else "client")
+
+    @cached_property
+    def product(self) -> MatrixPlan:
+        """How a probe is multiplied into the encrypted templates."""
+        weights = Scale(bits=30, fraction=WEIGHT_BITS)
+        precision = Precision(LatticeParameters(), self.norm, weights, self.verification.plan.scale)
+        return plan_stream(self.features, self.places, precision=precision)
+
+    @property
+    def cost(self) -> Cost:
+        """What is computed on shares, a probe; the answer to it takes `product.job.reply_bytes` more."""
+        return self.verification.cost
+
+
+matching = register_protocol(
+    "template_matching",
+    functionality="whether the prober's embedding matches the template it claims, to the keeper or the prober; "
+    "templates stay with the keeper, encrypted at the store",
+    leakage="how many places the gallery has and when it changes",
+    assumptions=f"all follow the protocol, the store colludes with nobody who holds the key; {ASSUMPTIONS}",
+    terms=GalleryPlan,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class EncryptedGallery:
+    """What the store keeps, and gives to whoever probes.
+
+    Attributes:
+        plan: of the gallery.
+        public_key: of the keeper.
+        templates: encrypted, `plan.product.job.query_bytes` of them.
+    """
+
+    plan: GalleryPlan
+    public_key: bytes
+    templates: bytes
+
+    def send(self, channel: Channel) -> None:
+        """Give it to the other party, which calls `receive`."""
+        channel.send(Kind.LATTICE_KEY, self.public_key)
+        channel.send(Kind.GALLERY, self.templates)
+
+    @staticmethod
+    def receive(channel: Channel, plan: GalleryPlan) -> "EncryptedGallery":
+        """Take one, of exactly the plan's size; what is in it is checked by who uses it."""
+        key = channel.receive(Kind.LATTICE_KEY, ciphertext_length(plan.product.precision.parameters))
+        return EncryptedGallery(plan, key, channel.receive(Kind.GALLERY, plan.product.job.query_bytes))
+
+
+class Keeper:
+    """The party with the enrollment key.
+
+    Args:
+        plan: of the gallery.
+        templates: enrolled voices, `(enrolled, features)`, none longer than `plan.norm`.
+        threshold: a probe matches at or above it.
+        key: the enrollment key; a new one without.
+
+    Raises:
+        RangeError: for templates that cannot be, or a threshold out of their products' reach.
+        ModelError: for more templates than places.
+    """
+
+    def __init__(self, plan: GalleryPlan, templates: Reals, threshold: float, key: KeyHolder | None = None) -> None:
+        if not 1 <= len(templates) <= plan.places:
+            raise ModelError(f"a gallery of {plan.places} places cannot hold {len(templates)} templates")
+        if not abs(threshold) < plan.norm**2:
+            raise RangeError(f"products lie within ±{plan.norm**2}, the threshold too, got {threshold}")
+        self.plan = plan
+        self._key = key or KeyHolder()
+        self._templates = np.zeros((plan.places, plan.features))
+        self._templates[: len(templates)] = check_vectors(templates, plan.features, plan.norm, "templates")
+        offsets = np.full(plan.places, -(2.0**plan.reach))
+        offsets[: len(templates)] = -threshold
+        scores = plan.verification.plan
+        self._offsets = scores.ring.from_signed(scores.scale.encode(offsets))
+
+    def publish(self) -> EncryptedGallery:
+        """The gallery for the store, freshly encrypted: after each enrollment."""
+        sent = publish_model(self._key, self.plan.product, self._templates.T)
+        return EncryptedGallery(self.plan, self._key.public_key, sent)
+
+    def answer(self, channel: Channel, setup: PairSetup) -> bool | None:
+        """One probe: the decision, or None where it is the prober's.
+
+        Args:
+            channel: to the prober.
+            setup: transfers with it, of `Side.FIRST`.
+        """
+        plan = self.plan
+        with setup.session(channel):
+            engine = ShareEngine(channel, setup, plan.cost)
+            reply = channel.receive(Kind.REPLY, plan.product.job.reply_bytes)
+            job = plan.verification
+            shares = job.plan.ring.reduce(receive_scores(self._key, plan.product, reply) + self._offsets)
+            return decide(engine, job, shares)
+
+
+class Prober:
+    """The party with probes, and a gallery to multiply them into.
+
+    Raises:
+        BadCiphertextError: if the gallery is malformed.
+        WrongKeyError: if its parts are under different keys.
+    """
+
+    def __init__(self, gallery: EncryptedGallery) -> None:
+        self.plan = gallery.plan
+        self._sender = FrameSender(Evaluator(gallery.public_key), self.plan.product, gallery.templates)
+
+    def ask(self, channel: Channel, setup: PairSetup, probe: Reals, claimed: int) -> bool | None:
+        """One probe `(features,)`: the decision, or None where it is the keeper's.
+
+        Args:
+            channel: to the keeper.
+            setup: transfers with it, of `Side.SECOND`.
+            probe: the embedding, no longer than `plan.norm`.
+            claimed: the place of the template it claims to match.
+
+        Raises:
+            RangeError: for a probe or a place that cannot be; nothing is sent then.
+        """
+        row = check_vectors(np.asarray(probe, np.float64)[None], self.plan.features, self.plan.norm, "probes")
+        check_index(claimed, self.plan.places)
+        with setup.session(channel):
+            self._sender.prepare(1)
+            engine = ShareEngine(channel, setup, self.plan.cost)
+            reply, shares = self._sender.send(row)
+            channel.send(Kind.REPLY, reply)
+            return decide(engine, self.plan.verification, shares, claimed)
+
+
+@matching.party("keeper")
+def keeper(party: Party, templates: list[list[float]], threshold: float, /, **terms: Any) -> str:
+    """Enroll templates at the store, and answer one probe."""
+    own = Keeper(GalleryPlan(**terms), np.asarray(templates, np.float64), threshold)
+    own.publish().send(party.channels["store"])
+    channel = party.channels["prober"]
+    return _say(own.answer(channel, PairSetup.agree(channel, Side.FIRST)))
+
+
+@matching.party("store")
+def store(party: Party, /, **terms: Any) -> str:
+    """Keep a gallery and pass it on."""
+    gallery = EncryptedGallery.receive(party.channels["keeper"], GalleryPlan(**terms))
+    gallery.send(party.channels["prober"])
+    return f"kept {len(gallery.templates):,} bytes of encrypted templates"
+
+
+@matching.party("prober")
+def prober(party: Party, probe: list[float], claimed: int, /, **terms: Any) -> str:
+    """Get the gallery, and probe once."""
+    own = Prober(EncryptedGallery.receive(party.channels["store"], GalleryPlan(**terms)))
+    channel = party.channels["keeper"]
+    return _say(own.ask(channel, PairSetup.agree(channel, Side.SECOND), np.asarray(probe), claimed))
+
+
+def _say(decision: bool | None) -> str:
+    return {None: "the other party knows", True: "match", False: "no match"}[decision]

@@ -1,0 +1,257 @@
+"""A filter from a recipe: a corpus or table, what to keep and what to hide; learned, attacked, released as a bundle."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import torch
+import yaml  # type: ignore[import-untyped]
+from torch import Tensor, nn
+
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import (
+    Bundle,
+    BundleConfig,
+    DataTouch,
+    MinimaxFilterSettings,
+    PrivacyStatement,
+    Shape,
+    write_bundle,
+)
+from ppspeech.data import Level, Samples, load_corpus, load_samples
+from ppspeech.errors import AudioError, ModelError
+from ppspeech.figures import Figure
+from ppspeech.filters import BASELINES, HIDDEN, NO_NOISE, Learning, Solver, Standardized
+from ppspeech.filters.attack import FilterEvidence, judge_samples
+from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent, Relation
+from ppspeech.training.minimax import AdversarialSolver
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterRecipe(Learning):
+    """What `configs/filter_*.yaml` say: how a filter is learned, and from what.
+
+    Attributes:
+        keep: the label that should stay: `word`, `emotion`, `gender` or `speaker`; for a table `class` or one of its
+            further columns.
+        hide: the label that should not; for a table also `person`.
+        features: d.
+        corpus: a corpus by name or folder; or
+        table: a table by name.
+        options: what its loader takes.
+        level: `utterance` statistics or `frames`, for a corpus.
+        mfcc: what differs from the front end of Hamm 2015 (utterance) or the preset for the rate (frames).
+        filter: `linear`, `sigmoid` or `mlp`.
+        solver: `alternating` or `kiwiel`, whose opponents answer exactly; `adversarial`, whose opponents are networks.
+        adversarial: what `AdversarialSolver` takes; an iteration is then an epoch.
+        test: share of each person's recordings to judge by.
+        most_samples: at most so many frames are learned from, drawn at random.
+        attackers: names; all that apply where none is given.
+        seed: of the draws.
+        expect: least values of `task`, and largest of `private`, that the recipe must give on its own data.
+    """
+
+    keep: str
+    hide: str
+    features: int
+    corpus: str = ""
+    table: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    level: Literal["utterance", "frames"] = "utterance"
+    mfcc: Mapping[str, Any] = field(default_factory=dict)
+    adversarial: Mapping[str, Any] = field(default_factory=dict)
+    test: float = 0.25
+    most_samples: int = 20_000
+    attackers: Sequence[str] = ()
+    seed: int = 0
+    expect: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if bool(self.corpus) == bool(self.table):
+            raise ModelError("a recipe names either a corpus or a table")
+        if self.keep == self.hide:
+            raise ModelError(f"a label cannot be kept and hidden at once: {self.keep!r}")
+        for name, value, known in (
+            ("level", self.level, ("utterance", "frames")),
+            ("filter", self.filter, get_args(Shape)),
+        ):
+            if value not in known:
+                raise ModelError(f"{name} must be one of {', '.join(known)}, got {value!r:.80}")
+        unknown = set(self.expect) - {"task", "private"}
+        if unknown:
+            raise ModelError(f"a recipe expects figures of task and private, got {sorted(unknown)}")
+        if self.adversarial and self.solver != "adversarial":
+            raise ModelError(f"adversarial describes solver: adversarial, and the recipe has solver: {self.solver}")
+
+    @classmethod
+    def load(cls, path: Path) -> "FilterRecipe":
+        """Read a YAML file.
+
+        Raises:
+            ModelError: if it cannot be read, or has a field that is missing or unknown.
+        """
+        try:
+            plain = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ModelError(f"cannot read the recipe {path}: {error}") from None
+        known = {each.name for each in fields(cls)}
+        if not isinstance(plain, dict) or not {"keep", "hide", "features"} <= set(plain) <= known:
+            found = sorted(map(str, plain)) if isinstance(plain, dict) else type(plain).__name__
+            raise ModelError(f"{path} must have keep, hide, features and maybe more of {sorted(known)}, got {found}")
+        return cls(**plain)
+
+    @property
+    def kind(self) -> Level:
+        """What one sample is."""
+        return "table" if self.table else self.level
+
+    def samples(self) -> Samples:
+        """Load what the recipe names.
+
+        Raises:
+            ModelError: for choices that the front end does not have.
+        """
+        mfcc = None
+        if self.corpus:
+            rate = load_corpus(self.corpus, **self.options).sample_rate
+            preset = MfccConfig.hamm2015(rate) if self.level == "utterance" else MfccConfig.at_rate(rate)
+            try:
+                mfcc = MfccConfig(**(asdict(preset) | dict(self.mfcc)))
+            except (TypeError, AudioError) as error:
+                raise ModelError(f"the recipe's mfcc: {error}") from None
+        return load_samples(self.keep, self.hide, self.kind, self.corpus or self.table, self.options, mfcc)
+
+    def custom_solver(self) -> Solver | None:
+        """The solver with networks for opponents, or None for those that `learn_filter` knows.
+
+        Raises:
+            ModelError: for settings that it does not have.
+        """
+        if self.solver != "adversarial":
+            return None
+        try:
+            return AdversarialSolver(**self.adversarial, seed=self.seed)
+        except TypeError as error:
+            raise ModelError(f"the recipe's adversarial: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedFilter:
+    """A filter and how it did beside others.
+
+    Attributes:
+        recipe: what was asked.
+        filter: what was learned.
+        mfcc: the front end, or None.
+        evidence: by method: `minimax`, `none`, `pca`.
+    """
+
+    recipe: FilterRecipe
+    filter: nn.Module
+    mfcc: MfccConfig | None
+    evidence: Mapping[str, FilterEvidence]
+
+    def figures(self) -> list[Figure]:
+        """The evidence as figures."""
+        found = []
+        for method, evidence in self.evidence.items():
+            prefix = "filter" if method == "minimax" else f"filter.{method}"
+            worst = evidence.attacks.worst
+            said = f"{self.recipe.hide}, chance {evidence.attacks.chance:.3f}"
+            task = f"{self.recipe.keep}, logistic, held-out recordings"
+            found += [
+                Figure(f"{prefix}.task", evidence.task.accuracy, note=task),
+                Figure(f"{prefix}.private", evidence.attacks["logistic"].accuracy, note=f"{said}; logistic attacker"),
+                Figure(
+                    f"{prefix}.private_worst", worst.accuracy, note=f"{said}; {worst.attacker}, EER {worst.eer:.3f}"
+                ),
+            ]
+        return found
+
+    def check(self) -> None:
+        """Compare with what the recipe promises.
+
+        Raises:
+            ModelError: if the task falls short or the secret shows.
+        """
+        ours = self.evidence["minimax"]
+        least, most = self.recipe.expect.get("task", 0.0), self.recipe.expect.get("private", 1.0)
+        task, private = ours.task.accuracy, ours.attacks["logistic"].accuracy
+        if task < least or private > most:
+            raise ModelError(
+                f"the recipe must give task >= {least} with private <= {most}, got {task:.4f} and {private:.4f}"
+            )
+
+    def release(self, folder: Path) -> Bundle:
+        """Write the filter as a bundle, which states that it proves nothing, with the evidence beside."""
+        relation = Relation("speaker", "add_remove")
+        account = Accountant(relation)
+        account.compose(NonPrivateEvent("learned without differential privacy", relation))
+        recipe = self.recipe
+        inside = self.filter.filter if isinstance(self.filter, Standardized) else self.filter
+        settings = MinimaxFilterSettings(
+            shape=cast(Shape, recipe.filter),
+            inputs=cast(int, inside.inputs),
+            hidden={"linear": 0, "sigmoid": recipe.features, "mlp": HIDDEN}[recipe.filter],
+            features=recipe.features,
+            level=recipe.kind,
+            keep=recipe.keep,
+            hide=recipe.hide,
+        )
+        statement = PrivacyStatement(
+            guarantee=Guarantee(kind="none", relation=relation, caveat=NO_NOISE),
+            method="none",
+            covers=(),
+            touches=(
+                DataTouch("normalization", "not_covered", "inputs are scaled by the training people's statistics"),
+                DataTouch("early_stopping", "untouched", "the number of iterations is part of the recipe"),
+                DataTouch("tuning", "not_covered", "rho, iterations and ridges may have been chosen on such data"),
+                DataTouch("threshold", "untouched", "a filter has none"),
+                DataTouch(
+                    "metrics", "not_covered", "the attacks were measured on held-out recordings of the same people"
+                ),
+            ),
+            caveats=("the weights were learned from the training people's samples and may tell about them",),
+        )
+        return write_bundle(
+            folder,
+            model=self.filter.float(),
+            config=BundleConfig(settings, (), self.mfcc or MfccConfig()),
+            statement=statement,
+            account=account,
+            metrics=self.figures(),
+        )
+
+
+def learn(recipe: FilterRecipe) -> LearnedFilter:
+    """Learn a filter and attack it beside no filter and PCA, on recordings that were held out."""
+    solver = recipe.custom_solver()
+    samples = recipe.samples()
+    is_test = samples.hold_out(recipe.test, recipe.seed)
+    x, hide, keep = _rows(samples, (~is_test).nonzero().flatten(), recipe)
+    found = recipe.fit(x, hide, keep, recipe.features, recipe.seed, solver)
+    methods = {
+        "minimax": found.filter,
+        "none": nn.Identity(),
+        "pca": BASELINES["pca"](x, hide, keep, recipe.features, seed=recipe.seed),
+    }
+    evidence = {}
+    for name, module in methods.items():
+        attackers: Sequence[str] | None = ("logistic",)
+        if name == "minimax":
+            attackers = ("logistic", *(a for a in recipe.attackers if a != "logistic")) if recipe.attackers else None
+        evidence[name] = judge_samples(samples, is_test, attackers, module=module)
+    return LearnedFilter(recipe, found.filter, samples.mfcc, evidence)
+
+
+def _rows(samples: Samples, chosen: Tensor, recipe: FilterRecipe) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs `(n, D)`, private and task labels to learn from; of frames at most so many, drawn at random."""
+    inputs = [samples.inputs[index] for index in chosen.tolist()]
+    private, kept = samples.private_numbers, samples.kept_numbers
+    if recipe.kind != "frames":
+        return torch.stack(inputs), private[chosen], kept[chosen]
+    x = torch.cat(inputs)
+    of = chosen.repeat_interleave(torch.tensor([len(clip) for clip in inputs]))
+    drawn = torch.randperm(len(x), generator=torch.Generator().manual_seed(recipe.seed))[: recipe.most_samples]
+    return x[drawn], private[of[drawn]], kept[of[drawn]]

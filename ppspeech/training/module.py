@@ -1,0 +1,230 @@
+"""What recipes for speech share: a model built by its registered kind, and checkpoints that say what they hold."""
+
+import logging
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytorch_lightning as lightning
+from torch import Tensor, device, nn
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader
+
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import BundleConfig, DataTouch, ModelSettings
+from ppspeech.data import Batch, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
+from ppspeech.errors import ModelError
+
+if TYPE_CHECKING:
+    from ppspeech.training.private.record import PrivacyRecord
+
+KEY = "model"
+"""Where a checkpoint says what it holds; its weights are those of the state dict that begin with it."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A trained model and what is known about it: what `release` takes, and what a checkpoint gives.
+
+    Attributes:
+        model: the module whose tensors count.
+        config: its kind and public choices.
+        touches: where the recipe looks, or does not look, at private data outside training.
+        record: what a private run spent; None for a run without privacy.
+    """
+
+    model: nn.Module
+    config: BundleConfig
+    touches: tuple[DataTouch, ...] = ()
+    record: "PrivacyRecord | None" = None
+
+
+class StatisticsHook(Protocol):
+    """What makes EM private: it bounds and adds up what each utterance says, and gives the M-step noisy sums."""
+
+    def add(self, module: "SpeechModule", batch: Batch) -> None:
+        """The E-step of a batch."""
+        ...
+
+    def maximize_(self, module: "SpeechModule") -> None:
+        """A release, then the M-step; after the last batch of an epoch."""
+        ...
+
+
+class GradientHook(Protocol):
+    """What makes training by gradients private: it bounds each unit's gradient and adds noise to their sum."""
+
+    def step(self, module: lightning.LightningModule, batch: Batch) -> Tensor:
+        """In the place of `training_step`; what it returns moves no parameter."""
+        ...
+
+
+class SpeechModule(lightning.LightningModule, ABC):
+    """A recipe: `settings` say which kind of model it trains; the labels and the front end come from the data module.
+
+    What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
+    training by gradients has `losses(batch)`, one an utterance, and asks `gradient_hook`; `public_start` says that the
+    first parameters owe nothing to the training data.
+
+    Attributes:
+        label: which of a batch's labels the model tells apart; None for a model without labels.
+        labels: what its scores stand for, once built.
+        mfcc: the front end.
+        statistics_hook: set by a privacy hook before fitting.
+        gradient_hook: set by a privacy hook before fitting.
+    """
+
+    label: str | None = None
+    public_start: bool = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels: tuple[str, ...] = ()
+        self.mfcc = MfccConfig()
+        self.model: nn.Module | None = None
+        self.statistics_hook: StatisticsHook | None = None
+        self.gradient_hook: GradientHook | None = None
+        self.resumed = False
+
+    @abstractmethod
+    def settings(self) -> ModelSettings:
+        """The public choices of the model, of a registered kind."""
+
+    def touches(self) -> tuple[DataTouch, ...]:
+        """Where the recipe looks, or does not look, at private data outside training."""
+        return ()
+
+    def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
+        """Make the untrained model for these labels and this front end.
+
+        Raises:
+            ModelError: for fewer than two labels to choose from.
+        """
+        if self.label is not None and len(labels) < 2:
+            raise ModelError(
+                f"the corpus has {len(labels)} values of {self.label!r}: a model needs at least two to choose from"
+            )
+        self.labels, self.mfcc = labels, mfcc
+        self.model = self.config.build()
+
+    @property
+    def config(self) -> BundleConfig:
+        """The kind and the public choices of the model."""
+        return BundleConfig(self.settings(), self.labels, self.mfcc)
+
+    def trained(self) -> Trained:
+        """The model as it is now.
+
+        Raises:
+            ModelError: if nothing was built yet.
+        """
+        if self.model is None:
+            raise ModelError(f"{type(self).__name__} has no model yet: fit it, or call build_")
+        return Trained(self.model, self.config, self.touches())
+
+    def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
+        """Take the labels and the front end from the data module."""
+        if self.model is None:
+            module = self.trainer.datamodule  # type: ignore[attr-defined]
+            assert isinstance(module, SpeechDataModule)
+            labels = () if self.label is None else module.vocabulary[self.label]
+            self.build_(labels, module.config(module.corpus))
+
+    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """Scores of every utterance `(batch, frames, features)` for every label, `(batch, labels)`."""
+        assert self.model is not None
+        scores: Tensor = self.model(features, lengths)
+        return scores
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Say what the checkpoint holds; plain values only."""
+        told = self.trained()
+        checkpoint[KEY] = {"config": told.config.to_json(), "touches": [asdict(touch) for touch in told.touches]}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """A resumed run has its starting point."""
+        self.resumed = True
+        if self.model is None:
+            config = BundleConfig.from_json(checkpoint[KEY]["config"])
+            assert config.mfcc is not None
+            self.build_(config.labels, config.mfcc)
+
+    def training_part(self) -> UtteranceDataset:
+        """The utterances of the training part."""
+        part: UtteranceDataset = self.trainer.datamodule.parts["train"]  # type: ignore[attr-defined]
+        return part
+
+    def training_batches(self) -> "TrainingBatches":
+        """The training part in order of length, to go through as often as needed."""
+        return TrainingBatches(self.training_part(), self.label or "", self.device)
+
+    def last_batch(self) -> bool:
+        """Whether this is the last batch of the epoch: the time of an M-step."""
+        return bool(self.trainer.is_last_batch)
+
+    def maximize(self) -> None:
+        """Run the M-step, as one step of the optimizer."""
+        optimizer = self.optimizers()
+        assert not isinstance(optimizer, list)
+        optimizer.step()
+
+
+class TrainingBatches:
+    """Batches `(features, lengths, labels)` of a part, on a device: only one of them is held at a time.
+
+    Args:
+        part: the utterances.
+        label: which label.
+        target: where to.
+        batch_size: utterances a batch.
+    """
+
+    def __init__(self, part: UtteranceDataset, label: str, target: device, batch_size: int = 256) -> None:
+        buckets = LengthBuckets(part.sizes, batch_size, shuffle=False)
+        self._loader: DataLoader[Batch] = DataLoader(part, batch_sampler=buckets, collate_fn=collate)
+        self._names, self._device = ("features", "lengths", label), target
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        for batch in self._loader:
+            features, lengths, labels = (batch[name].to(self._device) for name in self._names)
+            yield features, lengths, labels
+
+
+class MaximizationStep(Optimizer):
+    """The M-step in the place of a gradient step.
+
+    Lightning counts, logs, checkpoints and resumes by optimizer steps; with this, EM gets all of that: a module
+    adds up statistics in `training_step` and calls `self.optimizers().step()` after the epoch's last batch.
+
+    Args:
+        parameters: what the M-step sets.
+        maximize: sets them.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], maximize: Callable[[], None]) -> None:
+        super().__init__(list(parameters), {})
+        self._maximize = maximize
+
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
+        """Run the closure, if any, then the M-step."""
+        if closure is not None:
+            closure()
+        self._maximize()
+
+
+def quiet_lightning() -> None:
+    """Silence advertisements and warnings about choices that are made on purpose; real warnings stay."""
+    for name in ("pytorch_lightning.utilities.rank_zero", "lightning.pytorch.utilities.rank_zero"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for message in (
+        ".*does not have many workers.*",  # features come from memory
+        ".*Total length of `list` across ranks is zero.*",  # a recipe without a validation part
+        ".*`val_dataloader` but have no `validation_step`.*",  # a background model has nothing to validate
+        ".*number of training batches.*smaller than the logging interval.*",  # EM logs once an epoch
+        ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",  # inside Lightning
+        ".*The dirpath has changed from.*",  # a resumed run keeps its checkpoints in a folder of its own
+        ".*Checkpoint directory .* exists and is not empty.*",
+    ):
+        warnings.filterwarnings("ignore", message=message)

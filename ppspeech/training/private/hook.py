@@ -1,0 +1,257 @@
+"""One hook that makes any recipe private, from one block of its YAML file.
+
+    privacy: {unit: speaker, adjacency: add_remove, epsilon: 4, delta: 1.0e-5}
+
+A recipe's module stays what it is; what it exposes decides how it is protected: per-utterance statistics and an M-step
+(word models by Baum-Welch, a background model), the loss of every utterance (word models by gradients), or a convex
+objective that is solved once (the classifier).
+"""
+
+import math
+from typing import Any, Protocol
+
+import pytorch_lightning as lightning
+
+from ppspeech.bundle import DataTouch
+from ppspeech.errors import PrivacyError
+from ppspeech.privacy import Adjacency, Guarantee, Relation, Unit, check_positive, check_probability
+from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.gradients import GradientPlan, noise_multiplier_for
+from ppspeech.privacy.mechanisms import StatisticsRelease
+from ppspeech.training.private.gradients import GradientPrivacy
+from ppspeech.training.private.objective import ObjectivePrivacy
+from ppspeech.training.private.record import PrivacyRecord
+from ppspeech.training.private.statistics import StatisticsPrivacy
+
+SETTINGS = {
+    "statistics": ("transition_share", "emission_norm", "transition_norm"),
+    "gradients": ("noise_multiplier", "sampling", "clip", "most", "chunk"),
+    "objective": ("norm",),
+}
+"""What belongs to one way of training only."""
+
+
+class Way(Protocol):
+    """How one kind of training is made private: attach, account, record."""
+
+    spent: int
+    """Releases made so far."""
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a resumed run must agree on; plain values."""
+        ...
+
+    @property
+    def touches(self) -> tuple[DataTouch, ...]:
+        """Where the run looks, or does not look, at private data outside its releases."""
+        ...
+
+    def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Take part in a fit, or refuse it."""
+        ...
+
+    def after_backward(self) -> None:
+        """After each backward pass of automatic optimization."""
+        ...
+
+    def finish(self, module: lightning.LightningModule) -> None:
+        """When the fit is over."""
+        ...
+
+    def account(self) -> Accountant:
+        """The releases so far, as events."""
+        ...
+
+    def guarantee(self) -> Guarantee:
+        """What they promise."""
+        ...
+
+
+class PrivacyHook(lightning.Callback):
+    """Makes the fit of a recipe's module differentially private, and its checkpoints say what was spent.
+
+    Formal guarantee: that of the way it picks, `StatisticsPrivacy`, `GradientPrivacy` or `ObjectivePrivacy`. None of
+    them covers what is tried on private data before or after: other settings, validation, tests.
+
+    Args:
+        epsilon: spend this over the whole run. By gradients, `noise_multiplier` may be given in its place.
+        delta: where the guarantee is stated; 0 for pure privacy, which only a convex objective has.
+        unit: one `utterance`, or one `speaker` with all utterances.
+        adjacency: what neighboring means.
+        transition_share: by statistics: see `StatisticsRelease`, as for the next two.
+        emission_norm: by statistics.
+        transition_norm: by statistics.
+        noise_multiplier: by gradients: z; what it costs is told by `guarantee`.
+        sampling: by gradients: q, the probability with which a unit joins a step; 0.1 unless given.
+        clip: by gradients: C, the largest norm of a unit's gradient; 1 unless given.
+        most: by gradients: utterances of a unit in one step; all unless given.
+        chunk: by gradients: utterances whose gradients are computed at once; all unless given.
+        norm: by a convex objective: a public guess of the length of the weights.
+
+    Raises:
+        PrivacyError: for settings that make no sense, or that belong to another way than the module's.
+    """
+
+    def __init__(
+        self,
+        epsilon: float | None = None,
+        delta: float = 1e-5,
+        unit: Unit = "utterance",
+        adjacency: Adjacency = "add_remove",
+        transition_share: float | None = None,
+        emission_norm: float | None = None,
+        transition_norm: float | None = None,
+        noise_multiplier: float | None = None,
+        sampling: float | None = None,
+        clip: float | None = None,
+        most: int | None = None,
+        chunk: int | None = None,
+        norm: float | None = None,
+    ) -> None:
+        super().__init__()
+        if (epsilon is None) == (noise_multiplier is None):
+            raise PrivacyError("give epsilon, from which the noise follows, or noise_multiplier: one of the two")
+        if epsilon is not None:
+            check_positive("epsilon", epsilon)
+        check_probability("delta", delta, zero=True)
+        self.relation = Relation(unit, adjacency)
+        if unit not in ("utterance", "speaker"):
+            raise PrivacyError(f"training protects one utterance or one speaker, got unit {unit!r}")
+        self.epsilon, self.delta = epsilon, delta
+        given = locals()
+        self.settings = {name: given[name] for names in SETTINGS.values() for name in names if given[name] is not None}
+        for name in ("noise_multiplier", "clip", "emission_norm", "transition_norm", "norm"):
+            if name in self.settings:
+                check_positive(name, self.settings[name])
+        if sampling is not None:
+            check_probability("sampling", sampling, one=True)
+        self.way: Way | None = None
+
+    @property
+    def spent(self) -> int:
+        """Releases made so far."""
+        return 0 if self.way is None else self.way.spent
+
+    def setup(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str) -> None:
+        """Pick the way that fits the module, and attach it.
+
+        Raises:
+            PrivacyError: for a module that exposes nothing to protect, that starts from private data, or a run that the
+                way refuses.
+        """
+        if stage != "fit":
+            return
+        kind = kind_of(pl_module)
+        strange = sorted(set(self.settings) - set(SETTINGS[kind]))
+        if strange:
+            raise PrivacyError(
+                f"{type(pl_module).__name__} is made private by its {kind}, where {', '.join(strange)} mean nothing: "
+                f"leave them out; there are {', '.join(SETTINGS[kind])}"
+            )
+        if kind != "objective" and getattr(pl_module, "public_start", True) is False:
+            raise PrivacyError(
+                f"{type(pl_module).__name__} finds its starting point in the training data: set its `start` to public"
+            )
+        epochs = trainer.max_epochs
+        if epochs is None or epochs < 1:
+            raise PrivacyError("cannot train privately: no end: set trainer.max_epochs")
+        self.way = self._made(kind, epochs)
+        self.way.attach(trainer, pl_module)
+
+    def _made(self, kind: str, epochs: int) -> Way:
+        settings = dict(self.settings)
+        if kind == "gradients":
+            chunk, sampling = settings.pop("chunk", None), settings.pop("sampling", 0.1)
+            if self.relation.adjacency != "add_remove":
+                raise PrivacyError("private gradients are for adjacency add_remove: units join by their own coin")
+            if "noise_multiplier" not in settings:
+                assert self.epsilon is not None
+                settings["noise_multiplier"] = noise_multiplier_for(
+                    self.epsilon,
+                    self.delta,
+                    sampling=sampling,
+                    steps=epochs * math.ceil(1 / sampling),
+                    relation=self.relation,
+                )
+            plan = GradientPlan(
+                relation=self.relation,
+                sampling=sampling,
+                delta=self.delta,
+                clip=settings.pop("clip", 1.0),
+                **settings,
+            )
+            return GradientPrivacy(plan, chunk)
+        assert self.epsilon is not None
+        if kind == "objective":
+            return ObjectivePrivacy(self.relation, self.epsilon, self.delta, **settings)
+        return StatisticsPrivacy(StatisticsRelease(self.epsilon, self.delta, epochs, self.relation, **settings))
+
+    def on_after_backward(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
+        """Let the way have its gradients."""
+        if self.way is not None:
+            self.way.after_backward()
+
+    def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
+        """The fit is over."""
+        if self.way is not None:
+            self.way.finish(pl_module)
+
+    def account(self) -> Accountant:
+        """The releases so far, as events."""
+        return Accountant(self.relation) if self.way is None else self.way.account()
+
+    def guarantee(self) -> Guarantee:
+        """What the releases so far promise together."""
+        return self.account().guarantee(self.delta) if self.way is None else self.way.guarantee()
+
+    def record(self) -> PrivacyRecord:
+        """What was spent, as a checkpoint and a bundle tell it."""
+        return PrivacyRecord.of(self.account(), self.guarantee(), () if self.way is None else self.way.touches)
+
+    def on_save_checkpoint(
+        self,
+        trainer: lightning.Trainer,  # noqa: ARG002
+        pl_module: lightning.LightningModule,  # noqa: ARG002
+        checkpoint: dict[str, Any],
+    ) -> None:
+        """Put the record of what was spent beside the parameters; plain values only."""
+        if self.way is not None:
+            self.record().write_(checkpoint)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The terms of the run and what is spent, for a checkpoint: no noise, no generator."""
+        return {} if self.way is None else {"terms": self.way.terms, "spent": self.way.spent}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on with an account.
+
+        Raises:
+            PrivacyError: if the terms differ from those of the releases already made.
+        """
+        if self.way is None or not state:
+            return
+        before, now = state["terms"], self.way.terms
+        changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+        if changed:
+            differing = ", ".join(f"{name} {before.get(name)} (now {now.get(name)})" for name in changed)
+            raise PrivacyError(f"the checkpoint was trained with {differing}: resume with the same settings")
+        self.way.spent = state["spent"]
+
+
+def kind_of(module: lightning.LightningModule) -> str:
+    """How a module can be made private, by what it exposes: `statistics`, `gradients` or `objective`.
+
+    Raises:
+        PrivacyError: if it exposes none of the three.
+    """
+    if hasattr(module, "private_fit") and not module.automatic_optimization:
+        return "objective"
+    if hasattr(module, "statistics_hook") and not module.automatic_optimization:
+        return "statistics"
+    if callable(getattr(module, "losses", None)) and module.automatic_optimization:
+        return "gradients"
+    raise PrivacyError(
+        f"{type(module).__name__} exposes nothing that can be made private: per-utterance statistics with an M-step, "
+        "the loss of every utterance (`losses`), or a convex objective (LargeMarginClassifier with solver 'newton')"
+    )

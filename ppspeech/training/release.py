@@ -1,0 +1,199 @@
+"""A trained model into a bundle: only what may leave the building, with a statement of what it promises."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ppspeech.bundle import (
+    REQUIRED,
+    Bundle,
+    BundleConfig,
+    DataTouch,
+    PrivacyStatement,
+    Topic,
+    Use,
+    write_bundle,
+)
+from ppspeech.errors import BundleError, ModelError
+from ppspeech.figures import Figure
+from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
+from ppspeech.training.module import KEY, SpeechModule, Trained
+from ppspeech.training.private.record import KEY as PRIVACY
+from ppspeech.training.private.record import PrivacyRecord
+
+NOT_PRIVATE = "trained without differential privacy; the weights may reveal the training data"
+
+
+def load_checkpoint(path: str | Path, use: Use | None = None) -> Trained:
+    """Load a training checkpoint for use; nothing is unpickled, and only registered kinds of models are built.
+
+    A checkpoint holds private data's traces: it is not for release.
+
+    Args:
+        path: written by a training run.
+        use: what the caller does with it; None for anything.
+
+    Returns:
+        The model, in evaluation mode, on the CPU, and what the run knew about it.
+
+    Raises:
+        ModelError: if the file is missing, damaged, not a checkpoint of this package, or of another use.
+        PrivacyError: for a damaged privacy record.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ModelError(f"no checkpoint at {path}")
+    try:
+        checkpoint: Mapping[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        config = BundleConfig.from_json(checkpoint[KEY]["config"])
+        touches = tuple(DataTouch(**touch) for touch in checkpoint[KEY]["touches"])
+        weights = checkpoint["state_dict"]
+    except Exception as damaged:
+        raise ModelError(f"{path} is not a checkpoint of ppspeech: {type(damaged).__name__}") from None
+    if use is not None and use not in config.kind.uses:
+        raise ModelError(f"{path} holds a {config.type}, which can {', '.join(config.kind.uses)}: it cannot {use}")
+    model = config.build()
+    try:
+        model.load_state_dict({k.removeprefix(f"{KEY}."): v for k, v in weights.items() if k.startswith(f"{KEY}.")})
+    except RuntimeError as damaged:
+        raise ModelError(f"{path} does not fit a {config.type}: {damaged}") from None
+    record = PrivacyRecord.from_plain(checkpoint[PRIVACY]) if PRIVACY in checkpoint else None
+    return Trained(model.eval(), config, touches, record)
+
+
+def export_checkpoint(
+    checkpoint: str | Path, folder: str | Path, *, not_private: bool = False, metrics: Sequence[Figure] = ()
+) -> Bundle:
+    """Write the bundle of a checkpoint; arguments and errors as those of `release` and `load_checkpoint`."""
+    return release(load_checkpoint(checkpoint), folder, not_private=not_private, metrics=metrics, name=str(checkpoint))
+
+
+def release(
+    trained: SpeechModule | Trained,
+    folder: str | Path,
+    *,
+    record: PrivacyRecord | None = None,
+    not_private: bool = False,
+    metrics: Sequence[Figure] = (),
+    name: str = "the model",
+) -> Bundle:
+    """Write the bundle of a trained model.
+
+    Args:
+        trained: a recipe's module after fitting, or a model with its config.
+        folder: of the bundle; must not exist.
+        record: what training spent, where `trained` does not hold it itself.
+        not_private: release a model without any guarantee, and say so in it.
+        metrics: figures to state in the bundle.
+        name: of the model, for the errors.
+
+    Raises:
+        BundleError: if the run was not private and `not_private` is not given, or the other way round; or for what a
+            bundle refuses.
+    """
+    if isinstance(trained, SpeechModule):
+        trained = trained.trained()
+    record = record if record is not None else trained.record
+    if record is not None and not record.guarantee().proven:
+        reason = record.guarantee().caveat
+        if not not_private:
+            raise BundleError(
+                f"{name} was trained with events that prove nothing ({reason}): export it with --not-private, which "
+                "states that there is no guarantee, or train it with a sound mechanism"
+            )
+    elif record is not None and not_private:
+        raise BundleError(
+            f"{name} has a guarantee ({record.guarantee()}): leave --not-private out, so that it is stated"
+        )
+    elif record is None and not not_private:
+        raise BundleError(
+            f"{name} has no privacy record: it was trained without differential privacy. Export it with --not-private, "
+            "which states in the bundle that it gives no guarantee"
+        )
+    # A threshold of a private run leaves only if the run says that it was paid for.
+    charged = record is not None and any((t.topic, t.status) == ("threshold", "charged") for t in record.touches)
+    trained = _with_threshold(trained, not_private or charged)
+    account = record.account if record is not None else _plain_account()
+    return write_bundle(
+        folder,
+        model=trained.model,
+        config=trained.config,
+        statement=_statement(record, account, trained, bool(metrics)),
+        account=account,
+        metrics=metrics,
+    )
+
+
+def _with_threshold(trained: Trained, kept: bool) -> Trained:
+    """What becomes of a threshold among the settings, which was chosen on the training speakers."""
+    settings = trained.config.settings
+    if not hasattr(settings, "threshold"):
+        return trained
+    if kept and settings.threshold is not None:
+        touch = DataTouch("threshold", "not_covered", "the equal error threshold among the training speakers")
+    else:
+        settings = replace(settings, threshold=None)  # type: ignore[type-var]
+        touch = DataTouch("threshold", "untouched", "none is released: calibrate one on speech of your own")
+    return replace(trained, config=replace(trained.config, settings=settings), touches=(*trained.touches, touch))
+
+
+def _plain_account() -> Accountant:
+    account = Accountant(Relation("speaker", "add_remove"))
+    account.compose(NonPrivateEvent(NOT_PRIVATE, Relation("speaker", "add_remove")))
+    return account
+
+
+def _statement(record: PrivacyRecord | None, account: Accountant, trained: Trained, measured: bool) -> PrivacyStatement:
+    guarantee = record.guarantee() if record is not None else account.guarantee(0.0)
+    private = guarantee.proven
+    of_people = getattr(trained.config.settings, "label", None) == "speaker"
+    if private and of_people and guarantee.unit in {"speaker", "party"}:
+        raise BundleError(
+            "the labels of this model are the speakers themselves: no guarantee for a whole speaker can hold for it. "
+            "Train it with unit utterance"
+        )
+    caveats = [*(record.caveats if record is not None else ())]
+    if private:
+        caveats.append(
+            "The guarantee is about the training data. It does not protect what is said to the model in use."
+        )
+        if guarantee.unit in {"frame", "utterance", "record"}:
+            caveats.append(
+                f"One {guarantee.unit} is protected, not a person: for someone with k of them in the data, epsilon is "
+                "up to k times as large, and delta grows too."
+            )
+        if not guarantee.float_safe:
+            caveats.append(
+                "Noise was drawn in floating point; the guarantee is for real numbers, not for their last bits."
+            )
+        if of_people:
+            caveats.append("The labels name people who took part in training.")
+    else:
+        caveats.append("This model gives no privacy guarantee of any kind.")
+    return PrivacyStatement(
+        guarantee=guarantee,
+        method=account.report(guarantee.delta).method if private else "none",
+        covers=("the weights in model.safetensors",) if private else (),
+        touches=_touches(record, trained, measured),
+        caveats=tuple(caveats),
+    )
+
+
+def _touches(record: PrivacyRecord | None, trained: Trained, measured: bool) -> tuple[DataTouch, ...]:
+    """What the run says goes before what the recipe says; whatever nobody mentions is not covered."""
+    found: dict[Topic, DataTouch] = {}
+    for touch in (*(record.touches if record is not None else ()), *trained.touches):
+        found.setdefault(touch.topic, touch)
+    if trained.config.mfcc is not None and trained.config.mfcc.cmvn == "utterance":
+        note = "each utterance is normalized by its own mean and variance"
+        found.setdefault("normalization", DataTouch("normalization", "untouched", note))
+    for topic in REQUIRED:
+        found.setdefault(topic, DataTouch(topic, "not_covered", "the training run does not say"))
+    if trained.config.labels:
+        found.setdefault("labels", DataTouch("labels", "not_covered", "the list of labels is released as it is"))
+    if measured:
+        found.setdefault("metrics", DataTouch("metrics", "not_covered", "the figures are exact results on test data"))
+    return tuple(found.values())

@@ -1,0 +1,50 @@
+"""Products on shares against whole numbers."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ppspeech.crypto.numbers import Ring
+from ppspeech.crypto.shares.products import (
+    multiply,
+    scale_by_first,
+    square,
+)
+from ppspeech.crypto.transfer.setup import Side
+from tests.crypto.pairs import together
+
+RING, WIDE = Ring(21), Ring(56)
+numbers = st.lists(st.integers(-(2**20), 2**20 - 1), min_size=1, max_size=6).map(lambda n: np.array(n, np.int64))
+
+
+@settings(max_examples=15, deadline=None)
+@given(numbers)
+def test_squares(values: np.ndarray) -> None:
+    shares = RING.share(RING.from_signed(values))
+    one, other, *_ = together(lambda engine, party: square(engine, shares[party], RING, WIDE))
+    assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values**2)
+
+
+@settings(max_examples=15, deadline=None)
+@given(numbers, st.integers(-(2**11), 2**11 - 1))
+def test_factors_of_the_first_party(values: np.ndarray, factor: int) -> None:
+    shares = RING.share(RING.from_signed(values))
+    factors = WIDE.from_signed(np.full(len(values), factor) + np.arange(len(values)))
+    one, other, *_ = together(
+        lambda engine, party: scale_by_first(
+            engine, shares[party], factors if party is Side.FIRST else None, RING, WIDE
+        ),
+    )
+    assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values * (factor + np.arange(len(values))))
+
+
+@settings(max_examples=15, deadline=None)
+@given(numbers)
+def test_products_of_shared_words(values: np.ndarray) -> None:
+    small = Ring(12)
+    factors = np.resize(np.array([-2048, 2047, 0, 1, -1, 777]), len(values))
+    left, right = RING.share(RING.from_signed(values)), small.share(small.from_signed(factors))
+    one, other, *_ = together(
+        lambda engine, party: multiply(engine, left[party], right[party], (RING, small), WIDE),
+    )
+    assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values * factors)

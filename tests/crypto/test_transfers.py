@@ -1,0 +1,175 @@
+"""Extended transfers against the definition, bit matrices against numpy, hashes against one block at a time."""
+
+import copy
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from scipy import stats
+
+from ppspeech.crypto.message_kinds import Kind
+from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
+from ppspeech.crypto.transfer.bit_matrix import PORTION, ColumnStreams, portions, transpose_bits
+from ppspeech.crypto.transfer.block_hash import CHUNK, BlockHash
+from ppspeech.crypto.transfer.codes import Batch, _code_columns, _code_words
+from ppspeech.crypto.transfer.setup import Side
+from ppspeech.errors import BadLengthError, RangeError
+from ppspeech.network import Transcript, memory_pair, run_together
+
+from .pairs import agree, lasting_setup
+
+FALSE_ALARM = 1e-6
+
+
+def random_words(*shape: int) -> np.ndarray:
+    return uniform_residues(shape)
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(64, 64), (128, 128), (256, 640), (128, 8192)])
+def test_transposition_is_numpys(columns: int, rows: int) -> None:
+    matrix = np.frombuffer(uniform_bytes(columns * rows // 8), np.uint8).reshape(columns, -1)
+    bits = np.unpackbits(matrix, axis=1, bitorder="little")
+    expected = np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little").copy().view(np.uint64)
+    assert (transpose_bits(matrix) == expected).all()
+
+
+def test_columns_go_on_where_they_were_left() -> None:
+    keys = np.frombuffer(uniform_bytes(32), np.uint8).reshape(2, 16)
+    streams = ColumnStreams(keys)
+    together = np.concatenate([streams.read(128), streams.read(256)], axis=1)
+    assert (together == ColumnStreams(keys).read(384)).all()
+    with pytest.raises(TypeError):
+        pickle.dumps(streams)
+
+
+def test_portions() -> None:
+    assert portions(0) == []
+    assert portions(PORTION) == [PORTION]
+    assert portions(2 * PORTION + 5) == [PORTION, PORTION, 5]
+
+
+def aes(key: bytes, block: np.ndarray) -> np.ndarray:
+    cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    return np.frombuffer(cipher.update(block.tobytes()), np.uint64)
+
+
+def test_hashes_are_their_formulas_one_block_at_a_time() -> None:
+    key = uniform_bytes(16)
+    hasher = BlockHash(key)
+    blocks, rows, offsets = random_words(CHUNK + 3, 2), random_words(300, 4), random_words(32, 4)
+    hashed = hasher.hash_blocks(blocks, 1000)
+    wide = np.empty((300, 32), np.uint64)
+    hasher.hash_wide(rows, offsets, 7, wide, 64)
+    narrow = np.empty((300, 32), np.uint8)
+    hasher.hash_wide(rows, offsets, 7, narrow, 2)
+    assert (narrow == wide & np.uint64(3)).all()
+    for j in (0, 5, CHUNK - 1, CHUNK, CHUNK + 2):
+        inner = aes(key, blocks[j])
+        assert (hashed[j] == aes(key, inner ^ np.array([1000 + j, 0], np.uint64)) ^ inner).all()
+    for j, w in ((0, 0), (17, 31), (299, 4)):
+        x = rows[j] ^ offsets[w]
+        tweak = np.array([7 + j, 0], np.uint64)
+        u = aes(key, x[:2] ^ tweak) ^ x[:2] ^ x[2:]
+        assert wide[j, w] == (aes(key, u) ^ u)[0]
+
+
+def test_code_words_differ_in_128_places_and_columns_are_theirs() -> None:
+    words = _code_words()
+    distances = np.bitwise_count(words[:, None] ^ words[None, :]).sum(axis=2)
+    assert (distances[~np.eye(256, dtype=bool)] == 128).all()
+    choices = np.frombuffer(uniform_bytes(200), np.uint8)
+    rows = transpose_bits(_code_columns(choices, 32))
+    assert (rows[:200] == words[choices]).all()
+
+
+def bits_of(choices: np.ndarray) -> Callable[[slice, int], np.ndarray]:
+    """The code of 1-of-2 transfers: the choices themselves."""
+    return lambda part, size: np.resize(np.packbits(choices[part], bitorder="little"), size)
+
+
+@pytest.mark.parametrize("sender", list(Side))
+@pytest.mark.parametrize("count", [1, 127, 128, 1000])
+def test_correlated_and_random_transfers(sender: Side, count: int) -> None:
+    setup = lasting_setup()
+    gives, takes = setup[sender].sender, setup[1 - sender].receiver
+    choices = uniform_residues(count, 1).astype(bool)
+    at = np.arange(count)
+
+    q, t = run_together(lambda c: gives.rows(c, count), lambda c: takes.rows(c, count, bits_of(choices)))
+    assert (t == q ^ np.where(choices[:, None], gives.delta, np.uint64(0))).all()
+
+    pairs, got = run_together(lambda c: gives.random(c, count), lambda c: takes.random(c, choices))
+    assert (np.stack(pairs)[choices.astype(int), at] == got).all()
+    assert not (np.stack(pairs)[1 - choices.astype(int), at] == got).any()
+
+
+def test_one_of_n_transfers_give_the_chosen_pad_only() -> None:
+    first, second = lasting_setup()
+    batches = [Batch(1, 64, 60), Batch(5, 2, 500), Batch(8, 8, 70), Batch(6, 22, 90), Batch(7, 1, 0)]
+    pads, opened = run_together(lambda c: first.code.random(c, batches), lambda c: second.code.random(c, batches))
+    for batch, all_pads, (choices, own) in zip(batches, pads, opened, strict=True):
+        assert all_pads.shape == (batch.count, 1 << batch.bits)
+        assert (all_pads[np.arange(batch.count), choices] == own).all()
+        assert all(int(each.max(initial=0)) < 1 << batch.width for each in (all_pads, own))
+        assert int(choices.max(initial=0)) < 1 << batch.bits
+    counts = np.bincount(opened[1][0], minlength=32)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    other = pads[2][np.arange(70), opened[2][0] ^ 1]
+    assert (other == opened[2][1]).sum() < 10
+
+
+def test_what_the_receiver_sends_is_uniform_whatever_it_chooses() -> None:
+    """Chi-square of the columns' bytes at 1e-6, with all choices 0 and all choices 1."""
+    for value in (False, True):
+        here, there = memory_pair()
+        record = Transcript(there, keep_payloads=True)
+        setup = lasting_setup()
+        choices = np.full(8192, value)
+        run_together(
+            lambda c, s=setup: s[0].sender.rows(c, 8192),
+            lambda c, s=setup, r=record, w=choices: s[1].receiver.random(r, w),
+            (here, there),
+        )
+        sent = np.frombuffer(record.entries[0].payload or b"", np.uint8)
+        assert stats.chisquare(np.bincount(sent, minlength=256)).pvalue > FALSE_ALARM
+
+
+def test_choices_show_where_a_column_is_sent_twice() -> None:
+    """The mutant: a receiver whose key streams start over lets the sender read off its choices."""
+    setup = agree()
+    receiver = setup[1].receiver
+    sent = []
+    for choices in (np.zeros(128, bool), uniform_residues(128, 1).astype(bool)):
+        receiver.__post_init__()  # starts the streams over
+        here, there = memory_pair()
+        receiver.random(here, choices)
+        sent.append(np.frombuffer(there.receive(Kind.COLUMNS, 2048), np.uint8).reshape(128, 16))
+    assert (np.unpackbits(sent[0][0] ^ sent[1][0], bitorder="little") == choices).all()
+
+
+def test_wrong_lengths_end_the_session() -> None:
+    setup = agree()
+    with pytest.raises(BadLengthError):
+        run_together(lambda c: setup[0].sender.rows(c, 128), lambda c: c.send(Kind.COLUMNS, bytes(2047)))
+    with pytest.raises(BadLengthError):
+        run_together(
+            lambda c: setup[0].code.random(c, [Batch(5, 2, 128)]), lambda c: c.send(Kind.CODE_COLUMNS, bytes(4095))
+        )
+
+
+@pytest.mark.parametrize("shape", [(0, 1, 1), (9, 1, 1), (5, 0, 1), (5, 65, 1), (5, 1, -1)])
+def test_impossible_batches_are_refused(shape: tuple[int, int, int]) -> None:
+    with pytest.raises(RangeError):
+        Batch(*shape)
+
+
+def test_secrets_are_neither_shown_nor_copied() -> None:
+    for half in lasting_setup():
+        for secret in (half, half.sender, half.receiver, half.code):
+            assert "uint8" not in repr(secret)
+            assert "array" not in repr(secret)
+            for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+                with pytest.raises(TypeError):
+                    attempt(secret)
