@@ -11,13 +11,12 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
-from ppspeech.models.score_norm import cohort_statistics
 from torch import Tensor
 
 from ppspeech.audio import Mfcc, write_audio
 from ppspeech.bundle import Bundle, BundleConfig, write_bundle
 from ppspeech.errors import BundleError, CorpusError, ModelError, PeerGoneError, PpspeechError, RangeError
-from ppspeech.models.speakers import SpeakerVerifier
+from ppspeech.models.speakers import SpeakerVerifier, cohort_statistics
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.service import Client, SpeakerDeployment, connect_through
