@@ -109,7 +109,7 @@ def who_sees_what(folders: dict[str, Path]) -> str:
     lines = [
         "# Who sees what",
         "",
-        "What each party of a protocol receives, as recorded by a run of every one that `ppspeech party` lists (made by",
+        "What each party of a protocol receives, recorded by a run of every one that `ppspeech party` lists (made by",
         "`tests/cli/test_every_protocol.py`), and what its statement says it learns beside the result.",
     ]
     for name in sorted(folders):
