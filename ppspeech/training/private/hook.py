@@ -11,6 +11,7 @@ import math
 from typing import Any, Protocol
 
 import pytorch_lightning as lightning
+from pytorch_lightning.callbacks import EarlyStopping
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
@@ -153,6 +154,12 @@ class PrivacyHook(lightning.Callback):
             raise PrivacyError(
                 f"{type(pl_module).__name__} finds its starting point in the training data: set its `start` to public"
             )
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(callback, EarlyStopping) and str(callback.monitor).startswith("train"):
+                raise PrivacyError(
+                    f"EarlyStopping watches {callback.monitor}, which private training tells nobody: leave it out of "
+                    "trainer.callbacks"
+                )
         epochs = trainer.max_epochs
         if epochs is None or epochs < 1:
             raise PrivacyError("cannot train privately: no end: set trainer.max_epochs")
