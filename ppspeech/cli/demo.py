@@ -1,6 +1,5 @@
 """`ppspeech demo`: the main job, end to end, on the built-in voices."""
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,7 +124,7 @@ def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -
     console = Console(highlight=False)
     part = voices.parts["test"]
     frames = 10 * -(-max(part.lengths) // 10)
-    clips = [(word, _spread(part, word, place)) for place, word in enumerate(model.names)]
+    clips = [(word, _spread(part, word, place)) for place, word in enumerate(model.labels)]
     table = Table(
         "said", "by", "in the clear", "encrypted", "seconds", "offline s", "MB", "rounds", box=box.SIMPLE_HEAD
     )
@@ -135,7 +134,7 @@ def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -
         with connect(server.address, pin=server.pin, keep_payloads=True) as client:
             console.print(f"it says: {client.offer.privacy}")
             for word, (clip, features) in clips:
-                plain = model.names[int(model(features.unsqueeze(0), _length(features)).argmax())]
+                plain = model.labels[int(model(features.unsqueeze(0), _length(features)).argmax())]
                 answer = client.recognize(clip.path)
                 cost = f"{(answer.bytes_up + answer.bytes_down) / 1e6:.2f}", str(answer.rounds)
                 clocks = f"{answer.seconds:.2f}", f"{answer.offline_seconds:.2f}"
