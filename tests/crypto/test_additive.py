@@ -10,7 +10,7 @@ from gmpy2 import mpz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppspeech.crypto import (
+from ppspeech.crypto.paillier import (
     AdditiveDecryptor,
     AdditiveScheme,
     BenalohPublicKey,

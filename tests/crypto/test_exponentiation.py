@@ -12,7 +12,7 @@ from gmpy2 import mpz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppspeech.crypto import WeightPlan
+from ppspeech.crypto.paillier import RecodedWeights
 from ppspeech.crypto.paillier.cores import map_numbers
 from ppspeech.crypto.paillier.fixed_base import FixedBase
 from ppspeech.crypto.paillier.powers import signed_windows
@@ -75,7 +75,7 @@ def test_products_of_powers(weights: list[list[int]], bases: list[int]) -> None:
     slow = [
         math.prod(gmpy2.powmod(b, w, modulus) for b, w in zip(bases, row, strict=True)) % modulus for row in weights
     ]
-    assert WeightPlan.of(np.array(weights)).apply([mpz(b) for b in bases], modulus) == slow
+    assert RecodedWeights.of(np.array(weights)).apply([mpz(b) for b in bases], modulus) == slow
 
 
 @given(
@@ -85,7 +85,7 @@ def test_products_of_powers(weights: list[list[int]], bases: list[int]) -> None:
 def test_products_modulo_a_square_take_the_short_way_to_the_same_number(
     weights: list[list[int]], bases: list[int]
 ) -> None:
-    plan, units = WeightPlan.of(np.array(weights)), [mpz(b) for b in bases]
+    plan, units = RecodedWeights.of(np.array(weights)), [mpz(b) for b in bases]
     assert plan.apply(units, MODULUS**2, root=MODULUS) == plan.apply(units, MODULUS**2)
 
 
@@ -100,22 +100,22 @@ def test_terms_divided_among_cores_multiply_to_the_same(root: mpz | None, terms:
         for row in weights
     ]
     for workers in (1, 3):
-        assert WeightPlan.of(weights).apply(bases, MODULUS**2, root=root, workers=workers) == slow
+        assert RecodedWeights.of(weights).apply(bases, MODULUS**2, root=root, workers=workers) == slow
 
 
 def test_windows_grow_with_the_number_of_rows() -> None:
     def window(rows: int) -> int:
-        return WeightPlan.of(np.full((rows, 1), 32767)).window
+        return RecodedWeights.of(np.full((rows, 1), 32767)).window
 
     assert window(1) < window(50) < window(5000)
 
 
 def test_weights_too_large_are_refused() -> None:
     with pytest.raises(RangeError, match="2\\^62"):
-        WeightPlan.of(np.array([[1 << 62]]))
+        RecodedWeights.of(np.array([[1 << 62]]))
     for weight in (np.iinfo(np.int64).min, np.iinfo(np.int64).max):
         with pytest.raises(RangeError, match="2\\^62"):
-            WeightPlan.of(np.array([[weight]]))
+            RecodedWeights.of(np.array([[weight]]))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 50])

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ppspeech.crypto import Packing, Ring, generate_paillier
+from ppspeech.crypto import Ring
+from ppspeech.crypto.paillier import Packing, generate_paillier
 from ppspeech.errors import RangeError
 
 KEY = generate_paillier(512, insecure_demo=True)

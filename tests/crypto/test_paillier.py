@@ -15,7 +15,7 @@ from gmpy2 import mpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppspeech.crypto import PaillierPublicKey, PaillierSecretKey, Unfinished, WeightPlan, generate_paillier
+from ppspeech.crypto.paillier import PaillierPublicKey, PaillierSecretKey, RecodedWeights, Unfinished, generate_paillier
 from ppspeech.crypto.paillier.primes import prime_pair
 from ppspeech.errors import (
     BadCiphertextError,
@@ -136,7 +136,7 @@ def test_both_cores_give_what_one_gives(key: PaillierSecretKey) -> None:
     values = [5, -3, 2**70, 0, 9]
     ciphertexts = key.encrypt_many(values, workers=2)
     assert key.decrypt_many(ciphertexts) == key.decrypt_many(ciphertexts, workers=2) == values
-    plan = WeightPlan.of(np.array([[1, -2, 3, 100, -5], [0, 0, 0, 0, 0], [7, 7, -7, 1, 1]]))
+    plan = RecodedWeights.of(np.array([[1, -2, 3, 100, -5], [0, 0, 0, 0, 0], [7, 7, -7, 1, 1]]))
     alone = key.public.scalar_products(ciphertexts, plan)
     assert alone == key.public.scalar_products(ciphertexts, plan, workers=2)
     finished = key.public.finish_many(alone, workers=2)

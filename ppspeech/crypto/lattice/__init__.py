@@ -5,7 +5,7 @@ finish; a party program only sends and receives what they return.
 """
 
 from ppspeech.crypto.lattice.correlation import (
-    CorrelationPlan,
+    CorrelationCut,
     client_correlation_finish,
     client_correlation_query,
     encode_signal,
@@ -33,7 +33,7 @@ __all__ = [
     "CKKS_SCALE",
     "DEGREE",
     "KEPT_BITS",
-    "CorrelationPlan",
+    "CorrelationCut",
     "EncodedWeights",
     "ErrorBound",
     "Evaluator",

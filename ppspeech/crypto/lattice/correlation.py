@@ -4,6 +4,18 @@
 
 c says how well the pattern fits at every offset. A pattern reversed in a polynomial and a stretch of the signal in
 another multiply to all offsets of the stretch at once. Several channels may share a polynomial, interleaved.
+
+>>> from ppspeech.crypto.lattice import Evaluator, KeyHolder
+>>> plan, key = plan_correlation(channels=2, pattern=3, signal=8), KeyHolder()
+>>> make = np.random.default_rng(0)
+>>> pattern, signal = make.normal(size=(2, 3)), make.normal(size=(2, 8))
+>>> query = client_correlation_query(key, plan, pattern)
+>>> reply, theirs = server_correlation_reply(Evaluator(key.public_key), plan, encode_signal(plan, signal), query)
+>>> scale = plan.precision.result
+>>> fits = scale.decode(scale.ring.to_signed(scale.ring.join(client_correlation_finish(key, plan, reply), theirs)))
+>>> expected = [np.sum(pattern * signal[:, w : w + 3]) for w in range(6)]
+>>> bool(np.abs(fits - expected).max() < 1 / 32)
+True
 """
 
 from dataclasses import dataclass
@@ -19,7 +31,7 @@ from ppspeech.errors import PpspeechError
 
 
 @dataclass(frozen=True, slots=True)
-class CorrelationPlan:
+class CorrelationCut:
     """How a correlation is cut into polynomials. Get one by `plan_correlation`.
 
     Attributes:
@@ -69,7 +81,7 @@ class CorrelationPlan:
         return self.job.query_bytes + self.job.reply_bytes
 
 
-def plan_correlation(channels: int, pattern: int, signal: int, precision: Precision | None = None) -> CorrelationPlan:
+def plan_correlation(channels: int, pattern: int, signal: int, precision: Precision | None = None) -> CorrelationCut:
     """The cutting with the fewest bytes in both directions.
 
     >>> chosen = plan_correlation(12, 100, 1_000)
@@ -85,12 +97,12 @@ def plan_correlation(channels: int, pattern: int, signal: int, precision: Precis
         )
     widths = range(1, min(channels, degree // pattern) + 1)
     return min(
-        (CorrelationPlan(channels, pattern, signal, chosen, width) for width in widths),
+        (CorrelationCut(channels, pattern, signal, chosen, width) for width in widths),
         key=lambda found: found.total_bytes,
     )
 
 
-def _interleave(plan: CorrelationPlan, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _interleave(plan: CorrelationCut, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Channels `(channels, times)` as sequences `(terms, times * interleaved)`, padded with silent channels."""
     terms = plan.job.terms
     padded = np.zeros((terms * plan.interleaved, rows.shape[1]), dtype=np.int64)
@@ -98,7 +110,7 @@ def _interleave(plan: CorrelationPlan, rows: NDArray[np.int64]) -> NDArray[np.in
     return padded.reshape(terms, plan.interleaved, -1).transpose(0, 2, 1).reshape(terms, -1)
 
 
-def encode_signal(plan: CorrelationPlan, signal: Reals, workers: int = 1) -> EncodedWeights:
+def encode_signal(plan: CorrelationCut, signal: Reals, workers: int = 1) -> EncodedWeights:
     """The server's signal `(channels, L)`, once.
 
     Raises:
@@ -114,7 +126,7 @@ def encode_signal(plan: CorrelationPlan, signal: Reals, workers: int = 1) -> Enc
     return EncodedWeights.of(plan.precision.parameters, np.stack(stretches), workers)
 
 
-def client_correlation_query(key: KeyHolder, plan: CorrelationPlan, pattern: Reals) -> bytes:
+def client_correlation_query(key: KeyHolder, plan: CorrelationCut, pattern: Reals) -> bytes:
     """Step 1, client: encrypt the pattern `(channels, m)`.
 
     Raises:
@@ -128,7 +140,7 @@ def client_correlation_query(key: KeyHolder, plan: CorrelationPlan, pattern: Rea
 
 
 def server_correlation_reply(
-    evaluator: Evaluator, plan: CorrelationPlan, signal: EncodedWeights, query: bytes, workers: int = 1
+    evaluator: Evaluator, plan: CorrelationCut, signal: EncodedWeights, query: bytes, workers: int = 1
 ) -> tuple[bytes, Residues]:
     """Step 2, server: the reply, and its share of c, shape `(offsets,)`.
 
@@ -140,7 +152,7 @@ def server_correlation_reply(
     return reply, plan.precision.shorten(share.ravel()[: plan.offsets])
 
 
-def client_correlation_finish(key: KeyHolder, plan: CorrelationPlan, reply: bytes, workers: int = 1) -> Residues:
+def client_correlation_finish(key: KeyHolder, plan: CorrelationCut, reply: bytes, workers: int = 1) -> Residues:
     """Step 3, client: its share of c, shape `(offsets,)`.
 
     Raises:

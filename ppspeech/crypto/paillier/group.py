@@ -10,7 +10,7 @@ from gmpy2 import mpz
 from numpy.typing import NDArray
 
 from ppspeech.crypto.paillier.additive import Ciphertext, Unfinished
-from ppspeech.crypto.paillier.powers import WeightPlan
+from ppspeech.crypto.paillier.powers import RecodedWeights
 from ppspeech.crypto.paillier.randomizers import RandomizerPool
 from ppspeech.errors import BadCiphertextError, BadLengthError, NotInGroupError, RangeError, WrongKeyError
 
@@ -100,7 +100,7 @@ class CiphertextGroup(ABC):
         return self._unfinished(power(base, factor, self.modulus))
 
     def scalar_products(
-        self, ciphertexts: Sequence[Ciphertext], weights: NDArray[np.int64] | WeightPlan, *, workers: int = 1
+        self, ciphertexts: Sequence[Ciphertext], weights: NDArray[np.int64] | RecodedWeights, *, workers: int = 1
     ) -> list[Unfinished]:
         """Enc(x_i), w -> Enc(sum_i w_ji x_i) for every row j.
 
@@ -109,7 +109,7 @@ class CiphertextGroup(ABC):
             weights: integers, shape `(rows, terms)`, or the plan made from them ahead of time.
             workers: processes that share the work.
         """
-        plan = weights if isinstance(weights, WeightPlan) else WeightPlan.of(weights)
+        plan = weights if isinstance(weights, RecodedWeights) else RecodedWeights.of(weights)
         bases = [self._own(ciphertext) for ciphertext in ciphertexts]
         root = self.n if self.modulus == self.n * self.n else None
         return [self._unfinished(value) for value in plan.apply(bases, self.modulus, root=root, workers=workers)]

@@ -50,7 +50,7 @@ def signed_windows(weights: NDArray[np.int64], window: int) -> NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class WeightPlan:
+class RecodedWeights:
     """A weight matrix recoded once, to be applied to many vectors of bases.
 
     Attributes:
@@ -66,7 +66,7 @@ class WeightPlan:
     steps: tuple[tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], ...]
 
     @classmethod
-    def of(cls, weights: NDArray[np.int64]) -> "WeightPlan":
+    def of(cls, weights: NDArray[np.int64]) -> "RecodedWeights":
         """Recode integer weights of shape `(rows, terms)`, with the window that needs the fewest products."""
         if weights.ndim != 2 or not np.issubdtype(weights.dtype, np.signedinteger):
             raise RangeError(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ppspeech.arrays import Reals
-from ppspeech.crypto import generate_paillier
+from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import machine
 from ppspeech.evidence.bench.two_parties import STRANGERS, Timed, measure

@@ -10,15 +10,8 @@ import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.crypto import (
-    Packing,
-    PaillierSecretKey,
-    Scale,
-    WeightPlan,
-    exact_product,
-    generate_paillier,
-    uniform_residues,
-)
+from ppspeech.crypto import Scale, exact_product, uniform_residues
+from ppspeech.crypto.paillier import Packing, PaillierSecretKey, RecodedWeights, generate_paillier
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds
@@ -131,7 +124,7 @@ def _speedups(key: PaillierSecretKey, ours: _Costs, theirs: _Costs, cores: int, 
     key.prepare((1 + repeats) * len(values), workers=cores)
     online = _computing(lambda: key.encrypt_many(values), repeats) / len(values)
 
-    plan = WeightPlan.of(_uniform(WEIGHT_SCALE, (STATES, len(values))))
+    plan = RecodedWeights.of(_uniform(WEIGHT_SCALE, (STATES, len(values))))
     terms = STATES * len(values)
     term = _computing(lambda: key.public.scalar_products(ciphertexts, plan), min(repeats, 5)) / terms
     sums = f"a term of {STATES} sums of {len(values)} terms with 16-bit weights, one core, tables of powers counted"
@@ -175,7 +168,11 @@ class _Scored:
 
 
 def keyword_job(
-    key: PaillierSecretKey, features: NDArray[np.int64], plan: WeightPlan, expected: NDArray[np.object_], workers: int
+    key: PaillierSecretKey,
+    features: NDArray[np.int64],
+    plan: RecodedWeights,
+    expected: NDArray[np.object_],
+    workers: int,
 ) -> _Scored:
     """The client's packed features to additive shares of all scores, every message serialized and checked.
 
@@ -232,7 +229,7 @@ def _keyword(cores: int, repeats: int) -> list[Figure]:
     start = time.perf_counter()
     key.prepare(0)
     key.public.prepare(0)
-    plan = WeightPlan.of(weights)
+    plan = RecodedWeights.of(weights)
     once = time.perf_counter() - start
 
     job = min((keyword_job(key, features, plan, expected, cores) for _ in range(repeats)), key=lambda job: job.total)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ppspeech.arrays import Reals
-from ppspeech.crypto import PaillierSecretKey, generate_paillier
+from ppspeech.crypto.paillier import PaillierSecretKey, generate_paillier
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.protocols.eigenvector import run_published

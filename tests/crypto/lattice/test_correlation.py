@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppspeech.crypto.lattice import (
-    CorrelationPlan,
+    CorrelationCut,
     Evaluator,
     KeyHolder,
     Precision,
@@ -23,7 +23,7 @@ KEY = KeyHolder()
 EVALUATOR = Evaluator(KEY.public_key)
 
 
-def correlation(chosen: CorrelationPlan, pattern: np.ndarray, signal: np.ndarray) -> np.ndarray:
+def correlation(chosen: CorrelationCut, pattern: np.ndarray, signal: np.ndarray) -> np.ndarray:
     query = client_correlation_query(KEY, chosen, pattern)
     reply, server = server_correlation_reply(EVALUATOR, chosen, encode_signal(chosen, signal), query)
     client = client_correlation_finish(KEY, chosen, reply)
@@ -32,7 +32,7 @@ def correlation(chosen: CorrelationPlan, pattern: np.ndarray, signal: np.ndarray
     return scale.decode(scale.ring.to_signed(scale.ring.join(client, server)))
 
 
-def check(chosen: CorrelationPlan, seed: int = 0) -> None:
+def check(chosen: CorrelationCut, seed: int = 0) -> None:
     generator = np.random.default_rng(seed)
     pattern = generator.normal(size=(chosen.channels, chosen.pattern))
     signal = generator.normal(size=(chosen.channels, chosen.signal))
@@ -57,7 +57,7 @@ def test_edges_of_the_stretches(pattern: int, signal: int) -> None:
 
 @pytest.mark.parametrize("interleaved", [1, 2, 3, 5])
 def test_every_interleaving_gives_the_same(interleaved: int) -> None:
-    check(CorrelationPlan(5, 90, 700, Precision(), interleaved))
+    check(CorrelationCut(5, 90, 700, Precision(), interleaved))
 
 
 def test_bad_sizes_and_values_are_refused() -> None:

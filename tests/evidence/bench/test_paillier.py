@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ppspeech.crypto import WeightPlan, generate_paillier
 from ppspeech.crypto.numbers import exact_product
+from ppspeech.crypto.paillier import RecodedWeights, generate_paillier
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import paillier as bench
 
@@ -18,7 +18,7 @@ def problem() -> tuple[np.ndarray, np.ndarray]:
 def test_the_job_gives_shares_of_the_exact_scores(problem: tuple[np.ndarray, np.ndarray]) -> None:
     features, weights = problem
     key = generate_paillier(512, insecure_demo=True)
-    job = bench.keyword_job(key, features, WeightPlan.of(weights), exact_product(features, weights.T), workers=2)
+    job = bench.keyword_job(key, features, RecodedWeights.of(weights), exact_product(features, weights.T), workers=2)
     assert (job.bytes_up, job.bytes_down) == (16 + 2 * 5 * 128, 16 + 2 * 3 * 128)
 
 
@@ -28,7 +28,7 @@ def test_the_job_notices_wrong_scores(problem: tuple[np.ndarray, np.ndarray]) ->
     wrong = exact_product(features, weights.T)
     wrong[3, 1] += 2
     with pytest.raises(PpspeechError, match="do not add up"):
-        bench.keyword_job(key, features, WeightPlan.of(weights), wrong, workers=1)
+        bench.keyword_job(key, features, RecodedWeights.of(weights), wrong, workers=1)
 
 
 def test_one_key_size_gives_its_figures() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ppspeech.crypto import generate_paillier
+from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.evidence.experiments import eigenvectors
 from ppspeech.evidence.published.protocols.eigenvector import run_published
 

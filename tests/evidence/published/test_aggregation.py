@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from ppspeech.crypto import generate_paillier
+from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.errors import PrivacyError, RangeError
 from ppspeech.evidence.published.mechanisms import PublishedOutputLaplace
 from ppspeech.evidence.published.protocols.aggregation import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ppspeech.crypto import generate_paillier
+from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.errors import (
     BadCiphertextError,
     BadLengthError,

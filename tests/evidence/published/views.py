@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from ppspeech.channel import Channel
-from ppspeech.crypto import PaillierSecretKey, generate_paillier
+from ppspeech.crypto.paillier import PaillierSecretKey, generate_paillier
 from ppspeech.crypto.paillier.group import KEY_ID_BYTES
 from ppspeech.network import Transcript, memory_pair, run_together
 

@@ -42,17 +42,17 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues, Whole
 from ppspeech.channel import Channel
-from ppspeech.crypto import (
+from ppspeech.crypto import Ring, Scale, pack_numbers, uniform_below
+from ppspeech.crypto.paillier import (
+    KEY_ID_BYTES,
+    SECURE_BITS,
     Ciphertext,
     PaillierPublicKey,
     PaillierSecretKey,
-    Ring,
-    Scale,
+    check_key_size,
     generate_paillier,
-    pack_numbers,
-    uniform_below,
+    prime_pair,
 )
-from ppspeech.crypto.paillier import KEY_ID_BYTES, SECURE_BITS, check_key_size, prime_pair
 from ppspeech.crypto.shares import share_among
 from ppspeech.errors import RangeError
 from ppspeech.evidence.published.protocols.aggregation_smallest import (

@@ -11,7 +11,7 @@ from gmpy2 import mpz
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
-from ppspeech.crypto import Ciphertext, PaillierPublicKey
+from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey
 from ppspeech.evidence.published.protocols.aggregation import NUMBERS, PartyView, aggregate
 
 

@@ -18,17 +18,8 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Residues, Whole
 from ppspeech.channel import Channel
-from ppspeech.crypto import (
-    Ciphertext,
-    PaillierPublicKey,
-    PaillierSecretKey,
-    Ring,
-    pack_numbers,
-    packed_bytes,
-    uniform_below,
-    uniform_residues,
-    unpack_numbers,
-)
+from ppspeech.crypto import Ring, pack_numbers, packed_bytes, uniform_below, uniform_residues, unpack_numbers
+from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey, PaillierSecretKey
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, is_negative, open_bits_to, record
 from ppspeech.crypto.transfer import CODE_COLUMNS, PAIR_COLUMNS, POINT_BYTES, PairSetup, Side
 from ppspeech.protocols import Kind

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import Ciphertext, PaillierSecretKey, generate_paillier, uniform_bytes
-from ppspeech.crypto.paillier import SECURE_BITS
+from ppspeech.crypto import uniform_bytes
+from ppspeech.crypto.paillier import SECURE_BITS, Ciphertext, PaillierSecretKey, generate_paillier
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.evidence.published.protocols.chain import Chain, check_distributions
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward

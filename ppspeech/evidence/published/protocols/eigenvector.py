@@ -39,14 +39,8 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import (
-    Ciphertext,
-    PaillierPublicKey,
-    PaillierSecretKey,
-    Unfinished,
-    uniform_below,
-    uniform_residues,
-)
+from ppspeech.crypto import uniform_below, uniform_residues
+from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey, PaillierSecretKey, Unfinished
 from ppspeech.errors import PrivacyError, RangeError
 from ppspeech.network import run_mesh
 from ppspeech.privacy.samplers import standard_normal

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.crypto import Unfinished
+from ppspeech.crypto.paillier import Unfinished
 from ppspeech.errors import ModelError
 from ppspeech.evidence.published.protocols.chain import Chain
 from ppspeech.evidence.published.protocols.logsum import alice_logsum, bob_logsum, encode_weights

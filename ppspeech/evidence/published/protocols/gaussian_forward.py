@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
-from ppspeech.crypto import Unfinished, WeightPlan
+from ppspeech.crypto.paillier import RecodedWeights, Unfinished
 from ppspeech.errors import RangeError
 from ppspeech.evidence.published.protocols.gaussian_word import GaussianWord
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob
@@ -34,16 +34,16 @@ def send_products(alice: Alice, frames: Reals) -> None:
         alice.send(Kind.PRODUCTS, [encode(product) for product in np.outer(z, z).ravel().tolist()])
 
 
-def receive_emissions(bob: Bob, plan: WeightPlan, frames: int) -> list[list[Unfinished]]:
+def receive_emissions(bob: Bob, plan: RecodedWeights, frames: int) -> list[list[Unfinished]]:
     """Step 2: for each frame log b_j of all states that the plan has rows for, at `LOG_SCALE`."""
     return [bob.public.scalar_products(bob.receive(Kind.PRODUCTS, plan.terms), plan) for _ in range(frames)]
 
 
-def emission_plan(words: list[GaussianWord], *, strict: bool = False) -> WeightPlan:
+def emission_plan(words: list[GaussianWord], *, strict: bool = False) -> RecodedWeights:
     """W of all states of all words, as integers: a row a state, `(d + 1)^2` terms."""
     weights = np.concatenate([word.weights(strict=strict) for word in words])
     integers: NDArray[np.int64] = np.rint(weights * FACTOR).astype(np.int64)
-    return WeightPlan.of(integers.reshape(len(weights), -1))
+    return RecodedWeights.of(integers.reshape(len(weights), -1))
 
 
 def check_frames(frames: Reals) -> None:

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import PaillierSecretKey, Unfinished, generate_paillier, uniform_below
-from ppspeech.crypto.paillier import SECURE_BITS
+from ppspeech.crypto import uniform_below
+from ppspeech.crypto.paillier import SECURE_BITS, PaillierSecretKey, Unfinished, generate_paillier
 from ppspeech.errors import ModelError, ProtocolError, RangeError
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
 from ppspeech.evidence.published.protocols.gaussian_forward import (

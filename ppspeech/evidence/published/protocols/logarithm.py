@@ -21,7 +21,8 @@ from collections.abc import Sequence
 from gmpy2 import mpz
 
 from ppspeech.channel import Channel
-from ppspeech.crypto import Ciphertext, PaillierSecretKey, Unfinished, uniform_below
+from ppspeech.crypto import uniform_below
+from ppspeech.crypto.paillier import Ciphertext, PaillierSecretKey, Unfinished
 from ppspeech.errors import RangeError
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob, Encrypted, meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.real_numbers import FACTOR, LOG_SCALE, encode

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.channel import Channel
-from ppspeech.crypto import Ciphertext, PaillierSecretKey, Unfinished
+from ppspeech.crypto.paillier import Ciphertext, PaillierSecretKey, Unfinished
 from ppspeech.errors import RangeError
 from ppspeech.evidence.published.protocols.exponent import alice_exponent, bob_exponent
 from ppspeech.evidence.published.protocols.logarithm import alice_logarithm, bob_logarithm

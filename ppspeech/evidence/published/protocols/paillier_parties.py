@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ppspeech.channel import Channel
-from ppspeech.crypto import Ciphertext, PaillierPublicKey, PaillierSecretKey, Unfinished
+from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey, PaillierSecretKey, Unfinished
 from ppspeech.errors import PrivacyError
 from ppspeech.protocols import Kind, RegisteredProtocol
 

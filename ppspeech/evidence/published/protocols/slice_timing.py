@@ -22,7 +22,8 @@ import numpy as np
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
-from ppspeech.crypto import generate_paillier, uniform_residues
+from ppspeech.crypto import uniform_residues
+from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.errors import RangeError
 from ppspeech.evidence.published.protocols.chain import Chain
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
