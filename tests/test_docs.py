@@ -17,7 +17,7 @@ TOP = Path(__file__).parents[1]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (TOP / "docs").glob("*.md"))]
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
-DOOR = re.compile(r"`(ppspeech(?:\.\w+)+)`(?: \(([^)]*)\))?")
+DOOR = re.compile(r"`(ppspeech(?:\.\w+)*)`(?: \(([^)]*)\))?")
 FOLDERS = "ppspeech|tests|configs|docs|notebooks"
 
 
@@ -179,12 +179,14 @@ def test_who_sees_what_is_what_the_messages_say() -> None:
 
 
 def test_walks_are_short() -> None:
-    walks = re.findall(r"^\*\*(A .+?)\*\* .*?\n\n((?:\d+\. .*(?:\n(?! ?\n).*)*\n)+)", ARCHITECTURE.read_text(), re.MULTILINE)
+    """Ten files each, two where a step is two small ones."""
+    section = ARCHITECTURE.read_text().split("## Four walks")[1].split("\n## ")[0]
+    walks = re.split(r"^\*\*", section, flags=re.MULTILINE)[1:]
     assert len(walks) == 4
-    for name, steps in walks:
-        spine = re.findall(r"`([\w/]+\.py)`", steps)
-        assert 5 <= len(spine) <= 12, f"{name}: {len(spine)} files"
-        assert len(re.findall(r"^\d+\.", steps, re.MULTILINE)) <= 10
+    for walk in walks:
+        steps = re.findall(r"^\d+\. ", walk, re.MULTILINE)
+        spine = re.findall(r"`([\w/]+\.py)`", walk)
+        assert 5 <= len(steps) <= len(spine) <= 10, f"{walk.splitlines()[0]}: {len(steps)} steps, {len(spine)} files"
 
 
 def test_it_is_short() -> None:
