@@ -1,9 +1,40 @@
 """Private speech processing in PyTorch.
 
-Importing this package loads nothing heavy; each room imports what it uses::
+Importing this package loads nothing heavy; what is asked for is imported then::
 
-    from ppspeech.audio import Mfcc, read_audio
-    from ppspeech.data import load_corpus
+    from ppspeech import connect, load_bundle, serve
+
+    load_bundle("words").recognize("clip.wav").value
+    with serve("words") as server, connect(server.address, pin=server.pin) as client:
+        client.recognize("clip.wav").value
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ppspeech.audio import Mfcc
+    from ppspeech.bundle import load_bundle
+    from ppspeech.data import load_corpus
+    from ppspeech.privacy import Accountant
+    from ppspeech.service import connect, serve
+
+__all__ = ["Accountant", "Mfcc", "__version__", "connect", "load_bundle", "load_corpus", "serve"]
+
 __version__ = "0.1.0"
+
+_ROOMS = {
+    "Accountant": "privacy",
+    "Mfcc": "audio",
+    "connect": "service",
+    "load_bundle": "bundle",
+    "load_corpus": "data",
+    "serve": "service",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _ROOMS:
+            raise AttributeError(f"{__name__} has no {name!r}")
+        return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -1,11 +1,6 @@
 """`ppspeech demo`: the main job, end to end, on the built-in voices."""
 
-import signal
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +8,6 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
-
-from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:
     import pytorch_lightning as lightning
@@ -132,7 +125,8 @@ def _release(trainer: "lightning.Trainer", bundle: Path, accuracy: float) -> Non
 
 def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -> None:
     """A server process with the bundle, a client here; one clip of each word, by people neither has heard."""
-    from ppspeech.service import connect, plot_views
+    from ppspeech.cli.pictures import plot_views
+    from ppspeech.service import Deployment, connect, serve
 
     console = Console(highlight=False)
     part = voices.parts["test"]
@@ -141,18 +135,18 @@ def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -
     table = Table(
         "said", "by", "in the clear", "encrypted", "seconds", "offline s", "MB", "rounds", box=box.SIMPLE_HEAD
     )
-    with _server(folder / "bundle", frames) as (address, pin):
-        console.print(f"a server process holds the bundle, at {address}; utterances are padded to {frames} frames")
-        with connect(address, pin=pin, keep_payloads=True) as client:
+    with serve(folder / "bundle", words=Deployment(frames=frames)) as server:
+        where = f"a server process holds the bundle, at {server.address}"
+        console.print(f"{where}; utterances are padded to {frames} frames")
+        with connect(server.address, pin=server.pin, keep_payloads=True) as client:
             console.print(f"it says: {client.offer.privacy}")
             for word, (clip, features) in clips:
                 plain = model.names[int(model(features.unsqueeze(0), _length(features)).argmax())]
                 answer = client.recognize(clip.path)
                 cost = f"{(answer.bytes_up + answer.bytes_down) / 1e6:.2f}", str(answer.rounds)
                 clocks = f"{answer.seconds:.2f}", f"{answer.offline_seconds:.2f}"
-                table.add_row(word, clip.speaker, plain, answer.word or "none of them", *clocks, *cost)
+                table.add_row(word, clip.speaker, plain, answer.value or "none of them", *clocks, *cost)
     console.print(table)
-    assert answer.transcript is not None
     picture = folder / "what_each_saw.png"
     plot_views(features.numpy(), answer.transcript, picture, f"“{word}” by {clip.speaker}, as each party sees it")
     console.print("the server learned nothing of voices or words; the client learned one word each, and no score")
@@ -168,25 +162,3 @@ def _length(features: "Tensor") -> "Tensor":
     import torch
 
     return torch.tensor([len(features)])
-
-
-@contextmanager
-def _server(bundle: Path, frames: int) -> Iterator[tuple[str, str]]:
-    """`ppspeech serve` in a process of its own: its address and fingerprint."""
-    command = [sys.executable, "-m", "ppspeech", "serve", str(bundle), "--listen", "127.0.0.1:0"]
-    with (
-        tempfile.TemporaryFile("w+") as log,
-        subprocess.Popen(  # noqa: S603 - our own command
-            [*command, "--frames", str(frames)], stdout=subprocess.PIPE, stderr=log, text=True
-        ) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            words = (process.stdout.readline() + process.stdout.readline()).split()
-            if "--pin" not in words:
-                log.seek(0)
-                raise PpspeechError(f"the server did not start: {log.read()[-500:]}")
-            yield words[words.index("--server") + 1], words[words.index("--pin") + 1]
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(60)

@@ -8,7 +8,7 @@ import typer
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:
-    from ppspeech.service.client import Door
+    from ppspeech.service import Door
 
 Server = Annotated[str, typer.Option(help="HOST:PORT of a `ppspeech serve`: the voice stays here, encrypted.")]
 Pin = Annotated[str, typer.Option(help="Fingerprint of the server's certificate, which it prints.")]
@@ -33,7 +33,7 @@ def door_to(
     Raises:
         PpspeechError: if there is no server, or the options do not fit together.
     """
-    from ppspeech.service.client import open_door
+    from ppspeech.service import open_door
 
     if not server:
         raise PpspeechError("give the server as --server HOST:PORT")

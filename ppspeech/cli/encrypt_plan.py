@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from ppspeech.service import ModePlan, ServicePlan, SpeakerPlan
+    from ppspeech.service import ServicePlan, WayToRun
 
 
 def encrypt_plan(
@@ -34,96 +34,87 @@ def encrypt_plan(
 
     Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
-    from ppspeech.bundle import SpeakerUbmSettings, load_bundle
-    from ppspeech.service import Deployment, plan_service, plan_speakers
-    from ppspeech.service.server import SpeakerDeployment
+    from ppspeech.bundle import load_bundle
+    from ppspeech.service import Deployment, SpeakerDeployment, plan_speakers, plan_words
 
     loaded = load_bundle(bundle)
-    plan: ServicePlan | SpeakerPlan
-    if isinstance(loaded.config.settings, SpeakerUbmSettings):
+    if "verify" in loaded.config.kind.uses:
         plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames), cohort)
-        once, facts = _once_for_speakers(plan), _speaker_facts(plan)
+        facts = _speaker_facts(plan)
     else:
-        plan = plan_service(loaded, Deployment(frames=frames, operation=operation, reject=reject))
-        once, facts = _once(plan), _facts(plan)
+        plan = plan_words(loaded, Deployment(frames=frames, operation=operation, reject=reject))
+        facts = _facts(plan)
     if as_json:
         typer.echo(json.dumps(plan.to_json()))
     else:
-        _show(bundle, plan.modes, once, facts, plan.warnings)
+        _show(bundle, plan, facts)
 
 
-def _show(
-    bundle: Path,
-    modes: "Sequence[ModePlan]",
-    once: str,
-    facts: Sequence[tuple[str, str]],
-    warnings: Sequence[str],
-) -> None:
+def _show(bundle: Path, plan: "ServicePlan", facts: Sequence[tuple[str, str]]) -> None:
     console = Console(highlight=False)
-    costs = Table(title=f"{bundle}: one utterance", title_justify="left", box=box.SIMPLE_HEAD)
+    costs = Table(title=f"{escape(str(bundle))}: one utterance", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("way to run", "MB up", "MB down", "rounds", "offline s", "loopback s", "at 10 ms", "at 40 ms"):
         costs.add_column(heading, justify="left" if heading == "way to run" else "right")
-    for each in modes:
+    for each in plan.modes:
         sizes = (f"{size / 1e6:.2f}" for size in (each.cost.bytes_up, each.cost.bytes_down))
         seconds = (f"{value:.2f}" for value in (each.cost.offline_seconds, *each.seconds))
         costs.add_row(each.mode, *sizes, str(each.cost.rounds), *seconds)
     console.print(costs)
-    console.print(f"  [dim]seconds are estimates; {once}[/]")
+    console.print(f"  [dim]seconds are estimates; {_once(plan)}[/]")
     table = Table(box=box.SIMPLE_HEAD, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for name, text in [*facts, *_statements(modes)]:
+    for name, text in [*facts, *_statements(plan.modes)]:
         table.add_row(name, escape(text))
     console.print(table)
-    for warning in warnings:
+    for warning in plan.warnings:
         console.print(f"[yellow]note:[/] {escape(warning)}", soft_wrap=True)
 
 
 def _once(plan: "ServicePlan") -> str:
     from ppspeech.service import MEETING_BYTES
 
-    once = f"streaming counts from the last frame; once a session: {MEETING_BYTES / 1e3:.0f} kB to meet"
-    if plan.model_bytes:
-        once += f", {plan.model_bytes / 1e3:.0f} kB of encrypted models for streaming"
-    return once
-
-
-def _once_for_speakers(plan: "SpeakerPlan") -> str:
-    from ppspeech.service import MEETING_BYTES
-
     once = f"once a session: {MEETING_BYTES / 1e3:.0f} kB to meet"
-    if plan.gallery_bytes:
-        once += f"; once a private gallery: {plan.gallery_bytes / 1e3:.0f} kB of encrypted templates"
+    if models := plan.details.get("model_bytes"):
+        once = f"streaming counts from the last frame; {once}, {models / 1e3:.0f} kB of encrypted models for streaming"
+    if gallery := plan.details.get("gallery_bytes"):
+        once += f"; once a private gallery: {gallery / 1e3:.0f} kB of encrypted templates"
     return once
 
 
 def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
-    errors, shape = plan.errors, plan.shape
+    shape, errors = plan.details["shape"], plan.details["errors"]
+    typical, certain = (
+        {name: errors[name][how] for name in errors if name != "bits"} for how in ("typical", "certain")
+    )
     return [
-        ("model", f"{plan.type}: {plan.task}"),
+        ("model", f"{plan.details['type']}: {plan.task}"),
         ("trained with", plan.guarantee),
-        ("clients will know", ", ".join(f"{name} {value}" for name, value in shape.to_params().items())),
-        ("packing", plan.packing),
+        ("clients will know", ", ".join(f"{name} {value}" for name, value in shape.items())),
+        ("packing", plan.details["packing"]),
         (
             "error of a score",
-            f"{errors.score.typical:.2g} nat typically, {errors.score.certain:.3g} at the very worst "
-            f"({shape.frames} frames of {errors.frame.typical:.2g} / {errors.frame.certain:.2g}, log-adds of "
-            f"{errors.log_add.typical:.2g} / {errors.log_add.certain:.2g})",
+            f"{typical['score']:.2g} nat typically, {certain['score']:.3g} at the very worst "
+            f"({shape['frames']} frames of {typical['frame']:.2g} / {certain['frame']:.2g}, log-adds of "
+            f"{typical['log_add']:.2g} / {certain['log_add']:.2g})",
         ),
         (
             "range of scores",
-            f"{errors.range_nats.typical:,.0f} nats typically ({errors.range_bits.typical:g} bits), "
-            f"{errors.range_nats.certain:,.0f} at the very worst ({errors.range_bits.certain:g}); shares have "
-            f"{errors.bits}",
+            f"{typical['range_nats']:,.0f} nats typically ({typical['range_bits']:g} bits), "
+            f"{certain['range_nats']:,.0f} at the very worst ({certain['range_bits']:g}); shares have {errors['bits']}",
         ),
     ]
 
 
-def _speaker_facts(plan: "SpeakerPlan") -> list[tuple[str, str]]:
+def _speaker_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
+    sizes = f"{plan.details['features']} numbers a template, {plan.details['places']} places"
     return [
         ("model", plan.task),
         ("trained with", plan.guarantee),
-        ("clients will know", f"the bundle, {plan.features} numbers a template, {plan.places} places, taken or not"),
+        (
+            "clients will know",
+            f"the bundle, {sizes}, taken or not",
+        ),
         (
             "the server knows",
             "templates of enrolled speakers; with a private gallery ciphertexts only, and a keeper knows the templates",
@@ -131,7 +122,7 @@ def _speaker_facts(plan: "SpeakerPlan") -> list[tuple[str, str]]:
     ]
 
 
-def _statements(modes: "Sequence[ModePlan]") -> list[tuple[str, str]]:
+def _statements(modes: "Sequence[WayToRun]") -> list[tuple[str, str]]:
     facts = []
     for statement in {each.statement.name: each.statement for each in modes}.values():
         facts += [

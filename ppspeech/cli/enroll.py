@@ -8,14 +8,13 @@ import typer
 from rich.console import Console
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, door_to
-from ppspeech.cli.serve import kept_folder, listening
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:
     from ppspeech.network import Server as RunningServer
     from ppspeech.network import ServerTls
-    from ppspeech.service import SpeakerClient
-    from ppspeech.service.server import PublishedGallery
+    from ppspeech.service import Client
+    from ppspeech.service.server import Gallery, PublishedGallery
 
 
 def enroll(
@@ -53,63 +52,41 @@ def enroll(
     """
     import torch
 
-    from ppspeech.bundle import load_bundle
-    from ppspeech.service import connect_speakers
+    from ppspeech.service import connect_through
 
     if bool(clips) != bool(name) or (not clips and not private):
         raise PpspeechError("give sound files of a speaker, and --name what the speaker is called")
     torch.set_num_threads(1)  # a keeper forks: threads would not survive it
     door = door_to(server, pin, ca, certificate, key, insecure)
     if not private:
-        with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
+        with connect_through(door, bundle=bundle, model=model or None) as client:
             _say(name, client.enroll(name, clips or []), as_json)
         return
     from ppspeech.network import own_tls
-    from ppspeech.service.server import log_as_json
+    from ppspeech.service import ServiceFiles
+    from ppspeech.service.server import PublishedGallery, kept_folder, listening, log_as_json, own_gallery, services_of
 
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, insecure=insecure) as tls:
-        with connect_speakers(door, load_bundle(bundle), model=model or None) as client:
-            place = _enroll_here(client, folder, name, clips or [])
-            published = _publish(client, folder, private, threshold, decision)
-        running = _keep(published, folder, budget, listen, tls, insecure)
+        with connect_through(door, bundle=bundle, model=model or None) as client:
+            own = own_gallery(client, folder)
+            place = _enroll_here(client, own, name, clips) if clips else None
+            published = PublishedGallery.of(client, private, own, threshold, decision)
+        services = services_of([published], ServiceFiles.at(folder, budget))
+        running = listening(listen, services, tls, insecure=insecure)
         if place is not None:
             _say(name, place, as_json)
         _show(running, tls, published, server)
         running.run()
 
 
-def _enroll_here(store: "SpeakerClient", folder: Path, name: str, clips: list[Path]) -> int | None:
-    """Put a speaker among our own; None where there is none to put."""
-    from ppspeech.service.server import own_gallery
-
-    if not clips:
-        return None
-    place = own_gallery(store, folder).enroll(name, store.embedding(clips))
+def _enroll_here(store: "Client", own: "Gallery", name: str, clips: list[Path]) -> int:
+    """Put a speaker among our own."""
+    assert store.bundle is not None
+    verifier = store.bundle.verifier
+    place = own.enroll(name, verifier.direction(verifier.features(clips)))
     if place is None:
         raise PpspeechError(f"{name!r} was not enrolled: the name is taken, or there is no room")
     return place
-
-
-def _publish(
-    store: "SpeakerClient", folder: Path, gallery: str, threshold: float, decision: Literal["prober", "keeper"]
-) -> "PublishedGallery":
-    from ppspeech.service.server import PublishedGallery, own_gallery
-
-    return PublishedGallery.of(store, gallery, own_gallery(store, folder), threshold, decision)
-
-
-def _keep(
-    published: "PublishedGallery",
-    folder: Path,
-    budget: int | None,
-    listen: str,
-    tls: "ServerTls | None",
-    insecure: bool,
-) -> "RunningServer":
-    from ppspeech.service import ServiceFiles
-
-    files = ServiceFiles.at(folder, budget)
-    return listening(listen, published.services(files.budget, files.book), tls, insecure)
 
 
 def _show(running: "RunningServer", tls: "ServerTls | None", published: "PublishedGallery", store: str) -> None:
@@ -118,7 +95,9 @@ def _show(running: "RunningServer", tls: "ServerTls | None", published: "Publish
 
     console = Console(highlight=False, soft_wrap=True)
     trust = "" if tls is None else f" --keeper-pin {fingerprint(tls.certificate)}"
-    console.print(f"keeping {published.offer.gallery} at {running.address}; a client claims a place with", markup=False)
+    console.print(
+        f"keeping {published.offer.terms.gallery} at {running.address}; a client claims a place with", markup=False
+    )
     console.print(
         f"  ppspeech verify BUNDLE clip.wav --claim PLACE --server {store} … --keeper {running.address}{trust}",
         markup=False,

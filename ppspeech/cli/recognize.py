@@ -65,7 +65,7 @@ def recognize(
 
         find_recorder()  # before a query is spent
     door = door_to(source, pin, ca, certificate, key, insecure)
-    from ppspeech.service.client import connect_through
+    from ppspeech.service import connect_through
 
     with connect_through(door, model=model or None, keep_payloads=show_transcript) as client:
         answers = [_listen(client, seconds)] if mic else client.recognize_all(given)
@@ -94,20 +94,20 @@ def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool) -> No
     _show_rows(rows, ("clip", "word", "nats above the next"), as_json)
 
 
-def _listen(client: "Client", seconds: float) -> "Answer":
+def _listen(client: "Client", seconds: float) -> "Answer[str | None]":
     from ppspeech.audio import record
 
     with client.stream() as listening:
-        for chunk in record(seconds, client.offer.mfcc.sample_rate):
+        for chunk in record(seconds, client.offer.terms.mfcc.sample_rate):
             listening.feed(chunk)
         return listening.finish()
 
 
-def _show_answers(clips: Sequence[str], answers: "Sequence[Answer]", as_json: bool) -> None:
+def _show_answers(clips: Sequence[str], answers: "Sequence[Answer[str | None]]", as_json: bool) -> None:
     rows: list[dict[str, Any]] = [
         {
             "clip": clip,
-            "word": answer.word,
+            "word": answer.value,
             "seconds": round(answer.seconds, 3),
             "offline_seconds": round(answer.offline_seconds, 3),
             "bytes": answer.bytes_up + answer.bytes_down,
@@ -119,13 +119,13 @@ def _show_answers(clips: Sequence[str], answers: "Sequence[Answer]", as_json: bo
     _show_rows(rows, ("clip", "word", "seconds", "offline s", "bytes", "rounds", "together"), as_json)
 
 
-def _show_transcript(answers: "Sequence[Answer]") -> None:
+def _show_transcript(answers: "Sequence[Answer[str | None]]") -> None:
     """One for each batch that ran in lock step."""
     from ppspeech.cli.transcripts import show_transcript
 
     shown: list[int] = []
     for answer in answers:
-        if answer.transcript is not None and id(answer.transcript) not in shown:
+        if id(answer.transcript) not in shown:
             shown.append(id(answer.transcript))
             show_transcript(answer.transcript)
 

@@ -1,8 +1,5 @@
 """`ppspeech serve`: answer clients whose voices stay with them."""
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +10,7 @@ from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
-    from ppspeech.network import Server, ServerTls, Service
+    from ppspeech.network import Server, ServerTls
 
 
 def serve(
@@ -86,7 +83,7 @@ def serve(
 
     from ppspeech.network import own_tls
     from ppspeech.service import Deployment, ServiceFiles, SpeakerDeployment, build_services
-    from ppspeech.service.server import log_as_json
+    from ppspeech.service.server import kept_folder, listening, log_as_json, named
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     deployment = Deployment(frames=frames, operation=operation, reject=reject, garbage=garbage)
@@ -106,41 +103,13 @@ def serve(
         enrolls=enroll,
         stores=store,
     )
-    loaded = _load(bundles)
+    loaded = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), deployment, speakers)
-        server = listening(listen, services, tls, insecure, sessions)
+        server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
         _show(server, tls, loaded)
         counters = server.run()
     Console(highlight=False).print(f"stopped: {counters}", soft_wrap=True)
-
-
-def _load(folders: Sequence[Path]) -> "dict[str, Bundle]":
-    from ppspeech.bundle import load_bundle
-
-    names = [folder.resolve().name.lower() for folder in folders]
-    if len(set(names)) < len(names):
-        raise PpspeechError(f"bundles are offered under their folders' names, which must differ, got {names}")
-    return {name: load_bundle(folder) for name, folder in zip(names, folders, strict=True)}
-
-
-def listening(
-    listen: str, services: "dict[str, Service]", tls: "ServerTls | None", insecure: bool, sessions: int = 64
-) -> "Server":
-    """A server that is ready to run.
-
-    Raises:
-        PpspeechError: if it cannot listen there, or not without TLS.
-    """
-    from ppspeech.network import Address, Capacity, Server
-
-    address = Address.parse(listen)
-    try:
-        return Server(address, services, tls=tls, insecure=insecure, capacity=Capacity(sessions=sessions))
-    except ValueError as error:
-        raise PpspeechError(str(error)) from None
-    except OSError as error:
-        raise PpspeechError(f"cannot listen at {address}: {error.strerror}") from None
 
 
 def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]") -> None:
@@ -153,16 +122,8 @@ def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]
         trust += " --certificate … --key …"
     which = f" --model {next(iter(bundles))}" if len(bundles) > 1 else ""
     first = next(iter(bundles.values()))
-    command = "recognize clip.wav" if first.labels else "verify BUNDLE clip.wav --claim PLACE"
+    asking = f"recognize {server.address} clip.wav"
+    if not first.labels:
+        asking = f"verify BUNDLE clip.wav --claim PLACE --server {server.address}"
     console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with", markup=False)
-    console.print(f"  ppspeech {command} --server {server.address} {trust}{which}", markup=False)
-
-
-@contextmanager
-def kept_folder(state: Path | None) -> Iterator[Path]:
-    """The folder that was given, or one that lasts as long as the server."""
-    if state is not None:
-        yield state
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
+    console.print(f"  ppspeech {asking} {trust}{which}", markup=False)

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,7 +13,7 @@ from ppspeech.errors import ModelError
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Verifier
-    from ppspeech.service.client import Door, SpeakerAnswer
+    from ppspeech.service import Answer, Door
 
 
 def verify(
@@ -48,7 +48,7 @@ def verify(
         door = door_to(server, pin, ca, certificate, key, insecure)
         if keeper:
             other = door_to(keeper, keeper_pin, None if keeper_pin else ca, certificate, key, insecure)
-            _probe(door, other, model, clip, service, claim, show_transcript, as_json)
+            _ask(door, model, clip, service, claim, show_transcript, as_json, other)
         else:
             _ask(door, model, clip, service, claim, show_transcript, as_json)
         return
@@ -127,66 +127,40 @@ def _load(path: Path) -> "Verifier":
     return Verifier(trained.model, trained.config.front_end, settings.relevance, settings.threshold)
 
 
-def _probe(
+def _ask(
     door: "Door",
-    keeper: "Door",
     bundle: Path,
     clip: Path,
     service: str,
-    claim: int,
+    claim: int | None,
     show_transcript: bool,
     as_json: bool,
+    keeper: "Door | None" = None,
 ) -> None:
-    """Claim a place of a gallery that its server cannot read."""
-    from ppspeech.bundle import load_bundle
-    from ppspeech.service import connect_speakers
-    from ppspeech.service.client import connect_keeper
-
-    with (
-        connect_speakers(door, load_bundle(bundle), model=service or None) as store,
-        connect_keeper(store, keeper, keep_payloads=show_transcript) as client,
-    ):
-        answer = client.verify(claim, [clip])
-    _show(clip, answer, True, show_transcript, as_json)
-
-
-def _ask(
-    door: "Door", bundle: Path, clip: Path, service: str, claim: int | None, show_transcript: bool, as_json: bool
-) -> None:
-    """Ask a server about a voice: a claim, or whose it is."""
-    from ppspeech.bundle import load_bundle
-    from ppspeech.service import connect_speakers
-
-    loaded = load_bundle(bundle)
-    with connect_speakers(door, loaded, model=service or None, keep_payloads=show_transcript) as client:
-        answer = client.identify([clip]) if claim is None else client.verify(claim, [clip])
-        ours = claim is not None or client.offer.names == "client"
-    _show(clip, answer, claim is not None, show_transcript, as_json, ours=ours)
-
-
-def _show(
-    clip: Path, answer: "SpeakerAnswer", is_claim: bool, show_transcript: bool, as_json: bool, *, ours: bool = True
-) -> None:
+    """Ask a server, or the keeper of a gallery there, about a voice: a claim, or whose it is."""
     from ppspeech.cli.transcripts import show_transcript as show
+    from ppspeech.service import connect_through
 
+    answer: Answer[bool | None] | Answer[str | None]
+    with connect_through(
+        door, bundle=bundle, model=service or None, keeper=keeper, keep_payloads=show_transcript
+    ) as client:
+        answer = client.identify([clip]) if claim is None else client.verify(claim, [clip])
+        ours = answer.value is not None if claim is not None else client.offer.terms.names == "client"
+    said = "speaker" if claim is None else "accepted"
     if as_json:
-        typer.echo(json.dumps(_facts(clip, answer, is_claim)))
+        cost = {"seconds": round(answer.seconds, 3), "bytes": answer.bytes_up + answer.bytes_down}
+        typer.echo(json.dumps({"clip": str(clip), said: answer.value, **cost, "rounds": answer.rounds}))
     else:
-        Console(highlight=False).print(f"{escape(str(clip))}: {_in_words(answer, is_claim, ours)}", soft_wrap=True)
+        words = _in_words(answer.value) if ours else "the other party knows"
+        megabytes = (answer.bytes_up + answer.bytes_down) / 1e6
+        cost_words = f"({answer.seconds:.2f} s, {megabytes:.2f} MB, {answer.rounds} rounds)"
+        Console(highlight=False).print(f"{escape(str(clip))}: {words} {cost_words}", soft_wrap=True)
     if show_transcript:
         show(answer.transcript)
 
 
-def _facts(clip: Path, answer: "SpeakerAnswer", is_claim: bool) -> dict[str, Any]:
-    found = {"accepted": answer.accepted} if is_claim else {"speaker": answer.name}
-    cost = {"seconds": round(answer.seconds, 3), "bytes": answer.bytes_up + answer.bytes_down, "rounds": answer.rounds}
-    return {"clip": str(clip), **found, **cost}
-
-
-def _in_words(answer: "SpeakerAnswer", is_claim: bool, ours: bool) -> str:
-    cost = f"({answer.seconds:.2f} s, {(answer.bytes_up + answer.bytes_down) / 1e6:.2f} MB, {answer.rounds} rounds)"
-    if not ours or (is_claim and answer.accepted is None):
-        return f"the other party knows {cost}"
-    if is_claim:
-        return ("[green]accepted[/] " if answer.accepted else "[red]rejected[/] ") + cost
-    return (f"[green]{escape(answer.name)}[/] " if answer.name is not None else "[red]nobody known[/] ") + cost
+def _in_words(value: bool | str | None) -> str:
+    if isinstance(value, bool):
+        return "[green]accepted[/]" if value else "[red]rejected[/]"
+    return "[red]nobody known[/]" if value is None else f"[green]{escape(value)}[/]"

@@ -10,7 +10,7 @@ from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.registry import load_corpus
+from ppspeech.data.registry import load_corpus, options_for
 from ppspeech.data.splits import Split, split_by_speaker, split_by_take, split_official
 from ppspeech.errors import CorpusError
 
@@ -20,12 +20,13 @@ class SpeechDataModule(lightning.LightningDataModule):
 
     Batches are `{"features": (batch, frames, d), "lengths", "word", "speaker", "emotion", "gender", "take",
     "index"}`; `vocabulary` says what the integers mean. No sound file is opened before a batch needs it: features are
-    computed on first use, kept on disk, and need not fit in memory. With several ranks each loads its own batches: set
-    the Trainer's `use_distributed_sampler` to False.
+    computed on first use, kept on disk, and need not fit in memory. With several ranks each loads its own batches: a
+    Trainer needs `use_distributed_sampler=False`, which recipes set.
 
     Args:
         corpus: a registered name or a folder; `synthetic` needs no file.
-        options: what the corpus's loader takes, such as `{"speakers": 20}`.
+        options: what the corpus's loader takes, such as `{"speakers": 20}`; or that by corpus, such as
+            `{"synthetic": {"speakers": 20}}`, which leaves other corpora as they are.
         split: `speaker` holds out people, `take` repetitions, `official` uses the corpus's own.
         test: share of the speakers, or their names, or the takes, to test on.
         validation: likewise, for choices during training; 0 for none.
@@ -49,7 +50,7 @@ class SpeechDataModule(lightning.LightningDataModule):
     ) -> None:
         super().__init__()
         self.corpus_name = corpus
-        self.options = options or {}
+        self.options = options_for(corpus, options or {})
         self.split_by = split
         self.test = test
         self.validation = validation

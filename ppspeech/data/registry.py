@@ -1,7 +1,7 @@
 """Corpora and tables by name: loaders enter with a decorator, people ask with `load_corpus` and `load_table`."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,6 +67,18 @@ def load_corpus(name_or_path: str | Path, **options: Any) -> Corpus:
         f"the folder {folder} has no {MANIFEST} and is not laid out as Speech Commands: "
         f"write a {MANIFEST} with the columns path and speaker"
     )
+
+
+def options_for(corpus: str | Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options for a corpus's loader, which may be given by corpus: a recipe then takes any other corpus as well.
+
+    >>> options_for("synthetic", {"synthetic": {"seed": 1}}), options_for("my_folder", {"synthetic": {"seed": 1}})
+    ({'seed': 1}, {})
+    >>> options_for("synthetic", {"seed": 1})
+    {'seed': 1}
+    """
+    by_corpus = options and all(isinstance(value, Mapping) for value in options.values())
+    return dict(options.get(str(corpus), {})) if by_corpus else dict(options)
 
 
 def load_table(name: str, **options: Any) -> "Table":

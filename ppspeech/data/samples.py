@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import Frames, MfccConfig, utterance_statistics
-from ppspeech.data.batches import LABELS, numbered
+from ppspeech.data.batches import numbered
+from ppspeech.data.corpus import LABELS
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.registry import load_corpus, load_table
+from ppspeech.data.registry import load_corpus, load_table, options_for
 from ppspeech.data.splits import hold_out
 from ppspeech.errors import CorpusError
 
@@ -87,7 +88,9 @@ def load_samples(
     if wrong:
         raise CorpusError(f"a corpus has no label {wrong[0]!r}: known are {', '.join(LABELS)}")
     assert mfcc is not None
-    corpus = load_corpus(source, **options).select(lambda u: None not in (getattr(u, keep), getattr(u, hide)))
+    corpus = load_corpus(source, **options_for(source, options)).select(
+        lambda u: None not in (getattr(u, keep), getattr(u, hide))
+    )
     if corpus.features is not None:
         raise CorpusError(
             f"corpus {corpus.name!r} is filtered already: filters are learned from, and applied to, sound"

@@ -64,6 +64,11 @@ class FeatureNoise:
         return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, **about)
 
     @property
+    def relation(self) -> Relation:
+        """One sample exchanged for any other."""
+        return Relation(self.unit, "replace")
+
+    @property
     def event(self) -> Event:
         """What releasing one sample costs."""
         return self._mechanism(self.unit).event

@@ -1,18 +1,20 @@
-"""A bundle as an encrypted service: what it will cost, the server behind `ppspeech serve`, the client people call."""
+"""A bundle as an encrypted service: what it will cost, the server behind `ppspeech serve`, the client people call.
 
-from ppspeech.service.client.answer import Answer
-from ppspeech.service.client.connect import Client, connect, open_door, server_health
-from ppspeech.service.client.gallery import ProbeClient, connect_keeper
-from ppspeech.service.client.speakers import SpeakerClient, connect_speakers
-from ppspeech.service.export import EXPORTERS, Deployment, export_words
-from ppspeech.service.picture import plot_views
-from ppspeech.service.plan import MEETING_BYTES, ModePlan, ServicePlan, plan_service
-from ppspeech.service.requests import BudgetSpentError
-from ppspeech.service.server.keeper import PublishedGallery, own_gallery
-from ppspeech.service.server.service import ServiceFiles, build_services
-from ppspeech.service.server.speakers import SpeakerDeployment
-from ppspeech.service.server.stores import QueryBudget
-from ppspeech.service.speaker_plan import SpeakerPlan, plan_speakers
+The door opens what is asked for and no more: a client of words loads no code of speakers, nor of servers.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
+    from ppspeech.service.client.session import Answer
+    from ppspeech.service.export import EXPORTERS, Deployment, export_words
+    from ppspeech.service.plan import MEETING_BYTES, ServicePlan, WayToRun, plan_speakers, plan_words
+    from ppspeech.service.requests import BudgetSpentError
+    from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
+    from ppspeech.service.server.speakers import SpeakerDeployment
+    from ppspeech.service.server.stores import QueryBudget
 
 __all__ = [
     "EXPORTERS",
@@ -21,24 +23,39 @@ __all__ = [
     "BudgetSpentError",
     "Client",
     "Deployment",
-    "ModePlan",
-    "ProbeClient",
-    "PublishedGallery",
+    "Door",
     "QueryBudget",
     "ServiceFiles",
     "ServicePlan",
-    "SpeakerClient",
+    "Serving",
     "SpeakerDeployment",
-    "SpeakerPlan",
+    "WayToRun",
     "build_services",
     "connect",
-    "connect_keeper",
-    "connect_speakers",
+    "connect_through",
     "export_words",
     "open_door",
-    "own_gallery",
-    "plan_service",
     "plan_speakers",
-    "plot_views",
+    "plan_words",
+    "serve",
     "server_health",
 ]
+
+_MODULES = {
+    "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
+    "client.session": {"Answer"},
+    "export": {"EXPORTERS", "Deployment", "export_words"},
+    "plan": {"MEETING_BYTES", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
+    "requests": {"BudgetSpentError"},
+    "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
+    "server.speakers": {"SpeakerDeployment"},
+    "server.stores": {"QueryBudget"},
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        for module, names in _MODULES.items():
+            if name in names:
+                return getattr(import_module(f"{__name__}.{module}"), name)
+        raise AttributeError(f"{__name__} has no {name!r}")

@@ -1,17 +1,28 @@
 """Before a model is served: what it will cost, what will leak, how exact it is. `ppspeech encrypt-plan` prints it."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ppspeech.bundle import Bundle
+from ppspeech.errors import BundleError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
+from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
+from ppspeech.service.client.connect import MOST_BYTES
 from ppspeech.service.error_budget import ErrorBudget, error_budget
-from ppspeech.service.estimate import Estimate, estimate, estimate_stream, planned_job
+from ppspeech.service.estimate import Estimate, estimate, estimate_shared, estimate_stream, planned_job
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.requests import ORDERS
+from ppspeech.service.server.speakers import SpeakerDeployment
+from ppspeech.service.tasks.speakers import Job, Speakers
+
+TRANSFER_SECONDS = 3e-4
+"""Of one transfer by Diffie-Hellman, both parties together."""
+ROW_SECONDS = 2e-6
+"""Of one row of a hardened decision table."""
 
 ROUND_TRIPS = (0.0, 0.010, 0.040)
 """Seconds: loopback, a city, a continent."""
@@ -21,7 +32,7 @@ MEETING_BYTES = 49_329
 
 
 @dataclass(frozen=True, slots=True)
-class ModePlan:
+class WayToRun:
     """One way to run.
 
     Attributes:
@@ -37,10 +48,10 @@ class ModePlan:
     statement: RegisteredProtocol
 
     @staticmethod
-    def of(mode: str, cost: Estimate, protocol: str) -> "ModePlan":
+    def of(mode: str, cost: Estimate, protocol: str) -> "WayToRun":
         """A way to run that a registered protocol describes."""
         seconds = tuple(cost.online_over(trip) if trip else cost.online_seconds for trip in ROUND_TRIPS)
-        return ModePlan(mode, cost, seconds, PROTOCOLS[protocol])
+        return WayToRun(mode, cost, seconds, PROTOCOLS[protocol])
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -59,83 +70,150 @@ class ServicePlan:
 
     Attributes:
         task: of the model.
-        type: of the model.
         guarantee: what is promised to the people it was trained on.
-        shape: what every client will know of it.
-        modes: the ways to run.
-        model_bytes: that a streaming client takes once a session; 0 without streaming.
-        errors: of scores, and the range of the shares.
-        packing: how the product is cut into polynomials, in words.
+        modes: the ways to run, or what may be asked by each scoring.
+        warnings: what should be looked at before serving, or cannot be had, and why.
+        details: further facts of the model, as plain values. Of words: `type`; `shape`, what every client will know;
+            `packing` of the product into polynomials, in words; `model_bytes` that a streaming client takes once a
+            session, 0 without streaming; `errors` of scores, and the range of the shares. Of speakers: `features` of a
+            template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0 where there can
+            be none.
     """
 
     task: str
-    type: str
     guarantee: str
-    shape: WordShape
-    modes: tuple[ModePlan, ...]
-    model_bytes: int
-    errors: ErrorBudget
-    packing: str
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What should be looked at before serving."""
-        found = []
-        if self.errors.range_bits.typical > self.errors.bits:
-            found.append(
-                f"scores are expected to need {self.errors.range_bits.typical:g} bits where shares have "
-                f"{self.errors.bits}: words would be wrong; raise bits or serve shorter utterances"
-            )
-        elif self.errors.range_bits.certain > self.errors.bits:
-            found.append(
-                f"only voices far from any model's training could need {self.errors.range_bits.certain:g} bits where "
-                f"shares have {self.errors.bits}: the word would be wrong then, and nothing else would happen"
-            )
-        return tuple(found)
+    modes: tuple[WayToRun, ...]
+    warnings: tuple[str, ...]
+    details: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {
             "task": self.task,
-            "type": self.type,
             "guarantee": self.guarantee,
-            "shape": self.shape.to_params(),
-            "packing": self.packing,
+            **self.details,
             "meeting_bytes": MEETING_BYTES,
-            "model_bytes": self.model_bytes,
             "round_trips": list(ROUND_TRIPS),
             "modes": {each.mode: each.to_json() for each in self.modes},
-            "errors": asdict(self.errors),
             "warnings": list(self.warnings),
         }
 
 
-def plan_service(bundle: Bundle, deployment: Deployment | None = None) -> ServicePlan:
-    """What serving a released model will cost and leak; nothing is encrypted for it.
+def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServicePlan:
+    """What serving a model of words will cost and leak; nothing is encrypted for it.
 
     Raises:
         ModelError: if the model cannot be served.
     """
     models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
-    shape = models.shape
+    shape, errors = models.shape, error_budget(models)
     modes = [
-        ModePlan.of(order, estimate(planned_job(shape, 1, order)), "keyword")
+        WayToRun.of(order, estimate(planned_job(shape, 1, order)), "keyword")
         for order in ORDERS
         if order == "frames" or (can_scan(shape) and shape.frames > 1)
     ]
-    streams = shape.frames > 1
-    if streams:
-        modes.append(ModePlan.of("stream", estimate_stream(shape), "keyword_stream"))
-    return ServicePlan(
-        task=bundle.config.task,
-        type=bundle.config.type,
-        guarantee=str(bundle.statement.guarantee),
-        shape=shape,
-        modes=tuple(modes),
-        model_bytes=model_bytes(shape) if streams else 0,
-        errors=error_budget(models),
-        packing=_packing(shape),
+    if streams := shape.frames > 1:
+        modes.append(WayToRun.of("stream", estimate_stream(shape), "keyword_stream"))
+    details = {
+        "type": bundle.config.type,
+        "shape": shape.to_params(),
+        "packing": _packing(shape),
+        "model_bytes": model_bytes(shape) if streams else 0,
+        "errors": asdict(errors),
+    }
+    guarantee = str(bundle.statement.guarantee)
+    return ServicePlan(bundle.config.task, guarantee, tuple(modes), _range_warnings(errors), details)
+
+
+def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, members: int = 0) -> ServicePlan:
+    """What each scoring would cost and leak, whichever the deployment has chosen; nothing is encrypted for it.
+
+    Args:
+        bundle: a background model.
+        deployment: sizes and recipients.
+        members: of the cohort; 0 without.
+
+    Raises:
+        ModelError: if the bundle holds no background model.
+        BundleError: for sizes that no scoring could have.
+    """
+    chosen = deployment or SpeakerDeployment()
+    linear = replace(chosen, scoring="linear", stores=False).terms(bundle, members)
+    modes, warnings = _shared_modes(linear, "linear", ""), []
+    try:
+        mixtures = replace(chosen, scoring="gmm", stores=False).terms(bundle, members)
+        modes += _shared_modes(mixtures, "gmm", "_mixture")
+        if not mixtures.identifies:
+            warnings.append("mixtures have no names with a cohort: identification with them is not normed")
+    except RangeError as refused:
+        warnings.append(f"gmm: {refused}")
+    try:
+        hard = replace(chosen, scoring="hardened", decision="server", stores=False).terms(bundle, 0)
+        modes.append(WayToRun.of("hardened verify", _hardened(hard.hardened), "speaker_verification_hardened"))
+    except BundleError as refused:
+        warnings.append(f"hardened: {refused}")
+    gallery = None if chosen.places > MOST_PLACES else linear.gallery
+    if gallery is None:
+        warnings.append(f"private galleries have up to {MOST_PLACES} places, got {chosen.places}")
+    else:
+        modes.append(WayToRun.of("private verify", _probe(gallery), "template_matching"))
+    for each in modes:
+        size = each.cost.bytes_up + each.cost.bytes_down
+        if size > MOST_BYTES:
+            warnings.append(f"{each.mode}: clients refuse to exchange {size / 1e6:.0f} MB: use fewer places or frames")
+    sizes = {
+        "features": linear.features,
+        "places": chosen.places,
+        "gallery_bytes": 0 if gallery is None else gallery.product.job.query_bytes,
+    }
+    guarantee = str(bundle.statement.guarantee)
+    return ServicePlan(bundle.config.task, guarantee, tuple(modes), tuple(warnings), sizes)
+
+
+def _shared_modes(terms: Speakers, scoring: str, suffix: str) -> list[WayToRun]:
+    modes = [WayToRun.of(f"{scoring} verify", _shared(terms.verification), f"speaker_verification{suffix}")]
+    if terms.identifies:
+        found = _shared(terms.identification)
+        modes.append(WayToRun.of(f"{scoring} identify", found, f"speaker_identification{suffix}"))
+    return modes
+
+
+def _shared(job: Job) -> Estimate:
+    """The client asks, is answered, and goes on with the work on shares."""
+    return estimate_shared(job.plan.product, job.cost, ("sr" + job.cost.directions).count("sr"))
+
+
+def _hardened(plan: HardenedTerms) -> Estimate:
+    """No work on shares and nothing beforehand: transfers, pads and tables; the server's point, then its tables."""
+    seconds = TRANSFER_SECONDS * (plan.voice_bits + plan.claim_bits) + ROW_SECONDS * plan.models * 2**plan.score_bits
+    size = plan.bytes_up + plan.bytes_down
+    return Estimate(plan.bytes_up, plan.bytes_down, size, 2, 0.0, seconds)
+
+
+def _probe(plan: GalleryPlan) -> Estimate:
+    """The prober sends the one product itself; the gallery came before."""
+    found = estimate_shared(plan.product, plan.cost, ("s" + plan.cost.directions).count("sr"))
+    sent, asked = plan.product.job.reply_bytes, plan.product.job.query_bytes
+    return replace(
+        found,
+        bytes_up=found.bytes_up - asked + sent,
+        bytes_down=found.bytes_down - sent,
+        online_bytes=found.online_bytes - asked,
     )
+
+
+def _range_warnings(errors: ErrorBudget) -> tuple[str, ...]:
+    if errors.range_bits.typical > errors.bits:
+        return (
+            f"scores are expected to need {errors.range_bits.typical:g} bits where shares have "
+            f"{errors.bits}: words would be wrong; raise bits or serve shorter utterances",
+        )
+    if errors.range_bits.certain > errors.bits:
+        return (
+            f"only voices far from any model's training could need {errors.range_bits.certain:g} bits where "
+            f"shares have {errors.bits}: the word would be wrong then, and nothing else would happen",
+        )
+    return ()
 
 
 def _packing(shape: WordShape) -> str:

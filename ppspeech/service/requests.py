@@ -18,11 +18,12 @@ from ppspeech.channel import Channel
 from ppspeech.errors import BadTypeError, PpspeechError, RangeError
 from ppspeech.protocols import Kind
 from ppspeech.protocols.words import Order
-from ppspeech.service.names import LONGEST_NAME
 
 _REQUEST = struct.Struct(">BBH")
 _READY = struct.Struct(">BI")
 
+LONGEST_NAME = 21
+"""Bytes of a speaker's name: three residues of the share engine."""
 UNLIMITED = 2**32 - 1
 """Stands for "no budget" in a READY."""
 

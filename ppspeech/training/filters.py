@@ -19,7 +19,7 @@ from ppspeech.bundle import (
     Shape,
     write_bundle,
 )
-from ppspeech.data import Level, Samples, load_corpus, load_samples
+from ppspeech.data import Level, Samples, load_corpus, load_samples, options_for
 from ppspeech.errors import AudioError, ModelError
 from ppspeech.figures import Figure
 from ppspeech.filters import BASELINES, HIDDEN, NO_NOISE, Learning, Solver, Standardized
@@ -39,7 +39,7 @@ class FilterRecipe(Learning):
         features: d.
         corpus: a corpus by name or folder; or
         table: a table by name.
-        options: what its loader takes.
+        options: what its loader takes, or that by corpus.
         level: `utterance` statistics or `frames`, for a corpus.
         mfcc: what differs from the front end of Hamm 2015 (utterance) or the preset for the rate (frames).
         filter: `linear`, `sigmoid` or `mlp`.
@@ -114,7 +114,7 @@ class FilterRecipe(Learning):
         """
         mfcc = None
         if self.corpus:
-            rate = load_corpus(self.corpus, **self.options).sample_rate
+            rate = load_corpus(self.corpus, **options_for(self.corpus, self.options)).sample_rate
             preset = MfccConfig.hamm2015(rate) if self.level == "utterance" else MfccConfig.at_rate(rate)
             try:
                 mfcc = MfccConfig(**(asdict(preset) | dict(self.mfcc)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from ppspeech.audio import LiveFrames, Mfcc, MfccConfig, features_of, waits_for_the_end
+from ppspeech.audio import LiveFrames, Mfcc, MfccConfig, features_of, waits_for_the_end, waveform_at
 from ppspeech.errors import AudioError
 from tests.service.voices import LIVE, WHOLE, voice
 
@@ -30,6 +30,14 @@ def test_features_that_wait_are_refused_by_name(config: MfccConfig) -> None:
     with pytest.raises(AudioError, match="not known before the end"):
         LiveFrames(config)
     assert waits_for_the_end(LIVE) is None
+
+
+def test_rates_are_changed() -> None:
+    time = torch.arange(8_000) / 8_000
+    slow, fast = torch.sin(2_000 * time), torch.sin(2_000 * torch.arange(16_000) / 16_000)
+    heard = waveform_at(slow, 8_000, 16_000)
+    assert len(heard) == 16_000
+    np.testing.assert_allclose(heard[2_000:6_000], fast[2_000:6_000], atol=0.02)
 
 
 def test_frames_without_voice_are_not_among_the_features_of_a_sound() -> None:

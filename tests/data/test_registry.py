@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from ppspeech.audio.files import write_audio
+from ppspeech.data import SpeechDataModule
 from ppspeech.data.registry import (
+    CORPORA,
     corpus_names,
     load_corpus,
     load_table,
@@ -113,3 +115,40 @@ def test_a_name_goes_before_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
         load_corpus("yesno")
     with pytest.raises(CorpusError, match=r"has no manifest.csv"):
         load_corpus("./yesno")
+
+
+WHISTLES = """
+from pathlib import Path
+
+from ppspeech.data import Corpus, Utterance, register_corpus
+
+
+@register_corpus("whistles")
+def load_whistles(folder: Path | str) -> Corpus:
+    clips = sorted(Path(folder).glob("*.wav"))
+    return Corpus("whistles", 16_000, tuple(Utterance(c, speaker=c.stem, word="up") for c in clips))
+"""
+
+
+def test_a_new_corpus_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module in a package that the registry looks in, as it looks in ppspeech.data.corpora: no list names it."""
+    (tmp_path / "my_corpora").mkdir()
+    (tmp_path / "my_corpora" / "__init__.py").touch()
+    (tmp_path / "my_corpora" / "whistles.py").write_text(WHISTLES)
+    for place in range(4):
+        write_audio(tmp_path / f"{place}.wav", torch.rand(16_000) - 0.5, 16_000)
+    corpus_names()
+    monkeypatch.setattr(CORPORA, "_entries", dict(CORPORA._entries))  # what the test enters, goes with it
+    monkeypatch.setattr(CORPORA, "_packages", list(CORPORA._packages))
+    monkeypatch.syspath_prepend(tmp_path)
+    CORPORA.look_in("my_corpora")
+    assert "whistles" in corpus_names()
+    module = SpeechDataModule("whistles", {"folder": str(tmp_path)})
+    module.setup()
+    assert len(next(iter(module.train_dataloader()))["features"]) == 3
+
+
+def test_options_by_corpus_leave_other_corpora_alone() -> None:
+    module = SpeechDataModule("synthetic", {"synthetic": {"speakers": 6}, "folder": {"sample_rate": 8_000}})
+    assert module.options == {"speakers": 6}
+    assert SpeechDataModule("my_folder", {"synthetic": {"speakers": 6}}).options == {}

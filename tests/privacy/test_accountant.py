@@ -26,10 +26,7 @@ from ppspeech.privacy import (
     ZcdpEvent,
     gaussian_sigma,
 )
-from ppspeech.privacy.accounting.composition import (
-    advanced_composition,
-    basic_composition,
-)
+from ppspeech.privacy.accounting.composition import advanced_composition, basic_composition, split_gaussian
 from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 
 R: Any = {"relation": Relation("record", "add_remove")}
@@ -219,3 +216,16 @@ def test_a_mixed_account_by_loss_distribution_covers_its_parts() -> None:
     exact = account((GaussianEvent(4.0, **R), 2))
     assert exact.epsilon(1e-6) <= mixed.epsilon(1e-6, "pld") <= exact.epsilon(1e-6) + 2e-3
     assert mixed.epsilon(1e-6, "pld") < mixed.epsilon(1e-6, "zcdp")
+
+
+def test_the_parts_of_a_budget_add_up_to_it() -> None:
+    account = Accountant(**R)
+    for z in split_gaussian(1.5, 1e-6, (0.2, 0.5, 0.3)):
+        account.compose(GaussianEvent(z, **R))
+    assert account.epsilon(1e-6) == pytest.approx(1.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("shares", [(), (0.0, 1.0), (-1.0, 2.0)])
+def test_bad_shares_are_refused(shares: tuple[float, ...]) -> None:
+    with pytest.raises(PrivacyError):
+        split_gaussian(1.0, 1e-5, shares)

@@ -20,9 +20,17 @@ from ppspeech.network import (
     in_background,
     make_certificate,
 )
-from ppspeech.service import Client, Deployment, ServiceFiles, SpeakerDeployment, build_services, connect
-from ppspeech.service.client.connect import Door, open_door
-from ppspeech.service.server.json_log import JsonFormatter
+from ppspeech.service import (
+    Client,
+    Deployment,
+    Door,
+    ServiceFiles,
+    SpeakerDeployment,
+    build_services,
+    connect,
+    open_door,
+)
+from ppspeech.service.server.book import JsonFormatter
 from tests.service.voices import LIVE, released
 
 QUICK = Limits(handshake_seconds=10, message_seconds=20, session_seconds=120)

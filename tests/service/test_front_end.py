@@ -6,8 +6,7 @@ import numpy as np
 import torch
 
 from ppspeech.audio import Mfcc
-from ppspeech.bundle import Bundle
-from ppspeech.service.client.front_end import FrontEnd
+from ppspeech.service.client.words import FrontEnd
 from ppspeech.service.export import Deployment
 from ppspeech.service.server.words import ServedWords
 from tests.service.voices import CLASSES, RATE, released, voice
@@ -19,19 +18,10 @@ def test_statistics_are_scaled_as_the_classifier_does(tmp_path: Any) -> None:
     model.mean.normal_(generator=torch.Generator().manual_seed(0))
     model.std.fill_(0.05)  # so that the radius clips
     served = ServedWords.of("classes", bundle, Deployment())
-    vector = FrontEnd(served.offer).frames(voice(0), RATE)
-    assert vector.shape == (1, served.offer.shape.dimensions)
-    scores = served.offer.shape.frame_monomials(vector) @ served.models.weights
+    vector = FrontEnd(served.offer.terms).frames(voice(0), RATE)
+    assert vector.shape == (1, served.offer.terms.shape.dimensions)
+    scores = served.offer.terms.shape.frame_monomials(vector) @ served.models.weights
     frames = Mfcc(bundle.mfcc)(voice(0))
     with torch.no_grad():
         expected = bundle.model(frames.features, frames.lengths).numpy()
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4)
-
-
-def test_rates_are_changed(bundles: dict[str, Bundle]) -> None:
-    offer = ServedWords.of("whole", bundles["whole"], Deployment()).offer
-    front = FrontEnd(offer)
-    time = torch.arange(8_000) / 8_000
-    slow, fast = torch.sin(2_000 * time), torch.sin(2_000 * torch.arange(16_000) / 16_000)
-    assert len(front.waveform(slow, 8_000)) == 16_000
-    np.testing.assert_allclose(front.waveform(slow, 8_000)[2_000:6_000], fast[2_000:6_000], atol=0.02)

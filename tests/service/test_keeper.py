@@ -12,6 +12,7 @@ import pytest
 
 from ppspeech.audio import Mfcc
 from ppspeech.bundle import Bundle
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import (
     BadCiphertextError,
     ModelError,
@@ -23,13 +24,14 @@ from ppspeech.errors import (
 )
 from ppspeech.network import Address, Capacity, Server, ServerTls, in_background, make_certificate
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper
-from ppspeech.service import BudgetSpentError, ServiceFiles, SpeakerDeployment, connect_speakers
-from ppspeech.service.client.connect import Door, open_door
-from ppspeech.service.client.gallery import connect_keeper
+from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper, Prober
+from ppspeech.service import BudgetSpentError, Door, ServiceFiles, SpeakerDeployment, connect_through, open_door
+from ppspeech.service.offer import Offer, describe, read_offers
 from ppspeech.service.requests import Ask, Request
-from ppspeech.service.server.keeper import KEEPER, KeeperOffer, PublishedGallery, own_gallery
+from ppspeech.service.server.keeper import KEEPER, PublishedGallery, own_gallery
+from ppspeech.service.server.serve import services_of
 from ppspeech.service.server.stores import SealedGalleries
+from ppspeech.service.tasks.speakers import Galleries
 from tests.service.conftest import QUICK, Running, serving
 from tests.service.voices import RATE, SPEAKERS, released, voice
 
@@ -62,16 +64,16 @@ def keeping(
     name: str = "family",
 ) -> Iterator[Door]:
     """A keeper in a process of its own; gives the door to it."""
-    with connect_speakers(store.door(), bundle) as client:
+    with connect_through(store.door(), bundle=bundle) as client:
         own = own_gallery(client, folder)
         for speaker, seed in FAMILY.items():
-            own.enroll(speaker, client.embedding([voice(seed)], RATE))
+            own.enroll(speaker, bundle.verifier.direction(bundle.verifier.features([voice(seed)], RATE)))
         published = PublishedGallery.of(client, name, own, THRESHOLD, decision)
     pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
     files = ServiceFiles.at(folder, limit)
     server = Server(
         Address("127.0.0.1", 0),
-        published.services(files.budget, files.book),
+        services_of([published], files),
         tls=ServerTls(folder / "certificate.pem", folder / "key.pem"),
         limits=QUICK,
         capacity=Capacity(grace_seconds=0.2),
@@ -87,17 +89,17 @@ def cosine(bundle: Bundle, one: int, other: int) -> float:
 
 
 def test_claims_against_a_gallery_that_its_server_cannot_read(store: Running, bundle: Bundle, tmp_path: Path) -> None:
-    with keeping(store, bundle, tmp_path / "keeper") as door, connect_speakers(store.door(), bundle) as client:
+    with keeping(store, bundle, tmp_path / "keeper") as door, connect_through(store.door(), bundle=bundle) as client:
         shapes, decided = [], set()
-        with connect_keeper(client, door) as prober:
+        with client.probing(door) as prober:
             for trial in (1, 5):
                 for place, seed in enumerate(FAMILY.values()):
                     answer = prober.verify(place, [voice(trial)], RATE)
                     wanted = cosine(bundle, seed, trial)
-                    assert answer.accepted == (wanted >= THRESHOLD) or abs(wanted - THRESHOLD) < 0.01
-                    decided.add(answer.accepted)
+                    assert answer.value == (wanted >= THRESHOLD) or abs(wanted - THRESHOLD) < 0.01
+                    decided.add(answer.value)
                     shapes.append(answer.transcript.shape())
-            assert prober.verify(3, [voice(0)], RATE).accepted is False  # an empty place
+            assert prober.verify(3, [voice(0)], RATE).value is False  # an empty place
             with pytest.raises(RangeError, match="0 to 3"):
                 prober.verify(4, [voice(0)], RATE)
         assert decided == {True, False}
@@ -115,11 +117,11 @@ def test_claims_against_a_gallery_that_its_server_cannot_read(store: Running, bu
 def test_the_keeper_may_have_the_decision_and_counts_probes(store: Running, bundle: Bundle, tmp_path: Path) -> None:
     with (
         keeping(store, bundle, tmp_path / "keeper", decision="keeper", limit=2) as door,
-        connect_speakers(store.door(), bundle) as client,
-        connect_keeper(client, door) as prober,
+        connect_through(store.door(), bundle=bundle) as client,
+        client.probing(door) as prober,
     ):
         for trial in (0, 5):
-            assert prober.verify(0, [voice(trial)], RATE).accepted is None
+            assert prober.verify(0, [voice(trial)], RATE).value is None
         with pytest.raises(BudgetSpentError):
             prober.verify(0, [voice(0)], RATE)
     lines = [json.loads(line) for line in store.log.read_text().splitlines()]
@@ -128,50 +130,51 @@ def test_the_keeper_may_have_the_decision_and_counts_probes(store: Running, bund
 
 
 def test_a_keeper_that_started_again_has_another_key(store: Running, bundle: Bundle, tmp_path: Path) -> None:
-    with connect_speakers(store.door(), bundle) as client:
+    with connect_through(store.door(), bundle=bundle) as client:
         with keeping(store, bundle, tmp_path / "keeper"):
             old = client.fetch("family")
         with keeping(store, bundle, tmp_path / "again") as door:
             new = client.fetch("family")
             assert old.public_key != new.public_key
-            stale = connect_keeper(client, door)
-            stale._prober = type(stale._prober)(EncryptedGallery(stale.offer.plan, old.public_key, old.templates))
+            stale = client.probing(door)
+            stale._questions.prober = Prober(EncryptedGallery(stale.offer.terms.plan, old.public_key, old.templates))
             with pytest.raises(PeerGoneError):
                 stale.verify(0, [voice(0)], RATE)
-            with connect_keeper(client, door) as prober:  # others are not hurt
-                assert prober.verify(0, [voice(0)], RATE).accepted is True
+            with client.probing(door) as prober:  # others are not hurt
+                assert prober.verify(0, [voice(0)], RATE).value is True
 
 
 def test_what_does_not_fit_is_refused(store: Running, bundle: Bundle, tmp_path: Path) -> None:
-    with connect_speakers(store.door(), bundle) as client:
+    with connect_through(store.door(), bundle=bundle) as client:
         with pytest.raises(PpspeechError, match="no gallery 'nobody'"):
             client.fetch("nobody")
         with pytest.raises(PpspeechError, match="nobody is enrolled"):
             PublishedGallery.of(client, "family", own_gallery(client, tmp_path / "empty"), 0.5)
         with keeping(store, bundle, tmp_path / "keeper") as door:
-            offer = KeeperOffer.read(door.hear("describe"))
+            (offer,) = read_offers(door.hear("describe"), "gallery")
             for request in (Request(Ask.IDENTIFY), Request(Ask.VERIFY, utterances=2)):
-                prober = connect_keeper(client, door)
-                prober._channel.send(Kind.REQUEST, request.encode())
+                channel = door.open(KEEPER, offer.agreement)
+                PairSetup.agree(channel, Side.SECOND)
+                channel.send(Kind.REQUEST, request.encode())
                 with pytest.raises(ProtocolError):
-                    prober._channel.receive(Kind.READY, 5)
+                    channel.receive(Kind.READY, 5)
             with pytest.raises(ProtocolError):
                 door.open(KEEPER, offer.agreement | {"places": 5})
-        plan = client.offer.gallery
+        plan = client.offer.terms.gallery
         keys = (
             Keeper(plan, np.eye(plan.features)[:1], 0.5).publish(),
             Keeper(plan, np.eye(plan.features)[:1], 0.5).publish(),
         )
         with pytest.raises(ProtocolError):  # bytes that are no gallery are not kept
             client.publish("bad", EncryptedGallery(plan, keys[0].public_key, keys[1].templates))
-    with connect_speakers(store.door(), bundle) as client, pytest.raises(PpspeechError, match="no gallery 'bad'"):
+    with connect_through(store.door(), bundle=bundle) as client, pytest.raises(PpspeechError, match="no gallery 'bad'"):
         client.fetch("bad")
 
 
 def test_a_server_without_a_store(serve: Serve, bundle: Bundle) -> None:
     with (
         serve({"voices": bundle}, speakers=SpeakerDeployment(places=4)) as running,
-        connect_speakers(running.door(), bundle) as client,
+        connect_through(running.door(), bundle=bundle) as client,
     ):
         with pytest.raises(ModelError, match="--store"):
             client.fetch("family")
@@ -213,11 +216,10 @@ def test_sealed_galleries_belong_to_who_brought_them(tmp_path: Path, monkeypatch
 
 
 def test_keepers_descriptions_are_read_literally() -> None:
-    offer = KeeperOffer("family", "0" * 64, 24, 4, "prober")
-    assert KeeperOffer.read(offer.describe()) == offer
-    plain = json.loads(offer.describe())
+    offer = Offer(KEEPER, "a task", "0" * 64, "none", Galleries("family", 24, 4, "prober"))
+    assert read_offers(describe([offer]), "gallery") == (offer,)
+    plain = json.loads(describe([offer]))
     for change in (
-        {"format": 2},
         {"places": 0},
         {"places": 10**5},
         {"features": "24"},
@@ -226,4 +228,4 @@ def test_keepers_descriptions_are_read_literally() -> None:
         {"more": 1},
     ):
         with pytest.raises(WrongSessionError, match="cannot be used"):
-            KeeperOffer.read(json.dumps(plain | change).encode())
+            read_offers(json.dumps(plain | {"gallery": [plain["gallery"][0] | change]}).encode(), "gallery")

@@ -14,8 +14,9 @@ from ppspeech.crypto.lattice import Evaluator, KeyHolder
 from ppspeech.network import Address, Server, ServerTls, Service, Transcript, in_background, make_certificate
 from ppspeech.protocols.meeting import MetClient
 from ppspeech.service import Deployment, ServiceFiles, connect
-from ppspeech.service.server.service import build_services
-from ppspeech.service.server.sessions import Tally
+from ppspeech.service.server.book import Tally
+from ppspeech.service.server.serve import build_services
+from ppspeech.service.server.session import run_session
 from ppspeech.service.server.words import ServedWords
 from tests.service.conftest import Running
 from tests.service.voices import RATE, voice
@@ -51,10 +52,10 @@ def test_two_voices_look_the_same(running: Running) -> None:
 def test_no_words_of_the_voice_are_on_the_wire(running: Running) -> None:
     with running.connect(keep_payloads=True) as client:
         answer = client.recognize(voice(1), RATE)
-        frames = client._front_end.frames(voice(1), RATE)
+        frames = client._questions.front_end.frames(voice(1), RATE)
     wire = b"".join(entry.payload or b"" for entry in answer.transcript.entries)  # type: ignore[union-attr]
-    assert answer.word is not None
-    assert answer.word.encode() not in wire
+    assert answer.value is not None
+    assert answer.value.encode() not in wire
     for frame in frames[:5]:
         for form in (np.float32, np.float64):
             assert frame[:2].astype(form).tobytes() not in wire
@@ -84,7 +85,7 @@ def test_the_server_holds_no_client_key(bundles: dict[str, Bundle], tmp_path: Pa
     seen = tmp_path / "seen.json"
 
     def spied(channel: Channel, tally: Tally) -> None:
-        served.session(channel, tally, files.budget)
+        run_session(served, channel, tally, files.budget)
         made = [type(each).__name__ for each in gc.get_objects() if isinstance(each, KeyHolder | MetClient | Evaluator)]
         seen.write_text(json.dumps(made))
 
@@ -103,6 +104,6 @@ def test_the_server_holds_no_client_key(bundles: dict[str, Bundle], tmp_path: Pa
     pin = make_certificate(tmp_path / "c.pem", tmp_path / "k.pem")
     server = Server(Address("127.0.0.1", 0), services, tls=ServerTls(tmp_path / "c.pem", tmp_path / "k.pem"))
     with in_background(server) as process, connect(str(process.address), pin=pin) as client:
-        assert client.recognize(voice(0), RATE).word is not None
+        assert client.recognize(voice(0), RATE).value is not None
     # The evaluator of the session is found, so the search sees what is there; a key or a client is not.
     assert json.loads(seen.read_text()) == ["Evaluator"]

@@ -48,7 +48,7 @@ def test_load(serve: Callable[..., AbstractContextManager[Running]], bundles: di
                 while time.monotonic() < until:
                     seed = int(chosen.choice(list(clear)))
                     started = time.monotonic()
-                    wrong += client.recognize(voice(seed), RATE).word != clear[seed]
+                    wrong += client.recognize(voice(seed), RATE).value != clear[seed]
                     took.append(time.monotonic() - started)
         return wrong, took
 

@@ -14,7 +14,7 @@ from ppspeech.protocols.words.keyword import KeywordJob
 from ppspeech.service.error_budget import error_budget
 from ppspeech.service.estimate import choose_order, estimate, planned_job
 from ppspeech.service.export import Deployment, export_words
-from ppspeech.service.plan import MEETING_BYTES, plan_service
+from ppspeech.service.plan import MEETING_BYTES, plan_words
 from tests.protocols.test_keyword import encrypted_scores
 from tests.protocols.word_reference import made_models, made_utterance, plain_scores
 from tests.service.conftest import Running
@@ -25,7 +25,7 @@ RESUME_BYTES = 40
 
 
 def test_bytes_and_rounds_are_exact(running: Running) -> None:
-    plan = plan_service(running.bundles["whole"], Deployment(frames=40))
+    plan = plan_words(running.bundles["whole"], Deployment(frames=40))
     costs = {each.mode: each.cost for each in plan.modes}
     with running.connect() as client:
         for order in ("frames", "scan"):
@@ -35,13 +35,13 @@ def test_bytes_and_rounds_are_exact(running: Running) -> None:
             assert answer.transcript is not None
             online = [entry for entry in answer.transcript.entries if entry.kind in {2, 3, 215}]
             assert sum(entry.size for entry in online) == costs[order].online_bytes
-    live = plan_service(running.bundles["live"], Deployment(frames=40))
+    live = plan_words(running.bundles["live"], Deployment(frames=40))
     cost = {each.mode: each.cost for each in live.modes}["stream"]
     with running.connect("live") as client, client.stream() as listening:
         listening.feed(voice(0, 0.4225))  # 40 frames: the longest
         streamed = listening.finish()
     assert streamed.bytes_up == cost.bytes_up + RESUME_BYTES
-    assert streamed.bytes_down == cost.bytes_down + RESUME_BYTES + live.model_bytes
+    assert streamed.bytes_down == cost.bytes_down + RESUME_BYTES + live.details["model_bytes"]
 
 
 def test_the_bytes_of_a_meeting() -> None:
@@ -77,16 +77,16 @@ def test_errors_stay_within_the_budget(sizes: dict[str, Any]) -> None:
 
 
 def test_a_range_that_is_too_small_is_said(bundles: dict[str, Bundle]) -> None:
-    assert any("words would be wrong" in each for each in plan_service(bundles["whole"], Deployment(bits=12)).warnings)
-    wide = plan_service(bundles["whole"], Deployment(bits=25))
+    assert any("words would be wrong" in each for each in plan_words(bundles["whole"], Deployment(bits=12)).warnings)
+    wide = plan_words(bundles["whole"], Deployment(bits=25))
     assert not any("words would be wrong" in each for each in wide.warnings)
 
 
 def test_plans_of_other_models(tmp_path: Path) -> None:
-    plan = plan_service(released(tmp_path / "classes", CLASSES))
+    plan = plan_words(released(tmp_path / "classes", CLASSES))
     assert [each.mode for each in plan.modes] == ["frames"]
-    assert plan.model_bytes == 0
-    mixtures = plan_service(released(tmp_path / "mixtures", MIXTURES), Deployment(reject=True)).to_json()
+    assert plan.details["model_bytes"] == 0
+    mixtures = plan_words(released(tmp_path / "mixtures", MIXTURES), Deployment(reject=True)).to_json()
     assert mixtures["shape"]["reject"] is True
     assert set(mixtures["modes"]) == {"frames", "scan", "stream"}
     assert "128 bits" in mixtures["modes"]["frames"]["assumes"]

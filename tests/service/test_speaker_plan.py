@@ -9,8 +9,8 @@ import pytest
 
 from ppspeech.bundle import Bundle
 from ppspeech.errors import ModelError
-from ppspeech.service import SpeakerDeployment, connect_speakers
-from ppspeech.service.speaker_plan import plan_speakers
+from ppspeech.service import SpeakerDeployment, connect_through
+from ppspeech.service.plan import plan_speakers
 from tests.service.conftest import Running
 from tests.service.test_keeper import keeping
 from tests.service.voices import RATE, SPEAKERS, released, voice
@@ -40,20 +40,18 @@ def test_bytes_and_rounds_are_exact(
     )
     with (
         serve({"voices": bundle}, speakers=deployment) as running,
-        connect_speakers(running.door(), bundle) as client,
+        connect_through(running.door(), bundle=bundle) as client,
     ):
         client.enroll("ann", [voice(0)], RATE)
         asked = {"verify": client.verify(0, [voice(0)], RATE)}
         if scoring != "hardened":
             asked["identify"] = client.identify([voice(0)], RATE)
         if scoring == "linear":
-            from ppspeech.service.client.gallery import connect_keeper
-
-            with keeping(running, bundle, tmp_path / "keeper") as door, connect_keeper(client, door) as prober:
+            with keeping(running, bundle, tmp_path / "keeper") as door, client.probing(door) as prober:
                 answer, cost = prober.verify(0, [voice(0)], RATE), costs["private verify"]
                 assert answer.bytes_up == cost.bytes_up + resumed
                 assert answer.bytes_down == cost.bytes_down + resumed
-                assert len(client.fetch("family").templates) == plan.gallery_bytes
+                assert len(client.fetch("family").templates) == plan.details["gallery_bytes"]
     for what, answer in asked.items():
         cost = costs[f"{scoring} {what}"]
         assert (answer.bytes_up, answer.bytes_down) == (cost.bytes_up + resumed, cost.bytes_down + resumed)

@@ -11,22 +11,27 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
-from ppspeech.models.score_norm import cohort_statistics
 from torch import Tensor
 
 from ppspeech.audio import Mfcc, write_audio
 from ppspeech.bundle import Bundle, BundleConfig, write_bundle
 from ppspeech.errors import BundleError, CorpusError, ModelError, PeerGoneError, PpspeechError, RangeError
-from ppspeech.models.speakers import SpeakerVerifier
+from ppspeech.models.speakers import SpeakerVerifier, cohort_statistics
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.service import SpeakerClient, SpeakerDeployment, connect_speakers
-from ppspeech.service.mixture_form import background_mixture, plain_ratios, plan_mixtures, trial_frames, with_means
+from ppspeech.service import Client, SpeakerDeployment, connect_through
 from ppspeech.service.requests import Ask, Request, send_request, send_template
 from ppspeech.service.server.cohort import Cohort, cohort_at
 from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring
-from ppspeech.service.server.mixture_scoring import MixtureScoring
+from ppspeech.service.server.mixture_scoring import (
+    MixtureScoring,
+    background_mixture,
+    plain_ratios,
+    plan_mixtures,
+    with_means,
+)
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles, threshold_for
+from ppspeech.service.tasks.speakers import trial_frames
 from tests.bundle.conftest import gaussian_account, statement_of
 from tests.service.conftest import Running
 from tests.service.voices import RATE, SPEAKERS, WHOLE, voice
@@ -115,11 +120,11 @@ def normed_scores(bundle: Bundle, norm: str) -> torch.Tensor:
     return known
 
 
-def ask(running: Running, bundle: Bundle) -> SpeakerClient:
-    return connect_speakers(running.door(), bundle)
+def ask(running: Running, bundle: Bundle) -> Client:
+    return connect_through(running.door(), bundle=bundle)
 
 
-def enroll_all(client: SpeakerClient) -> None:
+def enroll_all(client: Client) -> None:
     for place, (name, seed) in enumerate(ENROLLED.items()):
         assert client.enroll(name, [said(seed)], RATE) == place
 
@@ -139,26 +144,26 @@ def test_mixtures_decide_and_name_as_in_the_clear(serve: Serve, bundle: Bundle) 
     threshold = between(scores, 0.03)
     deployment = SpeakerDeployment(places=3, scoring="gmm", threshold=threshold, frames=40, enrolls=True)
     with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
-        assert client.identify([said(0)], RATE).name is None  # nobody is enrolled yet
+        assert client.identify([said(0)], RATE).value is None  # nobody is enrolled yet
         enroll_all(client)
         decided = set()
         for trial, row in zip(TRIALS, scores, strict=True):
             for place, score in enumerate(row):
                 answer = client.verify(place, [said(trial)], RATE)
-                assert answer.accepted == (score >= threshold)
-                decided.add(answer.accepted)
+                assert answer.value == (score >= threshold)
+                decided.add(answer.value)
             best = int(row.argmax())
             wanted = list(ENROLLED)[best] if row[best] >= threshold else None
-            assert client.identify([said(trial)], RATE).name == wanted
+            assert client.identify([said(trial)], RATE).value == wanted
         assert decided == {True, False}
-        assert client.verify(2, [said(0)], RATE).accepted is False  # an empty place
+        assert client.verify(2, [said(0)], RATE).value is False  # an empty place
         liar = running.door().open(client.offer.name, client.offer.agreement)
         meet_as_client(liar)
         send_request(liar, Request(Ask.ENROL))
-        send_template(liar, "liar", np.full(client.offer.features, 900.0))  # densities would leave the range
+        send_template(liar, "liar", np.full(client.offer.terms.features, 900.0))  # densities would leave the range
         with pytest.raises(PeerGoneError):
             liar.receive(Kind.READY, at_most=10)
-        assert client.verify(0, [said(0)], RATE).accepted is not None
+        assert client.verify(0, [said(0)], RATE).value is not None
 
 
 @pytest.mark.parametrize("norm", ["z", "zt"])
@@ -172,9 +177,9 @@ def test_mixtures_normed_by_a_cohort(
     )
     with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
         enroll_all(client)
-        assert client.offer.cohort == (4 if norm == "zt" else 0)
+        assert client.offer.terms.cohort == (4 if norm == "zt" else 0)
         for trial, row in zip(TRIALS, scores, strict=True):
-            accepted = [client.verify(place, [said(trial)], RATE).accepted for place in range(2)]
+            accepted = [client.verify(place, [said(trial)], RATE).value for place in range(2)]
             assert accepted == [bool(score >= threshold) for score in row]
         with pytest.raises(ModelError, match="verifies claims only"):
             client.identify([said(0)], RATE)
@@ -199,14 +204,14 @@ def test_cosines_normed_by_a_cohort(serve: Serve, bundle: Bundle, cohort_folder:
     threshold = between(scores, 0.05)
     deployment = SpeakerDeployment(places=3, threshold=threshold, cohort=str(cohort_folder), enrolls=True)
     with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
-        assert client.identify([said(0)], RATE).name is None
+        assert client.identify([said(0)], RATE).value is None
         enroll_all(client)
         for trial, row in zip(TRIALS, scores, strict=True):
-            accepted = [client.verify(place, [said(trial)], RATE).accepted for place in range(2)]
+            accepted = [client.verify(place, [said(trial)], RATE).value for place in range(2)]
             assert accepted == [bool(score >= threshold) for score in row]
             wanted = list(ENROLLED)[int(row.argmax())] if row.max() >= threshold else None
-            assert client.identify([said(trial)], RATE).name == wanted
-        assert client.verify(2, [said(0)], RATE).accepted is False
+            assert client.identify([said(trial)], RATE).value == wanted
+        assert client.verify(2, [said(0)], RATE).value is False
 
 
 def test_hardened_claims_are_the_servers_to_decide(serve: Serve, bundle: Bundle) -> None:
@@ -218,7 +223,7 @@ def test_hardened_claims_are_the_servers_to_decide(serve: Serve, bundle: Bundle)
         enroll_all(client)
         for trial in TRIALS:
             for place in range(3):
-                assert client.verify(place, [said(trial)], RATE).accepted is None
+                assert client.verify(place, [said(trial)], RATE).value is None
         with pytest.raises(ModelError, match="verifies claims only"):
             client.identify([said(0)], RATE)
     lines = [json.loads(line) for line in running.log.read_text().splitlines()]
@@ -232,7 +237,7 @@ def test_names_may_be_the_servers(serve: Serve, bundle: Bundle) -> None:
     with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
         enroll_all(client)
         answer = client.identify([said(1)], RATE)
-        assert answer.name is None
+        assert answer.value is None
     file = running.log.parent / "identified.jsonl"
     assert [json.loads(line)["speaker"] for line in file.read_text().splitlines()] == ["bob"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -276,27 +281,27 @@ def test_trials_are_thinned_and_bounded(bundle: Bundle) -> None:
 
 
 def test_thresholds(bundle: Bundle, tmp_path: Path) -> None:
-    offer = SpeakerDeployment(places=2).offer("v", bundle, 0)
-    assert threshold_for(offer, bundle, None) == 0.5
-    assert threshold_for(offer, bundle, 0.1) == 0.1
-    gmm = SpeakerDeployment(places=2, scoring="gmm").offer("v", bundle, 0)
+    terms = SpeakerDeployment(places=2).terms(bundle, 0)
+    assert threshold_for(terms, bundle, None) == 0.5
+    assert threshold_for(terms, bundle, 0.1) == 0.1
+    gmm = SpeakerDeployment(places=2, scoring="gmm").terms(bundle, 0)
     with pytest.raises(PpspeechError, match="without a threshold"):
         threshold_for(gmm, bundle, None)
-    normed = SpeakerDeployment(places=2).offer("v", bundle, 5)
+    normed = SpeakerDeployment(places=2).terms(bundle, 5)
     with pytest.raises(PpspeechError, match="normed"):
         threshold_for(normed, bundle, None)
     for wrong in (-1.7, 2.0):
         with pytest.raises(PpspeechError, match="cosine"):
-            LinearScoring(offer, wrong, None, z_normed=False)
+            LinearScoring(terms, wrong, None, z_normed=False)
         with pytest.raises(PpspeechError, match="cosine"):
-            HardenedScoring(offer, wrong)
+            HardenedScoring(terms, wrong)
         with pytest.raises(PpspeechError, match="nats a frame"):
             MixtureScoring(gmm, background_mixture(bundle), 20 * wrong, None, z_normed=False)
     files = SpeakerFiles(tmp_path / "g", tmp_path / "s", tmp_path / "i")
     with pytest.raises(BundleError, match="use fewer places"):
         ServedSpeakers.of("v", bundle, SpeakerDeployment(scoring="hardened", decision="server"), files)
     with pytest.raises(RangeError):
-        LinearScoring(offer, 0.5, None, z_normed=False).check(np.full(offer.features, 10.0))
+        LinearScoring(terms, 0.5, None, z_normed=False).check(np.full(terms.features, 10.0))
 
 
 def test_cohorts(bundle: Bundle, cohort_folder: Path, tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ from ppspeech.network import memory_pair
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.mixture import MixturePlan
-from ppspeech.service import BudgetSpentError, SpeakerClient, SpeakerDeployment, connect_speakers
+from ppspeech.service import BudgetSpentError, Client, SpeakerDeployment, connect_through
+from ppspeech.service.offer import Offer, describe, read_offers
 from ppspeech.service.requests import (
     Ask,
     Request,
@@ -37,7 +38,7 @@ from ppspeech.service.requests import (
     send_template,
 )
 from ppspeech.service.server.stores import Gallery
-from ppspeech.service.speaker_offer import SpeakerOffer
+from ppspeech.service.tasks.speakers import Speakers
 from tests.service.conftest import Running
 from tests.service.voices import RATE, SPEAKERS, released, voice
 
@@ -66,15 +67,15 @@ def served(serve: Serve, bundle: Bundle) -> Iterator[Running]:
         yield running
 
 
-def ask(running: Running, bundle: Bundle, **options: bool) -> SpeakerClient:
-    return connect_speakers(running.door(), bundle, **options)  # type: ignore[arg-type]
+def ask(running: Running, bundle: Bundle, **options: bool) -> Client:
+    return connect_through(running.door(), bundle=bundle, **options)  # type: ignore[arg-type]
 
 
 def test_decisions_and_names_are_those_of_plain_cosines(served: Running, bundle: Bundle) -> None:
     decisions = set()
     shapes = []
     with ask(served, bundle, keep_payloads=True) as client:
-        assert client.identify([voice(0)], RATE).name is None  # nobody is enrolled yet
+        assert client.identify([voice(0)], RATE).value is None  # nobody is enrolled yet
         for place, (name, seed) in enumerate(ENROLLED.items()):
             assert client.enroll(name, [voice(seed)], RATE) == place
         for trial in (1, 5):
@@ -82,15 +83,15 @@ def test_decisions_and_names_are_those_of_plain_cosines(served: Running, bundle:
             for place, cosine in enumerate(cosines.values()):
                 answer = client.verify(place, [voice(trial)], RATE)
                 shapes.append(answer.transcript.shape())
-                decisions.add(answer.accepted)
-                assert answer.accepted == (cosine >= THRESHOLD) or abs(cosine - THRESHOLD) < 0.01
+                decisions.add(answer.value)
+                assert answer.value == (cosine >= THRESHOLD) or abs(cosine - THRESHOLD) < 0.01
             best = max(cosines, key=lambda name: cosines[name])
             answer = client.identify([voice(trial)], RATE)
             expected = best if cosines[best] >= THRESHOLD else None
-            assert answer.name == expected or abs(cosines[best] - THRESHOLD) < 0.01
+            assert answer.value == expected or abs(cosines[best] - THRESHOLD) < 0.01
             wire = b"".join(entry.payload or b"" for entry in answer.transcript.entries)
             assert b"ann" not in wire
-        assert client.verify(4, [voice(0)], RATE).accepted is False  # an empty place
+        assert client.verify(4, [voice(0)], RATE).value is False  # an empty place
     assert decisions == {True, False}
     assert all(shape == shapes[0] for shape in shapes)  # whichever place is claimed
     time.sleep(0.3)
@@ -109,22 +110,22 @@ def test_enrollment_has_its_limits(served: Running, bundle: Bundle) -> None:
             client.enroll("x" * 22, [voice(0)], RATE)
         with pytest.raises(RangeError, match="0 to 4"):
             client.verify(5, [voice(0)], RATE)
-        assert client.identify([voice(3)], RATE).name is not None
+        assert client.identify([voice(3)], RATE).value is not None
         channel = served.door().open(client.offer.name, client.offer.agreement)
         meet_as_client(channel)
         send_request(channel, Request(Ask.ENROL))
-        send_template(channel, "liar", np.full(client.offer.features, 7.0))  # not of unit length
+        send_template(channel, "liar", np.full(client.offer.terms.features, 7.0))  # not of unit length
         with pytest.raises(PeerGoneError):
             channel.receive(Kind.READY, at_most=10)
-        assert client.identify([voice(3)], RATE).name is not None
+        assert client.identify([voice(3)], RATE).value is not None
 
 
 def test_the_server_may_keep_the_decision_and_refuse_to_enroll(serve: Serve, bundle: Bundle) -> None:
     deployment = SpeakerDeployment(places=2, threshold=THRESHOLD, decision="server", enrolls=True)
     with serve({"voices": bundle}, speakers=deployment, limit=3) as running, ask(running, bundle) as client:
         client.enroll("ann", [voice(0)], RATE)
-        assert client.verify(0, [voice(0)], RATE).accepted is None
-        assert client.verify(1, [voice(0)], RATE).accepted is None
+        assert client.verify(0, [voice(0)], RATE).value is None
+        assert client.verify(1, [voice(0)], RATE).value is None
         with pytest.raises(BudgetSpentError):
             client.verify(0, [voice(0)], RATE)
     lines = [json.loads(line) for line in running.log.read_text().splitlines()]
@@ -182,9 +183,8 @@ def test_galleries(tmp_path: Path) -> None:
 
 
 FINE = {
-    "name": "voices", "task": "a task", "fingerprint": "0" * 64, "privacy": "none", "features": 10, "places": 5,
-    "scoring": "linear", "normed": False, "cohort": 0, "mixture": None, "decision": "client", "names": "client",
-    "enrolls": False, "stores": False, "queries_left": None,
+    "features": 10, "places": 5, "scoring": "linear", "normed": False, "cohort": 0, "mixture": None,
+    "decision": "client", "names": "client", "enrolls": False, "stores": False,
 }  # fmt: skip
 MIXTURE = MixturePlan(30, 5, 2, models=5)
 
@@ -192,13 +192,10 @@ MIXTURE = MixturePlan(30, 5, 2, models=5)
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"name": "No Name"},
-        {"fingerprint": "0"},
         {"features": 0},
         {"features": 10**6},
         {"places": 0},
         {"places": 5000, "stores": True},
-        {"queries_left": -1},
         {"cohort": 4},
         {"normed": True, "cohort": 65},
         {"mixture": MIXTURE},
@@ -215,20 +212,23 @@ MIXTURE = MixturePlan(30, 5, 2, models=5)
 )
 def test_offers_are_read_literally(wrong: dict[str, Any]) -> None:
     with pytest.raises(BundleError):
-        SpeakerOffer(**(FINE | wrong))
+        Speakers(**(FINE | wrong))
 
 
 def test_offers_say_what_both_parties_need() -> None:
-    linear = SpeakerOffer(**FINE)
+    linear = Speakers(**FINE)
     assert linear.plan.columns == 5
     assert linear.identifies
-    gmm = SpeakerOffer(**(FINE | {"scoring": "gmm", "mixture": MIXTURE}))
+    gmm = Speakers(**(FINE | {"scoring": "gmm", "mixture": MIXTURE}))
     assert gmm.verification.plan is MIXTURE
-    normed = SpeakerOffer(**(FINE | {"scoring": "gmm", "mixture": MIXTURE, "normed": True}))
-    hard = SpeakerOffer(**(FINE | {"scoring": "hardened", "decision": "server"}))
+    normed = Speakers(**(FINE | {"scoring": "gmm", "mixture": MIXTURE, "normed": True}))
+    hard = Speakers(**(FINE | {"scoring": "hardened", "decision": "server"}))
     assert (gmm.identifies, normed.identifies, hard.identifies) == (True, False, False)
-    assert len({str(offer.agreement) for offer in (linear, gmm, normed, hard)}) == 4
-    assert replace(linear, queries_left=3, task="another").agreement == linear.agreement
+    assert len({str(terms.agreement("0" * 64)) for terms in (linear, gmm, normed, hard)}) == 4
+    assert linear.agreement("0" * 64) != linear.agreement("1" * 64)
+    offer = Offer("voices", "a task", "0" * 64, "none", linear)
+    assert read_offers(describe([offer.left(3)]), "speakers") == (offer.left(3),)
+    assert replace(offer, queries_left=3, task="another").agreement == offer.agreement
 
 
 def test_names_on_the_wire_are_text() -> None:

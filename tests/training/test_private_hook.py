@@ -22,6 +22,7 @@ from ppspeech.training import (
     public_bank,
     release,
 )
+from ppspeech.training.recipe import main
 
 Make = Callable[..., lightning.Trainer]
 
@@ -114,6 +115,7 @@ REFUSED: list[Any] = [
     (lambda: words("gradient"), {}, {"accumulate_grad_batches": 2}, "accumulated"),
     (lambda: words("gradient"), {}, {"limit_train_batches": 2}, "a limit on training batches"),
     (words, {}, {"max_epochs": -1}, "no end"),
+    (words, {}, {"callbacks": [EarlyStopping("train_log_likelihood")]}, "which private training tells nobody"),
     (lambda: words(covariance="full"), {}, {}, "diagonal covariance"),
 ]
 
@@ -122,7 +124,8 @@ REFUSED: list[Any] = [
 def test_what_would_break_the_guarantee_is_refused(
     voices: SpeechDataModule, trainer: Make, make: Any, settings: Any, options: Any, message: str
 ) -> None:
-    runner = trainer(**({"max_epochs": 1} | options), callbacks=[PrivacyHook(epsilon=1.0, **settings)])
+    callbacks = [*options.get("callbacks", ()), PrivacyHook(epsilon=1.0, **settings)]
+    runner = trainer(**({"max_epochs": 1} | options | {"callbacks": callbacks}))
     with pytest.raises((PrivacyError, ModelError), match=message):
         runner.fit(make(), datamodule=voices)
 
@@ -157,6 +160,8 @@ def test_a_resumed_run_goes_on_with_its_account_on_the_same_terms(
         words("gradient", 3), datamodule=voices, ckpt_path=tmp_path / "a.ckpt", weights_only=True
     )
     assert (first.spent, second.spent) == (2, 4)
+    trainer(max_epochs=1, callbacks=[first]).fit(words("gradient", 3), datamodule=voices)
+    assert first.spent == 4
     for changed, message in (({"unit": "speaker"}, "unit utterance .now speaker"), ({"clip": 2.0}, "clip 1.0")):
         other = PrivacyHook(noise_multiplier=1.0, sampling=0.5, **changed)  # type: ignore[arg-type]
         with pytest.raises(PrivacyError, match=message):
@@ -170,6 +175,32 @@ def test_early_stopping_is_not_said_to_be_untouched(voices: SpeechDataModule, tr
     runner = trainer(max_epochs=1, callbacks=[hook, EarlyStopping("anything", strict=False)])
     runner.fit(words(), datamodule=voices)
     assert hook.record().touches == ()
+
+
+RECIPES = {
+    "keyword_hmm": [
+        *("--model.start", "public", "--model.covariance", "diagonal"),
+        *("--trainer.max_epochs", "2", "--trainer.callbacks", "null"),
+    ],
+    "speaker_ubm": ["--model.start", "public", "--model.components", "4", "--trainer.max_epochs", "2"],
+    "large_margin": ["--trainer.max_epochs", "1"],
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_one_block_makes_any_recipe_private(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    config = Path(__file__).parents[2] / "configs" / f"{name}.yaml"
+    small = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4}", "--trainer.logger", "false"]
+    quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path), "--expect", "{}"]
+    run = ["fit", "--config", str(config), *small, *quiet, *RECIPES[name]]
+    with pytest.raises(PrivacyError, match="has no epsilom"):
+        main([*run, "--privacy", "{epsilom: 8}"])
+    main([*run, "--privacy", "{unit: utterance, adjacency: add_remove, epsilon: 8, delta: 1.0e-5}"])
+    (checkpoint,) = tmp_path.rglob("*.ckpt")
+    record = load_checkpoint(checkpoint).record
+    assert record is not None
+    assert record.guarantee().epsilon == pytest.approx(8.0, rel=0.02)
 
 
 def test_a_word_without_public_speech_is_refused() -> None:

@@ -1,5 +1,6 @@
 """train.py: recipes run from their files, and a result below the promise is an error."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,15 @@ import yaml
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import load_bundle
-from ppspeech.data import load_corpus, load_samples
+from ppspeech.data import SyntheticCorpus, load_corpus, load_samples
 from ppspeech.errors import AudioError, ModelError
 from ppspeech.filters import LinearFilter, write_filtered
-from ppspeech.training import release
+from ppspeech.training import FilterRecipe, learn, release
 from ppspeech.training.recipe import main
 
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("[!f]*.yaml"))
-"""Those for train.py; `filter_….yaml` are for `ppspeech filter train` (tests/cli/test_filter.py)."""
+EVERY = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+CONFIGS = [path for path in EVERY if "dialect of train.py" in path.read_text()]
+FILTERS = [path for path in EVERY if "dialect of `ppspeech filter train`" in path.read_text()]
 KEYWORDS = next(config for config in CONFIGS if config.stem == "keyword_hmm")
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4}", "--trainer.logger", "false"]
 QUICK = {"keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "large_margin": 1, "speaker_ubm": 2}
@@ -36,6 +38,45 @@ def test_every_recipe_promises_a_result_and_runs_small(
     quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
     main(["fit", "--config", str(config), *SMALL, *promise, *epochs, *quiet])
     assert "test_accuracy" in capsys.readouterr().out
+
+
+def test_every_config_names_its_dialect_and_is_read_by_it() -> None:
+    assert sorted([*CONFIGS, *FILTERS]) == EVERY
+    for path in CONFIGS:
+        assert {"expect", "model", "data", "trainer"} <= set(yaml.safe_load(path.read_text()))  # and is run above
+    for path in FILTERS:
+        assert FilterRecipe.load(path).expect
+
+
+@pytest.fixture(scope="module")
+def plain_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sound files and a manifest.csv, as a person would bring them."""
+    folder = tmp_path_factory.mktemp("plain") / "voices"
+    styles = ("calm", "excited")
+    SyntheticCorpus(("zero", "one", "two"), speakers=8, takes=2, styles=styles, sample_rate=8_000).build(folder)
+    (folder / "synthetic.json").unlink()
+    return folder
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_every_recipe_takes_a_plain_folder(
+    config: Path, plain_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    enroll = ["--model.enroll_takes", "[0]"] if config.stem.startswith("speaker") else []
+    main(["fit", "--config", str(config), "--data.corpus", str(plain_folder), "--expect", "{test_accuracy: 0.0}",
+          "--trainer.max_epochs", str(QUICK[config.stem]), "--trainer.logger", "false", *enroll,
+          "--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)])  # fmt: skip
+    assert "test_accuracy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "config", [path for path in FILTERS if FilterRecipe.load(path).corpus], ids=lambda path: path.stem
+)
+def test_every_filter_of_speech_is_learned_from_a_plain_folder(config: Path, plain_folder: Path) -> None:
+    recipe = FilterRecipe.load(config)
+    few = {"expect": {}, "attackers": ("logistic",), "iterations": 2}
+    learned = learn(replace(recipe, corpus=str(plain_folder), **few))  # type: ignore[arg-type]
+    assert set(learned.evidence) == {"minimax", "none", "pca"}
 
 
 def test_a_broken_promise_is_an_error(tmp_path: Path) -> None:

@@ -37,14 +37,14 @@ def text_residues(texts: Sequence[str], length: int) -> Residues:
     >>> read_text(text_residues(["Zoë"], 14)[0])
     'Zoë'
     """
-    residues = np.zeros((len(texts), text_size(length)), np.uint64)
-    for row, text in zip(residues, texts, strict=True):
-        letters = text.encode()
+    size, spelled = text_size(length), [text.encode() for text in texts]
+    for text, letters in zip(texts, spelled, strict=True):
         if not 0 < len(letters) <= length or 0 in letters:
             raise ModelError(f"a label or name has 1 to {length} bytes, none of them zero, got {text!r}")
-        padded = letters.ljust(LETTERS * len(row), b"\0")
-        row[:] = [int.from_bytes(padded[at : at + LETTERS], "little") for at in range(0, len(padded), LETTERS)]
-    return residues
+    padded = b"".join(letters.ljust(LETTERS * size, b"\0") for letters in spelled)
+    digits = np.zeros((len(texts) * size, 8), np.uint8)
+    digits[:, :LETTERS] = np.frombuffer(padded, np.uint8).reshape(-1, LETTERS)
+    return digits.view("<u8").astype(np.uint64).reshape(len(texts), size)
 
 
 def read_text(residues: Residues, errors: Literal["strict", "replace"] = "strict") -> str | None:

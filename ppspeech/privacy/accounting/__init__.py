@@ -1,8 +1,7 @@
 """Events, and the accountant that adds them up."""
 
 from ppspeech.privacy.accounting.accountant import Accountant
-from ppspeech.privacy.accounting.budget import split_gaussian
 from ppspeech.privacy.accounting.events import Event, NonPrivateEvent
 from ppspeech.privacy.accounting.profile import plot_profile
 
-__all__ = ["Accountant", "Event", "NonPrivateEvent", "plot_profile", "split_gaussian"]
+__all__ = ["Accountant", "Event", "NonPrivateEvent", "plot_profile"]

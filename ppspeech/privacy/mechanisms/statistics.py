@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.budget import split_gaussian
+from ppspeech.privacy.accounting.composition import split_gaussian
 from ppspeech.privacy.gradients.clipping import clip_norm
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism

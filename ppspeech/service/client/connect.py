@@ -1,38 +1,37 @@
-"""The client people call: `with connect("host:port", pin=…) as client: client.recognize(waveform, rate).word`.
+"""The client people call: `with connect("host:port", pin=…) as client: client.recognize("clip.wav").value`.
 
-The voice is turned into features here, encrypted here, and the word is opened here. The server sees ciphertexts,
+The voice is turned into features here, encrypted here, and the answer is opened here. The server sees ciphertexts,
 blinded transfers and uniformly masked numbers, all of lengths that depend on public sizes alone.
 """
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from ppspeech.arrays import Reals
-from ppspeech.audio import Sound, waits_for_the_end
-from ppspeech.errors import PpspeechError, WrongSessionError
+from ppspeech.audio import Sound
+from ppspeech.bundle import Bundle, load_bundle
+from ppspeech.channel import Channel
+from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Address, ClientTls, Limits, StreamChannel
 from ppspeech.network import connect as connect_channel
 from ppspeech.protocols import Kind
-from ppspeech.protocols.words import Order, recognize
-from ppspeech.service.client.answer import Answer, Clock
-from ppspeech.service.client.front_end import FrontEnd
-from ppspeech.service.client.listening import BufferedListening, Listening, LiveListening
-from ppspeech.service.client.session import ClientSession
-from ppspeech.service.description import LONGEST, WordOffer, read_description
-from ppspeech.service.estimate import choose_order, estimate, planned_job
-from ppspeech.service.names import DESCRIBE, HEALTH
-from ppspeech.service.requests import Ask, Request
-from ppspeech.service.speaker_offer import SpeakerOffer
+from ppspeech.registry import Registry
+from ppspeech.service.client.session import PINGS, Answer, ClientSession
+from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, read_offers
+
+if TYPE_CHECKING:
+    from ppspeech.protocols.words import Order
+    from ppspeech.service.client.words import Listening
 
 MOST_BYTES = 256 * 2**20
-"""What a client is ready to exchange for one utterance: an offer that asks for more is refused."""
+"""What a client is ready to exchange for one question: an offer that asks for more is refused."""
+
+QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
+"""What may be asked of a model of each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +104,9 @@ def connect(
     insecure: bool = False,
     model: str | None = None,
     fingerprint: str | None = None,
+    bundle: Bundle | str | Path | None = None,
+    keeper: str | None = None,
+    keeper_pin: str | None = None,
     limits: Limits | None = None,
     keep_payloads: bool = False,
 ) -> "Client":
@@ -119,6 +121,9 @@ def connect(
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
         fingerprint: the bundle's, where only that very model will do.
+        bundle: to ask about speakers: the background model, the same as the server's.
+        keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
+        keeper_pin: fingerprint of the keeper's certificate; without one, `ca` is trusted.
         limits: how long and large anything may be.
         keep_payloads: keep the bytes of every message in the answers' transcripts.
 
@@ -126,28 +131,49 @@ def connect(
         ProtocolError: if there is nobody, or not the one we trust, or its description cannot be used.
         PpspeechError: if it does not offer what is asked for.
     """
-    door = open_door(address, pin=pin, ca=ca, certificate=certificate, key=key, insecure=insecure, limits=limits)
-    return connect_through(door, model=model, fingerprint=fingerprint, keep_payloads=keep_payloads)
+    own: dict[str, Any] = {"certificate": certificate, "key": key, "insecure": insecure, "limits": limits}
+    door = open_door(address, pin=pin, ca=ca, **own)
+    other = None
+    if keeper is not None:
+        other = open_door(keeper, pin=keeper_pin, ca=None if keeper_pin else ca, **own)
+    return connect_through(
+        door, model=model, fingerprint=fingerprint, bundle=bundle, keeper=other, keep_payloads=keep_payloads
+    )
 
 
 def connect_through(
-    door: Door, *, model: str | None = None, fingerprint: str | None = None, keep_payloads: bool = False
+    door: Door,
+    *,
+    model: str | None = None,
+    fingerprint: str | None = None,
+    bundle: Bundle | str | Path | None = None,
+    keeper: Door | None = None,
+    keep_payloads: bool = False,
 ) -> "Client":
-    """As `connect`, through a door."""
-    words = read_description(door.hear(DESCRIBE)).words
-    if not words:
-        raise PpspeechError("the server recognizes no words: it serves speakers only")
-    offer = choose_offer(words, model)
-    if fingerprint is not None and offer.fingerprint != fingerprint:
-        raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
-    job = planned_job(offer.shape)
-    size = job.plan.total_bytes
-    if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
-        cost = estimate(job)
-        size = cost.bytes_up + cost.bytes_down
-    if size > MOST_BYTES:
-        raise WrongSessionError(f"{offer.name} would exchange {size:,} bytes an utterance")
-    return Client(door, offer, keep_payloads)
+    """As `connect`, through doors."""
+    if bundle is None:
+        if keeper is not None:
+            raise PpspeechError("to probe a keeper's gallery, give the bundle that its templates were computed with")
+        words = read_offers(door.hear(DESCRIBE), "words")
+        if not words:
+            raise PpspeechError("the server recognizes no words: it serves speakers only, for whom a bundle is needed")
+        offer = choose_offer(words, model)
+        if fingerprint is not None and offer.fingerprint != fingerprint:
+            raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
+        return Client(door, offer, keep_payloads=keep_payloads)
+    loaded = bundle if isinstance(bundle, Bundle) else load_bundle(bundle)
+    speakers = read_offers(door.hear(DESCRIBE), "speakers")
+    if not speakers:
+        raise PpspeechError("the server knows no speakers: it serves words only")
+    offer = choose_offer(speakers, model)
+    if loaded.fingerprint != offer.fingerprint or fingerprint not in (None, offer.fingerprint):
+        ours = loaded.fingerprint if fingerprint is None else fingerprint
+        raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, ours is {ours}")
+    store = Client(door, offer, bundle=loaded, keep_payloads=keep_payloads)
+    if keeper is None:
+        return store
+    with store:  # nothing more is asked of it once it has given its ciphertexts
+        return store.probing(keeper)
 
 
 def server_health(door: Door) -> dict[str, Any]:
@@ -168,23 +194,43 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
+    Which questions there are depends on the model's task: words are recognized; speakers are enrolled, verified and
+    identified; a gallery that its server cannot read is probed with `verify`.
+
     Args:
         door: to the server.
         offer: the model, as the server described it.
+        bundle: for speakers, the background model.
+        prober: for a gallery, with its ciphertexts.
         keep_payloads: keep the bytes of every message in the answers' transcripts.
 
     Attributes:
         offer: the model.
+        bundle: the background model; None for words.
+        prober: of a gallery; None for other tasks.
+
+    Raises:
+        WrongSessionError: for an offer that asks for more than a client is ready to exchange.
     """
 
-    def __init__(self, door: Door, offer: WordOffer, keep_payloads: bool = False) -> None:
+    def __init__(
+        self,
+        door: Door,
+        offer: Offer[Any],
+        *,
+        bundle: Bundle | None = None,
+        prober: Any = None,
+        keep_payloads: bool = False,
+    ) -> None:
         self.offer = offer
+        self.bundle = bundle
+        self.prober = prober
+        self._door = door
         self._keep = keep_payloads
-        self._front_end = FrontEnd(offer)
-        self._open: Callable[[], StreamChannel] = partial(door.open, offer.name, offer.agreement)
         self._session: ClientSession | None = None
+        self._questions = QUESTIONS[offer.terms.TASK](self)
 
-    def recognize(self, sound: Sound, rate: int | None = None) -> Answer:
+    def recognize(self, sound: Sound, rate: int | None = None) -> Answer[str | None]:
         """The word of one utterance: a waveform `(samples,)` with its rate in Hz, or a sound file.
 
         Raises:
@@ -196,8 +242,8 @@ class Client:
         return self.recognize_all([sound], rate)[0]
 
     def recognize_all(
-        self, sounds: Sequence[Sound], rate: int | None = None, order: Order | None = None
-    ) -> list[Answer]:
+        self, sounds: Sequence[Sound], rate: int | None = None, order: "Order | None" = None
+    ) -> list[Answer[str | None]]:
         """The words of many utterances, in batches that share their round trips.
 
         Args:
@@ -205,18 +251,10 @@ class Client:
             rate: of the waveforms.
             order: of the recursion; by default whichever answers sooner at the measured round-trip time.
         """
-        frames = [self._front_end.frames(sound, rate) for sound in sounds]
-        for each in frames:
-            self.offer.shape.padded_monomials(each)  # refuse all before any is sent
-        answers: list[Answer] = []
-        while len(answers) < len(frames):
-            rest = frames[len(answers) :]
-            size = max(batch for batch in self.offer.batches if batch <= len(rest))
-            answers += self._recognize(rest[:size], order)
-        return answers
+        found: list[Answer[str | None]] = self._asked("recognize_all")(sounds, rate, order)
+        return found
 
-    @contextmanager
-    def stream(self, rate: int | None = None) -> Iterator[Listening]:
+    def stream(self, rate: int | None = None) -> AbstractContextManager["Listening"]:
         """Recognize while the user speaks: `feed` sound as it comes, `finish` for the word.
 
         `is_live` says whether frames are scored as they come. They are where the model's features do not wait for the
@@ -225,20 +263,76 @@ class Client:
         Args:
             rate: of the samples, in Hz; the model's own by default.
         """
-        hears_at = rate or self.offer.mfcc.sample_rate
-        session = self._met()
-        if "stream" in self.offer.modes and waits_for_the_end(self.offer.mfcc) is None:
-            with session.asking(Request(Ask.STREAM)) as (met, record):
-                yield LiveListening(session, met, record, self.offer.shape, self._front_end, hears_at)
-        else:
-            order = choose_order(self.offer.shape, 1, session.round_trip)
-            with session.asking(Request(Ask.WORDS, order)) as (met, record):
-                yield BufferedListening(met, record, planned_job(self.offer.shape, 1, order), self._front_end, hears_at)
+        found: AbstractContextManager[Listening] = self._asked("stream")(rate)
+        return found
+
+    def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
+        """Enroll a speaker; the place is what it claims later. The server gets the template, and no sound.
+
+        Raises:
+            PpspeechError: if the server does not enroll, has no room, or knows the name.
+        """
+        place: int = self._asked("enroll")(name, sounds, rate)
+        return place
+
+    def verify(self, claimed: int, sounds: Sequence[Sound], rate: int | None = None) -> Answer[bool | None]:
+        """Is this the speaker of a place? The server does not learn which was claimed, nor does a keeper.
+
+        Raises:
+            RangeError: for a place that is not there; nothing is sent then.
+            BudgetSpentError: if the server, or keeper, answers no more.
+            ProtocolError: if it is gone, or has another key than the gallery's.
+        """
+        found: Answer[bool | None] = self._asked("verify")(claimed, sounds, rate)
+        return found
+
+    def identify(self, sounds: Sequence[Sound], rate: int | None = None) -> Answer[str | None]:
+        """Who of the enrolled speakers is this, if any?
+
+        Raises:
+            ModelError: if the server answers no such question.
+        """
+        found: Answer[str | None] = self._asked("identify")(sounds, rate)
+        return found
+
+    def publish(self, gallery: str, sealed: Any) -> None:
+        """Have the server keep a gallery that it cannot read, an `EncryptedGallery`, in place of ours of the same name.
+
+        Raises:
+            PpspeechError: if the server keeps none, or not this one.
+        """
+        self._asked("publish")(gallery, sealed)
+
+    def fetch(self, gallery: str) -> Any:
+        """A gallery that someone has published, an `EncryptedGallery`.
+
+        Raises:
+            PpspeechError: if the server keeps none, or not this one.
+        """
+        return self._asked("fetch")(gallery)
+
+    def probing(self, keeper: Door) -> "Client":
+        """The client of a gallery whose key someone else keeps and whose ciphertexts this server has.
+
+        Raises:
+            ProtocolError: if the keeper is not there or not trusted, or does not mean the same gallery.
+            PpspeechError: if the server has no such gallery.
+        """
+        found: Client = self._asked("probing")(keeper, self._keep)
+        return found
 
     @property
     def queries_left(self) -> int | None:
         """Of this client's budget, as the server said last; None where it does not count."""
         return self.offer.queries_left if self._session is None else self._session.queries_left
+
+    def session(self, meet: Callable[[Channel], Any], pings: int = PINGS) -> ClientSession:
+        """The session with the server, met as its task says; a new one where the last has ended."""
+        if self._session is None or not self._session.is_alive:
+            self._session = ClientSession(
+                self._door.open(self.offer.name, self.offer.agreement), meet, pings, self._keep
+            )
+        return self._session
 
     def close(self) -> None:
         """Leave the server."""
@@ -254,39 +348,8 @@ class Client:
     ) -> None:
         self.close()
 
-    def _recognize(self, frames: list[Reals], order: Order | None) -> list[Answer]:
-        session = self._met()
-        shape, count = self.offer.shape, len(frames)
-        chosen = order or choose_order(shape, count, session.round_trip)
-        job = planned_job(shape, count, chosen)
-        with session.asking(Request(Ask.WORDS, chosen, count)) as (met, record):
-            clock = Clock(time.perf_counter())
-            engine = job.prepare(met)
-            clock.prepared = clock.asked = time.perf_counter()
-            words = recognize(met, job, frames, engine)
-            now = time.perf_counter()
-        return [clock.answer(word, chosen, now, record, count) for word in words]
-
-    def _met(self) -> ClientSession:
-        """The session with the server; a new one where the last has ended."""
-        if self._session is None or not self._session.is_alive:
-            self._session = ClientSession(self._open(), self._keep)
-        return self._session
-
-
-Offer = TypeVar("Offer", WordOffer, SpeakerOffer)
-
-
-def choose_offer(offers: Sequence[Offer], model: str | None) -> Offer:
-    """The offer of this name, or the only one.
-
-    Raises:
-        PpspeechError: if there is none, or there are several and no name.
-    """
-    names = ", ".join(offer.name for offer in offers)
-    if model is None and len(offers) > 1:
-        raise PpspeechError(f"the server offers several models, choose one of {names}")
-    for offer in offers:
-        if model in (None, offer.name):
-            return offer
-    raise PpspeechError(f"the server does not offer {model!r}, only {names}")
+    def _asked(self, question: str) -> Any:
+        found = getattr(self._questions, question, None)
+        if found is None:
+            raise ModelError(f"{self.offer.name} does not {question}: it is offered for {self.offer.terms.TASK}")
+        return found

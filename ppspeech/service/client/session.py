@@ -1,21 +1,78 @@
-"""A client's session with one model: met once, then any number of requests, each with its own transcript."""
+"""A client's session with one model: met once, then any number of requests, each with its own transcript and answer."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-from ppspeech.crypto.lattice import FrameSender
+from ppspeech.channel import Channel
 from ppspeech.errors import ProtocolError
 from ppspeech.network import StreamChannel, Transcript
-from ppspeech.protocols import Kind, MetClient, meet_as_client
-from ppspeech.protocols.scores import WordShape
-from ppspeech.protocols.words import take_models
+from ppspeech.protocols import Kind
 from ppspeech.service.requests import Ask, BudgetSpentError, Request, send_request
 
 PINGS = 3
 STALE_SECONDS = 10.0
 """After so long a silence the server is asked whether it is still there before more is said."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Value]):
+    """What a client gets back, and what it took.
+
+    Utterances that ran in lock step share their cost: seconds, bytes, rounds and transcript are those of all of them.
+
+    Attributes:
+        value: the word, None where the server's garbage model won and none of its words was said; whether a claim
+            holds, None where the decision is not ours; the speaker's name, None where nobody was accepted, or where
+            the name is not ours.
+        seconds: from the features to the answer; in a stream, from the end of the utterance.
+        bytes_up: payload to the server.
+        bytes_down: payload from it.
+        rounds: round trips, offline ones too.
+        transcript: every message, as the client saw it.
+        offline_seconds: of what was prepared before, which a client can do while its user speaks; 0 where all work is
+            in `seconds`.
+        how: the way it ran, where there are several.
+        together: utterances in lock step.
+    """
+
+    value: Value
+    seconds: float
+    bytes_up: int
+    bytes_down: int
+    rounds: int
+    transcript: Transcript = field(repr=False, compare=False)
+    offline_seconds: float = 0.0
+    how: str = ""
+    together: int = 1
+
+
+@dataclass(slots=True)
+class Clock:
+    """When a question began, was prepared, and was asked."""
+
+    began: float = field(default_factory=time.perf_counter)
+    prepared: float | None = None
+    asked: float | None = None
+
+    def is_prepared(self) -> None:
+        """The offline work is done."""
+        self.prepared = self.asked = time.perf_counter()
+
+    def is_asked(self) -> None:
+        """The utterance is over."""
+        self.asked = time.perf_counter()
+
+    def answers(self, values: Sequence[Value], record: Transcript, how: str = "") -> list[Answer[Value]]:
+        """The answers that have just come, all at once."""
+        seconds = time.perf_counter() - (self.began if self.asked is None else self.asked)
+        cost = (seconds, record.bytes_up, record.bytes_down, record.rounds, record)
+        offline = 0.0 if self.prepared is None else self.prepared - self.began
+        return [Answer(value, *cost, offline_seconds=offline, how=how, together=len(values)) for value in values]
 
 
 class ClientSession:
@@ -23,22 +80,26 @@ class ClientSession:
 
     Args:
         channel: the session, begun.
+        meet: how the parties of this task meet.
+        pings: that measure the round trip once they have; 0 for none.
         keep_payloads: keep the bytes of every message in the transcripts.
 
     Attributes:
-        round_trip: the shortest of a few pings, in seconds.
+        met: what `meet` gave.
+        round_trip: the shortest of a few pings, in seconds; 0 without.
         queries_left: as the server said last; None where it does not count.
     """
 
-    def __init__(self, channel: StreamChannel, keep_payloads: bool = False) -> None:
+    def __init__(
+        self, channel: StreamChannel, meet: Callable[[Channel], Any], pings: int = PINGS, keep_payloads: bool = False
+    ) -> None:
         self._channel = channel
         self._keep = keep_payloads
-        self._model: FrameSender | None = None
         self._ended = False
         self.queries_left: int | None = None
         try:
-            self._met = meet_as_client(channel)
-            self.round_trip = min(self._ping() for _ in range(PINGS))
+            self.met = meet(channel)
+            self.round_trip = min((self._ping() for _ in range(pings)), default=0.0)
         except BaseException as error:
             channel.fail(error)
             raise
@@ -59,22 +120,15 @@ class ClientSession:
         return True
 
     @contextmanager
-    def asking(self, request: Request, *, with_transfers: bool = True) -> Iterator[tuple[MetClient, Transcript]]:
+    def asking(self, request: Request) -> Iterator[Transcript]:
         """Ask, and be inside the protocol if the server agrees; an error there ends the session.
-
-        Args:
-            request: what is asked.
-            with_transfers: take the meeting's transfers up; False for programs that do so themselves.
 
         Raises:
             BudgetSpentError: if the server answers no more; the session goes on.
         """
         try:
             self.queries_left = send_request(self._channel, request)
-            record = Transcript(self._channel, keep_payloads=self._keep)
-            met = replace(self._met, channel=record)
-            with met.session() if with_transfers else nullcontext():
-                yield met, record
+            yield Transcript(self._channel, keep_payloads=self._keep)
         except BudgetSpentError:
             raise
         except BaseException as error:
@@ -82,12 +136,6 @@ class ClientSession:
             self._channel.fail(error)
             raise
         self._used = time.monotonic()
-
-    def streaming_model(self, met: MetClient, shape: WordShape) -> FrameSender:
-        """The server's encrypted models, which it sends with the first stream of a session."""
-        if self._model is None:
-            self._model = take_models(met, shape)
-        return self._model
 
     def close(self) -> None:
         """Say goodbye."""

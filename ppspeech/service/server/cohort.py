@@ -15,7 +15,7 @@ from ppspeech.arrays import Reals
 from ppspeech.bundle import Bundle
 from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance, clips_by_speaker
 from ppspeech.errors import ModelError
-from ppspeech.service.speaker_offer import MOST_COHORT
+from ppspeech.service.tasks.speakers import MOST_COHORT
 
 FEWEST = 3
 """A member's own clips say nothing about impostors: there must be two others."""

@@ -4,7 +4,7 @@ import numpy as np
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError
-from ppspeech.protocols import WORKERS, MetServer
+from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
     HardenedScorer,
@@ -15,7 +15,7 @@ from ppspeech.protocols.speakers import (
     verify_as_server,
 )
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.speaker_offer import SpeakerOffer
+from ppspeech.service.tasks.speakers import Speakers
 
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
@@ -25,7 +25,7 @@ class LinearScoring:
     """Cosines of directions, less a threshold that stays here.
 
     Args:
-        offer: what clients are told.
+        terms: what clients are told.
         threshold: a voice is accepted at or above it: a cosine, or a normed one.
         cohort: for norms; None without.
         z_normed: whether to fold what impostors score into each model.
@@ -35,16 +35,16 @@ class LinearScoring:
         RangeError: for a cohort whose normed scores could leave the range.
     """
 
-    def __init__(self, offer: SpeakerOffer, threshold: float, cohort: Cohort | None, z_normed: bool) -> None:
-        if not offer.normed and not -1 <= threshold <= 1:
+    def __init__(self, terms: Speakers, threshold: float, cohort: Cohort | None, z_normed: bool) -> None:
+        if not terms.normed and not -1 <= threshold <= 1:
             raise PpspeechError(f"a threshold is a cosine, -1 to 1, got {threshold}")
-        self._offer = offer
+        self._terms = terms
         self._threshold = threshold
         self._cohort = cohort
         self._z_normed = z_normed
-        self._empty = -(2.0 ** (offer.plan.reach - 1))
+        self._empty = -(2.0 ** (terms.plan.reach - 1))
         self._made: tuple[int, LinearScorer] | None = None
-        self.check(np.zeros(offer.features))  # the cohort alone must fit
+        self.check(np.zeros(terms.features))  # the cohort alone must fit
 
     def check(self, template: Reals) -> None:
         """Refuse a direction whose scores could leave the range.
@@ -52,27 +52,27 @@ class LinearScoring:
         Raises:
             RangeError: for such a one.
         """
-        plan = self._offer.plan
+        plan = self._terms.plan
         alone = LinearPlan(plan.features, 1, plan.cohort, reach=plan.reach)
         LinearScorer.of(alone, self._columns(template[None], 1), self._threshold)
 
-    def verify(self, met: MetServer, templates: Reals) -> bool | None:
+    def verify(self, met: Meeting, templates: Reals) -> bool | None:
         """One claim, against all places."""
         if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
-            plan = self._offer.plan
+            plan = self._terms.plan
             columns = self._columns(templates, plan.models)
             self._made = len(templates), LinearScorer.of(plan, columns, self._threshold, WORKERS)
-        return verify_as_server(met, self._offer.verification, self._made[1])
+        return verify_as_server(met, self._terms.verification, self._made[1])
 
-    def identify(self, met: MetServer, names: list[str], templates: Reals) -> Identity | None:
+    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Identity | None:
         """One question, in a new order of the speakers; where there are none, one that nobody is like."""
-        job = self._offer.identification
+        job = self._terms.identification
         columns = self._columns(templates, max(1, len(names)))
         return identify_as_server(met, job, arrange_columns(job, columns, names or ["nobody"], self._threshold))
 
     def _columns(self, templates: Reals, places: int) -> LinearColumns:
         """All places; empty ones score below every threshold."""
-        plan, known = self._offer.plan, len(templates)
+        plan, known = self._terms.plan, len(templates)
         cohort = np.zeros((0, plan.features)) if self._cohort is None else self._cohort.directions
         weights: Reals = np.concatenate([templates, cohort]).T
         bias: Reals = np.zeros(known + len(cohort))
@@ -89,25 +89,25 @@ class HardenedScoring:
     """Cosines whose decision an active client cannot bend; verification only.
 
     Args:
-        offer: what clients are told.
+        terms: what clients are told.
         threshold: a cosine.
 
     Raises:
         PpspeechError: for a threshold that no cosine can reach or miss.
     """
 
-    def __init__(self, offer: SpeakerOffer, threshold: float) -> None:
+    def __init__(self, terms: Speakers, threshold: float) -> None:
         if not -1 <= threshold <= 1:
             raise PpspeechError(f"a threshold is a cosine, -1 to 1, got {threshold}")
-        self._offer = offer
+        self._terms = terms
         self._threshold = threshold
 
     def check(self, template: Reals) -> None:
         """Every direction of unit length is within the range."""
 
-    def verify(self, met: MetServer, templates: Reals) -> bool:
+    def verify(self, met: Meeting, templates: Reals) -> bool:
         """One claim, against all places; the decision is ours."""
-        plan, known = self._offer.hardened, len(templates)
+        plan, known = self._terms.hardened, len(templates)
         weights, bias = np.zeros((plan.features, plan.models)), np.full(plan.models, -1 - abs(self._threshold))
         weights[:, :known], bias[:known] = templates.T, 0.0
         columns = LinearColumns(weights, bias, np.zeros((plan.features, 0)), np.zeros(0))

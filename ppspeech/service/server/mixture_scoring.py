@@ -1,13 +1,16 @@
 """The server's side of GMM-UBM: speakers' mixtures against the background, normed by a cohort where there is one."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from ppspeech.arrays import Reals
-from ppspeech.errors import PpspeechError
-from ppspeech.protocols import WORKERS, MetServer
-from ppspeech.protocols.scores import MixturePlan, Mixtures, MixtureScorer
+from ppspeech.bundle import Bundle
+from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols import WORKERS, Meeting
+from ppspeech.protocols.scores import Covariance, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import (
     UNLIKELY,
     Arranged,
@@ -16,10 +19,14 @@ from ppspeech.protocols.speakers import (
     identify_as_server,
     verify_as_server,
 )
-from ppspeech.service.mixture_form import plain_ratios, together, unlikely, with_means
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.speaker_offer import SpeakerOffer
+from ppspeech.service.tasks.speakers import Speakers, trial_frames
 
+DEVIATIONS = 2.5
+"""Frames are held to so many standard deviations in every direction: those of normalized features rarely reach it."""
+LONGEST_FRAME = 100.0
+"""Where features are not normalized."""
+LARGEST_REACH = 16
 SMALLEST_SPREAD, LARGEST_SPREAD = 1 / 16, 4.0
 """Of impostors' ratios, in nats a frame: T-norm takes spreads that differ by a factor of 64 at most."""
 
@@ -37,7 +44,7 @@ class MixtureScoring:
     """Average log-likelihood ratios, less a threshold that stays here.
 
     Args:
-        offer: what clients are told, mixtures among it.
+        terms: what clients are told, mixtures among it.
         background: the released model.
         threshold: a voice is accepted at or above it: a ratio in nats a frame, or a normed one.
         cohort: for norms; None without.
@@ -49,13 +56,13 @@ class MixtureScoring:
     """
 
     def __init__(
-        self, offer: SpeakerOffer, background: Mixtures, threshold: float, cohort: Cohort | None, z_normed: bool
+        self, terms: Speakers, background: Mixtures, threshold: float, cohort: Cohort | None, z_normed: bool
     ) -> None:
         if not -UNLIKELY / 2 < threshold < UNLIKELY / 2:
             raise PpspeechError(f"a threshold is a ratio within ±{UNLIKELY / 2:g} nats a frame, got {threshold}")
-        assert offer.mixture is not None
-        self._offer = offer
-        self._plan = offer.mixture
+        assert terms.mixture is not None
+        self._terms = terms
+        self._plan = terms.mixture
         self._background = background
         self._threshold = threshold
         self._cohort = cohort
@@ -72,15 +79,15 @@ class MixtureScoring:
         """
         self._scorer(replace(self._plan, models=1), template[None], 1)
 
-    def verify(self, met: MetServer, templates: Reals) -> bool | None:
+    def verify(self, met: Meeting, templates: Reals) -> bool | None:
         """One claim, against all places."""
         if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
             self._made = len(templates), self._scorer(self._plan, templates, WORKERS)
-        return verify_as_server(met, self._offer.verification, self._made[1])
+        return verify_as_server(met, self._terms.verification, self._made[1])
 
-    def identify(self, met: MetServer, names: list[str], templates: Reals) -> Identity | None:
+    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Identity | None:
         """One question; where there are no speakers, one that nobody is like."""
-        job = self._offer.identification
+        job = self._terms.identification
         if self._named is None or self._named[0] != len(names):
             speakers = with_means(self._background, templates) if names else unlikely(self._background, 1)
             found = arrange_mixtures(job, self._background, speakers, names or ["nobody"], self._threshold)
@@ -117,3 +124,67 @@ class MixtureScoring:
             mean[used], std[used] = middle, spread.clip(SMALLEST_SPREAD, LARGEST_SPREAD)
         empty = unlikely(self._background, places - known)
         return _Enrolled(together(with_means(self._background, templates), empty), mean, std)
+
+
+def covariance_of(bundle: Bundle) -> Covariance:
+    """Which monomials its Gaussians need."""
+    return "full" if bundle.verifier.ubm.gaussians.kind in {"full", "tied"} else "diagonal"
+
+
+@torch.no_grad()
+def background_mixture(bundle: Bundle) -> Mixtures:
+    """The background model, a batch of one."""
+    ubm = bundle.verifier.ubm
+    matrices = ubm.gaussians.covariances().double()
+    covariances = matrices if covariance_of(bundle) == "full" else matrices.diagonal(dim1=-2, dim2=-1)
+    parts = (ubm.log_weights().double(), ubm.gaussians.mean.double(), covariances)
+    return Mixtures(*(np.array(part.cpu().numpy())[None] for part in parts))
+
+
+def with_means(background: Mixtures, means: Reals) -> Mixtures:
+    """The mixtures of speakers whose templates are means `(speakers, size)`."""
+    count = len(means)
+    logs, covariances = (np.repeat(each, count, axis=0) for each in (background.log_weights, background.covariances))
+    return Mixtures(logs, means.reshape(count, *background.means.shape[1:]), covariances)
+
+
+def unlikely(background: Mixtures, count: int) -> Mixtures:
+    """What stands in empty places: the background made so unlikely that nobody is accepted."""
+    lowered = replace(background, log_weights=background.log_weights - UNLIKELY)
+    return Mixtures(*(np.repeat(each, count, axis=0) for each in vars(lowered).values()))
+
+
+def together(*mixtures: Mixtures) -> Mixtures:
+    """All of them as one batch."""
+    return Mixtures(*(np.concatenate(parts) for parts in zip(*(vars(each).values() for each in mixtures), strict=True)))
+
+
+def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> MixturePlan:
+    """Public sizes and scales: log-densities have a bit more room than the background's own need.
+
+    Raises:
+        RangeError: if the background's variances are too small for any plan.
+    """
+    ubm = bundle.verifier.ubm
+    background, size = background_mixture(bundle), bundle.mfcc.features
+    norm = LONGEST_FRAME if bundle.mfcc.cmvn == "none" else min(LONGEST_FRAME, DEVIATIONS * math.sqrt(size))
+    for reach in range(7, LARGEST_REACH + 1):
+        tried = MixturePlan(frames, size, ubm.components, covariance=covariance_of(bundle), norm=norm, reach=reach)
+        try:
+            MixtureScorer.of(tried, background, unlikely(background, 1), 0.0)
+        except RangeError as too_far:
+            refused = too_far
+        else:
+            return replace(tried, models=places, cohort=cohort, reach=min(LARGEST_REACH, reach + 1))
+    raise refused
+
+
+def plain_ratios(plan: MixturePlan, background: Mixtures, speakers: Mixtures, frames: Reals) -> Reals:
+    """Average log-likelihood ratios of one trial in the clear, `(speakers,)`."""
+    held = trial_frames(plan, frames)
+    weights = together(background, speakers).weights(plan.covariance)
+    densities = np.tensordot(plan.rows(held)[: len(held)], weights, axes=1)
+    highest = densities.max(axis=-1)
+    joined = highest + np.log(np.exp(densities - highest[..., None]).sum(axis=-1))
+    ratios: Reals = (joined[:, 1:] - joined[:, :1]).mean(axis=0)
+    return ratios

@@ -4,26 +4,25 @@ import json
 import logging
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
 from ppspeech.arrays import Reals
 from ppspeech.bundle import Bundle, in_words
 from ppspeech.channel import Channel
-from ppspeech.errors import BadTypeError, PpspeechError
-from ppspeech.network import Transcript
-from ppspeech.protocols import MetServer, meet_as_server
-from ppspeech.protocols.speakers import EncryptedGallery, Identity
-from ppspeech.service.mixture_form import background_mixture, plan_mixtures
-from ppspeech.service.requests import Ask, receive_name, receive_request, receive_template, send_ready
+from ppspeech.errors import PpspeechError
+from ppspeech.protocols import Meeting, meet_as_server
+from ppspeech.protocols.speakers import EncryptedGallery
+from ppspeech.service.offer import Offer
+from ppspeech.service.requests import Ask, Request, receive_name, receive_template, send_ready
+from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.server.json_log import FIELDS
 from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring
-from ppspeech.service.server.mixture_scoring import MixtureScoring
-from ppspeech.service.server.peer import peer_name, session_name
-from ppspeech.service.server.sessions import Tally
-from ppspeech.service.server.stores import Gallery, QueryBudget, SealedGalleries
-from ppspeech.service.speaker_offer import Scoring, Side, SpeakerOffer
+from ppspeech.service.server.mixture_scoring import MixtureScoring, background_mixture, plan_mixtures
+from ppspeech.service.server.session import Handler
+from ppspeech.service.server.stores import Gallery, SealedGalleries
+from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ class SpeakerDeployment:
     enrolls: bool = False
     stores: bool = False
 
-    def offer(self, name: str, bundle: Bundle, members: int) -> SpeakerOffer:
+    def terms(self, bundle: Bundle, members: int) -> Speakers:
         """What clients are told, with so many members in the cohort.
 
         Raises:
@@ -71,11 +70,7 @@ class SpeakerDeployment:
         """
         compared = members if "t" in self.norm else 0
         is_mixture = self.scoring == "gmm"
-        return SpeakerOffer(
-            name=name,
-            task="Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed.",
-            fingerprint=bundle.fingerprint,
-            privacy=f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
+        return Speakers(
             features=bundle.verifier.size,
             places=self.places,
             scoring=self.scoring,
@@ -86,7 +81,6 @@ class SpeakerDeployment:
             names=self.names,
             enrolls=self.enrolls,
             stores=self.stores,
-            queries_left=None,
         )
 
 
@@ -96,7 +90,7 @@ class SpeakerScoring(Protocol):
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
 
-    def verify(self, met: MetServer, templates: Reals) -> bool | None:
+    def verify(self, met: Meeting, templates: Reals) -> bool | None:
         """One claim: the decision where it is ours."""
 
 
@@ -127,7 +121,7 @@ class ServedSpeakers:
         identified: the file of names that are ours to learn.
     """
 
-    offer: SpeakerOffer
+    offer: Offer[Speakers]
     scoring: SpeakerScoring
     gallery: Gallery
     sealed: SealedGalleries | None
@@ -144,95 +138,74 @@ class ServedSpeakers:
             BundleError: for choices that do not fit each other.
             PpspeechError: for a threshold that is missing or cannot be.
         """
-        offer = deployment.offer(name, bundle, 0 if cohort is None else cohort.members)
-        threshold = threshold_for(offer, bundle, deployment.threshold)
+        terms = deployment.terms(bundle, 0 if cohort is None else cohort.members)
+        offer = Offer(
+            name,
+            "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed.",
+            bundle.fingerprint,
+            f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
+            terms=terms,
+        )
+        threshold = threshold_for(terms, bundle, deployment.threshold)
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
-        if offer.scoring == "gmm":
-            scoring = MixtureScoring(offer, background_mixture(bundle), threshold, cohort, z_normed)
-        elif offer.scoring == "hardened":
-            scoring = HardenedScoring(offer, threshold)
+        if terms.scoring == "gmm":
+            scoring = MixtureScoring(terms, background_mixture(bundle), threshold, cohort, z_normed)
+        elif terms.scoring == "hardened":
+            scoring = HardenedScoring(terms, threshold)
         else:
-            scoring = LinearScoring(offer, threshold, cohort, z_normed)
-        kind: Literal["means", "direction"] = "means" if offer.scoring == "gmm" else "direction"
-        kept = Gallery(files.gallery, bundle.fingerprint, offer.places, offer.features, kind)
-        sealed = SealedGalleries(files.sealed, bundle.fingerprint, offer.gallery) if offer.stores else None
+            scoring = LinearScoring(terms, threshold, cohort, z_normed)
+        kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
+        kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
+        sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
 
-    def session(self, channel: Channel, tally: Tally, budget: QueryBudget) -> None:
-        """Meet one client and answer its requests until it leaves; each but a ping is paid for.
+    def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:
+        """Meet one client; it may claim a place, and what else is offered."""
+        met = meet_as_server(channel)
 
-        Raises:
-            ProtocolError: for a client that does not keep to the protocol; this session ends, and no other.
-        """
-        client = peer_name(channel)
-        record = Transcript(channel)
-        met = meet_as_server(record)
-        tally.add(record)
-        while (request := receive_request(channel)).what != Ask.BYE:
-            if request.what == Ask.PING:
-                send_ready(channel, True, budget.left(self.offer.fingerprint, client))
-                continue
-            self._check(request.what, request.utterances)
-            will_answer, left = budget.spend(self.offer.fingerprint, client, 1)
-            send_ready(channel, will_answer, left)
-            if not will_answer:
-                tally.refused += 1
-                continue
-            record = Transcript(channel)
-            self._answer(replace(met, channel=record), request.what, client, session_name(channel))
-            tally.add(record)
-            tally.queries += 1
-
-    def _check(self, what: Ask, count: int) -> None:
-        offered = {
-            Ask.VERIFY: True,
-            Ask.IDENTIFY: self.offer.identifies,
-            Ask.ENROL: self.offer.enrolls,
-            Ask.PUBLISH: self.offer.stores,
-            Ask.FETCH: self.offer.stores,
-        }
-        if not offered.get(what, False) or count != 1:
-            raise BadTypeError(f"a request to {what.name} {count} at once is not served here")
-
-    def _answer(self, met: MetServer, what: Ask, client: str, session: str) -> None:
-        if what == Ask.ENROL:
-            self._enroll(met.channel)
-        elif what == Ask.VERIFY:
-            accepted = self.scoring.verify(met, self.gallery.load()[1])
+        def verify(record: Channel, _: Request) -> None:
+            accepted = self.scoring.verify(replace(met, channel=record), self.gallery.load()[1])
             if accepted is not None:
-                logger.info("claim decided", extra={FIELDS: {"session": session, "accepted": accepted}})
-        elif what == Ask.IDENTIFY:
-            assert isinstance(self.scoring, LinearScoring | MixtureScoring)
-            found = self.scoring.identify(met, *self.gallery.load())
-            if found is not None:
-                self._note(found, session)
-        else:
-            assert self.sealed is not None
-            self._seal(met.channel, self.sealed, client, stores=what == Ask.PUBLISH)
+                logger.info("claim decided", extra={FIELDS: {"session": visitor.session, "accepted": accepted}})
 
-    def _enroll(self, channel: Channel) -> None:
-        name, template = receive_template(channel, self.offer.features)
+        def identify(record: Channel, _: Request) -> None:
+            assert isinstance(self.scoring, LinearScoring | MixtureScoring)
+            found = self.scoring.identify(replace(met, channel=record), *self.gallery.load())
+            if found is not None:
+                self._note(found.name, visitor.session)
+
+        handlers = {Ask.VERIFY: Handler(verify)}
+        if self.offer.terms.identifies:
+            handlers[Ask.IDENTIFY] = Handler(identify)
+        if self.offer.terms.enrolls:
+            handlers[Ask.ENROL] = Handler(self._enroll)
+        if self.sealed is not None:
+            handlers[Ask.PUBLISH] = Handler(partial(self._keep, self.sealed, visitor.client))
+            handlers[Ask.FETCH] = Handler(partial(self._give, self.sealed))
+        return handlers
+
+    def _enroll(self, channel: Channel, _: Request) -> None:
+        name, template = receive_template(channel, self.offer.terms.features)
         vector = self.gallery.check(name, template)
         self.scoring.check(vector)
         place = self.gallery.enroll(name, vector)
         send_ready(channel, place is not None, place)
 
-    def _seal(self, channel: Channel, sealed: SealedGalleries, client: str, *, stores: bool) -> None:
-        """Take an encrypted gallery, or give one."""
+    def _keep(self, sealed: SealedGalleries, client: str, channel: Channel, _: Request) -> None:
         name = receive_name(channel)
-        if stores:
-            gallery = EncryptedGallery.receive(channel, self.offer.gallery)
-            send_ready(channel, sealed.put(name, client, gallery), None)
-            return
-        found = sealed.get(name)
+        gallery = EncryptedGallery.receive(channel, self.offer.terms.gallery)
+        send_ready(channel, sealed.put(name, client, gallery), None)
+
+    def _give(self, sealed: SealedGalleries, channel: Channel, _: Request) -> None:
+        found = sealed.get(receive_name(channel))
         send_ready(channel, found is not None, None)
         if found is not None:
             found.send(channel)
 
-    def _note(self, answer: Identity, session: str) -> None:
+    def _note(self, name: str | None, session: str) -> None:
         """Write a name down for whoever serves: a file that only they can read, not the log."""
-        line = json.dumps({"session": session, "speaker": answer.name}, ensure_ascii=False) + "\n"
+        line = json.dumps({"session": session, "speaker": name}, ensure_ascii=False) + "\n"
         opened = os.open(self.identified, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             if os.write(opened, line.encode()) != len(line.encode()):
@@ -241,7 +214,7 @@ class ServedSpeakers:
             os.close(opened)
 
 
-def threshold_for(offer: SpeakerOffer, bundle: Bundle, chosen: float | None) -> float:
+def threshold_for(terms: Speakers, bundle: Bundle, chosen: float | None) -> float:
     """The threshold that was chosen, else the usual one of this scoring.
 
     Raises:
@@ -249,9 +222,9 @@ def threshold_for(offer: SpeakerOffer, bundle: Bundle, chosen: float | None) -> 
     """
     if chosen is not None:
         return chosen
-    if offer.normed:
+    if terms.normed:
         raise PpspeechError("normed scores count spreads of impostors: choose a threshold for them, such as 3")
-    if offer.scoring != "gmm":
+    if terms.scoring != "gmm":
         return USUAL_COSINE
     released = bundle.verifier.threshold
     if released is None:

@@ -18,7 +18,7 @@ import numpy as np
 from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.speakers import EncryptedGallery, GalleryPlan, Prober
-from ppspeech.service.names import LONGEST_NAME, MOST_SPEAKERS
+from ppspeech.service.tasks.speakers import MOST_SPEAKERS, check_speaker
 from ppspeech.storage import SharedTable
 
 Template = Literal["direction", "means"]
@@ -207,14 +207,3 @@ class SealedGalleries:
         query = "SELECT public_key, templates FROM sealed WHERE model = ? AND name = ? AND places = ?"
         found = self._table.rows(query, self._model, name, self._plan.places)
         return EncryptedGallery(self._plan, *found[0]) if found else None
-
-
-def check_speaker(name: str) -> str:
-    """Refuse what cannot be the name of a speaker, or of a gallery.
-
-    Raises:
-        RangeError: unless it is printable and has 1 to 21 bytes.
-    """
-    if not name.strip() or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
-        raise RangeError(f"a name is printable and has 1 to {LONGEST_NAME} bytes, got {name!r:.40}")
-    return name

@@ -2,31 +2,36 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
 
 from ppspeech.bundle import Bundle, in_words
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import EncodedWeights
-from ppspeech.errors import BadTypeError, RangeError
+from ppspeech.errors import RangeError
 from ppspeech.models import UtteranceClassifier
-from ppspeech.network import Transcript
-from ppspeech.protocols import MetServer, meet_as_server
-from ppspeech.protocols.scores import WordModels
+from ppspeech.network import run_together
+from ppspeech.protocols import meet_as_client, meet_as_server
+from ppspeech.protocols.scores import WordModels, WordShape
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import (
+    KeywordJob,
     StreamModels,
     answer,
     encode_models,
     encrypt_models,
     follow,
     give_models,
+    recognize,
 )
-from ppspeech.service.description import Mode, StatisticsScale, WordOffer
 from ppspeech.service.estimate import planned_job
 from ppspeech.service.export import Deployment, export_words
-from ppspeech.service.requests import Ask, Request, receive_request, send_ready
-from ppspeech.service.server.peer import peer_name
-from ppspeech.service.server.sessions import Tally
-from ppspeech.service.server.stores import QueryBudget
+from ppspeech.service.offer import Offer
+from ppspeech.service.requests import ORDERS, Ask, Request
+from ppspeech.service.server.book import Visitor
+from ppspeech.service.server.session import Handler
+from ppspeech.service.tasks.words import Mode, StatisticsScale, Words
 
 BATCHES = (1, 4, 16)
 """Utterances in lock step. Each needs its own form of the weights; beyond 16 there is little to gain."""
@@ -43,7 +48,7 @@ class ServedWords:
         stream: encrypted under the server's own key, for streaming; None where that is not offered.
     """
 
-    offer: WordOffer
+    offer: Offer[Words]
     models: WordModels
     weights: Mapping[int, EncodedWeights]
     stream: StreamModels | None
@@ -63,66 +68,40 @@ class ServedWords:
             modes.append("scan")
         if stream is not None:
             modes.append("stream")
-        offer = WordOffer(
-            name=name,
-            task=bundle.config.task,
-            type=bundle.config.type,
-            shape=models.shape,
-            mfcc=bundle.mfcc,
-            statistics=_statistics(bundle),
-            fingerprint=bundle.fingerprint,
-            privacy=f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
-            modes=tuple(modes),
-            batches=BATCHES,
-            queries_left=None,
+        offer = Offer(
+            name,
+            bundle.config.task,
+            bundle.fingerprint,
+            f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
+            terms=Words(bundle.config.type, models.shape, bundle.mfcc, _statistics(bundle), tuple(modes), BATCHES),
         )
         return cls(offer, models, _encoded(models), stream)
 
-    def session(self, channel: Channel, tally: Tally, budget: QueryBudget) -> None:
-        """Meet one client and answer its requests until it leaves.
+    def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:  # noqa: ARG002
+        """Meet one client; it may ask for words, and to be heard as it speaks."""
+        met = meet_as_server(channel)
+        has_models = False
 
-        Raises:
-            ProtocolError: for a client that does not keep to the protocol; this session ends, and no other.
-        """
-        client = peer_name(channel)
-        record = Transcript(channel)
-        met = meet_as_server(record)
-        tally.add(record)
-        knows_models = False
-        while (request := receive_request(channel)).what != Ask.BYE:
-            if request.what == Ask.PING:
-                send_ready(channel, True, budget.left(self.offer.fingerprint, client))
-                continue
-            self._check(request)
-            will_answer, left = budget.spend(self.offer.fingerprint, client, request.utterances)
-            send_ready(channel, will_answer, left)
-            if not will_answer:
-                tally.refused += request.utterances
-                continue
-            record = Transcript(channel)
-            self._answer(replace(met, channel=record), request, knows_models)
-            knows_models |= request.what == Ask.STREAM
-            tally.add(record)
-            tally.queries += request.utterances
+        def words(record: Channel, request: Request) -> None:
+            meeting = replace(met, channel=record)
+            with meeting.session():
+                job = planned_job(self.models.shape, request.utterances, request.order)
+                answer(meeting, job, self.models, self.weights[request.utterances])
 
-    def _check(self, request: Request) -> None:
-        mode = "stream" if request.what == Ask.STREAM else request.order
-        if request.what not in (Ask.WORDS, Ask.STREAM) or mode not in self.offer.modes:
-            raise BadTypeError(f"a request for {request.what.name} in mode {mode} is not served here")
-        batches = (1,) if request.what == Ask.STREAM else self.offer.batches
-        if request.utterances not in batches:
-            raise RangeError(f"{batches} utterances are answered at once, got {request.utterances}")
+        def stream(record: Channel, _: Request) -> None:
+            nonlocal has_models
+            assert self.stream is not None
+            meeting = replace(met, channel=record)
+            with meeting.session():
+                if not has_models:
+                    give_models(meeting, self.stream)
+                    has_models = True
+                follow(meeting, self.stream)
 
-    def _answer(self, met: MetServer, request: Request, knows_models: bool) -> None:
-        with met.session():
-            if request.what == Ask.STREAM:
-                assert self.stream is not None
-                if not knows_models:
-                    give_models(met, self.stream)
-                follow(met, self.stream)
-                return
-            job = planned_job(self.models.shape, request.utterances, request.order)
-            answer(met, job, self.models, self.weights[request.utterances])
+        terms = self.offer.terms
+        orders = tuple(order for order in ORDERS if order in terms.modes)
+        handlers = {Ask.WORDS: Handler(words, terms.batches, orders)}
+        return handlers if self.stream is None else {**handlers, Ask.STREAM: Handler(stream)}
 
 
 def _encoded(models: WordModels) -> dict[int, EncodedWeights]:
@@ -151,3 +130,28 @@ def _statistics(bundle: Bundle) -> StatisticsScale | None:
     if not isinstance(model, UtteranceClassifier):
         return None
     return StatisticsScale(tuple(model.mean.tolist()), tuple(model.std.tolist()), model.model.radius)
+
+
+@cache
+def warm_up() -> None:
+    """Compile before the first client comes: what numba compiles here, every session's process inherits.
+
+    Once a process, run both parties of a tiny recognition by each operation; its models and keys are dropped.
+    """
+    for operation in ("forward", "viterbi"):
+        shape = WordShape(3, 1, "diagonal", words=2, states=2, ends=(1,), operation=operation)
+        weights = np.zeros((shape.monomials, shape.columns))
+        models = WordModels(shape, weights, np.zeros((2, 2, 2)), np.zeros((2, 1)), ("a", "b"))
+        job = KeywordJob(shape)
+
+        def ask(channel: Channel, job: KeywordJob = job) -> None:
+            met = meet_as_client(channel)
+            with met.session():
+                recognize(met, job, [np.zeros((3, 1))])
+
+        def help_client(channel: Channel, job: KeywordJob = job, models: WordModels = models) -> None:
+            met = meet_as_server(channel)
+            with met.session():
+                answer(met, job, models, encode_models(models))
+
+        run_together(ask, help_client)

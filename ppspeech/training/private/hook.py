@@ -11,6 +11,7 @@ import math
 from typing import Any, Protocol
 
 import pytorch_lightning as lightning
+from pytorch_lightning.callbacks import EarlyStopping
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
@@ -153,10 +154,17 @@ class PrivacyHook(lightning.Callback):
             raise PrivacyError(
                 f"{type(pl_module).__name__} finds its starting point in the training data: set its `start` to public"
             )
+        for callback in trainer.callbacks:  # type: ignore[attr-defined]
+            if isinstance(callback, EarlyStopping) and str(callback.monitor).startswith("train"):
+                raise PrivacyError(
+                    f"EarlyStopping watches {callback.monitor}, which private training tells nobody: leave it out of "
+                    "trainer.callbacks"
+                )
         epochs = trainer.max_epochs
         if epochs is None or epochs < 1:
             raise PrivacyError("cannot train privately: no end: set trainer.max_epochs")
-        self.way = self._made(kind, epochs)
+        before, self.way = self.state_dict(), self._made(kind, epochs)
+        self.load_state_dict(before)  # another fit with this hook goes on with its account
         self.way.attach(trainer, pl_module)
 
     def _made(self, kind: str, epochs: int) -> Way:
@@ -235,7 +243,7 @@ class PrivacyHook(lightning.Callback):
         changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
         if changed:
             differing = ", ".join(f"{name} {before.get(name)} (now {now.get(name)})" for name in changed)
-            raise PrivacyError(f"the checkpoint was trained with {differing}: resume with the same settings")
+            raise PrivacyError(f"what is spent was spent with {differing}: go on with the same settings")
         self.way.spent = state["spent"]
 
 

@@ -10,7 +10,7 @@ with noise in the objective or on the output.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 import pytorch_lightning as lightning
@@ -103,7 +103,7 @@ class PrivateFit:
     guarantee: Guarantee
     event: Event
     plan: PlannedRelease
-    solution: Solution
+    solution: Solution = field(repr=False)
 
 
 def fit_privately(

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ppspeech.cli.pictures import plot_views
 from ppspeech.errors import PpspeechError
 from ppspeech.network import Transcript, memory_pair
 from ppspeech.protocols.message_kinds import Kind
-from ppspeech.service.picture import plot_views
 
 
 def test_it_is_drawn_from_a_transcript_with_payloads(tmp_path: Path) -> None:

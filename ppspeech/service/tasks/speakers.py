@@ -1,13 +1,19 @@
-"""What a server tells of a speaker service, and what both parties derive from it."""
+"""Who speaks? The terms on which a background model and the speakers enrolled from it are asked.
+
+A gallery's templates are with the server in the clear (`Speakers`), or with a keeper while a server holds ciphertexts
+(`Galleries`).
+"""
 
 import hashlib
 import math
-import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from ppspeech.bundle import check_text, to_plain
-from ppspeech.errors import BundleError
+import numpy as np
+
+from ppspeech.arrays import Reals
+from ppspeech.bundle import to_plain
+from ppspeech.errors import BundleError, RangeError
 from ppspeech.network.channel import canonical
 from ppspeech.protocols.scores import LinearPlan, MixturePlan
 from ppspeech.protocols.speakers import (
@@ -17,7 +23,8 @@ from ppspeech.protocols.speakers import (
     Identification,
     Verification,
 )
-from ppspeech.service.names import LONGEST_NAME, MOST_SPEAKERS, check_name
+from ppspeech.service.offer import TASKS
+from ppspeech.service.requests import LONGEST_NAME
 
 Scoring = Literal["linear", "gmm", "hardened"]
 """Cosines of supervectors; likelihood ratios of mixtures; cosines that an active client cannot bend."""
@@ -28,6 +35,8 @@ Job = Verification | Identification
 
 REACH, NORMED_REACH = 3, 7
 """Cosines less a threshold, and what stands for an empty place, stay within ±8; normed ones within ±128."""
+MOST_SPEAKERS = 10_000
+"""Enrolled with one model."""
 MOST_FEATURES = 20_000
 MOST_FRAMES = 4096
 MOST_COHORT = 64
@@ -37,15 +46,12 @@ CLIPPED = 8.0
 """Numbers of a unit vector are clipped to so many times their average size in a hardened verification."""
 
 
+@TASKS.register("speakers")
 @dataclass(frozen=True, slots=True)
-class SpeakerOffer:
-    """One background model, with speakers enrolled from it.
+class Speakers:
+    """One background model, with speakers enrolled from it; clients compute templates with the same bundle.
 
     Attributes:
-        name: of its service.
-        task: in one sentence.
-        fingerprint: of the bundle; clients compute templates with the same.
-        privacy: what is promised to the people it was trained on, in words.
         features: numbers of a template.
         places: enrolled speakers, and empty places that look the same.
         scoring: how a voice is compared.
@@ -56,16 +62,13 @@ class SpeakerOffer:
         names: who learns whose voice it is.
         enrolls: whether speakers may be enrolled.
         stores: whether galleries encrypted under other people's keys are kept, and given to whoever asks.
-        queries_left: of this client; None where they are not counted.
 
     Raises:
         BundleError: for parts that do not fit each other, or more than a client is ready to compute.
     """
 
-    name: str
-    task: str
-    fingerprint: str
-    privacy: str
+    TASK: ClassVar[str] = "speakers"
+
     features: int
     places: int
     scoring: Scoring
@@ -76,20 +79,12 @@ class SpeakerOffer:
     names: Side
     enrolls: bool
     stores: bool
-    queries_left: int | None
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        check_text("task", self.task)
-        check_text("privacy", self.privacy)
-        if not re.fullmatch("[0-9a-f]{64}", self.fingerprint):
-            raise BundleError("a fingerprint is 64 hexadecimal digits")
         if not 1 <= self.features <= MOST_FEATURES or not 1 <= self.places <= MOST_SPEAKERS:
             raise BundleError(f"an offer of {self.places} places and {self.features} numbers cannot be used")
         if not 0 <= self.cohort <= MOST_COHORT or (self.cohort and not self.normed):
             raise BundleError(f"a cohort has up to {MOST_COHORT} members and norms the scores, got {self.cohort}")
-        if self.queries_left is not None and self.queries_left < 0:
-            raise BundleError(f"queries left are not negative, got {self.queries_left}")
         if self.stores and self.places > MOST_PLACES:
             raise BundleError(f"encrypted galleries have up to {MOST_PLACES} places, got {self.places}")
         if (self.mixture is not None) != (self.scoring == "gmm"):
@@ -145,15 +140,69 @@ class SpeakerOffer:
         """Sizes of an encrypted gallery, as the server that keeps it knows them."""
         return GalleryPlan(self.features, self.places)
 
-    @property
-    def agreement(self) -> dict[str, Any]:
+    def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this model, scored in this way."""
-        plain = to_plain(self)
-        for said in ("name", "task", "privacy", "queries_left"):
-            del plain[said]
-        return {"model": self.fingerprint, "terms": hashlib.sha256(canonical(plain)).hexdigest()}
+        plain = to_plain(self) | {"fingerprint": fingerprint}
+        return {"model": fingerprint, "terms": hashlib.sha256(canonical(plain)).hexdigest()}
+
+
+@TASKS.register("gallery")
+@dataclass(frozen=True, slots=True)
+class Galleries:
+    """One gallery whose key a keeper holds and whose ciphertexts a store keeps.
+
+    Attributes:
+        gallery: its name at the store.
+        features: numbers of a template.
+        places: of the gallery, empty ones too.
+        decision: who learns whether a probe matches.
+
+    Raises:
+        BundleError: for sizes that cannot be.
+        RangeError: for a name that cannot be.
+    """
+
+    TASK: ClassVar[str] = "gallery"
+
+    gallery: str
+    features: int
+    places: int
+    decision: Literal["keeper", "prober"]
+
+    def __post_init__(self) -> None:
+        check_speaker(self.gallery)
+        self.plan  # noqa: B018 - refuses sizes that cannot be
+
+    @property
+    def plan(self) -> GalleryPlan:
+        """Sizes and recipient."""
+        return GalleryPlan(self.features, self.places, self.decision)
+
+    def agreement(self, fingerprint: str) -> dict[str, Any]:
+        """Public parameters of a session."""
+        return to_plain(self) | {"fingerprint": fingerprint}
+
+
+def check_speaker(name: str) -> str:
+    """Refuse what cannot be the name of a speaker, or of a gallery.
+
+    Raises:
+        RangeError: unless it is printable and has 1 to 21 bytes.
+    """
+    if not name.strip() or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
+        raise RangeError(f"a name is printable and has 1 to {LONGEST_NAME} bytes, got {name!r:.40}")
+    return name
 
 
 def job_bytes(job: Job) -> int:
     """Payload of one question, offline and online, both ways."""
     return job.plan.product.total_bytes + job.cost.total_bytes
+
+
+def trial_frames(plan: MixturePlan, frames: Reals) -> Reals:
+    """A trial as the plan takes it: evenly spread frames of a longer one, each no longer than the public bound."""
+    if len(frames) > plan.frames:
+        frames = frames[np.linspace(0, len(frames) - 1, plan.frames).round().astype(int)]
+    lengths = np.linalg.norm(frames, axis=1, keepdims=True)
+    bounded: Reals = frames * np.minimum(1.0, plan.norm * (1 - 1e-9) / np.maximum(lengths, 1e-9))
+    return bounded

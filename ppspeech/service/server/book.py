@@ -1,18 +1,23 @@
 """What sessions did, counted across the processes that ran them: for logs, health and metrics. Public facts alone."""
 
+import json
 import logging
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TextIO
 
 from ppspeech.channel import Channel
 from ppspeech.network import StreamChannel, Transcript
-from ppspeech.service.server.json_log import FIELDS
-from ppspeech.service.server.peer import session_name
 from ppspeech.storage import SharedTable, atomic_write
 
 logger = logging.getLogger(__name__)
+
+FIELDS = "fields"
+"""The attribute of a log record that holds facts beside its message."""
 
 _TABLE = (
     "protocol TEXT, outcome TEXT, count INTEGER, queries INTEGER, refused INTEGER, rounds INTEGER, seconds REAL,"
@@ -29,6 +34,31 @@ _COLUMNS = {
     "bytes_down": ("ppspeech_sent_bytes_total", "Bytes of frames that clients were sent."),
 }
 """Every sum, with its name and meaning in Prometheus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who is at the other end of a session, as far as it has proved it.
+
+    Attributes:
+        client: stays the same from session to session, to count queries by: the fingerprint of the client's
+            certificate where it has shown one (`--client-ca`), which it cannot change without a new certificate; else
+            its address, which many may share and anyone may change; `local` without a network.
+        session: what the logs call this session: public, and of no use to anyone.
+    """
+
+    client: str = "local"
+    session: str = "local"
+
+    @staticmethod
+    def of(channel: Channel) -> "Visitor":
+        """Whoever is at the other end of a channel."""
+        if not isinstance(channel, StreamChannel):
+            return Visitor()
+        peer, session = channel.peer, channel.session.hex()[:8]
+        if peer.certificate is not None:
+            return Visitor(f"certificate:{peer.certificate}", session)
+        return Visitor("local" if peer.address is None else f"address:{peer.address}", session)
 
 
 @dataclass
@@ -121,7 +151,7 @@ class SessionBook:
         if self._metrics is not None:
             self._write(self._metrics)
         facts = {
-            "session": session_name(channel),
+            "session": Visitor.of(channel).session,
             "protocol": protocol,
             "outcome": outcome,
             "seconds": round(seconds, 4),
@@ -135,3 +165,36 @@ class SessionBook:
     def _write(self, metrics: Path) -> None:
         with atomic_write(metrics, durable=False) as temporary:
             temporary.write_text(self.prometheus(), "utf-8")
+
+
+class JsonFormatter(logging.Formatter):
+    """A record as one line: time, level, where it comes from, what happened, and the record's `fields`.
+
+    No traceback is ever written: the values in it may be someone's speech.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One JSON object."""
+        said: dict[str, Any] = {
+            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "event": record.getMessage(),
+        }
+        return json.dumps(said | getattr(record, FIELDS, {}))
+
+
+@contextmanager
+def log_as_json(stream: TextIO | None = None, level: int = logging.INFO) -> Iterator[None]:
+    """While it lasts, everything that ppspeech logs goes to `stream` (standard error by default) as JSON lines."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logger = logging.getLogger("ppspeech")
+    before = logger.handlers, logger.level, logger.propagate
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.handlers, _, logger.propagate = before
+        logger.setLevel(before[1])

@@ -8,25 +8,26 @@ import pytest
 
 from ppspeech.bundle import Bundle
 from ppspeech.errors import BundleError, PpspeechError, WrongSessionError
-from ppspeech.service.client.connect import Client, connect_through, open_door, server_health
-from ppspeech.service.description import Description, WordOffer, describe, read_description
-from ppspeech.service.export import Deployment
+from ppspeech.service import Client, Deployment, connect_through, open_door, server_health
+from ppspeech.service.offer import Offer, describe, read_offers
 from ppspeech.service.server.words import ServedWords
+from ppspeech.service.tasks.words import Words
 from tests.service.voices import CLASSES, released
 
 
 @pytest.fixture(scope="module")
-def offer(bundles: dict[str, Bundle]) -> WordOffer:
+def offer(bundles: dict[str, Bundle]) -> Offer[Words]:
     return ServedWords.of("whole", bundles["whole"], Deployment(frames=40)).offer
 
 
-def test_it_comes_back_as_it_was_and_tells_no_label(offer: WordOffer, tmp_path: Any) -> None:
+def test_it_comes_back_as_it_was_and_tells_no_label(offer: Offer[Words], tmp_path: Any) -> None:
     classes = ServedWords.of("classes", released(tmp_path / "c", CLASSES), Deployment()).offer
-    assert classes.statistics is not None
-    assert classes.modes == ("frames",)
-    data = describe(Description((offer, classes)))
-    assert read_description(data) == Description((offer, classes))
-    assert offer.modes == ("frames", "scan", "stream")
+    assert classes.terms.statistics is not None
+    assert classes.terms.modes == ("frames",)
+    data = describe((offer, classes))
+    assert read_offers(data, "words") == (offer, classes)
+    assert read_offers(data, "speakers") == ()
+    assert offer.terms.modes == ("frames", "scan", "stream")
     for label in ("aardvark", "bumblebee", "caterpillar"):
         assert label not in data.decode()
 
@@ -34,6 +35,7 @@ def test_it_comes_back_as_it_was_and_tells_no_label(offer: WordOffer, tmp_path: 
 CHANGES: list[tuple[str, Any]] = [
     ("name", "Not A Name"),
     ("name", 7),
+    ("privacy", ""),
     ("task", ""),
     ("task", "x\ny"),
     ("fingerprint", "12"),
@@ -69,15 +71,15 @@ CHANGES: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "value"), CHANGES, ids=str)
-def test_a_description_that_is_not_right_is_refused(offer: WordOffer, field: str, value: Any) -> None:
-    plain = json.loads(describe(Description((offer,))))
+def test_a_description_that_is_not_right_is_refused(offer: Offer[Words], field: str, value: Any) -> None:
+    plain = json.loads(describe((offer,)))
     at = plain["words"][0]
     *path, last = field.split(".")
     for name in path:
         at = at[name]
     at[last] = value
     with pytest.raises(WrongSessionError, match="cannot be used"):
-        read_description(json.dumps(plain).encode())
+        read_offers(json.dumps(plain).encode(), "words")
 
 
 @pytest.mark.parametrize(
@@ -100,13 +102,13 @@ def test_a_description_that_is_not_right_is_refused(offer: WordOffer, field: str
 )
 def test_what_is_no_description_is_refused(data: bytes) -> None:
     with pytest.raises(WrongSessionError):
-        read_description(data)
+        read_offers(data, "words")
 
 
-def test_two_of_one_name_or_too_many_are_refused(offer: WordOffer) -> None:
+def test_two_of_one_name_or_too_many_are_refused(offer: Offer[Words]) -> None:
     for offers in ((offer, offer), tuple(replace(offer, name=f"m{n}") for n in range(65))):
         with pytest.raises(BundleError, match="different names"):
-            Description(offers)
+            describe(offers)
 
 
 class Says:
@@ -122,11 +124,14 @@ class Says:
         raise AssertionError("nothing is asked yet")
 
 
-def test_a_client_takes_no_offer_that_it_cannot_bear(offer: WordOffer) -> None:
-    vast = replace(offer, shape=replace(offer.shape, words=1_000, states=100, ends=(99,), frames=3_000))
+def test_a_client_takes_no_offer_that_it_cannot_bear(offer: Offer[Words]) -> None:
+    vast = replace(
+        offer,
+        terms=replace(offer.terms, shape=replace(offer.terms.shape, words=1_000, states=100, ends=(99,), frames=3_000)),
+    )
     with pytest.raises(WrongSessionError, match="bytes an utterance"):
-        connect_through(Says(describe(Description((vast,)))))  # type: ignore[arg-type]
-    assert isinstance(connect_through(Says(describe(Description((offer,))))), Client)  # type: ignore[arg-type]
+        connect_through(Says(describe((vast,))))  # type: ignore[arg-type]
+    assert isinstance(connect_through(Says(describe((offer,)))), Client)  # type: ignore[arg-type]
 
 
 def test_health_is_an_object_or_an_error() -> None:

@@ -1,0 +1,235 @@
+"""The client of a model of words: one utterance, many in lock step, or while the user speaks. The voice stays here.
+
+Where a model's features are known as soon as they are spoken, each frame of a stream is scored at once, and the answer
+is there a few milliseconds after the last one; the server then sees when frames come and how many there are. Where
+features need the whole utterance (its mean, its loudest sample), the sound is kept here until it ends, and only what
+depends on no sound is done meanwhile; the server sees no more than from a recorded clip.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from ppspeech.arrays import Reals
+from ppspeech.audio import LiveFrames, Mfcc, Sound, utterance_statistics, waits_for_the_end, waveform_at
+from ppspeech.crypto.lattice import FrameSender
+from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
+from ppspeech.network import Transcript
+from ppspeech.protocols import Meeting, meet_as_client
+from ppspeech.protocols.words import Hearing, KeywordJob, Order, recognize, take_models
+from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.service.client.session import Answer, ClientSession, Clock
+from ppspeech.service.estimate import choose_order, estimate, planned_job
+from ppspeech.service.requests import Ask, Request
+from ppspeech.service.tasks.words import StatisticsScale, Words
+
+Word = Answer[str | None]
+
+
+class Listening(Protocol):
+    """One utterance as it is spoken.
+
+    Attributes:
+        is_live: whether frames are scored as they come.
+    """
+
+    is_live: bool
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        ...
+
+    def finish(self) -> Word:
+        """The utterance is over: the word."""
+        ...
+
+
+@QUESTIONS.register("words")
+class AskWords:
+    """What may be asked of a model of words.
+
+    Args:
+        client: with the offer, and the way to its server.
+
+    Raises:
+        WrongSessionError: for an offer that would have a client exchange more than it is ready to.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._terms: Words = client.offer.terms
+        self._taken: tuple[ClientSession, FrameSender] | None = None
+        self.front_end = FrontEnd(self._terms)
+        job = planned_job(self._terms.shape)
+        size = job.plan.total_bytes
+        if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
+            cost = estimate(job)
+            size = cost.bytes_up + cost.bytes_down
+        if size > MOST_BYTES:
+            raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes an utterance")
+
+    def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None, order: Order | None = None) -> list[Word]:
+        """The words of many utterances, in batches that share their round trips."""
+        frames = [self.front_end.frames(sound, rate) for sound in sounds]
+        for each in frames:
+            self._terms.shape.padded_monomials(each)  # refuse all before any is sent
+        answers: list[Word] = []
+        while len(answers) < len(frames):
+            rest = frames[len(answers) :]
+            size = max(batch for batch in self._terms.batches if batch <= len(rest))
+            answers += self._recognize(rest[:size], order)
+        return answers
+
+    @contextmanager
+    def stream(self, rate: int | None = None) -> Iterator[Listening]:
+        """Recognize while the user speaks."""
+        hears_at = rate or self._terms.mfcc.sample_rate
+        session, shape = self._client.session(meet_as_client), self._terms.shape
+        is_live = "stream" in self._terms.modes and waits_for_the_end(self._terms.mfcc) is None
+        order = "frames" if is_live else choose_order(shape, 1, session.round_trip)
+        with session.asking(Request(Ask.STREAM if is_live else Ask.WORDS, order)) as record:
+            met = replace(session.met, channel=record)
+            with met.session():
+                if is_live:
+                    yield self._listen_live(session, met, record, hears_at)
+                else:
+                    yield BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
+
+    def _recognize(self, frames: list[Reals], order: Order | None) -> list[Word]:
+        session = self._client.session(meet_as_client)
+        shape, count = self._terms.shape, len(frames)
+        chosen = order or choose_order(shape, count, session.round_trip)
+        job = planned_job(shape, count, chosen)
+        with session.asking(Request(Ask.WORDS, chosen, count)) as record:
+            met = replace(session.met, channel=record)
+            with met.session():
+                clock = Clock()
+                engine = job.prepare(met)
+                clock.is_prepared()
+                return clock.answers(recognize(met, job, frames, engine), record, chosen)
+
+    def _listen_live(self, session: ClientSession, met: Meeting, record: Transcript, rate: int) -> Listening:
+        if rate != self._terms.mfcc.sample_rate:
+            raise AudioError(f"this model listens at {self._terms.mfcc.sample_rate} Hz, got {rate}: record at its rate")
+        clock = Clock()
+        if self._taken is None or self._taken[0] is not session:  # the server sends them with the first stream
+            self._taken = session, take_models(met, self._terms.shape)
+        return LiveListening(Hearing(met, self._terms.shape, self._taken[1]), record, self._terms, clock)
+
+
+class LiveListening:
+    """Frames are scored as they come.
+
+    Args:
+        hearing: inside the protocol.
+        record: of its messages.
+        terms: of the model.
+        clock: that has begun.
+    """
+
+    is_live = True
+
+    def __init__(self, hearing: Hearing, record: Transcript, terms: Words, clock: Clock) -> None:
+        self._hearing = hearing
+        self._record = record
+        self._frames = LiveFrames(terms.mfcc)
+        self._clock = clock
+        clock.is_prepared()
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        for frame in self._frames.feed(_one_channel(samples)):
+            self._hearing.hear(frame)
+
+    def finish(self) -> Word:
+        """The utterance is over: the word."""
+        self._clock.is_asked()
+        for frame in self._frames.finish():
+            self._hearing.hear(frame)
+        return self._clock.answers([self._hearing.finish()], self._record, "stream")[0]
+
+
+class BufferedListening:
+    """The sound is kept until it ends; what depends on none is done at once.
+
+    Args:
+        met: inside the protocol.
+        record: of its messages.
+        job: agreed on, for one utterance.
+        front_end: of the model.
+        rate: of the samples, in Hz.
+    """
+
+    is_live = False
+
+    def __init__(self, met: Meeting, record: Transcript, job: KeywordJob, front_end: "FrontEnd", rate: int) -> None:
+        self._clock = Clock()
+        self._met = met
+        self._record = record
+        self._job = job
+        self._front_end = front_end
+        self._rate = rate
+        self._heard: list[Tensor] = []
+        self._engine = job.prepare(met)
+        self._clock.is_prepared()
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        self._heard.append(_one_channel(samples))
+
+    def finish(self) -> Word:
+        """The utterance is over: the word."""
+        if not self._heard:
+            raise PpspeechError("nothing was heard: feed the listening before it finishes")
+        self._clock.is_asked()
+        frames = self._front_end.frames(torch.cat(self._heard), self._rate)
+        words = recognize(self._met, self._job, [frames], self._engine)
+        return self._clock.answers(words, self._record, self._job.order)[0]
+
+
+class FrontEnd:
+    """Speech to the input of one offered model. Nothing here leaves the client.
+
+    Args:
+        terms: what the server said of it.
+    """
+
+    def __init__(self, terms: Words) -> None:
+        self._statistics = terms.statistics
+        self._mfcc = Mfcc(terms.mfcc)
+
+    @torch.no_grad()
+    def frames(self, sound: Sound, rate: int | None = None) -> Reals:
+        """The model's input: `(frames, features)`, or one vector of statistics `(1, 4 * features)`.
+
+        Raises:
+            AudioError: for sound that cannot be used.
+        """
+        frames = self._mfcc(waveform_at(sound, rate, self._mfcc.config.sample_rate))
+        if self._statistics is not None:
+            return _scaled(utterance_statistics(frames), self._statistics).numpy()
+        return np.asarray(frames.features[0].numpy())
+
+
+def _scaled(statistics: Tensor, scale: StatisticsScale) -> Tensor:
+    """As `UtteranceClassifier` and its model do: centered, scaled, and clipped to the public radius."""
+    mean, std = torch.tensor(scale.mean), torch.tensor(scale.std)
+    vector = (statistics - mean) / (std * math.sqrt(len(mean)))
+    if scale.radius is None:
+        return vector
+    clipped: Tensor = vector * (scale.radius / vector.norm(dim=-1, keepdim=True).clamp_min(scale.radius))
+    return clipped
+
+
+def _one_channel(samples: Tensor | ArrayLike) -> Tensor:
+    given = torch.as_tensor(samples)
+    if given.ndim != 1 or not given.is_floating_point() or not bool(torch.isfinite(given).all()):
+        raise AudioError(f"samples are finite, real and of shape (samples,), got {given.dtype} of {tuple(given.shape)}")
+    return given.detach().to(torch.float32)

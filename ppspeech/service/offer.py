@@ -1,0 +1,170 @@
+"""What a server tells a client first: which models it has, what each is for, and on what terms it is asked.
+
+Everything here is public. Offers are told by task; the terms of a task are known to its own module alone
+(`ppspeech.service.tasks`), so that a client of words reads a server that also tells speakers without their code.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from ppspeech.bundle import check_text, from_plain, read_json, to_plain, write_json
+from ppspeech.errors import BundleError, PpspeechError, WrongSessionError
+from ppspeech.network.channel import NAME
+from ppspeech.registry import Registry
+
+FORMAT = 1
+LONGEST = 1 << 20
+"""Bytes of a description."""
+MOST_OFFERS = 64
+
+DESCRIBE = "describe"
+"""The service that says what is offered, to whoever asks."""
+HEALTH = "health"
+"""The service that says whether the server is well, for whoever watches it."""
+
+
+class Terms(Protocol):
+    """What both parties must know of a model to run a task: a frozen dataclass of plain values that checks itself."""
+
+    TASK: ClassVar[str]
+
+    def agreement(self, fingerprint: str) -> dict[str, Any]:
+        """Public parameters of a session: both parties mean this bundle, on these terms."""
+        ...
+
+
+TASKS: Registry[type[Terms]] = Registry("task", "ppspeech.service.tasks", error=BundleError)
+"""The terms of each task, by its name in a description."""
+
+OfTask = TypeVar("OfTask", bound=Terms, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What every offer says, whatever its task.
+
+    Attributes:
+        name: of its service.
+        task: in one sentence.
+        fingerprint: of the bundle.
+        privacy: what is promised to the people it was trained on, in words.
+        queries_left: of this client; None where they are not counted.
+    """
+
+    name: str
+    task: str
+    fingerprint: str
+    privacy: str
+    queries_left: int | None = field(kw_only=True, default=None)
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        check_text("task", self.task)
+        check_text("privacy", self.privacy)
+        if not re.fullmatch("[0-9a-f]{64}", self.fingerprint):
+            raise BundleError("a fingerprint is 64 hexadecimal digits")
+        if self.queries_left is not None and self.queries_left < 0:
+            raise BundleError(f"queries left are not negative, got {self.queries_left}")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer(_Told, Generic[OfTask]):
+    """One model that is served.
+
+    Attributes:
+        name: of its service.
+        task: in one sentence.
+        fingerprint: of the bundle.
+        privacy: what is promised to the people it was trained on, in words.
+        terms: of its task.
+        queries_left: of this client; None where they are not counted.
+
+    Raises:
+        BundleError: for parts that cannot be.
+    """
+
+    terms: OfTask
+
+    @property
+    def agreement(self) -> dict[str, Any]:
+        """Public parameters of a session."""
+        return self.terms.agreement(self.fingerprint)
+
+    def left(self, queries: int | None) -> "Offer[OfTask]":
+        """The same, for a client with so many queries left."""
+        return replace(self, queries_left=queries)
+
+
+_GENERAL = frozenset(_Told.__dataclass_fields__)
+
+
+def describe(offers: Iterable[Offer[Any]]) -> bytes:
+    """Offers as JSON, by task.
+
+    Raises:
+        BundleError: for no offer, too many, or two of one name.
+    """
+    told: dict[str, list[dict[str, Any]]] = {}
+    for offer in offers:
+        plain = to_plain(offer)
+        told.setdefault(offer.terms.TASK, []).append(plain | plain.pop("terms"))
+    _check_names([plain["name"] for told_of in told.values() for plain in told_of])
+    return write_json({"format": FORMAT, **told})
+
+
+def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
+    """What a server offers for one task, checked to the last field; of other tasks only the names are read.
+
+    Raises:
+        WrongSessionError: for anything that `describe` does not write.
+    """
+    try:
+        plain = read_json(data, "the description")
+        if plain.pop("format", None) is not FORMAT:
+            raise BundleError(f"its format is not {FORMAT}")
+        if not all(isinstance(told, list) and all(isinstance(each, dict) for each in told) for told in plain.values()):
+            raise BundleError("offers are a list for each task")
+        _check_names([each.get("name") for told in plain.values() for each in told])
+        return tuple(_read(each, task) for each in plain.get(task, []))
+    except BundleError as refused:
+        raise WrongSessionError(f"the server's description cannot be used: {refused}") from None
+
+
+def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[OfTask]:
+    """The offer of this name, or the only one.
+
+    Raises:
+        PpspeechError: if there is none, or there are several and no name.
+    """
+    names = ", ".join(offer.name for offer in offers)
+    if model is None and len(offers) > 1:
+        raise PpspeechError(f"the server offers several models, choose one of {names}")
+    for offer in offers:
+        if model in (None, offer.name):
+            return offer
+    raise PpspeechError(f"the server does not offer {model!r}, only {names}")
+
+
+def check_name(name: str) -> str:
+    """Refuse what cannot name a service.
+
+    Raises:
+        BundleError: unless it is up to 64 lower-case letters, digits and `_.-`.
+    """
+    if not NAME.fullmatch(name):
+        raise BundleError(f"a service is named by up to 64 of a-z, 0-9, '_', '.', '-', got {name!r:.80}")
+    return name
+
+
+def _read(plain: dict[str, Any], task: str) -> Offer[Any]:
+    general = {name: value for name, value in plain.items() if name in _GENERAL}
+    terms = {name: value for name, value in plain.items() if name not in _GENERAL}
+    told = from_plain(_Told, general, "an offer")
+    return Offer(**asdict(told), terms=from_plain(TASKS[task], terms, "an offer"))
+
+
+def _check_names(names: list[Any]) -> None:
+    if not 1 <= len(names) <= MOST_OFFERS or len(set(map(str, names))) < len(names):
+        raise BundleError(f"there are 1 to {MOST_OFFERS} offers of different names, got {len(names)}")

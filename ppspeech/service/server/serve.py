@@ -1,0 +1,216 @@
+"""Released models as a server: describe, health, and one service a bundle. `with serve("words") as running: …`."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ppspeech import __version__
+from ppspeech.bundle import Bundle, load_bundle
+from ppspeech.channel import Channel
+from ppspeech.errors import BundleError, PpspeechError
+from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
+from ppspeech.protocols import Kind
+from ppspeech.service.export import Deployment
+from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
+from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
+from ppspeech.service.server.cohort import cohort_at
+from ppspeech.service.server.session import Served, run_session
+from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
+from ppspeech.service.server.stores import QueryBudget
+from ppspeech.service.server.words import ServedWords, warm_up
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFiles:
+    """What sessions share on disk.
+
+    Attributes:
+        budget: of queries, by client and model.
+        book: where sessions are counted.
+        speakers: the files of speaker services.
+    """
+
+    budget: QueryBudget
+    book: SessionBook
+    speakers: SpeakerFiles
+
+    @classmethod
+    def at(cls, folder: Path, limit: int | None = None, metrics: Path | None = None) -> "ServiceFiles":
+        """All of them in one folder, which is to be kept like a password file.
+
+        Args:
+            folder: made if it is not there.
+            limit: queries of one client to one model; None counts without limit.
+            metrics: rewritten after each session, in Prometheus' text format; None for none.
+        """
+        return cls(
+            QueryBudget(folder / "budget.sqlite", limit),
+            SessionBook(folder / "sessions.sqlite", metrics),
+            SpeakerFiles(folder / "gallery.sqlite", folder / "sealed.sqlite", folder / "identified.jsonl"),
+        )
+
+
+def build_services(
+    bundles: Mapping[str, Bundle],
+    files: ServiceFiles,
+    deployment: Deployment | None = None,
+    speakers: SpeakerDeployment | None = None,
+) -> dict[str, Service]:
+    """What `network.Server` is given. All that sessions share is made here, before the server forks.
+
+    The server's process holds weights, and for streaming a key of its own under which they are encrypted; a client's
+    secret key never leaves the client, and its public key is in the process of its session alone.
+
+    Args:
+        bundles: by the name that clients call them.
+        files: what sessions share on disk.
+        deployment: public choices for models of words.
+        speakers: choices for models of speakers.
+
+    Raises:
+        BundleError: for a name that cannot be used.
+        ModelError: for a model that cannot be served.
+    """
+    if {DESCRIBE, HEALTH} & set(bundles) or not bundles:
+        raise BundleError(f"serve at least one bundle, none of them named {DESCRIBE} or {HEALTH}, got {list(bundles)}")
+    chosen = speakers or SpeakerDeployment()
+    served: list[Served] = []
+    for name, bundle in bundles.items():
+        check_name(name)
+        if "verify" in bundle.config.kind.uses:
+            cohort = None if chosen.cohort is None else cohort_at(bundle, chosen.cohort)
+            served.append(ServedSpeakers.of(name, bundle, chosen, files.speakers, cohort))
+        else:
+            served.append(ServedWords.of(name, bundle, deployment or Deployment()))
+    return services_of(served, files)
+
+
+def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Service]:
+    """A service for each that is served, a description of all, and health."""
+    warm_up()
+
+    def session(each: Served) -> Program:
+        return lambda channel, tally: run_session(each, channel, tally, files.budget)
+
+    def say_offers(channel: Channel, _: Tally) -> None:
+        client = Visitor.of(channel).client
+        offers = (each.offer.left(files.budget.left(each.offer.fingerprint, client)) for each in served)
+        channel.send(Kind.READY, describe(offers))
+
+    def say_health(channel: Channel, _: Tally) -> None:
+        said = {"status": "ok", "version": __version__, **files.book.totals()}
+        channel.send(Kind.READY, json.dumps(said, sort_keys=True).encode())
+
+    programs = {each.offer.name: (session(each), each.offer.agreement) for each in served}
+    programs |= {DESCRIBE: (say_offers, {}), HEALTH: (say_health, {})}
+    return {name: Service(files.book.observed(name, program), params) for name, (program, params) in programs.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that runs.
+
+    Attributes:
+        address: where it listens, `host:port`.
+        pin: SHA-256 fingerprint of its certificate, for clients; None without TLS.
+    """
+
+    address: str
+    pin: str | None
+
+
+@contextmanager
+def serve(
+    *bundles: Bundle | str | Path,
+    listen: str = "127.0.0.1:0",
+    words: Deployment | None = None,
+    speakers: SpeakerDeployment | None = None,
+    budget: int | None = None,
+    state: str | Path | None = None,
+    certificate: str | Path | None = None,
+    key: str | Path | None = None,
+    client_ca: str | Path | None = None,
+    insecure: bool = False,
+) -> Iterator[Serving]:
+    """Serve released models encrypted, in a process of its own, while the `with` block lasts.
+
+    Args:
+        *bundles: released models; a folder is offered under its name, a bundle in hand under its type.
+        listen: HOST:PORT; port 0 takes a free one.
+        words: public choices for models of words.
+        speakers: choices for models of speakers.
+        budget: queries of one client to one model; None counts without limit.
+        state: folder that keeps budgets and speakers; one that passes by default.
+        certificate: PEM; one is made by default.
+        key: its private key.
+        client_ca: let in only clients whose certificate is, or is signed by, one of these.
+        insecure: plain TCP, on a loopback address, to try out.
+
+    Raises:
+        PpspeechError: for a model that cannot be served, or an address that cannot be listened at.
+    """
+    paths = [None if path is None else Path(path) for path in (certificate, key, client_ca)]
+    threads = torch.get_num_threads()
+    with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
+        torch.set_num_threads(1)  # the server forks: threads would not survive it
+        try:
+            services = build_services(named(bundles), ServiceFiles.at(folder, budget), words, speakers)
+            server = listening(listen, services, tls, insecure=insecure)
+            with in_background(server) as running:
+                torch.set_num_threads(threads)
+                yield Serving(str(running.address), None if tls is None else fingerprint(tls.certificate))
+        finally:
+            torch.set_num_threads(threads)
+
+
+def named(bundles: Sequence[Bundle | str | Path]) -> dict[str, Bundle]:
+    """Bundles by the name that they are offered under.
+
+    Raises:
+        PpspeechError: for two of one name.
+    """
+    names = [each.config.type if isinstance(each, Bundle) else Path(each).resolve().name.lower() for each in bundles]
+    if len(set(names)) < len(names):
+        raise PpspeechError(f"bundles are offered under their folders' names, which must differ, got {names}")
+    loaded = (each if isinstance(each, Bundle) else load_bundle(each) for each in bundles)
+    return dict(zip(names, loaded, strict=True))
+
+
+def listening(
+    listen: str,
+    services: Mapping[str, Service],
+    tls: ServerTls | None,
+    *,
+    insecure: bool = False,
+    sessions: int = 64,
+) -> Server:
+    """A server that is ready to run.
+
+    Raises:
+        PpspeechError: if it cannot listen there, or not without TLS.
+    """
+    address = Address.parse(listen)
+    try:
+        return Server(address, services, tls=tls, insecure=insecure, capacity=Capacity(sessions=sessions))
+    except ValueError as error:
+        raise PpspeechError(str(error)) from None
+    except OSError as error:
+        raise PpspeechError(f"cannot listen at {address}: {error.strerror}") from None
+
+
+def kept_folder(state: str | Path | None) -> AbstractContextManager[Path]:
+    """The folder that was given, or one that lasts as long as the server."""
+    if state is not None:
+        return nullcontext(Path(state))
+    return _passing_folder()
+
+
+@contextmanager
+def _passing_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)

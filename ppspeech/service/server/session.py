@@ -1,0 +1,77 @@
+"""One client's session with what is served: meet, then answer requests until it leaves."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ppspeech.channel import Channel
+from ppspeech.errors import BadTypeError, RangeError
+from ppspeech.network import Transcript
+from ppspeech.protocols.words import Order
+from ppspeech.service.offer import Offer
+from ppspeech.service.requests import ORDERS, Ask, Request, receive_request, send_ready
+from ppspeech.service.server.book import Tally, Visitor
+from ppspeech.service.server.stores import QueryBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """How one kind of request is answered.
+
+    Attributes:
+        answer: runs the server's side of the protocol over the channel.
+        at_once: numbers of utterances that may be asked together.
+        orders: of computation that may be asked for.
+    """
+
+    answer: Callable[[Channel, Request], None]
+    at_once: tuple[int, ...] = (1,)
+    orders: tuple[Order, ...] = ORDERS
+
+
+class Served(Protocol):
+    """One model, ready for clients; made before the server forks, and shared by all sessions."""
+
+    @property
+    def offer(self) -> Offer[Any]:
+        """What clients are told."""
+        ...
+
+    def meet(self, channel: Channel, visitor: Visitor) -> Mapping[Ask, Handler]:
+        """Meet one client; the requests that will be answered, and how."""
+        ...
+
+
+def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBudget) -> None:
+    """Meet one client and answer its requests until it leaves; each but a ping is paid for before it is answered.
+
+    Raises:
+        ProtocolError: for a client that does not keep to the protocol; this session ends, and no other.
+    """
+    visitor, model = Visitor.of(channel), served.offer.fingerprint
+    record = Transcript(channel)
+    handlers = served.meet(record, visitor)
+    tally.add(record)
+    while (request := receive_request(channel)).what != Ask.BYE:
+        if request.what == Ask.PING:
+            send_ready(channel, True, budget.left(model, visitor.client))
+            continue
+        handler = _handler(handlers, request)
+        will_answer, left = budget.spend(model, visitor.client, request.utterances)
+        send_ready(channel, will_answer, left)
+        if not will_answer:
+            tally.refused += request.utterances
+            continue
+        record = Transcript(channel)
+        handler.answer(record, request)
+        tally.add(record)
+        tally.queries += request.utterances
+
+
+def _handler(handlers: Mapping[Ask, Handler], request: Request) -> Handler:
+    handler = handlers.get(request.what)
+    if handler is None or request.order not in handler.orders:
+        raise BadTypeError(f"a request to {request.what.name} in order {request.order} is not served here")
+    if request.utterances not in handler.at_once:
+        raise RangeError(f"{handler.at_once} utterances are answered at once, got {request.utterances}")
+    return handler

@@ -1,0 +1,84 @@
+"""`from ppspeech import serve, connect, load_bundle`: the words and speakers of a server are those in the clear."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ppspeech import Accountant, Mfcc, connect, load_bundle, load_corpus, serve
+from ppspeech.audio import write_audio
+from ppspeech.bundle import Bundle
+from ppspeech.errors import ModelError, PpspeechError
+from ppspeech.service import Deployment, SpeakerDeployment
+from tests.service.voices import RATE, SPEAKERS, released, voice
+
+ONE_WORD = """
+import sys
+from ppspeech import connect
+
+address, pin, clip = sys.argv[1:]
+with connect(address, pin=pin) as client:
+    print(client.recognize(clip).value)
+loaded = [name for name in sys.modules if name.startswith(("ppspeech.protocols.speakers", "ppspeech.service.server"))]
+assert not loaded, loaded
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("door")
+    released(folder / "words")
+    released(folder / "voices", SPEAKERS)
+    for seed in range(2):
+        write_audio(folder / f"{seed}.wav", voice(seed), RATE)
+    return folder
+
+
+def test_serve_and_connect_are_as_short_as_in_the_clear(folder: Path) -> None:
+    words, voices = load_bundle(folder / "words"), load_bundle(folder / "voices")
+    choices = SpeakerDeployment(places=3, threshold=0.95, enrolls=True)
+    with serve(folder / "words", voices, words=Deployment(frames=40), speakers=choices, budget=9) as server:
+        with connect(server.address, pin=server.pin) as client:
+            heard, clear = client.recognize(folder / "0.wav"), words.recognize(folder / "0.wav")
+            assert heard.value == clear.value or clear.margin < 0.5
+            assert client.queries_left == 8
+            with pytest.raises(ModelError, match="words does not verify: it is offered for words"):
+                client.verify(0, [folder / "0.wav"])
+        with connect(server.address, pin=server.pin, bundle=folder / "voices") as client:
+            assert client.offer.name == "speaker_ubm"
+            assert client.enroll("ann", [folder / "0.wav"]) == 0
+            assert client.verify(0, [folder / "0.wav"]).value is True
+            assert client.verify(0, [voice(5)], RATE).value is False
+            assert client.identify([folder / "0.wav"]).value == "ann"
+        # The server tells speakers too, and yet a client of words loads none of their code, nor a server's.
+        asked = [sys.executable, "-c", ONE_WORD, server.address, str(server.pin), str(folder / "1.wav")]
+        said = subprocess.run(asked, capture_output=True, text=True, check=False)
+        assert said.returncode == 0, said.stderr
+        expected = words.recognize(folder / "1.wav")
+        assert said.stdout.strip() == expected.value or expected.margin < 0.5
+    with pytest.raises(PpspeechError, match="nobody listens"):
+        connect(server.address, pin=server.pin)
+
+
+def test_what_cannot_be_served_or_asked(folder: Path) -> None:
+    with pytest.raises(PpspeechError, match="must differ"), serve(folder / "words", folder / "words"):
+        pass
+    with pytest.raises(PpspeechError, match="loopback"), serve(folder / "words", listen="10.0.0.1:0", insecure=True):
+        pass
+    with serve(folder / "voices", insecure=True) as server:
+        assert server.pin is None
+        with pytest.raises(PpspeechError, match="for whom a bundle is needed"):
+            connect(server.address, insecure=True)
+        with pytest.raises(PpspeechError, match="give the bundle"):
+            connect(server.address, insecure=True, keeper=server.address)
+
+
+def test_the_front_door_opens_the_rooms() -> None:
+    import ppspeech
+
+    assert (Mfcc.__module__, load_corpus.__module__) == ("ppspeech.audio.mfcc", "ppspeech.data.registry")
+    assert Accountant.__module__.startswith("ppspeech.privacy.")
+    assert load_bundle.__annotations__["return"] in (Bundle, "Bundle")
+    with pytest.raises(AttributeError, match="nonesuch"):
+        ppspeech.nonesuch  # noqa: B018
