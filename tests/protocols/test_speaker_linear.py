@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from ppspeech.models.score_norm import t_norm, z_norm
+from ppspeech.models.speakers import t_norm, z_norm
 
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
