@@ -75,7 +75,7 @@ def party(
         run_in_group(console, protocol, role, config, (certificate, key), inputs, limits, out)
         return
     if not role and not connect and not listen:
-        console.print(protocol.describe(), markup=False)
+        console.print(f"{protocol.describe()}\n{protocol.describe_programs()}", markup=False)
         return
     if len(protocol.parties) != 2:
         roles = ", ".join(protocol.parties)

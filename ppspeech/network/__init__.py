@@ -8,7 +8,7 @@ from ppspeech.network.channel.memory import MemoryChannel, memory_pair
 from ppspeech.network.channel.session import StreamChannel
 from ppspeech.network.channel.transcript import Entry, Transcript
 from ppspeech.network.limits import Limits
-from ppspeech.network.local.pairs import run_in_processes, run_mesh, run_together, socket_pair
+from ppspeech.network.local.pairs import run_in_processes, run_in_threads, run_together, socket_pair
 from ppspeech.network.server.background import RunningServer, in_background
 from ppspeech.network.server.capacity import Capacity
 from ppspeech.network.server.counters import Counters
@@ -41,7 +41,7 @@ __all__ = [
     "memory_pair",
     "own_tls",
     "run_in_processes",
-    "run_mesh",
+    "run_in_threads",
     "run_together",
     "socket_pair",
 ]

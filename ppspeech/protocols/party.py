@@ -10,6 +10,7 @@ The same program runs in memory (`run_in_memory`), between processes and over TL
 """
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
-from ppspeech.network import Limits, run_mesh
+from ppspeech.network import Limits, run_in_threads
 from ppspeech.network.group import Group, Identity
 from ppspeech.registry import Registry
 
@@ -139,7 +140,7 @@ def run_in_memory(
         }
         return program(Party(role, known, seats[place], names))
 
-    return run_mesh([partial(take_part, place) for place in range(len(programs))], limits)
+    return run_in_threads([partial(take_part, place) for place in range(len(programs))], limits)
 
 
 class RegisteredProtocol:
@@ -205,24 +206,27 @@ class RegisteredProtocol:
             wanted = ", ".join([*self._inputs(program), *self._terms(program)])
             raise PpspeechError(f"{role} takes {wanted or 'nothing'} as inputs and terms: {error}") from None
 
-        def run(party: Party) -> Any:
-            return program(_first(program, party), *inputs, **named)
-
-        return run
+        return lambda party: program(party, *inputs, **named)
 
     def describe(self) -> str:
-        """What people should know before they run it."""
-        lines = [
-            f"{self.name}, between {' and '.join(self.parties) or 'nobody yet'}",
-            f"  computes: {self.functionality}",
-            f"  leaks:    {self.leakage}",
-            f"  assumes:  {self.assumptions}",
-        ]
+        """What people should know about it."""
+        return "\n".join(
+            (
+                f"{self.name}, between {' and '.join(self.parties) or 'nobody yet'}",
+                f"  computes: {self.functionality}",
+                f"  leaks:    {self.leakage}",
+                f"  assumes:  {self.assumptions}",
+            )
+        )
+
+    def describe_programs(self) -> str:
+        """What each role brings, and the public terms that all agree on: what people need to run it."""
+        lines: list[str] = []
+        terms: dict[str, str] = {}
         for role, program in self.parties.items():
-            inputs, terms = self._inputs(program), self._terms(program)
-            lines.append(f"  {role} has:  {', '.join(inputs.values()) or 'no input'}")
-            lines.append(f"    terms:  {', '.join(terms.values()) or 'none'}")
-        return "\n".join(lines)
+            terms |= self._terms(program)
+            lines.append(f"  {role} brings: {', '.join(self._inputs(program).values()) or 'nothing'}")
+        return "\n".join([*lines, f"  terms: {', '.join(terms.values()) or 'none'}"])
 
     def _inputs(self, program: Callable[..., Any]) -> dict[str, str]:
         """By name: how each private input is written."""
@@ -251,20 +255,11 @@ Bound = Callable[[Party], Any]
 def _written(parameter: inspect.Parameter) -> str:
     """A parameter as people write it: its name, its type and what it is by default."""
     kind = parameter.annotation
-    said = "" if kind is inspect.Parameter.empty else f": {getattr(kind, '__name__', str(kind))}"
-    if getattr(kind, "__args__", ()):
-        said = f": {str(kind).replace('typing.', '')}"
-    return f"{parameter.name}{said}" + (
-        "" if parameter.default is inspect.Parameter.empty else f" = {parameter.default!r}"
-    )
-
-
-def _first(program: Callable[..., Any], party: Party) -> Any:
-    """What a program takes first."""
-    kind = next(iter(inspect.signature(program).parameters.values())).annotation
-    if kind is Channel:
-        return party.channel
-    return party.channels if getattr(kind, "__origin__", None) is Mapping else party
+    said = kind.__name__ if isinstance(kind, type) and not getattr(kind, "__args__", ()) else str(kind)
+    said = "array" if said.startswith("numpy.ndarray") else re.sub(r"\b(typing|collections\.abc)\.", "", said)
+    typed = "" if kind in (inspect.Parameter.empty, Any) else f": {said}"
+    default = parameter.default
+    return f"{parameter.name}{typed}" + ("" if default is inspect.Parameter.empty else f" = {default!r}")
 
 
 PROTOCOLS: Registry[RegisteredProtocol] = Registry("protocol", __package__ or "")
@@ -294,8 +289,9 @@ def register_protocol(
       computes: a coin, to both
       leaks:    nothing
       assumes:  none
-      caller has:  side: str
-        terms:  tries: int = 1
+    >>> print(coin.describe_programs())
+      caller brings: side: str
+      terms: tries: int = 1
     """
     statements = {"functionality": functionality, "leakage": leakage, "assumptions": assumptions}
     for what, said in statements.items():

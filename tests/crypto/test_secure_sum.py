@@ -13,7 +13,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.shares.sums import PairKeys, secure_sum, share_among
 from ppspeech.errors import ProtocolError, RangeError
-from ppspeech.network import Transcript, run_mesh
+from ppspeech.network import Transcript, run_in_threads
 
 ALARM = 1e-6
 
@@ -29,7 +29,7 @@ def test_the_named_get_the_sum_and_nobody_else(parties: int, bits: int) -> None:
         everyone, two = range(parties), {0, 2}
         return [secure_sum(channels, keys, terms[number], ring, who) for who in (everyone, two)]
 
-    results = run_mesh([lambda c, n=number: party(n, c) for number in range(parties)])
+    results = run_in_threads([lambda c, n=number: party(n, c) for number in range(parties)])
     expected = ring.reduce(terms.sum(axis=0, dtype=np.uint64))
     for number, (to_all, to_two) in enumerate(results):
         assert (to_all == expected).all()
@@ -51,7 +51,7 @@ def test_what_is_sent_is_uniform_and_fresh_in_every_sum() -> None:
         if number == 0:
             seen.extend(np.frombuffer(entry.payload or b"", np.uint8) for entry in records[1].entries)
 
-    run_mesh([lambda c, n=number: party(n, c) for number in range(3)])
+    run_in_threads([lambda c, n=number: party(n, c) for number in range(3)])
     assert len(seen) == 2
     assert (seen[0] != seen[1]).any()
     for message in seen:
@@ -64,7 +64,7 @@ def test_shares_among_two_of_four() -> None:
     ring = Ring(21)
     terms = uniform_residues((4, 50), 21)
     named = {1, 3}
-    results = run_mesh([lambda c, n=n: share_among(c, n, terms[n], ring, named) for n in range(4)])
+    results = run_in_threads([lambda c, n=n: share_among(c, n, terms[n], ring, named) for n in range(4)])
     assert [result is not None for result in results] == [False, True, False, True]
     assert (ring.join(results[1], results[3]) == ring.reduce(terms.sum(axis=0, dtype=np.uint64))).all()
 
@@ -77,7 +77,7 @@ def test_a_missing_party_ends_the_sum() -> None:
         return secure_sum(channels, keys, np.ones(3, np.uint64), Ring(8), {0})
 
     with pytest.raises(ProtocolError):
-        run_mesh([lambda c, n=number: party(n, c) for number in range(3)])
+        run_in_threads([lambda c, n=number: party(n, c) for number in range(3)])
 
 
 def test_a_term_of_another_length_is_refused() -> None:
@@ -85,12 +85,12 @@ def test_a_term_of_another_length_is_refused() -> None:
         return secure_sum(channels, PairKeys(channels, number), np.ones(3 + number, np.uint64), Ring(8), {0})
 
     with pytest.raises(ProtocolError):
-        run_mesh([lambda c, n=number: party(n, c) for number in range(3)])
+        run_in_threads([lambda c, n=number: party(n, c) for number in range(3)])
 
 
 def test_what_would_give_terms_away_is_refused() -> None:
     with pytest.raises(RangeError, match="three parties"):
-        run_mesh([lambda c, n=number: PairKeys(c, n) for number in range(2)])
+        run_in_threads([lambda c, n=number: PairKeys(c, n) for number in range(2)])
 
     def party(number: int, channels: Mapping[int, Channel]) -> None:
         keys = PairKeys(channels, number)
@@ -103,7 +103,7 @@ def test_what_would_give_terms_away_is_refused() -> None:
         with pytest.raises(RangeError, match="two receivers"):
             share_among(channels, number, np.ones(1, np.uint64), Ring(8), {0})
 
-    run_mesh([lambda c, n=number: party(n, c) for number in range(3)])
+    run_in_threads([lambda c, n=number: party(n, c) for number in range(3)])
 
 
 def test_a_key_of_another_length_is_refused() -> None:
@@ -112,4 +112,4 @@ def test_a_key_of_another_length_is_refused() -> None:
             channels[other].send(Kind.SUM_KEY, bytes(31))
 
     with pytest.raises(ProtocolError):
-        run_mesh([cheat, lambda c: PairKeys(c, 1), lambda c: PairKeys(c, 2)])
+        run_in_threads([cheat, lambda c: PairKeys(c, 1), lambda c: PairKeys(c, 2)])

@@ -28,7 +28,7 @@ from ppspeech.network import (
     connect,
     memory_pair,
     run_in_processes,
-    run_mesh,
+    run_in_threads,
     run_together,
     socket_pair,
 )
@@ -183,10 +183,10 @@ def test_a_mesh_sums() -> None:
 
         return run
 
-    assert run_mesh([party(number) for number in range(5)]) == [10] * 5
-    assert run_mesh([party(3)]) == [3]
+    assert run_in_threads([party(number) for number in range(5)]) == [10] * 5
+    assert run_in_threads([party(3)]) == [3]
     with pytest.raises(ZeroDivisionError):
-        run_mesh([party(0), party(1), lambda others: 1 // 0])
+        run_in_threads([party(0), party(1), lambda others: 1 // 0])
 
 
 @pytest.mark.parametrize("with_tls", [False, True])

@@ -31,9 +31,8 @@ def test_a_protocol_is_found_by_name_with_its_parties(toy: RegisteredProtocol) -
         "  computes: the larger, to both",
         "  leaks:    the bits of both",
         "  assumes:  none",
-        "  left has:  size: float",
-        "    terms:  rounds: int = 2",
     ]
+    assert toy.describe_programs().splitlines() == ["  left brings: size: float", "  terms: rounds: int = 2"]
 
 
 def test_names_and_roles_are_taken_once(toy: RegisteredProtocol) -> None:

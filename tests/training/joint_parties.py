@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ppspeech.network import run_mesh
+from ppspeech.network import run_in_threads
 from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession
 
 SIZES = (20, 60, 45)
@@ -29,7 +29,7 @@ def together(
     programs: list[Callable[[Any], Any]] = [
         lambda channels, work=work: work(PartySession(channels[0], len(parties)).sum) for work in parties
     ]
-    return run_mesh([hub, *programs])[1:]
+    return run_in_threads([hub, *programs])[1:]
 
 
 def examples(n: int, features: int = 3, classes: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -72,7 +72,7 @@ def jobs(steps: int = STEPS, states: int = STATES, comparisons: int = COMPARISON
         _job(
             f"argmax{CANDIDATES}",
             words,
-            lambda engine, own: open_bits_to(engine, to_second, argmax(engine, own, RING)),
+            lambda engine, own: argmax(Shared(engine, own, RING)).open_to(to_second),
             np.eye(CANDIDATES, dtype=np.int64)[[int(words.argmax())]],
         ),
         _job(

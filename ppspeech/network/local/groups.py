@@ -107,7 +107,7 @@ def run_group(
                 reader, writer = os.pipe()
                 child = os.fork()
                 if child == 0:
-                    _be(group, name, player.program, identities[name], listeners, limits, writer)
+                    _run_member(group, name, player.program, identities[name], listeners, limits, writer)
                 os.close(writer)
                 children[name] = (child, reader)
             return {name: _collect(*children[name], started) for name in players}
@@ -118,7 +118,7 @@ def run_group(
             raise
 
 
-def _be(
+def _run_member(
     group: Group,
     name: str,
     program: Program,

@@ -52,7 +52,9 @@ def run_together(
     return cast(First, results[0]), cast(Second, results[1])
 
 
-def run_mesh(parties: Sequence[Callable[[Mapping[int, Channel]], First]], limits: Limits | None = None) -> list[First]:
+def run_in_threads(
+    parties: Sequence[Callable[[Mapping[int, Channel]], First]], limits: Limits | None = None
+) -> list[First]:
     """Run any number of parties as threads, each with a channel in memory to every other.
 
     Args:

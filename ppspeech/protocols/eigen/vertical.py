@@ -9,6 +9,7 @@ Precision of the block: frames over sqrt(s) have columns of length at most 1, so
 noise of encryption add an error of standard deviation about 2^-23 to an entry, however many frames there are.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -39,7 +40,7 @@ def alice(
     party: Party,
     frames: Reals,
     *,
-    features: tuple[int, int],
+    features: Sequence[int],
     samples: int,
     bound: float,
     count: int = 1,
@@ -62,7 +63,7 @@ def alice(
     Raises:
         RangeError: for frames of another shape, not finite, or beyond the bound; before anything is sent.
     """
-    job = EigenJob(sum(features), count, squarings)
+    job, features = EigenJob(sum(features), count, squarings), (features[0], features[1])
     scaled = _scaled(frames, (samples, features[0]), bound)
     met = meet_as_server(party.channel)
     plan = block_plan(features, samples)
@@ -75,14 +76,14 @@ def bob(
     party: Party,
     frames: Reals,
     *,
-    features: tuple[int, int],
+    features: Sequence[int],
     samples: int,
     bound: float,
     count: int = 1,
     squarings: int = SQUARINGS,
 ) -> NDArray[np.float64]:
     """Bob's program, with `frames` `(samples, features[1])`; see Alice's."""
-    job = EigenJob(sum(features), count, squarings)
+    job, features = EigenJob(sum(features), count, squarings), (features[0], features[1])
     scaled = _scaled(frames, (samples, features[1]), bound)
     met = meet_as_client(party.channel)
     block = met.multiply(block_plan(features, samples), np.ascontiguousarray(scaled.T))

@@ -61,6 +61,7 @@ class PersonalTerms:
         order: of the turns.
         most_samples: one contributor may have.
         bound: on every filtered number's magnitude; the common filter's features have deviation about 1.
+        gather_seconds: how long the aggregator lets those who came wait for those who have not.
     """
 
     inputs: int
@@ -71,6 +72,7 @@ class PersonalTerms:
     order: Order = "sequential"
     most_samples: int = 10_000
     bound: float = 1e3
+    gather_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         if min(self.inputs, self.features, self.rounds, self.most_samples) < 1 or not self.bound > 0:
@@ -184,14 +186,14 @@ class Aggregator:
         common: the filter that all start from, learned from public data.
         contributors: the names of those expected, in order; at most 1,000.
         terms: what all agree on.
-        gather_seconds: how long those who came wait for those who have not.
+        gather_seconds: another time than that of the terms.
 
     Raises:
         ModelError: for a filter or a number of contributors that does not fit.
     """
 
     def __init__(
-        self, common: LinearFilter, contributors: list[str], terms: PersonalTerms, gather_seconds: float = 60.0
+        self, common: LinearFilter, contributors: list[str], terms: PersonalTerms, gather_seconds: float | None = None
     ) -> None:
         if (common.inputs, common.features) != (terms.inputs, terms.features):
             raise ModelError(
@@ -201,7 +203,8 @@ class Aggregator:
         if not 2 <= len(set(contributors)) == len(contributors) <= MOST_CONTRIBUTORS:
             raise ModelError(f"need 2 to {MOST_CONTRIBUTORS} contributors, each with a name of its own")
         self.common, self.terms = common, terms
-        self.board = Board(contributors, terms.rounds, terms.order, gather_seconds)
+        waiting = terms.gather_seconds if gather_seconds is None else gather_seconds
+        self.board = Board(contributors, terms.rounds, terms.order, waiting)
 
     def attend(self, channel: Channel, name: str | None = None) -> str:
         """Run one session with one contributor; call it in a thread of its own for each.
@@ -269,9 +272,7 @@ def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dic
 
 
 @personal_filters.party("aggregator")
-def aggregator(
-    party: Party, weight: Any, bias: Any, /, *, gather_seconds: float = 60.0, **terms: Any
-) -> dict[str, Any]:
+def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[str, Any]:
     """The aggregator's program: the common filter's weight `(d, D)` and bias `(d,)`, and the fields of `PersonalTerms`.
 
     Returns:
@@ -279,7 +280,7 @@ def aggregator(
     """
     common = LinearFilter.of(torch.as_tensor(weight, dtype=torch.float64), torch.as_tensor(bias, dtype=torch.float64))
     named = {party.names[seat]: party.channels[seat] for seat in party.seats("contributor")}
-    hub = Aggregator(common, list(named), PersonalTerms.of(terms), gather_seconds)
+    hub = Aggregator(common, list(named), PersonalTerms.of(terms))
     attend_all(hub, named)
     return {
         name: {

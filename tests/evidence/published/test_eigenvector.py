@@ -17,7 +17,7 @@ from ppspeech.evidence.published.protocols.eigenvector import (
     trent,
 )
 from ppspeech.evidence.published.protocols.eigenvector_attack import genuine_rounds, recover_moments
-from ppspeech.network import Transcript, memory_pair, run_mesh
+from ppspeech.network import Transcript, memory_pair, run_in_threads
 from ppspeech.protocols.eigen.moments import second_moments
 from ppspeech.protocols.message_kinds import Kind
 from tests.evidence.published.views import DEMO, demo_key
@@ -44,7 +44,7 @@ def run(
         lambda channels, own=own: party(channels[last], own, key, rounds=rounds, padding=padding, fraction=40, **DEMO)
         for own in frames
     ]
-    *seen, weights = run_mesh([*programs, be_trent])
+    *seen, weights = run_in_threads([*programs, be_trent])
     return seen, weights, records
 
 

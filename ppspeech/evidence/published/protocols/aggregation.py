@@ -66,7 +66,7 @@ from ppspeech.evidence.published.protocols.aggregation_smallest import (
     random_order,
     receive_words,
 )
-from ppspeech.network import Limits, Transcript, run_mesh
+from ppspeech.network import Limits, Transcript, run_in_threads
 from ppspeech.privacy.samplers import standard_laplace
 from ppspeech.protocols import Kind, Party, register_protocol
 
@@ -310,7 +310,7 @@ def run_published(
         return None
 
     start = time.perf_counter()
-    results = run_mesh([partial(run, number) for number in range(parties + 1)], Limits(message_seconds=900.0))
+    results = run_in_threads([partial(run, number) for number in range(parties + 1)], Limits(message_seconds=900.0))
     seconds = time.perf_counter() - start
     views = [result for result in results if result is not None]
     sent = [sum(record.bytes_up for record in own) for own in records]

@@ -42,7 +42,7 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_below, uniform_residues
 from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey, PaillierSecretKey, Unfinished
 from ppspeech.errors import PrivacyError, RangeError
-from ppspeech.network import run_mesh
+from ppspeech.network import run_in_threads
 from ppspeech.privacy.samplers import standard_normal
 from ppspeech.protocols import Kind, Party, register_protocol
 
@@ -287,7 +287,7 @@ def run_published(
         )
 
     start = time.perf_counter()
-    results = run_mesh([partial(run, number) for number in range(count + 1)])
+    results = run_in_threads([partial(run, number) for number in range(count + 1)])
     seconds = time.perf_counter() - start
     return Result([seen[number] for number in range(count)], results[-1], seconds)
 

@@ -76,9 +76,9 @@ keyword = register_protocol(
 
 
 @keyword.party("alice")
-def recognize(party: Party, frames: list[list[float]], /, **terms: Any) -> str:
+def recognize(party: Party, utterance: list[list[float]], /, **terms: Any) -> str:
     """Alice's program, with a key for the occasion: her frames `(frames, features)`."""
-    agreed, given = KeywordTerms(**terms), np.asarray(frames, np.float64)
+    agreed, given = KeywordTerms(**terms), np.asarray(utterance, np.float64)
     if len(given) != agreed.frames:
         raise RangeError(f"the terms say {agreed.frames} frames, got {len(given)}")
     key = generate_paillier(agreed.key_bits, insecure_demo=agreed.insecure_demo)
@@ -87,12 +87,12 @@ def recognize(party: Party, frames: list[list[float]], /, **terms: Any) -> str:
 
 
 @keyword.party("bob")
-def offer(party: Party, words: list[dict[str, Any]], /, **terms: Any) -> None:
+def offer(party: Party, models: list[dict[str, Any]], /, **terms: Any) -> None:
     """Bob's program: his words, each a mapping of `word`, `initial`, `transitions`, `means` and `covariances`."""
-    agreed, models = KeywordTerms(**terms), [GaussianWord.parse(word) for word in words]
-    if (len(models), {model.chain.states for model in models}) != (agreed.words, {agreed.states}):
+    agreed, own = KeywordTerms(**terms), [GaussianWord.parse(word) for word in models]
+    if (len(own), {model.chain.states for model in own}) != (agreed.words, {agreed.states}):
         raise RangeError(f"the terms say {agreed.words} words of {agreed.states} states each, and these are others")
-    bob(party.channel, models, frames=agreed.frames, strict=agreed.strict, insecure_demo=agreed.insecure_demo)
+    bob(party.channel, own, frames=agreed.frames, strict=agreed.strict, insecure_demo=agreed.insecure_demo)
 
 
 def alice(

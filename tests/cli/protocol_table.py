@@ -1,0 +1,202 @@
+"""Tiny inputs for every protocol that `ppspeech party` lists: who takes part, with what, and what each then says."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ppspeech.crypto.paillier.primes import prime_pair
+from tests.protocols.test_discrete_keyword import made_tables, plain_tables, sure_symbols
+from tests.protocols.word_reference import made_models, made_utterance, plain_models, plain_word
+
+DEMO = {"key_bits": 256, "insecure_demo": True}
+KNOWS = "the other party knows"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One protocol.
+
+    Attributes:
+        members: role, private inputs and the end of what is shown, of each.
+        terms: public.
+        hub: the role that all others talk to, if there is one.
+    """
+
+    members: list[tuple[str, list[Any], str]]
+    terms: dict[str, Any] = field(default_factory=dict)
+    hub: str | None = None
+
+
+def pair(first: tuple[str, list[Any], str], second: tuple[str, list[Any], str], **terms: Any) -> Row:
+    return Row([first, second], terms)
+
+
+def draw(*shape: int, seed: int = 0) -> list[Any]:
+    found: list[Any] = np.random.default_rng(seed).normal(size=shape).tolist()
+    return found
+
+
+def moments_of(*means: float) -> dict[str, Any]:
+    """Mixtures of two components of one feature each, about given means."""
+    centers = [[[mean - 1.0, 0.0], [mean + 1.0, 0.0]] for mean in means]
+    return {
+        "log_weights": [[-0.7, -0.7]] * len(means),
+        "means": centers,
+        "covariances": [[[1.0, 1.0]] * 2] * len(means),
+    }
+
+
+def training(protocol_terms: dict[str, Any], inputs: list[Any], model: str) -> Row:
+    parties = [("party", [data], f"trained {model}") for data in inputs]
+    return Row([("curator", [], "sums of 2 parties"), *parties], protocol_terms, hub="curator")
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """By the protocol's name."""
+    words = made_models(words=2, states=2, frames=6, dimensions=2)
+    spoken = made_utterance(words, 5, seed=1)
+    tables = made_tables(4, 0, words=2, states=2, frames=6)
+    symbols, symbol_word = sure_symbols(tables, 4, 5)
+    p, q = prime_pair(256, lambda p, q: True)
+    labeled = [[*row, float(row[0] > 0)] for row in draw(20, 2)]
+    about_rows = {"model": "logistic", "features": 2, "classes": 2, "radius": 1.0, "epsilon": 4.0}
+    speech = [draw(2, 6, 39, seed=seed) for seed in range(2)]
+    word = {"initial": [1.0, 0.0], "transitions": [[0.5, 0.5], [0.0, 1.0]], "covariances": [[[1.0]], [[1.0]]]}
+    mixture_terms = {"frames": 4, "dimensions": 2, "components": 2, "models": 2, "norm": 10.0}
+    background = moments_of(0.0)
+    one_word = {"shape": words.shape.to_params()}
+    in_stream = [
+        ("client", [spoken.tolist()], f"client0: {plain_word(words, spoken)}"),
+        ("server", [plain_models(words)], "done"),
+    ]
+    return {
+        "millionaires": pair(("alice", [7], "alice is richer"), ("bob", [5], "alice is richer"), bits=8),
+        "aggregate": Row(
+            [("curator", [], "2 parties"), ("party", [[1.0, 2.0]], "["), ("party", [[3.0, 4.0]], "[")],
+            {"dimension": 2, "sensitivity": 0.001, "epsilon": 1.0},
+            hub="curator",
+        ),
+        "eigen": Row([("party", [draw(5, 2, seed=seed)], "[[") for seed in range(3)], {"features": 2, "bound": 100.0}),
+        "eigenvector": pair(
+            ("alice", [draw(5, 2)], "[["), ("bob", [draw(5, 2)], "[["), features=2, bound=100.0, squarings=1
+        ),
+        "eigenvector_vertical": pair(
+            ("alice", [draw(5, 1)], "[["),
+            ("bob", [draw(5, 2)], "[["),
+            features=[1, 2],
+            samples=5,
+            bound=100.0,
+            squarings=1,
+        ),
+        "keyword": Row(in_stream, one_word),
+        "keyword_stream": Row(in_stream, one_word),
+        "discrete_keyword": pair(
+            ("client", [symbols.tolist()], symbol_word),
+            ("server", [plain_tables(tables)], "done"),
+            shape=tables.words.shape.to_params(),
+            symbols=4,
+        ),
+        "speaker_verification": pair(
+            ("client", [[0.0, 1.0], 1], KNOWS),
+            ("server", [[[1.0, 0.0], [0.0, 1.0]], 0.5], "accepted"),
+            features=2,
+            models=2,
+        ),
+        "speaker_verification_hardened": pair(
+            ("client", [[1.0, 0.0], 0], "the server knows"),
+            ("server", [[[1.0, 0.0]], 0.5], "accepted"),
+            features=2,
+            models=1,
+            limit=1.0,
+            score_bits=8,
+        ),
+        "speaker_verification_mixture": pair(
+            ("client", [[[2.0, 0.0]] * 3, 1], KNOWS),
+            ("server", [background, moments_of(-2.0, 2.0), 0.1], "accepted"),
+            **mixture_terms,
+        ),
+        "speaker_identification": pair(
+            ("client", [[0.0, 1.0]], "Grace"),
+            ("server", [[[1.0, 0.0], [0.0, 1.0]], ["Ada", "Grace"], 0.5], KNOWS),
+            features=2,
+            models=2,
+            longest_name=8,
+        ),
+        "speaker_identification_for_third": Row(
+            [
+                ("client", [[0.0, 1.0]], KNOWS),
+                ("server", [[[1.0, 0.0], [0.0, 1.0]], ["Ada", "Grace"], 0.5], KNOWS),
+                ("third", [], "Grace"),
+            ],
+            {"features": 2, "models": 2, "longest_name": 8},
+        ),
+        "speaker_identification_mixture": pair(
+            ("client", [[[2.0, 0.0]] * 3], "Grace"),
+            ("server", [background, moments_of(-2.0, 2.0), ["Ada", "Grace"], 0.1], KNOWS),
+            longest_name=8,
+            **mixture_terms,
+        ),
+        "template_matching": Row(
+            [
+                ("keeper", [[[1.0, 0.0], [0.0, 1.0]], 0.7], "match"),
+                ("store", [], "encrypted templates"),
+                ("prober", [[0.0, 1.0], 1], KNOWS),
+            ],
+            {"features": 2, "places": 2, "recipient": "keeper"},
+        ),
+        "personal_filters": Row(
+            [
+                ("aggregator", [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0.0, 0.0]], "'standing': 'done'"),
+                *[("contributor", [draw(8, 3, seed=seed), [0, 1] * 4], "all rounds are done") for seed in range(2)],
+            ],
+            {"inputs": 3, "features": 2, "classes": 2, "rounds": 1, "settings": {"steps": 1}, "gather_seconds": 30},
+            hub="aggregator",
+        ),
+        "train_average": training(about_rows | {"penalty": 0.1, "sizes": [20, 20]}, [labeled] * 2, "linear_table"),
+        "train_descent": training(
+            about_rows | {"rounds": 2, "step": 0.1, "clip": 1.0, "regularization": 1.0, "personal": 1.0},
+            [labeled] * 2,
+            "linear_table",
+        ),
+        "train_mixture": training({"components": 2, "rounds": 1, "epsilon": 4.0}, speech, "speaker_ubm"),
+        "train_words": training(
+            {"words": ["one", "two"], "states": 2, "rounds": 1, "epsilon": 4.0},
+            [{"utterances": each, "words": ["one", "two"]} for each in speech],
+            "keyword_hmm",
+        ),
+        "published_aggregation": Row(
+            [*[("party", [[0.1 * place], 40 + place], "[") for place in range(3)], ("charlie", [], "[")],
+            {"parties": 3, "dimension": 1, "epsilon": 1.0, "penalty": 1.0, **DEMO},
+        ),
+        "published_eigenvector": Row(
+            [
+                ("trent", [int(p * q)], "trent0: ["),
+                *[("party", [draw(2, 2, seed=seed), [int(p), int(q)]], "[") for seed in range(2)],
+            ],
+            {"features": 2, "samples": [2, 2], "rounds": 2, "insecure_demo": True},
+            hub="trent",
+        ),
+        "published_forward": pair(
+            ("alice", [[0, 1]], "done"),
+            ("bob", [word["initial"], word["transitions"], [[0.5, 0.5], [0.1, 0.9]]], "bob1: "),
+            frames=2,
+            states=2,
+            alphabet=2,
+            **DEMO | {"key_bits": 512},
+        ),
+        "published_keyword": pair(
+            ("alice", [[[0.1], [0.2]]], "here"),
+            (
+                "bob",
+                [[word | {"word": "here", "means": [[0.0], [0.0]]}, word | {"word": "far", "means": [[4.0], [4.0]]}]],
+                "done",
+            ),
+            frames=2,
+            words=2,
+            states=2,
+            **DEMO | {"key_bits": 512},
+        ),
+    }
