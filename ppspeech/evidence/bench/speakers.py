@@ -20,7 +20,7 @@ from ppspeech.evidence.bench.speaker_trials import eer_differences
 from ppspeech.evidence.bench.two_parties import (
     STRANGERS,
     Measured,
-    Meeting,
+    Meet,
     Timed,
     Tls,
     certificates,
@@ -250,5 +250,5 @@ def _templates(tls: Tls, repeats: int) -> list[Figure]:
     ]
 
 
-def _agree(side: Side) -> Meeting:
+def _agree(side: Side) -> Meet:
     return lambda channel: nullcontext(PairSetup.agree(channel, side))
