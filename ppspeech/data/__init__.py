@@ -3,10 +3,10 @@
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate, numbered
 from ppspeech.data.corpora.by_speaker import clips_by_speaker
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
-from ppspeech.data.corpus import Corpus, Utterance
+from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.data.features import FeatureStore
-from ppspeech.data.filtered import Filtering, Label, read_filtering, write_filtering, write_samples
+from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
 from ppspeech.data.layout import read_rows, whole_folder, write_rows
 from ppspeech.data.public import public_scale
 from ppspeech.data.registry import (
@@ -25,12 +25,12 @@ from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
 
 __all__ = [
     "CORPORA",
+    "LABELS",
     "Batch",
     "Corpus",
     "CorpusSummary",
     "FeatureStore",
     "Filtering",
-    "Label",
     "LengthBuckets",
     "Level",
     "Samples",

@@ -9,12 +9,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset, Sampler
 
-from ppspeech.data.corpus import Corpus
+from ppspeech.data.corpus import LABELS, Corpus
 from ppspeech.data.features import HeaderSizes, LazyFeatures
 from ppspeech.errors import CorpusError
-
-LABELS = ("word", "speaker", "emotion", "gender")
-"""The labels every item carries as integers; -1 where the corpus does not say."""
 
 Batch = dict[str, Tensor]
 
@@ -65,7 +62,8 @@ class UtteranceDataset(Dataset[Batch]):
     """Features and labels of a corpus's utterances; features are taken when an item is.
 
     An item is `{"features": (frames, d), "word", "speaker", "emotion", "gender", "take", "index"}`; `index` is the
-    utterance's place in the corpus, and `speaker` the unit that privacy accounting counts.
+    utterance's place in the corpus, and `speaker` the unit that privacy accounting counts. Labels are integers, -1
+    where the corpus does not say.
 
     Args:
         corpus: the utterances.

@@ -11,6 +11,9 @@ import torch
 from ppspeech.audio import read_audio
 from ppspeech.errors import CorpusError
 
+LABELS = ("word", "speaker", "emotion", "gender")
+"""What a model may learn to tell, or a filter to hide."""
+
 
 @dataclass(frozen=True, slots=True)
 class Utterance:

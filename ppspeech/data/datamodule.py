@@ -20,8 +20,8 @@ class SpeechDataModule(lightning.LightningDataModule):
 
     Batches are `{"features": (batch, frames, d), "lengths", "word", "speaker", "emotion", "gender", "take",
     "index"}`; `vocabulary` says what the integers mean. No sound file is opened before a batch needs it: features are
-    computed on first use, kept on disk, and need not fit in memory. With several ranks each loads its own batches: set
-    the Trainer's `use_distributed_sampler` to False.
+    computed on first use, kept on disk, and need not fit in memory. With several ranks each loads its own batches: a
+    Trainer needs `use_distributed_sampler=False`, which recipes set.
 
     Args:
         corpus: a registered name or a folder; `synthetic` needs no file.

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ppspeech.data.corpus import LABELS
 from ppspeech.data.layout import write_rows
 from ppspeech.errors import CorpusError
 
@@ -28,7 +29,6 @@ FORMAT = 2
 MOST_JSON_BYTES = 2**20
 
 Kind = Literal["vectors", "frames"]
-Label = Literal["word", "speaker", "emotion", "gender"]
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Filtering:
 
     kind: Kind
     features: int
-    label: Label
+    label: str
     sample_rate: int
     statement: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        for name, known in (("kind", get_args(Kind)), ("label", get_args(Label))):
+        for name, known in (("kind", get_args(Kind)), ("label", LABELS)):
             if getattr(self, name) not in known:
                 raise CorpusError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r:.80}")
         for name in ("features", "sample_rate"):
@@ -60,7 +60,7 @@ class Filtering:
             raise CorpusError(f"the statement must be an object, got {self.statement!r:.80}")
 
 
-def write_samples(folder: Path, samples: Iterable[tuple[Tensor, str]], label: Label) -> None:
+def write_samples(folder: Path, samples: Iterable[tuple[Tensor, str]], label: str) -> None:
     """Write features and the manifest, in the order given.
 
     Args:

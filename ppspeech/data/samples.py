@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import Frames, MfccConfig, utterance_statistics
-from ppspeech.data.batches import LABELS, numbered
+from ppspeech.data.batches import numbered
+from ppspeech.data.corpus import LABELS
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.registry import load_corpus, load_table, options_for
 from ppspeech.data.splits import hold_out

@@ -154,17 +154,26 @@ def hold_out(people: Tensor, recordings: Tensor, share: float, seed: int) -> Ten
     >>> hold_out(torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 2, 3, 3]), 0.5, seed=0).sum() >= 2
     tensor(True)
     """
-    if not 0 < share < 1:
-        raise CorpusError(f"the share to test on must be more than 0 and less than 1, got {share}")
     generator = torch.Generator().manual_seed(seed)
     chosen = []
     for person in sorted(set(people.tolist())):
         own = torch.tensor(sorted(set(recordings[people == person].tolist())))
         if len(own) < 2:
             raise CorpusError(f"person {person} has {len(own)} recording: leave those out who have fewer than two")
-        count = min(len(own) - 1, max(1, round(share * len(own))))
+        count = min(len(own) - 1, share_of(share, len(own)))
         chosen.append(own[torch.randperm(len(own), generator=generator)[:count]])
     return torch.isin(recordings, torch.cat(chosen))
+
+
+def share_of(share: float, total: int, what: str = "the test share") -> int:
+    """How many of `total` a share is: rounded, at least one.
+
+    Raises:
+        CorpusError: for a share that is not between 0 and 1.
+    """
+    if isinstance(share, bool) or not 0 < share < 1:
+        raise CorpusError(f"{what} must be more than 0 and less than 1, got {share}")
+    return max(1, round(share * total))
 
 
 def _drawing_order(corpus: Corpus, seed: int, balance_gender: bool) -> list[str]:
@@ -196,9 +205,7 @@ def _choose(order: list[str], wanted: float | Collection[str], total: int, part:
         return list(wanted)
     if wanted == 0 and not isinstance(wanted, bool):
         return []
-    if isinstance(wanted, bool) or not 0 < wanted < 1:
-        raise CorpusError(f"the {part} share of the speakers must be more than 0 and less than 1, got {wanted}")
-    return order[: max(1, round(wanted * total))]
+    return order[: share_of(wanted, total, f"the {part} share of the speakers")]
 
 
 def _divide(

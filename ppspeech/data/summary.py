@@ -58,8 +58,10 @@ def summarize(corpus: Corpus) -> CorpusSummary:
     """Count a corpus; the header of every file is read, which also shows that it is a sound file.
 
     Raises:
-        CorpusError: naming a file that is not.
+        CorpusError: naming a file that is not; or for a corpus of filtered features, which has no durations.
     """
+    if corpus.features is not None:
+        raise CorpusError(f"corpus {corpus.name!r} holds filtered features, not sound: read its filtering.json")
     durations = []
     for utterance in track(corpus, "Reading headers", total=len(corpus)):
         try:

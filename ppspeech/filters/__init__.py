@@ -1,7 +1,8 @@
 """Features to features that hide someone: minimax filters (Hamm 2015), baselines and attackers.
 
 A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides who or what is behind the features;
-`BASELINES` are the ones to compare with.
+`BASELINES` are the ones to compare with. `ppspeech.filters.attack.attack` says what attackers find behind one, and
+`write_filtered` makes a corpus of filtered features, on which recipes train.
 """
 
 from ppspeech.filters.apply import private_file, read_filtered, write_filtered

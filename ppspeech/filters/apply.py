@@ -8,7 +8,7 @@ Samples are numbered in an order drawn from the operating system: corpora are so
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from ppspeech.audio import GivenFeatures
 from ppspeech.crypto import uniform_residues
 from ppspeech.data import (
+    LABELS,
     FeatureStore,
     Filtering,
-    Label,
     Samples,
     load_corpus,
     read_filtering,
@@ -71,7 +71,7 @@ def write_filtered(
         raise ModelError("there is no sample to filter")
     released = NoisyFilter(module, noise)
     order = np.argsort(uniform_residues(len(samples.inputs))).tolist()
-    label: Label = keep if keep in get_args(Label) else "word"  # type: ignore[assignment]
+    label = keep if keep in LABELS else "word"
     is_vector = samples.inputs[0].ndim == 1
     counts: dict[str, int] = {}
     features = 0

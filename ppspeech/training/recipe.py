@@ -23,7 +23,8 @@ class RecipeCLI(LightningCLI):
             "--privacy", type=dict[str, Any] | None, default=None, help="Train privately: see the hook."
         )
         parser.add_argument("--expect", type=dict[str, float], default={}, help="Least value of each test metric.")
-        parser.set_defaults({"trainer.enable_model_summary": False})
+        # Our samplers know their rank; Lightning must not deal their batches out once more.
+        parser.set_defaults({"trainer.enable_model_summary": False, "trainer.use_distributed_sampler": False})
 
     def instantiate_classes(self) -> None:
         """Add the hook of the `privacy` block.

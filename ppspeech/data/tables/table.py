@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from ppspeech.data.splits import share_of
 from ppspeech.errors import CorpusError
 
 
@@ -110,7 +111,7 @@ class Table:
         there = sorted(set(column.tolist()))
         if isinstance(test, int | float):
             order = torch.randperm(len(there), generator=torch.Generator().manual_seed(seed))
-            chosen = [there[index] for index in order[: _share(test, len(there))].tolist()]
+            chosen = [there[index] for index in order[: share_of(test, len(there))].tolist()]
         else:
             chosen = sorted(set(test))
             unknown = sorted(set(chosen) - set(there))
@@ -131,7 +132,7 @@ class Table:
             )
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))
         is_test = torch.zeros(len(self), dtype=torch.bool)
-        is_test[order[: _share(test, len(self))]] = True
+        is_test[order[: share_of(test, len(self))]] = True
         return self._divide(is_test.to(self.labels.device))
 
     def _divide(self, is_test: torch.Tensor) -> tuple["Table", "Table"]:
@@ -141,9 +142,3 @@ class Table:
         # A part has no official split of its own.
         whole = replace(self, is_test=None)
         return whole.select(~is_test), whole.select(is_test)
-
-
-def _share(test: float, total: int) -> int:
-    if isinstance(test, bool) or not 0 < test < 1:
-        raise CorpusError(f"the test share must be more than 0 and less than 1, got {test}")
-    return max(1, round(test * total))

@@ -203,8 +203,8 @@ def _worst(found: Found, method: str, prefix: str, risk: str) -> list[Figure]:
 def _numbered(table: Table) -> tuple[int, Tensor]:
     """How many people, and each row's as 0, 1 and so on."""
     assert table.groups is not None
-    names = torch.tensor(sorted(set(table.groups.tolist())))
-    return len(names), torch.searchsorted(names, table.groups)
+    names, owners = torch.unique(table.groups, return_inverse=True)
+    return len(names), owners
 
 
 @torch.no_grad()
