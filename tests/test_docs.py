@@ -10,12 +10,14 @@ import pytest
 import typer
 
 from ppspeech.cli import app
+from ppspeech.crypto import Kind as CryptoKind
+from ppspeech.protocols import Kind
 
 TOP = Path(__file__).parents[1]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (TOP / "docs").glob("*.md"))]
 FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
-DOOR = re.compile(r"`(ppspeech(?:\.\w+)+)`(?: \(([^)]*)\))?")
+DOOR = re.compile(r"`(ppspeech(?:\.\w+)*)`(?: \(([^)]*)\))?")
 FOLDERS = "ppspeech|tests|configs|docs|notebooks"
 
 
@@ -49,7 +51,8 @@ def files(text: str) -> list[str]:
     every = spans(text) + [word for code in blocks(text, "console") for word in code.split()]
     words = [word.rstrip(".,;:)").split("#")[0] for each in every for word in each.split()]
     linked = re.findall(r"\]\(((?!http)[^)#]+)\)", text)
-    return [word for word in words if re.match(rf"({FOLDERS})/", word) and not re.search(r"[*{…]", word)] + linked
+    named = [word for word in words if re.match(rf"({FOLDERS})/", word) or re.fullmatch(r"[\w/]+\.py", word)]
+    return [word for word in named if not re.search(r"[*{…]", word)] + linked
 
 
 def commands(text: str) -> list[list[str]]:
@@ -103,11 +106,9 @@ def test_imports_work(document: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_files_are_there(document: str) -> None:
-    folder = (TOP / document).parent
-    missing = [
-        name for name in files((TOP / document).read_text()) if not any((d / name).exists() for d in (TOP, folder))
-    ]
-    assert not missing
+    places = TOP, (TOP / document).parent, TOP / "ppspeech"
+    named = files((TOP / document).read_text())
+    assert not [name for name in named if not any((place / name).exists() for place in places)]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -147,3 +148,48 @@ def test_a_wrong_command_is_seen(lie: str) -> None:
 
 def test_a_missing_file_is_seen() -> None:
     assert files("`ppspeech/nowhere.py`, [x](docs/no.png)") == ["ppspeech/nowhere.py", "docs/no.png"]
+
+
+# docs/ARCHITECTURE.md
+
+
+ARCHITECTURE = TOP / "docs" / "ARCHITECTURE.md"
+
+
+MESSAGES = {kind.name: kind.meaning for kinds in (CryptoKind, Kind) for kind in kinds}
+
+
+def received() -> str:
+    """The table of what messages are to whoever receives them, by the folder whose programs send them."""
+    found: dict[str, dict[str, None]] = {}
+    for path in sorted((TOP / "ppspeech").rglob("*.py")):
+        room, *rest = path.relative_to(TOP / "ppspeech").parts
+        if room in {"crypto", "protocols"}:
+            where = found.setdefault(f"{room}/{rest[0]}", {})
+            names = re.findall(r"\bKind\.([A-Z_]+)\b", path.read_text())
+            where |= dict.fromkeys(MESSAGES[name] for name in names)
+    rows = [f"| `{where}` | {'; '.join(meanings)} |" for where, meanings in found.items() if meanings]
+    return "\n".join(["| in | a party receives |", "|---|---|", *rows])
+
+
+def test_who_sees_what_is_what_the_messages_say() -> None:
+    shown = ARCHITECTURE.read_text().split("<!-- received -->\n")[1].split("\n<!-- end -->")[0]
+    assert shown == received(), f"write this instead:\n{received()}"
+    assert "masked ciphertexts" in shown
+
+
+def test_walks_are_short() -> None:
+    """Ten files each, two where a step is two small ones."""
+    section = ARCHITECTURE.read_text().split("## Four walks")[1].split("\n## ")[0]
+    walks = re.split(r"^\*\*", section, flags=re.MULTILINE)[1:]
+    assert len(walks) == 4
+    for walk in walks:
+        steps = re.findall(r"^\d+\. ", walk, re.MULTILINE)
+        spine = re.findall(r"`([\w/]+\.py)`", walk)
+        assert 5 <= len(steps) <= len(spine) <= 10, f"{walk.splitlines()[0]}: {len(steps)} steps, {len(spine)} files"
+
+
+def test_it_is_short() -> None:
+    """Two pages of about seventy lines, tables and pictures apart."""
+    prose = [line for line in FENCE.sub("", ARCHITECTURE.read_text()).splitlines() if line and not line.startswith("|")]
+    assert len(prose) <= 110

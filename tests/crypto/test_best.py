@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares import TEXT_RING, best_text, knock_out, read_text, text_residues, text_size
+from ppspeech.crypto.shares import TEXT_RING, Shared, best_text, knock_out, read_text, text_residues, text_size
 from ppspeech.errors import ModelError, ProtocolError
 
 from .pairs import together
@@ -20,10 +20,14 @@ def test_both_ways_name_the_first_of_the_largest(candidates: int) -> None:
     scores = Ring(3).to_signed(uniform_residues(candidates, 3)) * 100_000
     names = [f"speaker number {number}" for number in range(candidates)]
     given, texts = RING.share(RING.from_signed(scores)), TEXT_RING.share(text_residues(names, 20))
-    first, second, _, _ = together(lambda e, p: knock_out(e, given[p], texts[p], RING))
+    first, second, _, _ = together(
+        lambda e, p: [x.residues for x in knock_out(Shared(e, given[p], RING), Shared(e, texts[p], TEXT_RING))]
+    )
     assert RING.to_signed(RING.join(first[0], second[0])) == scores.max()
     assert read_text(TEXT_RING.join(first[1], second[1])) == names[scores.argmax()]
-    one, other, _, _ = together(lambda e, p: best_text(e, given[p][None], texts[p], RING))
+    one, other, _, _ = together(
+        lambda e, p: best_text(Shared(e, given[p][None], RING), Shared(e, texts[p], TEXT_RING)).residues
+    )
     assert read_text(TEXT_RING.join(one, other)[0]) == names[scores.argmax()]
 
 
@@ -31,7 +35,9 @@ def test_every_row_has_a_best_of_its_own() -> None:
     scores = np.array([[3, 1, 2], [-5, -1, -3], [0, 0, 7]])
     given = RING.share(RING.from_signed(scores))
     texts = text_residues(["yes", "no", "größer"], 14), np.zeros((3, 2), np.uint64)
-    one, other, _, _ = together(lambda e, p: best_text(e, given[p], texts[p], RING))
+    one, other, _, _ = together(
+        lambda e, p: best_text(Shared(e, given[p], RING), Shared(e, texts[p], TEXT_RING)).residues
+    )
     assert [read_text(row) for row in TEXT_RING.join(one, other)] == ["yes", "no", "größer"]
 
 

@@ -10,6 +10,7 @@ from ppspeech.crypto.shares.products import (
     scale_by_first,
     square,
 )
+from ppspeech.crypto.shares.shared import Shared
 from ppspeech.crypto.transfer.setup import Side
 from tests.crypto.pairs import together
 
@@ -21,7 +22,7 @@ numbers = st.lists(st.integers(-(2**20), 2**20 - 1), min_size=1, max_size=6).map
 @given(numbers)
 def test_squares(values: np.ndarray) -> None:
     shares = RING.share(RING.from_signed(values))
-    one, other, *_ = together(lambda engine, party: square(engine, shares[party], RING, WIDE))
+    one, other, *_ = together(lambda engine, party: square(Shared(engine, shares[party], RING), WIDE).residues)
     assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values**2)
 
 
@@ -31,9 +32,9 @@ def test_factors_of_the_first_party(values: np.ndarray, factor: int) -> None:
     shares = RING.share(RING.from_signed(values))
     factors = WIDE.from_signed(np.full(len(values), factor) + np.arange(len(values)))
     one, other, *_ = together(
-        lambda engine, party: scale_by_first(
-            engine, shares[party], factors if party is Side.FIRST else None, RING, WIDE
-        ),
+        lambda engine, party: (
+            scale_by_first(Shared(engine, shares[party], RING), factors if party is Side.FIRST else None, WIDE).residues
+        )
     )
     assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values * (factor + np.arange(len(values))))
 
@@ -44,7 +45,6 @@ def test_products_of_shared_words(values: np.ndarray) -> None:
     small = Ring(12)
     factors = np.resize(np.array([-2048, 2047, 0, 1, -1, 777]), len(values))
     left, right = RING.share(RING.from_signed(values)), small.share(small.from_signed(factors))
-    one, other, *_ = together(
-        lambda engine, party: multiply(engine, left[party], right[party], (RING, small), WIDE),
-    )
+    run = lambda e, p: multiply(Shared(e, left[p], RING), Shared(e, right[p], small), WIDE).residues  # noqa: E731
+    one, other, *_ = together(run)
     assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values * factors)

@@ -233,16 +233,16 @@ def test_argmax_and_extremes(candidates: int) -> None:
     words = Ring(3).to_signed(uniform_residues((count, candidates), 3)) * 100_000
     words[0] = 7  # all tied
     best = np.eye(candidates, dtype=np.uint8)
-    first, second = on_shares(argmax, ring, words)
+    first, second = on_shares(on_shared(argmax), ring, words)
     assert ((first ^ second) == best[words.argmax(axis=1)]).all()
-    assert (joined(on_shares(largest, ring, words), ring) == words.max(axis=1)).all()
-    assert (joined(on_shares(smallest, ring, words), ring) == words.min(axis=1)).all()
+    assert (joined(on_shares(on_shared(largest), ring, words), ring) == words.max(axis=1)).all()
+    assert (joined(on_shares(on_shared(smallest), ring, words), ring) == words.min(axis=1)).all()
 
 
 def test_argmax_refuses_what_is_no_table() -> None:
     for shape in ((3,), (3, 0)):
         with pytest.raises(RangeError, match="candidates"):
-            argmax(None, np.zeros(shape, np.uint64), Ring(21))
+            argmax(Shared(None, np.zeros(shape, np.uint64), Ring(21)))
 
 
 def test_words_need_not_be_reduced() -> None:
@@ -251,21 +251,21 @@ def test_words_need_not_be_reduced() -> None:
     first, second, _, _ = together(lambda e, p: is_negative(e, shares[p], ring))
     assert ((first ^ second) == (values < 0)).all()
     wide = Ring(40)
-    run = lambda e, p: extend(e, shares[p], ring, wide)  # noqa: E731
+    run = lambda e, p: extend(Shared(e, shares[p], ring), wide).residues  # noqa: E731
     assert (joined(together(run)[:2], wide) == values).all()
-    local = [truncate_local(share, ring, 4) for share in shares]
+    local = [truncate_local(Shared(None, share, ring), 4).residues for share in shares]
     missing = ((values >> 4) - joined((local[0], local[1]), Ring(17))) % (1 << 17)
     assert set(missing.tolist()) <= {0, 1}
 
 
 def test_extension() -> None:
     ring, wider, values = Ring(21), Ring(40), signed(500, 21)
-    run = lambda e, w, r: extend(e, w, r, wider)  # noqa: E731
+    run = on_shared(lambda shared: extend(shared, wider))
     assert (joined(on_shares(run, ring, values), wider) == values).all()
     with pytest.raises(RangeError):
-        extend(None, np.zeros(1, np.uint64), wider, ring)
+        extend(Shared(None, np.zeros(1, np.uint64), wider), ring)
     with pytest.raises(RangeError):
-        truncate_local(np.zeros(1, np.uint64), ring, 21)
+        truncate_local(Shared(None, np.zeros(1, np.uint64), ring), 21)
 
 
 @pytest.mark.parametrize("receiver", list(Side))

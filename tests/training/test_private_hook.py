@@ -160,6 +160,8 @@ def test_a_resumed_run_goes_on_with_its_account_on_the_same_terms(
         words("gradient", 3), datamodule=voices, ckpt_path=tmp_path / "a.ckpt", weights_only=True
     )
     assert (first.spent, second.spent) == (2, 4)
+    trainer(max_epochs=1, callbacks=[first]).fit(words("gradient", 3), datamodule=voices)
+    assert first.spent == 4
     for changed, message in (({"unit": "speaker"}, "unit utterance .now speaker"), ({"clip": 2.0}, "clip 1.0")):
         other = PrivacyHook(noise_multiplier=1.0, sampling=0.5, **changed)  # type: ignore[arg-type]
         with pytest.raises(PrivacyError, match=message):

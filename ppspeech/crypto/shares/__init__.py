@@ -21,6 +21,7 @@ from ppspeech.crypto.shares.select import LARGEST_RING, and_bits, multiply_bit
 from ppspeech.crypto.shares.shared import (
     Shared,
     SharedBits,
+    concatenate,
     maximum,
     minimum,
     open_bits_to,
@@ -48,6 +49,7 @@ __all__ = [
     "carry",
     "check_index",
     "choose",
+    "concatenate",
     "extend",
     "is_negative",
     "knock_out",

@@ -1,48 +1,46 @@
-"""Bits of shared residues, as residues, and residues with fewer bits or more."""
+"""More bits of shared residues, or fewer; and whether all of several bits are 1."""
 
 import numpy as np
 
-from ppspeech.arrays import Bits, Residues
+from ppspeech.arrays import Bits
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.compare import carry
 from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.look_up import PublicTable, look_up_public
-from ppspeech.crypto.shares.select import check_ring, multiply_bit
+from ppspeech.crypto.shares.select import check_ring
+from ppspeech.crypto.shares.shared import Shared, SharedBits
 from ppspeech.errors import RangeError
 
 
-def bit_residues(engine: ShareEngine, bits: Bits, ring: Ring) -> Residues:
-    """Shares of 0 or 1 as residues, from shared bits `(count,)`."""
-    return multiply_bit(engine, bits, engine.public(np.ones(len(bits), np.uint64)), ring)
-
-
-def extend(engine: ShareEngine, residues: Residues, ring: Ring, wider: Ring) -> Residues:
-    """Shares of the same signed residues in a wider ring.
+def extend(residues: Shared, wider: Ring) -> Shared:
+    """The same signed residues in a wider ring.
 
     Moved up by 2^(bits - 1) the residues are not negative, and their shares add up to them, or to 2^bits more.
     """
     check_ring(wider)
+    engine, ring = residues.engine, residues.ring
     if wider.bits < ring.bits or ring.bits > 60:
         raise RangeError(
             f"residues of up to 60 bits are extended to rings that are wider, got {ring.bits} to {wider.bits}"
         )
-    half = np.uint64(1 << (ring.bits - 1))
-    moved = ring.reduce(residues + half if engine.is_first else residues)
-    wrapped = bit_residues(engine, carry(engine, moved, ring.bits), wider)
-    lifted = moved - (wrapped << np.uint64(ring.bits))
-    return wider.reduce(lifted - half if engine.is_first else lifted)
+    half = engine.public(np.array(1 << (ring.bits - 1), np.uint64))
+    moved = ring.reduce(residues.own + half)
+    carried = SharedBits(engine, carry(engine, moved.reshape(-1), ring.bits).reshape(moved.shape))
+    wrapped = carried * Shared(engine, engine.public(np.ones(moved.shape, np.uint64)), wider)
+    return Shared(engine, wider.reduce(moved - (wrapped.own << np.uint64(ring.bits)) - half), wider)
 
 
-def truncate_local(residues: Residues, ring: Ring, bits: int) -> Residues:
-    """Drop the low `bits` of our own share: shares of ⌊x / 2^bits⌋ or one less, in the ring of `ring.bits - bits`.
+def truncate_local(residues: Shared, bits: int) -> Shared:
+    """⌊x / 2^bits⌋ or one less, in the ring of `ring.bits - bits`: each party drops the low bits of its own share.
 
     One less than the lowest residue is the highest: keep values a step away from it.
     """
+    ring = residues.ring
     check_ring(ring)
     if not 0 <= bits < ring.bits:
         raise RangeError(f"0 to {ring.bits - 1} bits can be dropped from {ring.bits}, got {bits}")
-    return ring.reduce(residues) >> np.uint64(bits)
+    return Shared(residues.engine, residues.residues >> np.uint64(bits), Ring(ring.bits - bits))
 
 
 def all_bits(engine: ShareEngine, bits: Bits) -> Bits:

@@ -15,30 +15,31 @@ from ppspeech.arrays import Residues
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.look_up import look_up
+from ppspeech.crypto.shares.shared import Shared
 from ppspeech.errors import RangeError
 
 DIGIT = 8
 """Bits of an index that one look-up takes."""
 
 
-def choose(engine: ShareEngine, residues: Residues, index: int | NDArray[np.int64] | None, ring: Ring) -> Residues:
-    """Shares of the residues at `index`, `(rows, candidates)` to `(rows,)`.
+def choose(residues: Shared, index: int | NDArray[np.int64] | None) -> Shared:
+    """The residues at `index`, `(rows, candidates)` to `(rows,)`.
 
     Args:
-        engine: this party's.
-        residues: our shares.
+        residues: shared.
         index: of the candidate, one for all rows or one for each, `(rows,)`; None for the first party.
-        ring: of the residues.
 
     Raises:
         RangeError: if the second party's index is not that of a candidate.
     """
+    engine, ring = residues.engine, residues.ring
     rows, candidates = residues.shape
     if engine.is_first:
-        return _choose_first(engine, residues, ring).reshape(rows)
+        return Shared(engine, _choose_first(engine, residues.own, ring).reshape(rows), ring)
     for each in index if isinstance(index, np.ndarray) else [index]:
         check_index(each, candidates)
-    return _choose_second(engine, residues, np.broadcast_to(np.asarray(index, np.int64), (rows,)), ring)
+    every = np.broadcast_to(np.asarray(index, np.int64), (rows,))
+    return Shared(engine, _choose_second(engine, residues.own, every, ring), ring)
 
 
 def check_index(index: int | None, candidates: int) -> None:

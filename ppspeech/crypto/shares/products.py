@@ -15,38 +15,44 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.bits import extend
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.look_up import look_up
+from ppspeech.crypto.shares.shared import Shared
 
 DIGIT = 4
 
 
-def square(engine: ShareEngine, residues: Residues, ring: Ring, wider: Ring) -> Residues:
-    """Shares mod 2^k of the squares of signed residues `(count,)`; `wider` must hold the squares."""
-    own = extend(engine, residues, ring, wider)
-    return wider.reduce(own * own + np.uint64(2) * cross_product(engine, own, wider))
+def square(residues: Shared, wider: Ring) -> Shared:
+    """Squares of signed residues `(count,)`; `wider` must hold them."""
+    own = extend(residues, wider).own
+    return Shared(residues.engine, own * own + np.uint64(2) * _cross(residues.engine, own, wider), wider)
 
 
-def scale_by_first(
-    engine: ShareEngine, residues: Residues, factors: Residues | None, ring: Ring, wider: Ring
-) -> Residues:
-    """Shares mod 2^k of signed residues times whole factors of the first party, `(count,)` each.
+def multiply(left: Shared, right: Shared, wider: Ring) -> Shared:
+    """Products of signed residues, `(count,)` each, of any two rings; `wider` must hold them."""
+    engine = left.engine
+    one, other = extend(left, wider).own, extend(right, wider).own
+    first = np.concatenate([one, other] if engine.is_first else [other, one])
+    crossed = _cross(engine, first, wider)
+    return Shared(engine, one * other + crossed[: len(one)] + crossed[len(one) :], wider)
+
+
+def scale_by_first(residues: Shared, factors: Residues | None, wider: Ring) -> Shared:
+    """Signed residues times whole factors of the first party, `(count,)` each.
 
     Args:
-        engine: this party's.
-        residues: our shares.
+        residues: shared.
         factors: the first party's, as residues of `wider`; None for the second, which does not know them.
-        ring: of the residues.
         wider: must hold the products.
     """
-    own = extend(engine, residues, ring, wider)
+    engine, own = residues.engine, extend(residues, wider).own
     if not engine.is_first:
-        return cross_product(engine, own, wider)
+        return Shared(engine, _cross(engine, own, wider), wider)
     assert factors is not None
-    return wider.reduce(own * factors + cross_product(engine, factors, wider))
+    return Shared(engine, own * factors + _cross(engine, factors, wider), wider)
 
 
-def cross_product(engine: ShareEngine, own: Residues, ring: Ring) -> Residues:
+def _cross(engine: ShareEngine, own: Residues, ring: Ring) -> Residues:
     """Shares of a b mod 2^k, for the first party's residues a and the second's b, `(count,)` each."""
-    digits = _digits(ring)
+    digits = -(-ring.bits // DIGIT)
     places = np.uint64(DIGIT) * np.arange(digits, dtype=np.uint64)
     values = np.arange(1 << DIGIT, dtype=np.uint64)
     if engine.is_first:
@@ -55,18 +61,5 @@ def cross_product(engine: ShareEngine, own: Residues, ring: Ring) -> Residues:
     else:
         asked = ((own[:, None] >> places) & np.uint64((1 << DIGIT) - 1)).reshape(-1)
         tables = np.empty((len(asked), 1 << DIGIT), np.uint64)
-    found = look_up(engine, asked, tables, ring).reshape(len(own), digits)
-    return ring.reduce(found.sum(axis=1, dtype=np.uint64))
-
-
-def _digits(ring: Ring) -> int:
-    return -(-ring.bits // DIGIT)
-
-
-def multiply(engine: ShareEngine, left: Residues, right: Residues, rings: tuple[Ring, Ring], wider: Ring) -> Residues:
-    """Shares mod 2^k of the products of two shared signed residues, `(count,)` each; `wider` must hold them."""
-    one, other = (extend(engine, *each, wider) for each in zip((left, right), rings, strict=True))
-    count = len(one)
-    first = np.concatenate([one, other]) if engine.is_first else np.concatenate([other, one])
-    crossed = cross_product(engine, first, wider)
-    return wider.reduce(one * other + crossed[:count] + crossed[count:])
+    total: Residues = look_up(engine, asked, tables, ring).reshape(len(own), digits).sum(axis=1, dtype=np.uint64)
+    return total

@@ -56,6 +56,10 @@ class Shared:
     def __neg__(self) -> "Shared":
         return Shared(self.engine, np.uint64(0) - self.own, self.ring)
 
+    def __rmul__(self, factor: int) -> "Shared":
+        """Times a whole number that both know."""
+        return Shared(self.engine, self.own * np.uint64(factor), self.ring)
+
     def __lt__(self, other: "Shared") -> "SharedBits":
         """[self < other]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
         difference = self.own - self._beside(other)
@@ -150,6 +154,12 @@ def share_input(engine: ShareEngine, owner: Side, values: Residues | None, shape
     if values.shape != tuple(shape):
         raise RangeError(f"values of shape {tuple(shape)} were agreed on, got {values.shape}")
     return Shared(engine, values, ring)
+
+
+def concatenate(parts: Sequence[Shared], axis: int = 0) -> Shared:
+    """Shared arrays of one ring, one after the other."""
+    first = parts[0]
+    return Shared(first.engine, np.concatenate([first._beside(part) for part in parts], axis), first.ring)
 
 
 def maximum(left: Shared, right: Shared) -> Shared:

@@ -25,7 +25,7 @@ from ppspeech.crypto.shares import (
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import machine
-from ppspeech.evidence.bench.two_parties import Meeting, Timed, measure
+from ppspeech.evidence.bench.two_parties import Meet, Timed, measure
 from ppspeech.figures import Figure
 
 RING = Ring(21)
@@ -72,7 +72,7 @@ def jobs(steps: int = STEPS, states: int = STATES, comparisons: int = COMPARISON
         _job(
             f"argmax{CANDIDATES}",
             words,
-            lambda engine, own: open_bits_to(engine, to_second, argmax(engine, own, RING)),
+            lambda engine, own: argmax(Shared(engine, own, RING)).open_to(to_second),
             np.eye(CANDIDATES, dtype=np.int64)[[int(words.argmax())]],
         ),
         _job(
@@ -84,7 +84,7 @@ def jobs(steps: int = STEPS, states: int = STATES, comparisons: int = COMPARISON
     ]
 
 
-def in_session(side: Side) -> Meeting:
+def in_session(side: Side) -> Meet:
     """How one side meets the other: it agrees on transfers."""
 
     @contextmanager

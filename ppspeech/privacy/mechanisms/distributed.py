@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -144,29 +144,6 @@ class SkellamEvent(Event):
 
     def _outside(self) -> float:
         return 2 * self.dimension * OUTSIDE
-
-
-class NoiseShares(Protocol):
-    """One party's part of a joint release."""
-
-    @property
-    def grid(self) -> Grid:
-        """Where the vectors live."""
-        ...
-
-    @property
-    def event(self) -> Event:
-        """What the release costs in the eyes of everybody but the colluders, and of them too."""
-        ...
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the release promises."""
-        ...
-
-    def share(self, count: int = 1) -> NDArray[np.int64]:
-        """Fresh noise of one party in steps of the grid, `(count * dimension,)`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +307,11 @@ class PolyaShares(_Shares):
         return _released(self, vectors)
 
 
-def _released(shares: SkellamShares | PolyaShares, vectors: Sequence[Tensor]) -> Released[Tensor]:
+NoiseShares = SkellamShares | PolyaShares
+"""One party's part of a joint release."""
+
+
+def _released(shares: NoiseShares, vectors: Sequence[Tensor]) -> Released[Tensor]:
     """The noisy sum of the parties' vectors `(dimension,)`, each rounded by its owner with a share of its own.
 
     Raises:
@@ -353,7 +334,7 @@ def shares_for(
     relation: Relation,
     colluders: int = 1,
     releases: int = 1,
-) -> SkellamShares | PolyaShares:
+) -> NoiseShares:
     """The least noise with which `releases` joint releases together are (epsilon, delta)-DP.
 
     Args:

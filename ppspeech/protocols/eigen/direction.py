@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Bits, Residues, Whole
-from ppspeech.crypto.shares import ShareEngine, argmax, is_negative, multiply_bit, open_bits_to
+from ppspeech.crypto.shares import Shared, ShareEngine, argmax, is_negative, multiply_bit, open_bits_to
 from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.eigen.matrix import NARROW, whole
 
@@ -44,11 +44,9 @@ def unit_vector(quotients: Whole) -> NDArray[np.float64]:
 
 def _largest_column(engine: ShareEngine, matrix: Residues) -> tuple[Residues, Residues]:
     """Shares of the column `(k,)` whose diagonal entry is largest, and of that entry `(1,)`."""
-    features = len(matrix)
-    places = argmax(engine, np.diagonal(matrix)[np.newaxis], NARROW)
-    chosen = multiply_bit(engine, np.tile(places[0], features), matrix.reshape(-1), NARROW).reshape(matrix.shape)
-    total = NARROW.reduce(chosen.sum(axis=1, dtype=np.uint64))
-    return total, NARROW.reduce(np.trace(chosen, dtype=np.uint64).reshape(1))
+    given = Shared(engine, matrix, NARROW)
+    chosen = argmax(given[np.arange(len(matrix)), np.arange(len(matrix))][None]) * given
+    return chosen.sum(axis=1).residues, NARROW.reduce(np.trace(chosen.own, dtype=np.uint64).reshape(1))
 
 
 def _divide(engine: ShareEngine, rest: Residues, divisor: Residues) -> Bits:

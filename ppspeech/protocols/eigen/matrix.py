@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Ring, Scale
 from ppspeech.crypto.lattice import MatrixPlan, Precision, encode_weights, plan_product
-from ppspeech.crypto.shares import ShareEngine, extend, is_negative, multiply_bit, truncate_local
+from ppspeech.crypto.shares import Shared, ShareEngine, extend, is_negative, multiply_bit, truncate_local
 from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.meeting import Meeting
 
@@ -130,14 +130,15 @@ def normalize(engine: ShareEngine, residues: Residues, features: int, ring: Ring
 
 def widen(engine: ShareEngine, residues: Residues, features: int) -> Residues:
     """Wide shares `(k, k)` of a matrix whose upper half we hold in narrow shares."""
-    short = truncate_local(residues, NARROW, NARROW_FRACTION - WIDE_FRACTION)
-    return whole(extend(engine, short, Ring(NARROW.bits - 1), WIDE), features)
+    short = truncate_local(Shared(engine, residues, NARROW), NARROW_FRACTION - WIDE_FRACTION)
+    return whole(extend(short, WIDE).residues, features)
 
 
 def begin(engine: ShareEngine, residues: Residues, features: int) -> Residues:
     """Wide shares `(k, k)`, trace at least 1/2, of a matrix whose upper half we hold in start shares."""
     scaled = normalize(engine, residues, features, START, START_FRACTION, START_SHIFT)
-    return widen(engine, truncate_local(scaled, START, START.bits - NARROW.bits), features)
+    short = truncate_local(Shared(engine, scaled, START), START.bits - NARROW.bits)
+    return widen(engine, short.residues, features)
 
 
 def project(share: Residues, found: Reals) -> Residues:

@@ -24,7 +24,7 @@ from ppspeech.crypto.lattice import (
     error_bound,
     plan_product,
 )
-from ppspeech.crypto.shares import Shared, ShareEngine, choose
+from ppspeech.crypto.shares import Shared, ShareEngine, choose, concatenate
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.meeting import Meeting
 
@@ -97,8 +97,8 @@ class LinearPlan:
 
         The claim is the second party's; None for the first.
         """
-        score = choose(engine, shares[:, : self.models], claimed, self.ring)
-        return Shared(engine, np.concatenate([score, shares[0, self.models :]]), self.ring)
+        every = Shared(engine, shares, self.ring)
+        return concatenate([choose(every[:, : self.models], claimed), every[0, self.models :]])
 
     def all_scores(self, engine: ShareEngine, shares: Residues) -> Shared:
         """All models' and the cohort's scores, `(columns,)`."""

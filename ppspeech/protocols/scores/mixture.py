@@ -142,7 +142,7 @@ class MixturePlan:
         frames, parts = self.frames, self.components
         every = shares.reshape(frames, self.mixtures, parts)
         models = every[:, 1 : 1 + self.models].transpose(0, 2, 1).reshape(frames * parts, self.models)
-        chosen = choose(engine, models, claimed, self.ring).reshape(frames, 1, parts)
+        chosen = choose(Shared(engine, models, self.ring), claimed).own.reshape(frames, 1, parts)
         return self._ratios(engine, np.concatenate([every[:, :1], chosen, every[:, 1 + self.models :]], axis=1))
 
     def all_scores(self, engine: ShareEngine, shares: Residues) -> Shared:
@@ -152,9 +152,8 @@ class MixturePlan:
     def _ratios(self, engine: ShareEngine, densities: Residues) -> Shared:
         """Of shares `(frames, mixtures, components)`, the background's first, mod 2^k of `total_ring`."""
         joined = self.combine.reduce(engine, densities)
-        against = self.ring.reduce(joined[:, 1:] - joined[:, :1])
-        wide = extend(engine, against.reshape(-1), self.ring, self.total_ring).reshape(against.shape)
-        return Shared(engine, wide, self.total_ring).sum(axis=0)
+        against = Shared(engine, joined[:, 1:] - joined[:, :1], self.ring)
+        return extend(against, self.total_ring).sum(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

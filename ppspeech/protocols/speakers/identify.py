@@ -28,6 +28,7 @@ from ppspeech.crypto.shares import (
     Shared,
     ShareEngine,
     blank,
+    concatenate,
     knock_out,
     read_text,
     record,
@@ -257,10 +258,10 @@ def name_best(
     scores = plan.all_scores(engine, shares)
     names = np.zeros(job.names, np.uint64) if arranged is None else arranged.names
     with engine.in_flights():
-        best, name = knock_out(engine, scores[: plan.models].residues, names, scores.ring)
-    tried = Shared(engine, np.concatenate([best, scores[plan.models :].residues]), scores.ring)
+        best, name = knock_out(scores[: plan.models], Shared(engine, names, TEXT_RING))
+    tried = concatenate([best, scores[plan.models :]])
     accepted = accept(plan, tried, scorer=None if arranged is None else arranged.scorer)
-    masked = accepted * Shared(engine, name, TEXT_RING)
+    masked = accepted * name
     if third is not None:
         third.send(Kind.NAME_SHARE, pack_numbers(masked.residues, TEXT_RING.bits))
     if job.recipient == "third":

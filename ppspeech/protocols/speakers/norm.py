@@ -25,6 +25,7 @@ from ppspeech.crypto.shares import (
     Shared,
     SharedBits,
     choose,
+    concatenate,
     is_negative,
     maximum,
     minimum,
@@ -83,9 +84,8 @@ def accept_against(score: Shared, deviations: Shared, *, turn: bool) -> SharedBi
         deviations: θ (c_j - mean) / sqrt(cohort - 1), `(cohort,)`: their squares add up to V.
         turn: whether θ is negative; the first party's, False for the second.
     """
-    engine, wide = score.engine, square_ring(score.ring, len(deviations))
-    both = np.concatenate([score.residues, deviations.residues])
-    squares = Shared(engine, square(engine, both, score.ring, wide), wide)
+    wide = square_ring(score.ring, len(deviations))
+    squares = square(concatenate([score, deviations]), wide)
     surplus = squares[:1] - squares[1:].reshape(1, -1).sum(axis=1)
     return _turned(_turned(is_positive(score), turn) & is_positive(surplus), turn)
 
@@ -114,16 +114,14 @@ def _scaled(plan: MixturePlan, totals: Shared, claimed: int | None, scorer: Mixt
     """D and the roots of V's terms, `(1 + cohort,)`, from sums over frames."""
     engine, held = totals.engine, _hold(totals)
     inverse, theta = _factors(plan, scorer)
-    own = choose(engine, inverse[None, : plan.models], claimed, FACTOR)
-    claimed_score = multiply(engine, held[:1].residues, own, (held.ring, FACTOR), SCALED)
-    others = scale_by_first(engine, held[1:].residues, inverse[plan.models :], held.ring, SCALED)
-    both = np.concatenate([claimed_score, others])
-    centered = SCALED.reduce(np.uint64(plan.cohort) * both - others.sum(dtype=np.uint64))
+    own = choose(Shared(engine, inverse[None, : plan.models], FACTOR), claimed)
+    claimed_score = multiply(held[:1], own, SCALED)
+    others = scale_by_first(held[1:], inverse[plan.models :], SCALED)
+    centered = plan.cohort * concatenate([claimed_score, others]) - others.sum(axis=0)
     # Of K a S - sum(a S) the low bits are dropped: what is left has magnitudes below 2^23.
     dropped = (2 * plan.cohort).bit_length() + HELD + FRACTION - CENTERED.bits
-    short = CENTERED.reduce(truncate_local(centered, SCALED, dropped))
-    weighed = scale_by_first(engine, short, theta, CENTERED, WEIGHED)
-    return Shared(engine, truncate_local(weighed, WEIGHED, FRACTION), COMPARED)
+    weighed = scale_by_first(truncate_local(centered, dropped).in_ring(CENTERED), theta, WEIGHED)
+    return truncate_local(weighed, FRACTION).in_ring(COMPARED)
 
 
 def _hold(totals: Shared) -> Shared:

@@ -23,13 +23,14 @@ from ppspeech.crypto.lattice import EncodedWeights, MatrixPlan, encode_weights, 
 from ppspeech.crypto.shares import (
     TEXT_RING,
     Cost,
+    Shared,
     ShareEngine,
     best_text,
     blank,
     choose,
-    open_to,
     read_text,
     record,
+    share_input,
 )
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
@@ -194,9 +195,9 @@ def share_scores(
         rows.append(np.cumsum(scores[..., -1:], axis=1, dtype=np.uint64))
     possible = shape.scale.ring.reduce(np.concatenate(rows, axis=2)[:, shape.shortest - 1 :])
     count, frames, columns = possible.shape
-    by_column = possible.transpose(0, 2, 1).reshape(count * columns, frames)
-    index = None if last is None else np.repeat(last, columns)
-    return end_scores(engine, shape, choose(engine, by_column, index, shape.scale.ring).reshape(count, columns))
+    by_column = Shared(engine, possible.transpose(0, 2, 1).reshape(count * columns, frames), shape.scale.ring)
+    ended = choose(by_column, None if last is None else np.repeat(last, columns))
+    return end_scores(engine, shape, ended.residues.reshape(count, columns))
 
 
 def emission_scores(engine: ShareEngine, shape: WordShape, scores: Residues) -> Residues:
@@ -227,8 +228,9 @@ def name_best(
     Returns:
         For the client: a label each, None where the garbage model won. For the server: None.
     """
-    labels = blank(shape.candidates, shape.label_residues) if models is None else models.label_numbers
-    opened = open_to(engine, Side.SECOND, best_text(engine, scores, labels, shape.scale.ring), TEXT_RING)
+    known = None if models is None else models.label_numbers
+    labels = share_input(engine, Side.FIRST, known, (shape.candidates, shape.label_residues), TEXT_RING)
+    opened = best_text(Shared(engine, scores, shape.scale.ring), labels).open_to(Side.SECOND)
     return None if opened is None else [read_text(row) for row in opened]
 
 

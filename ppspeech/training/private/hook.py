@@ -163,7 +163,8 @@ class PrivacyHook(lightning.Callback):
         epochs = trainer.max_epochs
         if epochs is None or epochs < 1:
             raise PrivacyError("cannot train privately: no end: set trainer.max_epochs")
-        self.way = self._made(kind, epochs)
+        before, self.way = self.state_dict(), self._made(kind, epochs)
+        self.load_state_dict(before)  # another fit with this hook goes on with its account
         self.way.attach(trainer, pl_module)
 
     def _made(self, kind: str, epochs: int) -> Way:
@@ -242,7 +243,7 @@ class PrivacyHook(lightning.Callback):
         changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
         if changed:
             differing = ", ".join(f"{name} {before.get(name)} (now {now.get(name)})" for name in changed)
-            raise PrivacyError(f"the checkpoint was trained with {differing}: resume with the same settings")
+            raise PrivacyError(f"what is spent was spent with {differing}: go on with the same settings")
         self.way.spent = state["spent"]
 
 

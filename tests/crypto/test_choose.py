@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares.choose import check_index, choose
+from ppspeech.crypto.shares import Shared, check_index, choose
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
-from tests.crypto.pairs import together
+
+from .pairs import together
 
 RING = Ring(21)
 
@@ -20,7 +21,7 @@ def chosen(rows: int, candidates: int, index: int) -> tuple[np.ndarray, np.ndarr
     words = uniform_residues((rows, candidates), RING.bits)
     shares = RING.share(words)
     one, other, _, online = together(
-        lambda engine, party: choose(engine, shares[party], index if party is Side.SECOND else None, RING),
+        lambda engine, party: choose(Shared(engine, shares[party], RING), index if party is Side.SECOND else None).own,
     )
     return RING.join(one, other), words[:, index], online.shape()
 
@@ -38,7 +39,7 @@ def test_every_row_may_have_an_index_of_its_own() -> None:
     words, index = uniform_residues((5, 300), RING.bits), np.array([0, 299, 255, 256, 17])
     shares = RING.share(words)
     one, other, _, _ = together(
-        lambda engine, party: choose(engine, shares[party], index if party is Side.SECOND else None, RING),
+        lambda engine, party: choose(Shared(engine, shares[party], RING), index if party is Side.SECOND else None).own,
     )
     assert np.array_equal(RING.join(one, other), words[np.arange(5), index])
 
