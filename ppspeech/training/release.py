@@ -21,6 +21,7 @@ from ppspeech.errors import BundleError, ModelError
 from ppspeech.figures import Figure
 from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
 from ppspeech.training.module import KEY, SpeechModule, Trained
+from ppspeech.training.private import PrivacyHook
 from ppspeech.training.private.record import KEY as PRIVACY
 from ppspeech.training.private.record import PrivacyRecord
 
@@ -83,7 +84,7 @@ def release(
     """Write the bundle of a trained model.
 
     Args:
-        trained: a recipe's module after fitting, or a model with its config.
+        trained: a recipe's module after fitting, which knows the hook it was fitted with; or a model with its config.
         folder: of the bundle; must not exist.
         record: what training spent, where `trained` does not hold it itself.
         not_private: release a model without any guarantee, and say so in it.
@@ -95,7 +96,7 @@ def release(
             bundle refuses.
     """
     if isinstance(trained, SpeechModule):
-        trained = trained.trained()
+        trained = replace(trained.trained(), record=_spent(trained))
     record = record if record is not None else trained.record
     if record is not None and not record.guarantee().proven:
         reason = record.guarantee().caveat
@@ -125,6 +126,13 @@ def release(
         account=account,
         metrics=metrics,
     )
+
+
+def _spent(module: SpeechModule) -> PrivacyRecord | None:
+    """The record of the privacy hook that a module was fitted with."""
+    trainer = module._trainer
+    hooks = [] if trainer is None else [hook for hook in trainer.callbacks if isinstance(hook, PrivacyHook)]  # type: ignore[attr-defined]
+    return hooks[0].record() if hooks and hooks[0].spent else None
 
 
 def _with_threshold(trained: Trained, kept: bool) -> Trained:

@@ -19,7 +19,15 @@ from ppspeech.figures import Figure
 from ppspeech.models import SpeakerVerifier
 from ppspeech.privacy import Accountant, GaussianEvent, NonPrivateEvent
 from ppspeech.privacy.relation import Relation, Unit
-from ppspeech.training import LargeMarginClassifier, SpeakerUbm, SpeechModule, WordModels, export_checkpoint, release
+from ppspeech.training import (
+    LargeMarginClassifier,
+    PrivacyHook,
+    SpeakerUbm,
+    SpeechModule,
+    WordModels,
+    export_checkpoint,
+    release,
+)
 from ppspeech.training.private.record import PrivacyRecord
 
 WORDS = ("one", "two", "zero")
@@ -221,3 +229,17 @@ def test_a_real_run_is_exported(
     )
     in_hand = release(module, tmp_path / "in_hand", not_private=True)
     assert in_hand.fingerprint == bundle.fingerprint
+
+
+def test_a_module_in_hand_knows_what_its_hook_spent(
+    voices: SpeechDataModule, trainer: Callable[..., lightning.Trainer], tmp_path: Path
+) -> None:
+    run = trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0, delta=1e-5)])
+    module = WordModels(states=3, covariance="diagonal", start="public")
+    run.fit(module, datamodule=voices)
+    run.save_checkpoint(tmp_path / "run.ckpt")
+    bundle = release(module, tmp_path / "in_hand")
+    assert bundle.statement.guarantee.epsilon == pytest.approx(4.0, rel=1e-3)
+    assert export_checkpoint(tmp_path / "run.ckpt", tmp_path / "exported").fingerprint == bundle.fingerprint
+    with pytest.raises(BundleError, match="leave --not-private out"):
+        release(module, tmp_path / "plain", not_private=True)
