@@ -159,7 +159,7 @@ def test_mixtures_decide_and_name_as_in_the_clear(serve: Serve, bundle: Bundle) 
         assert client.verify(2, [said(0)], RATE).value is False  # an empty place
         liar = running.door().open(client.offer.name, client.offer.agreement)
         meet_as_client(liar)
-        send_request(liar, Request(Ask.ENROL))
+        send_request(liar, Request(Ask.ENROLL))
         send_template(liar, "liar", np.full(client.offer.terms.features, 900.0))  # densities would leave the range
         with pytest.raises(PeerGoneError):
             liar.receive(Kind.READY, at_most=10)
