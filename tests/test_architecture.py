@@ -264,3 +264,43 @@ def test_accuracies_and_errors_are_fractions() -> None:
     for name, tree in trees().items():
         assert not units(tree) & {"%", "points", "percent"}, f"{name} gives a percentage: figures are fractions"
     assert units(ast.parse("Figure('a', 1, '%')\nFigure('b', 2, unit='s')")) == {"%", "s"}
+
+
+CATALOGS = {"cli", "data/corpora", "privacy/mechanisms", "evidence/bench", "evidence/experiments"}
+"""Folders of one file a thing, which may hold more than sixteen."""
+
+
+def test_folders_of_parts_are_small() -> None:
+    for folder in [PACKAGE, *(path.parent for path in PACKAGE.rglob("__init__.py"))]:
+        name = folder.relative_to(PACKAGE).as_posix()
+        parts = sorted(path.name for path in folder.glob("*.py") if path.name != "__init__.py")
+        assert len(parts) <= 16 or name in CATALOGS, f"{name} holds {len(parts)} files: {', '.join(parts)}"
+
+
+CELL = re.compile(r"(Plan|Job|Offer|Client|Answer)$")
+
+
+def test_few_classes_are_cells_of_a_table() -> None:
+    """{words, speakers, galleries} x {plan, job, offer, client, answer} is not a design: tasks are parameters."""
+    cells = [
+        f"{path}: {node.name}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and CELL.search(node.name)
+    ]
+    assert len(cells) <= 14, cells
+
+
+def test_there_is_one_registry() -> None:
+    found = [each for name, tree in trees().items() if name != "registry.py" for each in wrong_registries(name, tree)]
+    assert not found
+
+
+def test_names_are_american() -> None:
+    british = {
+        f"{path}: {name}"
+        for path, tree in trees().items()
+        for name in names_given(tree) | {path}
+        if BRITISH.search(name)
+    }
+    assert not british

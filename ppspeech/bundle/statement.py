@@ -168,6 +168,7 @@ def in_words(guarantee: Guarantee) -> str:
     From TPR <= e^epsilon FPR + delta and its mirror image: whoever has to say, at even odds, whether a unit was in
     the data is right with probability at most (e^epsilon + delta) / (1 + e^epsilon).
 
+    >>> from ppspeech.privacy import Relation
     >>> print(in_words(Guarantee(kind="pure", epsilon=1.0, relation=Relation("speaker", "add_remove"))))
     Someone who knows everything else and must guess, at even odds, whether one speaker was in the training data
     is right at most 73.1 % of the time.

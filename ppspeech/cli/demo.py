@@ -118,7 +118,8 @@ def _release(model: "SpeechModule", bundle: Path, accuracy: float) -> None:
 
 def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -> None:
     """A server process with the bundle, a client here; one clip of each word, by people neither has heard."""
-    from ppspeech.cli.pictures import plot_views
+    from ppspeech.bundle import load_bundle
+    from ppspeech.cli.transcripts import plot_views
     from ppspeech.service import Deployment, connect, serve
 
     console = Console(highlight=False)
@@ -128,14 +129,14 @@ def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -
     table = Table(
         "said", "by", "in the clear", "encrypted", "seconds", "offline s", "MB", "rounds", box=box.SIMPLE_HEAD
     )
-    with serve(folder / "bundle", words=Deployment(frames=frames)) as server:
+    bundle = load_bundle(folder / "bundle")
+    with serve(bundle, words=Deployment(frames=frames)) as server:
         where = f"a server process holds the bundle, at {server.address}"
         console.print(f"{where}; utterances are padded to {frames} frames")
         with connect(server.address, pin=server.pin, keep_payloads=True) as client:
             console.print(f"it says: {client.offer.privacy}")
-            for word, (clip, features) in clips:
-                plain = model.labels[int(model(features.unsqueeze(0), _length(features)).argmax())]
-                answer = client.recognize(clip.path)
+            for word, (clip, features) in clips:  # noqa: B007 - the last is drawn
+                plain, answer = bundle.recognize(clip.path).value, client.recognize(clip.path)
                 cost = f"{(answer.bytes_up + answer.bytes_down) / 1e6:.2f}", str(answer.rounds)
                 clocks = f"{answer.seconds:.2f}", f"{answer.offline_seconds:.2f}"
                 table.add_row(word, clip.speaker, plain, answer.value or "none of them", *clocks, *cost)
@@ -149,9 +150,3 @@ def _spread(part: Any, word: str, place: int) -> "tuple[Utterance, Tensor]":
     """A clip of the word and its features, by another speaker for each place."""
     own = [(clip, x) for clip, x in zip(part.corpus, part.features, strict=True) if clip.word == word]
     return own[place * len(own) // 10 % len(own)]
-
-
-def _length(features: "Tensor") -> "Tensor":
-    import torch
-
-    return torch.tensor([len(features)])

@@ -91,12 +91,20 @@ def show_result(
 
             write_plain(out, terms_of(protocol, terms), plain)
         else:
-            from ppspeech.storage import atomic_write
-
-            with atomic_write(out) as temporary:
-                temporary.write_text(json.dumps(plain), encoding="utf-8")
+            _write_json(out, plain)
         console.print(f"{who}: written to {out}", markup=False)
+        if released and "own" in plain:
+            own = out.with_name(f"{out.name}.own.json")
+            _write_json(own, plain["own"])
+            console.print(f"{who}: our own weights, which nothing protects, are in {own}", markup=False)
     elif not released:
         console.print(f"{who}: {'done' if plain is None else plain}", markup=False)
     else:
         console.print(f"{who}: --out BUNDLE keeps it", markup=False)
+
+
+def _write_json(path: Path, plain: Any) -> None:
+    from ppspeech.storage import atomic_write
+
+    with atomic_write(path) as temporary:
+        temporary.write_text(json.dumps(plain), encoding="utf-8")

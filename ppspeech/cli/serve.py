@@ -1,7 +1,9 @@
 """`ppspeech serve`: answer clients whose voices stay with them."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -13,56 +15,41 @@ if TYPE_CHECKING:
     from ppspeech.network import Server, ServerTls
 
 
+Chosen = TypeVar("Chosen")
+
+
 def serve(
     bundles: Annotated[list[Path], typer.Argument(help="Bundles; each is offered under its folder's name.")],
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
     frames: Annotated[
         int, typer.Option(help="Utterances are padded to this many; longer words are refused, longer trials thinned.")
     ] = 100,
-    operation: Annotated[
-        Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best, which is quicker.")
-    ] = "forward",
-    reject: Annotated[bool, typer.Option("--reject", help="Let a garbage model say that it was none of them.")] = False,
-    garbage: Annotated[float, typer.Option(help="With --reject: nats a frame on top for it.")] = 0.0,
+    words: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="Choices for words: operation=viterbi takes the best path, quicker than forward; reject=true lets a "
+            "garbage model say that it was none of them, garbage=… gives it nats a frame; limit, bits.",
+        ),
+    ] = None,
+    speakers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="Choices for speakers: places=64; scoring=linear, gmm or hardened; threshold; cohort=FOLDER or "
+            "synthetic, and norm=z, t or zt, to norm scores by; decision and names=client or server, who learns them.",
+        ),
+    ] = None,
+    enroll: Annotated[bool, typer.Option("--enroll", help="Speakers: let clients enroll; keep --state safe.")] = False,
+    store: Annotated[
+        bool, typer.Option("--store", help="Speakers: keep encrypted galleries of others (`enroll --private`).")
+    ] = False,
     budget: Annotated[
         int | None, typer.Option(help="Queries of one client to one model; without, they are only counted.", min=0)
     ] = None,
     state: Annotated[
         Path | None, typer.Option(help="Folder that keeps budgets and speakers; one that passes by default.")
     ] = None,
-    places: Annotated[
-        int,
-        typer.Option(
-            "--places", "--most-speakers", help="Speakers: room for so many; clients see it, not how many there are."
-        ),
-    ] = 64,
-    scoring: Annotated[
-        Literal["linear", "gmm"], typer.Option(help="Speakers: cosines of supervectors, or likelihoods of mixtures.")
-    ] = "linear",
-    hardened: Annotated[
-        bool, typer.Option("--hardened", help="Speakers: withstand clients that cheat; few places, verification only.")
-    ] = False,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="Speakers: accept at or above; 0.5 for linear, the bundle's for gmm, none with --cohort."),
-    ] = None,
-    cohort: Annotated[
-        str | None,
-        typer.Option(help="Speakers: a folder with one folder of clips a person, or `synthetic`, to norm scores by."),
-    ] = None,
-    norm: Annotated[Literal["z", "t", "zt"], typer.Option(help="With --cohort: per model, per trial, or both.")] = "zt",
-    decision: Annotated[
-        Literal["client", "server"], typer.Option(help="Speakers: who learns whether a claim holds.")
-    ] = "client",
-    names: Annotated[
-        Literal["client", "server"],
-        typer.Option(help="Speakers: who learns a name; ours go to identified.jsonl in --state."),
-    ] = "client",
-    enroll: Annotated[bool, typer.Option("--enroll", help="Speakers: let clients enroll; keep --state safe.")] = False,
-    store: Annotated[
-        bool,
-        typer.Option("--store", help="Speakers: keep encrypted galleries of others (`enroll --private`)."),
-    ] = False,
     certificate: Annotated[Path | None, typer.Option(help="Our certificate, PEM; one is made by default.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
     client_ca: Annotated[
@@ -74,10 +61,10 @@ def serve(
 ) -> None:
     """Serve released models encrypted: clients learn the word or name, we learn nothing. JSON logs on standard error.
 
-    Ends in order on Ctrl-C or SIGTERM.
+    Ends in order on Ctrl-C or SIGTERM. `ppspeech.serve` does the same from Python.
 
     Examples: `ppspeech serve words`, `ppspeech serve words --listen 0.0.0.0:7000 --certificate c.pem --key k.pem
-    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enroll --state people --scoring gmm`
+    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enroll --state people --speakers scoring=gmm`
     """
     import torch
 
@@ -86,30 +73,37 @@ def serve(
     from ppspeech.service.server import kept_folder, listening, log_as_json, named
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
-    deployment = Deployment(frames=frames, operation=operation, reject=reject, garbage=garbage)
-    if names == "server" and state is None:
+    for_words = choices(Deployment(frames=frames), words, "--words")
+    for_speakers = choices(SpeakerDeployment(frames=frames, enrolls=enroll, stores=store), speakers, "--speakers")
+    if for_speakers.names == "server" and state is None:
         raise PpspeechError("names that are ours to learn need a --state folder to be written in")
-    if hardened and (scoring, decision) != ("linear", "server"):
-        raise PpspeechError("--hardened goes with --scoring linear and --decision server")
-    speakers = SpeakerDeployment(
-        places=places,
-        scoring="hardened" if hardened else scoring,
-        threshold=threshold,
-        cohort=cohort,
-        norm=norm,
-        frames=frames,
-        decision=decision,
-        names=names,
-        enrolls=enroll,
-        stores=store,
-    )
     loaded = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
-        services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), deployment, speakers)
+        services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), for_words, for_speakers)
         server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
         _show(server, tls, loaded)
         counters = server.run()
     Console(highlight=False).print(f"stopped: {counters}", soft_wrap=True)
+
+
+def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
+    """What was chosen as NAME=VALUE, several by commas, over what is usual.
+
+    Raises:
+        PpspeechError: for a name that there is not, or a value that cannot be.
+    """
+    from ppspeech.bundle import from_plain, to_plain
+
+    chosen = to_plain(usual)
+    for each in ",".join(given or ()).split(",") if given else ():
+        name, equals, text = each.partition("=")
+        if not equals or name not in chosen:
+            raise PpspeechError(f"{option} takes NAME=VALUE for {', '.join(chosen)}, got {each!r}")
+        try:
+            chosen[name] = json.loads(text)
+        except ValueError:
+            chosen[name] = text
+    return from_plain(type(usual), chosen, option)
 
 
 def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]") -> None:

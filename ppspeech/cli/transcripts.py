@@ -1,18 +1,24 @@
-"""A transcript on the terminal: what went over the wire, and what the bytes looked like to the server."""
+"""A transcript for people: what went over the wire, and what the bytes looked like to the server."""
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ppspeech.errors import PpspeechError
+
 if TYPE_CHECKING:
+    from ppspeech.arrays import Reals
     from ppspeech.network import Transcript
 
 SHOWN_BYTES = 12
+SIDE = 160
+"""Bytes of a row of the picture of what the server gets."""
 
 
 def show_transcript(record: "Transcript") -> None:
@@ -73,3 +79,41 @@ def kind_names() -> dict[int, str]:
 def _entropy(data: bytes) -> float:
     counts = Counter(data)
     return -sum(count / len(data) * math.log2(count / len(data)) for count in counts.values()) if data else 0.0
+
+
+def plot_views(frames: "Reals", record: "Transcript", path: Path, title: str = "") -> None:
+    """Draw features `(frames, features)` beside the encrypted bytes of the same clip, and how often each byte occurs.
+
+    Args:
+        frames: the client's.
+        record: its transcript, with payloads.
+        path: .png, .pdf or .svg.
+        title: of the whole picture.
+
+    Raises:
+        PpspeechError: for a transcript without payloads, or another suffix.
+    """
+    import numpy as np
+
+    from ppspeech.pictures import blank, save
+    from ppspeech.protocols import Kind
+
+    sent = [entry.payload or b"" for entry in record.entries if entry.direction == "sent" and entry.kind == Kind.QUERY]
+    data = np.frombuffer(b"".join(sent), np.uint8)
+    if not len(data):
+        raise PpspeechError("the transcript kept no payloads: connect with keep_payloads=True")
+    rows = min(SIDE, len(data) // SIDE)
+    own = np.frombuffer(np.clip(frames * 32, -128, 127).astype(np.int8).tobytes(), np.uint8)
+    picture = blank(10, 6.5)
+    axes = picture.subplots(2, 2, height_ratios=(3, 2))
+    picture.suptitle(title or "One clip, as each party sees it")
+    axes[0, 0].imshow(np.clip(frames, -3, 3).T, origin="lower", aspect="auto", cmap="RdBu_r")
+    axes[0, 0].set(title="the client: its features", xlabel="frame", ylabel="feature")
+    axes[0, 1].imshow(data[: rows * SIDE].reshape(rows, SIDE), aspect="auto", cmap="gray")
+    axes[0, 1].set(title=f"the server: {rows * SIDE:,} of {len(data):,} bytes it gets", xlabel="byte", ylabel="row")
+    for axis, values, name in ((axes[1, 0], own, "features as bytes"), (axes[1, 1], data, "bytes the server gets")):
+        axis.hist(values, bins=np.arange(257), density=True, color="#4c72b0")
+        axis.axhline(1 / 256, color="black", linewidth=0.8, linestyle="--", label="uniform")
+        axis.set(title=f"how often each byte occurs: {name}", xlabel="byte", ylabel="share")
+        axis.legend(loc="upper right")
+    save(picture, path, dpi=120)

@@ -1,15 +1,19 @@
 """What is known about sound files without opening them again: hash, samples and rate, by path, size and times."""
 
 import hashlib
+import json
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 import soundfile
 
-from ppspeech.errors import AudioError
+from ppspeech.errors import AudioError, PpspeechError
+from ppspeech.storage import SharedTable
 
 
 class Header(NamedTuple):
@@ -26,7 +30,7 @@ class FileIndex:
     written, files are opened as if it were empty.
 
     Args:
-        path: of the SQLite file, which holds the paths of what was asked about.
+        path: of the SQLite file, in which paths stand as their hashes.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,40 +53,34 @@ class FileIndex:
         return [Header(*map(int, told.split())) for told in self._facts("header", files, _header)]
 
     def _facts(self, kind: str, files: Sequence[Path], read: Callable[[Path], str]) -> list[str]:
-        keys = [(str(file.absolute()), kind, _stamp(file)) for file in files]
-        known = self._look_up(keys)
-        found = [read(file) if fact is None else fact for fact, file in zip(known, files, strict=True)]
-        self._remember([(*key, new) for key, new, old in zip(keys, found, known, strict=True) if old is None])
+        keys = [(hashlib.sha256(os.fsencode(file.absolute())).hexdigest(), _stamp(file)) for file in files]
+        known = self._look_up(kind, keys)
+        found = [known[key] if key in known else read(file) for key, file in zip(keys, files, strict=True)]
+        self._remember([(path, kind, stamp, fact) for (path, stamp), fact in zip(keys, found, strict=True)
+                        if (path, stamp) not in known])  # fmt: skip
         return found
 
-    def _look_up(self, keys: list[tuple[str, str, str]]) -> list[str | None]:
-        if not self.path.is_file():
-            return [None] * len(keys)
-        question = "SELECT fact FROM facts WHERE path = ? AND kind = ? AND stamp = ?"
+    def _look_up(self, kind: str, keys: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        question = "SELECT path, stamp, fact FROM facts WHERE kind = ? AND path IN (SELECT value FROM json_each(?))"
         try:
-            with closing(self._open()) as database:
-                rows = [database.execute(question, key).fetchone() for key in keys]
+            rows = self._table.rows(question, kind, json.dumps([path for path, _ in keys])) if self._table else []
         except sqlite3.Error:
-            return [None] * len(keys)
-        return [None if row is None else str(row[0]) for row in rows]
+            return {}
+        return {(path, stamp): fact for path, stamp, fact in rows}
 
     def _remember(self, rows: list[tuple[str, str, str, str]]) -> None:
-        if not rows:
+        if not rows or not self._table:
             return
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(self._open()) as database, database:
-                columns = "(path TEXT, kind TEXT, stamp TEXT, fact TEXT, PRIMARY KEY (path, kind))"
-                database.execute(f"CREATE TABLE IF NOT EXISTS facts {columns}")
-                database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?)", rows)
-        except (sqlite3.Error, OSError):
-            return  # the files are opened again next time
+        with suppress(sqlite3.Error), self._table.transaction() as database:  # else they are opened again next time
+            database.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?, ?, ?)", rows)
 
-    def _open(self) -> sqlite3.Connection:
-        # A connection must not cross a fork, and loaders fork: each question opens its own.
-        database = sqlite3.connect(self.path, timeout=30)
-        database.execute("PRAGMA synchronous = OFF")  # what a power failure takes is looked up again
-        return database
+    @cached_property
+    def _table(self) -> SharedTable | None:
+        columns = "path TEXT, kind TEXT, stamp TEXT, fact TEXT, PRIMARY KEY (path, kind)"
+        try:
+            return SharedTable(self.path, "facts", columns, "what is known about sound files")
+        except (PpspeechError, OSError):
+            return None
 
 
 def _stamp(path: Path) -> str:

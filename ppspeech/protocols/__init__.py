@@ -1,6 +1,6 @@
 """Protocols: one file each, with its parties as functions over a channel, what it computes and what it leaks."""
 
-from ppspeech.protocols.meeting import WORKERS, Meeting, MetClient, MetServer, meet, meet_as_client, meet_as_server
+from ppspeech.protocols.meeting import WORKERS, Meeting, meet, meet_as_client, meet_as_server
 from ppspeech.protocols.message_kinds import Kind, kind_of
 from ppspeech.protocols.party import PROTOCOLS, Party, RegisteredProtocol, register_protocol, run_in_memory
 
@@ -9,8 +9,6 @@ __all__ = [
     "WORKERS",
     "Kind",
     "Meeting",
-    "MetClient",
-    "MetServer",
     "Party",
     "RegisteredProtocol",
     "kind_of",

@@ -107,10 +107,6 @@ def meet(channel: Channel, side: Side, parameters: LatticeParameters | None = No
     return Meeting(channel, PairSetup.agree(channel, side), evaluator)
 
 
-MetClient = Meeting
-MetServer = Meeting
-
-
 def meet_as_client(channel: Channel, parameters: LatticeParameters | None = None) -> Meeting:
     """`meet`, as the second party: the one with a voice and a key."""
     return meet(channel, Side.SECOND, parameters)

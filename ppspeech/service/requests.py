@@ -39,7 +39,7 @@ class Ask(IntEnum):
     BYE = 3
     VERIFY = 4
     IDENTIFY = 5
-    ENROL = 6
+    ENROLL = 6
     PUBLISH = 7
     FETCH = 8
 

@@ -119,7 +119,7 @@ def test_speakers_behind_certificates_of_ones_own(folder: Path, tmp_path: Path) 
     for name in ("server", "ann"):
         run("keys", "new", tmp_path / name)
     own = ["--certificate", tmp_path / "server" / "certificate.pem", "--key", tmp_path / "server" / "key.pem"]
-    choices = ["--enroll", "--places", "3", "--threshold", "0.95", "--frames", "40"]
+    choices = ["--enroll", "--speakers", "places=3,threshold=0.95", "--frames", "40"]
     process, words = start(
         bundle, folder / "words", "--listen", "127.0.0.1:0", *own, "--client-ca", ann / "certificate.pem", *choices
     )
@@ -182,6 +182,10 @@ def test_keys(tmp_path: Path) -> None:
         (["recognize", "x.wav", "--mic", "--server", "127.0.0.1:1", "--insecure"], "either sound files or --mic"),
         (["recognize", "words", "x.wav", "--pin", "12"], "go with a server"),
         (["serve", "absent"], "no bundle"),
+        (["serve", "absent", "--words", "operation=guess"], "must be one of forward, viterbi"),
+        (["serve", "absent", "--words", "reject=1"], "must be of type bool"),
+        (["serve", "absent", "--speakers", "scoring"], "NAME=VALUE for places, scoring"),
+        (["serve", "absent", "--speakers", "rooms=3"], "got 'rooms=3'"),
         (["serve", "a", "b/a"], "must differ"),
         (["encrypt-plan", "absent"], "no bundle"),
     ],

@@ -99,7 +99,7 @@ def test_vectors_on_three_terminals(tmp_path: Path) -> None:
 
 
 ROWS = {"model": "logistic", "features": 2, "classes": 2, "radius": 1.0, "epsilon": 2.0, "labels": ["no", "yes"]}
-DESCENT = {"rounds": 3, "step": 0.02, "clip": 1.0, "regularization": 1.0}
+DESCENT = {"rounds": 3, "step": 0.02, "clip": 1.0, "regularization": 1.0, "personal": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,8 @@ def test_training_on_three_terminals_ends_in_a_bundle(protocol: str, terms: dict
     assert bundle.statement.guarantee.epsilon <= 2.0
     assert bundle.config.labels == ("no", "yes")
     assert bundle.model(torch.tensor([[1.0, 2.0]])).shape == (1, 2)
+    if protocol == "train_descent":
+        assert np.shape(json.loads((tmp_path / "model.own.json").read_text())) == (1, 3)
     with pytest.raises(PpspeechError, match="exists already"):
         check_out(tmp_path / "model", protocol, terms)
 

@@ -44,7 +44,7 @@ def stopped(process: "subprocess.Popen[str]") -> Iterator[None]:
 def test_a_gallery_that_its_server_cannot_read(folder: Path) -> None:
     """A store, a keeper and a prober, each a process of its own."""
     bundle = folder / "voices"
-    served, words = start(bundle, "--listen", "127.0.0.1:0", "--store", "--places", "3")
+    served, words = start(bundle, "--listen", "127.0.0.1:0", "--store", "--speakers", "places=3")
     with stopped(served):
         enrolling = ["enroll", bundle, folder / "0.wav", "--name", "ann", "--private", "family", "--threshold", "0.95"]
         kept = subprocess.Popen(
@@ -72,9 +72,9 @@ def test_a_gallery_that_its_server_cannot_read(folder: Path) -> None:
 
 
 def test_names_for_the_server_by_mixtures(folder: Path, tmp_path: Path) -> None:
-    choices = ["--scoring", "gmm", "--threshold=-1", "--names", "server", "--state", tmp_path, "--enroll"]
+    choices = ["--speakers", "scoring=gmm,threshold=-1", "--speakers", "names=server,places=2"]
     served, words = start(
-        folder / "voices", "--listen", "127.0.0.1:0", "--most-speakers", "2", "--frames", "30", *choices
+        folder / "voices", "--listen", "127.0.0.1:0", "--frames", "30", "--state", tmp_path, "--enroll", *choices
     )
     with stopped(served):
         run("enroll", folder / "voices", folder / "0.wav", "--name", "ann", *words)
@@ -116,14 +116,13 @@ def test_encrypt_plan_of_speakers(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["serve", "voices", "--names", "server"], "--state"),
-        (["serve", "voices", "--hardened"], "--decision server"),
-        (["serve", "voices", "--hardened", "--scoring", "gmm", "--decision", "server"], "--scoring linear"),
-        (["serve", "voices", "--hardened", "--decision", "server"], "use fewer places"),
-        (["serve", "voices", "--scoring", "gmm"], "without a threshold"),
-        (["serve", "voices", "--cohort", "absent"], "no folder"),
-        (["serve", "voices", "--cohort", "family"], "3 to 64 members"),
-        (["serve", "voices", "--threshold", "2"], "cosine"),
+        (["serve", "voices", "--speakers", "names=server"], "--state"),
+        (["serve", "voices", "--speakers", "scoring=hardened"], "its decision is the server's"),
+        (["serve", "voices", "--speakers", "scoring=hardened,decision=server"], "use fewer places"),
+        (["serve", "voices", "--speakers", "scoring=gmm"], "without a threshold"),
+        (["serve", "voices", "--speakers", "cohort=absent"], "no folder"),
+        (["serve", "voices", "--speakers", "cohort=family"], "3 to 64 members"),
+        (["serve", "voices", "--speakers", "threshold=2"], "cosine"),
         (["enroll", "voices", "0.wav"], "--name"),
         (["enroll", "voices", "--name", "ann"], "sound files"),
         (["verify", "voices", "0.wav", "--claim", "0", "--keeper", "127.0.0.1:1"], "--enroll"),

@@ -11,8 +11,8 @@ from sklearn.decomposition import TruncatedSVD
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.evidence.published.attacks.eigenvector import recover_moments
 from ppspeech.evidence.published.protocols.eigenvector import Seen
-from ppspeech.evidence.published.protocols.eigenvector_attack import recover_moments
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols import PROTOCOLS
 from ppspeech.protocols.eigen.moments import second_moments

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from ppspeech.channel import Channel
+from ppspeech.crypto.transfer import offer_keys
 from ppspeech.errors import ModelError, NotInGroupError, ProtocolError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols import PROTOCOLS, run_in_memory
@@ -77,8 +78,8 @@ def test_a_shifted_share_is_rejected(moved: list[int]) -> None:
     assert _judged_with(stranger, speaker_hardened._pads) is False
 
 
-def _judged_with(embedding: np.ndarray, pads) -> bool:  # type: ignore[no-untyped-def]
-    """A client whose pads are not those it was given; the server's are."""
+def _judged_with(embedding: np.ndarray, pads, opened: int = 0) -> bool:  # type: ignore[no-untyped-def]
+    """A client that claims model 0, whose pads are not those it was given, or that opens another model's table."""
 
     def attacker(channel: Channel) -> None:
         voice_bits = PLAN.levels(embedding)
@@ -87,12 +88,13 @@ def _judged_with(embedding: np.ndarray, pads) -> bool:  # type: ignore[no-untype
         mine = pads(keys[: PLAN.voice_bits], PLAN.models)
         steps = channel.receive(Kind.MASKED_INPUTS, 8 * mine.size)
         mine[voice_bits] += np.frombuffer(steps, "<u8").reshape(mine.shape)[voice_bits]
-        sums = mine.sum(axis=0, dtype=np.uint64)[0]
+        sums = mine.sum(axis=0, dtype=np.uint64)[opened]
         tables = channel.receive(Kind.DECISION_TABLE, PLAN.models * 16 << PLAN.score_bits)
         row = int(sums[0]) & ((1 << PLAN.score_bits) - 1)
-        key = speaker_hardened._model_key(keys[PLAN.voice_bits :], 0)
+        key = speaker_hardened._model_key(keys[PLAN.voice_bits :], opened)
         opener = speaker_hardened._row_keys(sums[None, 1:], key, np.array([row]))
-        label = np.frombuffer(tables[16 * row : 16 * row + 16], np.uint8) ^ opener[0]
+        at = 16 * ((opened << PLAN.score_bits) + row)
+        label = np.frombuffer(tables[at : at + 16], np.uint8) ^ opener[0]
         channel.send(Kind.DECISION, label.tobytes())
 
     return run_together(attacker, lambda c: judge_as_server(c, SCORER))[1]
@@ -101,6 +103,46 @@ def _judged_with(embedding: np.ndarray, pads) -> bool:  # type: ignore[no-untype
 def test_the_attackers_frame_itself_is_sound() -> None:
     """Without a shift the same program is an honest client: the attack fails for its shift, not for its code."""
     assert _judged_with(voice(0, 1.0), speaker_hardened._pads) is True
+
+
+def test_only_the_claimed_models_table_opens() -> None:
+    """The client's sums point to a row of every model: what keeps the others shut is the key of the claim alone."""
+    own = voice(1, 1.0)
+    assert judged(own, 1) is True
+    assert _judged_with(own, speaker_hardened._pads, opened=1) is False
+
+
+def test_the_secrets_that_bind_a_row_are_of_full_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the 64 bits of α is set about half the time: in 120 draws 30 to 90 times, but for a chance of 1e-6.
+
+    With all keys known here, the steps between the pads of a bit give α times that bit's part of the score.
+    """
+    found = []
+    for _ in range(40):
+        seen: list[np.ndarray] = []
+
+        def offered(channel: Channel, count: int, seen: list[np.ndarray] = seen) -> tuple[np.ndarray, object]:
+            keys, rest = offer_keys(channel, count)
+            seen.append(keys)
+            return keys, rest
+
+        monkeypatch.setattr(speaker_hardened, "offer_keys", offered)
+        here, there = memory_pair()
+        record = Transcript(there, keep_payloads=True)
+        run_together(
+            lambda c: prove_as_client(c, PLAN, voice(0, 1.0), 0),
+            lambda _, r=record: judge_as_server(r, SCORER),
+            (here, there),
+        )
+        sent = next(entry.payload for entry in record.entries if entry.kind == Kind.MASKED_INPUTS)
+        none, one = (speaker_hardened._pads(seen[0][: PLAN.voice_bits, bit], PLAN.models) for bit in (0, 1))
+        products = np.frombuffer(sent or b"", "<u8").reshape(none.shape) - none + one
+        bit, model = np.argwhere(SCORER.parts % 2 != 0)[0]
+        inverse = pow(int(SCORER.parts[bit, model]), -1, 2**64)
+        found += [int(product) * inverse % 2**64 for product in products[bit, model, 1:]]
+    ones = [sum(alpha >> place & 1 for alpha in found) for place in range(64)]
+    assert len(found) == 120
+    assert 30 <= min(ones) <= max(ones) <= 90
 
 
 def test_a_made_up_label_is_rejected() -> None:

@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from ppspeech.models.score_norm import t_norm, z_norm
 
 from ppspeech.errors import ModelError, RangeError
+from ppspeech.models.speakers import t_norm
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from tests.protocols.speaker_meeting import ask, unit
 
 generator = np.random.default_rng(5)
+
+
+def z_norm(scores: torch.Tensor, impostors: torch.Tensor) -> torch.Tensor:
+    """Each speaker's scores in units of those that impostors get from its model, as they are defined."""
+    return (scores - impostors.mean(0)) / impostors.std(0, correction=1)
 
 
 def scores_of(plan: LinearPlan, scorer: LinearScorer, embedding: np.ndarray) -> np.ndarray:

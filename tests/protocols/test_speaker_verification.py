@@ -5,11 +5,11 @@ from typing import Literal
 import numpy as np
 import pytest
 import torch
-from ppspeech.models.score_norm import t_norm
 from scipy import stats
 
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.errors import BadCiphertextError, ModelError, PpspeechError, ProtocolError, RangeError
+from ppspeech.models.speakers import t_norm
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols import PROTOCOLS, Party
 from ppspeech.protocols.meeting import Meeting

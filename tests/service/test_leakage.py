@@ -12,7 +12,7 @@ from ppspeech.bundle import Bundle
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import Evaluator, KeyHolder
 from ppspeech.network import Address, Server, ServerTls, Service, Transcript, in_background, make_certificate
-from ppspeech.protocols.meeting import MetClient
+from ppspeech.protocols.meeting import Meeting
 from ppspeech.service import Deployment, ServiceFiles, connect
 from ppspeech.service.server.book import Tally
 from ppspeech.service.server.serve import build_services
@@ -86,7 +86,7 @@ def test_the_server_holds_no_client_key(bundles: dict[str, Bundle], tmp_path: Pa
 
     def spied(channel: Channel, tally: Tally) -> None:
         run_session(served, channel, tally, files.budget)
-        made = [type(each).__name__ for each in gc.get_objects() if isinstance(each, KeyHolder | MetClient | Evaluator)]
+        made = [type(each).__name__ for each in gc.get_objects() if isinstance(each, KeyHolder | Meeting | Evaluator)]
         seen.write_text(json.dumps(made))
 
     def late(channel: Channel, _: object) -> None:

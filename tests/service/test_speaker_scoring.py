@@ -16,7 +16,7 @@ from torch import Tensor
 from ppspeech.audio import Mfcc, write_audio
 from ppspeech.bundle import Bundle, BundleConfig, write_bundle
 from ppspeech.errors import BundleError, CorpusError, ModelError, PeerGoneError, PpspeechError, RangeError
-from ppspeech.models.speakers import SpeakerVerifier, cohort_statistics
+from ppspeech.models.speakers import SpeakerVerifier
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.service import Client, SpeakerDeployment, connect_through
@@ -109,14 +109,14 @@ def normed_scores(bundle: Bundle, norm: str) -> torch.Tensor:
             heard = torch.stack([verifier.log_likelihood_ratios(frames(bundle, s)[None])[0] for _, s in clips])
             for column in range(scores.shape[1]):
                 own = column - len(ENROLLED)
-                found = cohort_statistics(
+                std, mean = torch.std_mean(
                     torch.stack([score[column] for (owner, _), score in zip(clips, heard, strict=True) if owner != own])
                 )
-                scores[:, column] = (scores[:, column] - found.mean) / found.std.clamp(1 / 16, 4)
+                scores[:, column] = (scores[:, column] - mean) / std.clamp(1 / 16, 4)
         known = scores[:, : len(ENROLLED)]
         if "t" in norm:
-            others = cohort_statistics(scores[:, len(ENROLLED) :])
-            known = (known - others.mean[:, None]) / others.std[:, None]
+            std, mean = torch.std_mean(scores[:, len(ENROLLED) :], dim=-1)
+            known = (known - mean[:, None]) / std[:, None]
     return known
 
 
@@ -159,7 +159,7 @@ def test_mixtures_decide_and_name_as_in_the_clear(serve: Serve, bundle: Bundle) 
         assert client.verify(2, [said(0)], RATE).value is False  # an empty place
         liar = running.door().open(client.offer.name, client.offer.agreement)
         meet_as_client(liar)
-        send_request(liar, Request(Ask.ENROL))
+        send_request(liar, Request(Ask.ENROLL))
         send_template(liar, "liar", np.full(client.offer.terms.features, 900.0))  # densities would leave the range
         with pytest.raises(PeerGoneError):
             liar.receive(Kind.READY, at_most=10)

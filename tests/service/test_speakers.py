@@ -113,7 +113,7 @@ def test_enrollment_has_its_limits(served: Running, bundle: Bundle) -> None:
         assert client.identify([voice(3)], RATE).value is not None
         channel = served.door().open(client.offer.name, client.offer.agreement)
         meet_as_client(channel)
-        send_request(channel, Request(Ask.ENROL))
+        send_request(channel, Request(Ask.ENROLL))
         send_template(channel, "liar", np.full(client.offer.terms.features, 7.0))  # not of unit length
         with pytest.raises(PeerGoneError):
             channel.receive(Kind.READY, at_most=10)

@@ -25,7 +25,7 @@ from ppspeech.crypto.shares import (
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import machine
-from ppspeech.evidence.bench.two_parties import Meeting, Timed, measure
+from ppspeech.evidence.bench.two_parties import Meet, Timed, measure
 from ppspeech.figures import Figure
 
 RING = Ring(21)
@@ -84,7 +84,7 @@ def jobs(steps: int = STEPS, states: int = STATES, comparisons: int = COMPARISON
     ]
 
 
-def in_session(side: Side) -> Meeting:
+def in_session(side: Side) -> Meet:
     """How one side meets the other: it agrees on transfers."""
 
     @contextmanager

@@ -20,14 +20,14 @@ from ppspeech.evidence.bench.speaker_trials import eer_differences
 from ppspeech.evidence.bench.two_parties import (
     STRANGERS,
     Measured,
-    Meeting,
+    Meet,
     Timed,
     Tls,
     certificates,
     measure,
 )
 from ppspeech.figures import Figure
-from ppspeech.protocols import MetClient, MetServer
+from ppspeech.protocols import Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import (
     GalleryPlan,
@@ -153,19 +153,19 @@ def _job(
     name: str,
     product: MatrixPlan,
     cost: Cost,
-    ask: Callable[[MetClient, ShareEngine], object],
-    answer: Callable[[MetServer, ShareEngine, Any], object],
+    ask: Callable[[Meeting, ShareEngine], object],
+    answer: Callable[[Meeting, ShareEngine, Any], object],
     expected: object,
     arrange: Callable[[], object] = lambda: None,
 ) -> Timed:
     """One query: an encrypted product, then `cost` on shares; `arrange` is offline work of the server alone."""
 
-    def client(met: MetClient, channel: Channel) -> Callable[[], object]:
+    def client(met: Meeting, channel: Channel) -> Callable[[], object]:
         own = replace(met, channel=channel)
         engine = own.prepare(product, cost)
         return lambda: ask(own, engine)
 
-    def server(met: MetServer, channel: Channel) -> Callable[[], object]:  # noqa: ARG001 (that of the meeting)
+    def server(met: Meeting, channel: Channel) -> Callable[[], object]:  # noqa: ARG001 (that of the meeting)
         arranged = arrange()
         engine = met.prepare(product, cost)
         return lambda: answer(met, engine, arranged)
@@ -250,5 +250,5 @@ def _templates(tls: Tls, repeats: int) -> list[Figure]:
     ]
 
 
-def _agree(side: Side) -> Meeting:
+def _agree(side: Side) -> Meet:
     return lambda channel: nullcontext(PairSetup.agree(channel, side))

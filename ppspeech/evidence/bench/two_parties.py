@@ -22,7 +22,7 @@ Tls = tuple[ClientTls, ServerTls]
 Half = Callable[[Any, Channel], Callable[[], object]]
 """One party's half of a job: given the meeting and a channel it does the offline part, and returns the online part."""
 
-Meeting = Callable[[Channel], AbstractContextManager[Any]]
+Meet = Callable[[Channel], AbstractContextManager[Any]]
 """How one party meets the other, once for all jobs."""
 
 
@@ -104,10 +104,10 @@ def lattice_server(channel: Channel) -> Iterator[Any]:
         yield met
 
 
-LATTICE: tuple[Meeting, Meeting] = (lattice_client, lattice_server)
+LATTICE: tuple[Meet, Meet] = (lattice_client, lattice_server)
 """Transfers, and the client's lattice key with the server."""
 
-STRANGERS: tuple[Meeting, Meeting] = (nullcontext, nullcontext)
+STRANGERS: tuple[Meet, Meet] = (nullcontext, nullcontext)
 """For programs that bring everything along."""
 
 
@@ -115,7 +115,7 @@ def measure(
     work: list[Timed],
     repeats: int,
     *,
-    meet: tuple[Meeting, Meeting] = LATTICE,
+    meet: tuple[Meet, Meet] = LATTICE,
     tls: Tls | None = None,
     delay: float = 0.0,
 ) -> dict[str, Measured]:

@@ -3,7 +3,7 @@
 Frames are drawn so that eigenvalues and directions are known. Ours runs whole, in memory; of the paper's protocol
 (Pathak 2010, section 4.1.1) a few rounds at 2048 bits are timed and multiplied to the 128 that seven squarings stand
 for, and whole runs at 512 bits show how its decoys slow it down and how little they hide: the attack of
-`published.eigenvector_attack` names them and recovers everyone's second moments.
+`published.attacks.eigenvector` names them and recovers everyone's second moments.
 """
 
 import time
@@ -17,8 +17,8 @@ from ppspeech.arrays import Reals
 from ppspeech.crypto.paillier import PaillierSecretKey, generate_paillier
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.published.attacks.eigenvector import recover_moments
 from ppspeech.evidence.published.protocols.eigenvector import run_published
-from ppspeech.evidence.published.protocols.eigenvector_attack import recover_moments
 from ppspeech.figures import Figure
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.pictures import blank, save

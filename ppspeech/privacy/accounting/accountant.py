@@ -64,7 +64,8 @@ class Accountant:
     Composition is adaptive: a later event may depend on what earlier ones released, but its parameters and the
     number of events are fixed in advance.
 
-    >>>     >>> one_speaker = Relation("speaker", "add_remove")
+    >>> from ppspeech.privacy import GaussianEvent
+    >>> one_speaker = Relation("speaker", "add_remove")
     >>> account = Accountant(one_speaker)
     >>> account.compose(GaussianEvent(10.0, one_speaker), count=10)
     >>> round(account.epsilon(1e-5), 3)

@@ -2,6 +2,6 @@
 
 from ppspeech.protocols.eigen.many import find_together
 from ppspeech.protocols.eigen.moments import second_moments
-from ppspeech.protocols.eigen.two import MOST_FEATURES, SQUARINGS, EigenJob, alice, bob
+from ppspeech.protocols.eigen.two import MOST_FEATURES, SQUARINGS, alice, bob
 
-__all__ = ["MOST_FEATURES", "SQUARINGS", "EigenJob", "alice", "bob", "find_together", "second_moments"]
+__all__ = ["MOST_FEATURES", "SQUARINGS", "alice", "bob", "find_together", "second_moments"]

@@ -14,7 +14,7 @@ from ppspeech.errors import RangeError
 from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.mechanisms import PolyaShares, SkellamShares
-from ppspeech.protocols.sums.aggregation import PartySession, noisy_steps
+from ppspeech.protocols.sums.aggregation import noisy_steps
 
 Shares = SkellamShares | PolyaShares
 WholeSum = Callable[[Whole], Whole]
@@ -36,11 +36,6 @@ class JointSum:
         self.shares = shares
         self._add_up = add_up
         self._releases = 0
-
-    @classmethod
-    def over(cls, session: PartySession, shares: Shares) -> "JointSum":
-        """Through a curator."""
-        return cls(session.sum, shares)
 
     def __call__(self, value: Tensor) -> Tensor:
         """The noisy sum, of the shape and type of our own vector.

@@ -47,7 +47,7 @@ class AskSpeakers:
             raise ModelError(f"{self._name} enrolls nobody: its server was started without --enroll")
         clips = self._verifier.features(sounds, rate)
         template = (self._verifier.means if self._terms.scoring == "gmm" else self._verifier.direction)(clips)
-        with self._client.session(meet_as_client).asking(Request(Ask.ENROL)) as record:
+        with self._client.session(meet_as_client).asking(Request(Ask.ENROLL)) as record:
             send_template(record, name, template)
             done, place = receive_ready(record)
         if not done or place is None:

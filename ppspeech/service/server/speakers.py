@@ -179,7 +179,7 @@ class ServedSpeakers:
         if self.offer.terms.identifies:
             handlers[Ask.IDENTIFY] = Handler(identify)
         if self.offer.terms.enrolls:
-            handlers[Ask.ENROL] = Handler(self._enroll)
+            handlers[Ask.ENROLL] = Handler(self._enroll)
         if self.sealed is not None:
             handlers[Ask.PUBLISH] = Handler(partial(self._keep, self.sealed, visitor.client))
             handlers[Ask.FETCH] = Handler(partial(self._give, self.sealed))

@@ -186,25 +186,13 @@ def train_jointly(
     Raises:
         RoundEndedError: if a party is missing; nothing is released then.
     """
-    return _join_models(training, add_up, local_minimizer(training, x, y, place, groups), place)
-
-
-def _join_models(training: JointTraining, add_up: WholeSum, local: Tensor, place: int) -> JointFit:
-    """The second half of `train_jointly`.
-
-    Args:
-        training: the terms.
-        add_up: the sum over all parties.
-        local: our own minimizer, from `local_minimizer`.
-        place: which party we are, from 0.
-    """
     joint = JointSum(add_up, training.shares())
-    theta = joint(training.weight(place) * local)
-    return JointFit(model_of(training, theta), joint.guarantee(training.delta), joint.account(), theta)
+    theta = joint(training.weight(place) * local_minimizer(training, x, y, place, groups))
+    return JointFit(_model_of(training, theta), joint.guarantee(training.delta), joint.account(), theta)
 
 
 @torch.no_grad()
-def model_of(training: JointTraining, theta: Tensor) -> ConvexModule:
+def _model_of(training: JointTraining, theta: Tensor) -> ConvexModule:
     """The model with released parameters `(heads, features)`."""
     module = training.build()
     if isinstance(module, LargeMarginGaussians):

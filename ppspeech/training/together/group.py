@@ -14,6 +14,7 @@ from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.protocols import Party, register_protocol
 from ppspeech.protocols.sums import CURATOR, PARTY, CuratorSession, PartySession
+from ppspeech.registry import Registry
 from ppspeech.training.together.average import JointTraining
 from ppspeech.training.together.descent import DescentTraining
 from ppspeech.training.together.statistics import MixtureTraining, WordTraining
@@ -32,7 +33,7 @@ CAVEATS = (
     "The guarantee is about the training data. It does not protect what is said to the model in use.",
 )
 
-METHODS: dict[str, type[JointTerms]] = {}
+METHODS: Registry[type[JointTerms]] = Registry("way to train together")
 """The terms of every protocol of this file, by its name."""
 
 
@@ -48,7 +49,7 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
         ),
         terms=terms,
     )
-    METHODS[name] = terms
+    METHODS.enter(name, terms)
 
     @protocol.party(PARTY)
     def take_part(party: Party, data: Any, groups: Any = None, /, **plain: Any) -> dict[str, Any]:

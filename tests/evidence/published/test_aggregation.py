@@ -6,6 +6,7 @@ from scipy import optimize, stats
 
 from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.errors import PrivacyError, RangeError
+from ppspeech.evidence.published.attacks.aggregation import find_exponent, find_noise, mean_without_noise
 from ppspeech.evidence.published.mechanisms import PublishedOutputLaplace
 from ppspeech.evidence.published.protocols.aggregation import (
     NUMBERS,
@@ -18,7 +19,6 @@ from ppspeech.evidence.published.protocols.aggregation import (
     run_published,
     take_part,
 )
-from ppspeech.evidence.published.protocols.aggregation_attack import find_exponent, find_noise, mean_without_noise
 from ppspeech.network import memory_pair
 
 SIZES = [400, 90, 300, 250]

@@ -8,6 +8,7 @@ import pytest
 
 from ppspeech.crypto.paillier.group import KEY_ID_BYTES
 from ppspeech.errors import PpspeechError, PrivacyError, RangeError
+from ppspeech.evidence.published.attacks.eigenvector import genuine_rounds, recover_moments
 from ppspeech.evidence.published.protocols.eigenvector import (
     Seen,
     party,
@@ -16,7 +17,6 @@ from ppspeech.evidence.published.protocols.eigenvector import (
     run_published,
     trent,
 )
-from ppspeech.evidence.published.protocols.eigenvector_attack import genuine_rounds, recover_moments
 from ppspeech.network import Transcript, memory_pair, run_in_threads
 from ppspeech.protocols.eigen.moments import second_moments
 from ppspeech.protocols.message_kinds import Kind

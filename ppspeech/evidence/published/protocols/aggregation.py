@@ -22,7 +22,7 @@ Corrections, without which it does not run or is not what it says:
   multiplies the ψ_j ("all parties compute" needs someone who has them).
 - Stage 3: s is 40 bits longer than a word of 64 bits; sums are mod 2^64. "A random integer" hides nothing for sure.
 
-What stays wrong (`aggregation_attack`, and the tests): the owner of the noise knows it and takes it off; ψ_j is not
+What stays wrong (`attacks.aggregation`, and the tests): the owner of the noise knows it and takes it off; ψ_j is not
 re-randomized, so that party 0 finds η_j by baby steps and giant steps (`rerandomize=True` mends this one); party 0 and
 Charlie together know η; Charlie learns the whole order of sizes up to π1, and with any one party all sizes; the scale
 of the noise is that of an l1 sensitivity which is true in l2 only; and sizes are data, on which the scale depends.

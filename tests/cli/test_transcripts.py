@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ppspeech.cli.pictures import plot_views
+from ppspeech.cli.transcripts import plot_views
 from ppspeech.errors import PpspeechError
 from ppspeech.network import Transcript, memory_pair
 from ppspeech.protocols.message_kinds import Kind
