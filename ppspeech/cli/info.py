@@ -18,9 +18,7 @@ PARTS = (
 )  # fmt: skip
 
 
-def info(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
-) -> None:
+def info(as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False) -> None:
     """Show versions, device and cores.
 
     Example: `ppspeech info --json`

@@ -210,10 +210,7 @@ class ConvexObjective:
 
 
 def minimize(
-    objective: ConvexObjective,
-    start: Tensor | None = None,
-    tolerance: float = 1e-8,
-    max_iterations: int = 200,
+    objective: ConvexObjective, start: Tensor | None = None, tolerance: float = 1e-8, max_iterations: int = 200
 ) -> Solution:
     """Minimize F by damped Newton steps until the gradient norm is at most `tolerance`.
 

@@ -19,13 +19,7 @@ class _Linear(nn.Module, ABC):
     """What the three share: weights `(heads, d + 1)`, clipping, the objective and `fit`."""
 
     def __init__(
-        self,
-        features: int,
-        heads: int,
-        classes: int,
-        radius: float | None,
-        constant: float,
-        dtype: torch.dtype,
+        self, features: int, heads: int, classes: int, radius: float | None, constant: float, dtype: torch.dtype
     ) -> None:
         super().__init__()
         if features < 1 or classes < 2:
@@ -70,13 +64,7 @@ class _Linear(nn.Module, ABC):
         """The losses of examples with these labels `(n,)` as a function of their scores."""
 
     def objective(
-        self,
-        x: Tensor,
-        y: Tensor,
-        *,
-        quadratic: float,
-        linear: Tensor | None = None,
-        weights: Tensor | None = None,
+        self, x: Tensor, y: Tensor, *, quadratic: float, linear: Tensor | None = None, weights: Tensor | None = None
     ) -> ConvexObjective:
         """sum_i w_i loss_i + <linear, Theta> + (quadratic / 2) ||Theta||^2 over Theta = the weights.
 
@@ -138,11 +126,7 @@ class LogisticRegression(_Linear):
     """
 
     def __init__(
-        self,
-        features: int,
-        radius: float | None = None,
-        constant: float = 1.0,
-        dtype: torch.dtype = torch.float32,
+        self, features: int, radius: float | None = None, constant: float = 1.0, dtype: torch.dtype = torch.float32
     ) -> None:
         super().__init__(features, 1, 2, radius, constant, dtype)
 

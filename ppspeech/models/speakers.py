@@ -83,12 +83,7 @@ class SpeakerVerifier(nn.Module):
 
     @classmethod
     def enroll_clips(
-        cls,
-        ubm: GaussianMixture,
-        clips: Sequence[Sequence[Tensor]],
-        *,
-        relevance: float = 16.0,
-        threshold: float = 0.0,
+        cls, ubm: GaussianMixture, clips: Sequence[Sequence[Tensor]], *, relevance: float = 16.0, threshold: float = 0.0
     ) -> "SpeakerVerifier":
         """A verifier for speakers of whom there are clips, each `(frames, d)`.
 

@@ -7,16 +7,7 @@ from typing import Any
 
 import torch
 
-from ppspeech.bundle import (
-    REQUIRED,
-    Bundle,
-    BundleConfig,
-    DataTouch,
-    PrivacyStatement,
-    Topic,
-    Use,
-    write_bundle,
-)
+from ppspeech.bundle import REQUIRED, Bundle, BundleConfig, DataTouch, PrivacyStatement, Topic, Use, write_bundle
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.figures import Figure
 from ppspeech.privacy import Accountant, NonPrivateEvent, Relation

@@ -37,10 +37,7 @@ def transcript_graph(words: Sequence[str], units: Units, silence: str | None = N
 
 
 def spotting_graph(
-    phrases: Sequence[Sequence[str]],
-    garbage: Sequence[str],
-    units: Units,
-    reward: float = 0.0,
+    phrases: Sequence[Sequence[str]], garbage: Sequence[str], units: Units, reward: float = 0.0
 ) -> DecodingGraph:
     """Any number of phrases among garbage: keywords, or key phrases of several words.
 

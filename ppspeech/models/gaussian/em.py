@@ -82,12 +82,7 @@ class MixtureFit:
 
 
 def run_em(
-    model: GaussianMixture,
-    x: Tensor,
-    weights: Tensor | None = None,
-    *,
-    iterations: int = 50,
-    tolerance: float = 1e-4,
+    model: GaussianMixture, x: Tensor, weights: Tensor | None = None, *, iterations: int = 50, tolerance: float = 1e-4
 ) -> MixtureFit:
     """EM from where the model stands, all its restarts at once; changes the model in place.
 

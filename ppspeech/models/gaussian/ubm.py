@@ -20,11 +20,7 @@ Adapted = Literal["weights", "means", "variances"]
 
 @torch.no_grad()
 def map_adapt(
-    ubm: GaussianMixture,
-    sums: MixtureStatistics,
-    *,
-    relevance: float = 16.0,
-    adapt: Sequence[Adapted] = ("means",),
+    ubm: GaussianMixture, sums: MixtureStatistics, *, relevance: float = 16.0, adapt: Sequence[Adapted] = ("means",)
 ) -> GaussianMixture:
     """Speaker models by MAP adaptation (Reynolds et al. 2000, eqs. 11-14), all speakers at once.
 

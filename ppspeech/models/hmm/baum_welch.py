@@ -130,9 +130,7 @@ def flat_start_(
 
 
 def flat_start_batches_(
-    model: HiddenMarkovModel,
-    batches: Iterable[tuple[Tensor, ...]],
-    prior: Prior = MAXIMUM_LIKELIHOOD,
+    model: HiddenMarkovModel, batches: Iterable[tuple[Tensor, ...]], prior: Prior = MAXIMUM_LIKELIHOOD
 ) -> None:
     """`flat_start_` from batches of features, lengths and labels, of which one at a time is held.
 

@@ -59,11 +59,7 @@ def forward_variables(
 
 
 def backward_variables(
-    log_emissions: Tensor,
-    log_transitions: Tensor,
-    lengths: Tensor,
-    log_final: Tensor | None = None,
-    band: Band = None,
+    log_emissions: Tensor, log_transitions: Tensor, lengths: Tensor, log_final: Tensor | None = None, band: Band = None
 ) -> Tensor:
     """ln beta of every frame, `(batch, frames, *lead, states)`; arguments as in `forward_variables`.
 

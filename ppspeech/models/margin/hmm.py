@@ -104,12 +104,7 @@ class LargeMarginHmm(nn.Module):
         return viterbi(emissions[rows, :, labels], transitions[labels], initial[labels], lengths, final).states
 
     def loss(
-        self,
-        features: Tensor,
-        lengths: Tensor,
-        labels: Tensor,
-        level: Level = "word",
-        alignment: Tensor | None = None,
+        self, features: Tensor, lengths: Tensor, labels: Tensor, level: Level = "word", alignment: Tensor | None = None
     ) -> Tensor:
         """Per-utterance margin losses `(batch,)`, for autograd.
 
@@ -141,13 +136,7 @@ class LargeMarginHmm(nn.Module):
         return huber_hinge(rivals - right, self.width) / lengths
 
     def _path_score(
-        self,
-        emissions: Tensor,
-        transitions: Tensor,
-        initial: Tensor,
-        lengths: Tensor,
-        labels: Tensor,
-        path: Tensor,
+        self, emissions: Tensor, transitions: Tensor, initial: Tensor, lengths: Tensor, labels: Tensor, path: Tensor
     ) -> Tensor:
         """D(x, y) of one path of the right word, `(batch,)`."""
         rows = torch.arange(len(labels), device=labels.device).unsqueeze(-1)

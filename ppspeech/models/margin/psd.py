@@ -105,10 +105,7 @@ class _State:
 
 
 def minimize_psd(
-    objective: ConvexObjective,
-    start: Tensor | None = None,
-    tolerance: float = 1e-8,
-    max_iterations: int = 300,
+    objective: ConvexObjective, start: Tensor | None = None, tolerance: float = 1e-8, max_iterations: int = 300
 ) -> Solution:
     """Minimize F with every row of Theta svec of a positive semidefinite matrix.
 
