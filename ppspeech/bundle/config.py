@@ -20,15 +20,14 @@ MOST_LABELS = 10_000
 class BundleConfig:
     """All that is needed to build the model, and to compute its input.
 
+    Raises BundleError for a type that is not registered, labels or columns that are not distinct short texts, or both a
+    front end and columns.
+
     Attributes:
         settings: of a registered type.
         labels: what the scores stand for, in order: words, emotions, speakers; empty for a background model.
         mfcc: the front end of a model of speech; None for a model of rows.
         columns: names of what a row of a table holds, in order; empty for a model of speech.
-
-    Raises:
-        BundleError: for a type that is not registered, labels or columns that are not distinct short texts, or both a
-            front end and columns.
     """
 
     settings: ModelSettings
@@ -63,11 +62,7 @@ class BundleConfig:
 
     @property
     def front_end(self) -> MfccConfig:
-        """What computes the input of a model of speech.
-
-        Raises:
-            BundleError: for a model of rows, which has none.
-        """
+        """What computes the input of a model of speech. Raises BundleError for a model of rows, which has none."""
         if self.mfcc is None:
             raise BundleError(f"a {self.type} takes {self.input}, not speech")
         return self.mfcc
@@ -89,8 +84,7 @@ class BundleConfig:
     def tensors(self) -> Shapes:
         """The tensors that belong to this model, and no others; nothing is allocated to know them.
 
-        Raises:
-            BundleError: if the settings do not make a model.
+        Raises BundleError if the settings do not make a model.
         """
         try:
             with torch.device("meta"):
@@ -100,11 +94,7 @@ class BundleConfig:
         return {name: tuple(tensor.shape) for name, tensor in state.items()}
 
     def build(self) -> nn.Module:
-        """The untrained module.
-
-        Raises:
-            BundleError: if the settings do not make a model.
-        """
+        """The untrained module. Raises BundleError if the settings do not make a model."""
         try:
             return self.settings.build(self.labels, self.features)
         except PpspeechError as refused:
@@ -124,8 +114,7 @@ class BundleConfig:
     def from_json(cls, plain: Mapping[str, Any]) -> "BundleConfig":
         """Read what `to_json` wrote, and refuse anything else.
 
-        Raises:
-            BundleError: for another format, an unknown type, or a missing, unknown or mistyped field.
+        Raises BundleError for another format, an unknown type, or a missing, unknown or mistyped field.
         """
         common = {"format", "type", "settings", "labels"}
         if set(plain) not in (common | {"mfcc"}, common | {"columns"}):

@@ -25,13 +25,7 @@ ADJACENT = {
 def deployment_yaml(bundle: Bundle, name: str, published: datetime.date) -> str:
     """The registry's record of a bundle.
 
-    Args:
-        bundle: with a guarantee.
-        name: of the model, for people and for the address of the record.
-        published: when the bundle became public.
-
-    Raises:
-        BundleError: for a bundle without a guarantee: the registry is of differentially private deployments.
+    Raises BundleError for a bundle without a guarantee: the registry is of differentially private deployments.
     """
     statement, guarantee = bundle.statement, bundle.statement.guarantee
     if not statement.private:

@@ -16,10 +16,7 @@ from ppspeech.errors import ModelError
 class Filterer:
     """A filter from a bundle. Without noise it promises nothing: see `ppspeech.filters.FeatureNoise`.
 
-    Attributes:
-        module: maps `(..., inputs)` to `(..., features)`.
-        level: what one sample is.
-        mfcc: the front end of filters of speech.
+    The module maps `(..., inputs)` to `(..., features)`; `level` is what one sample is.
     """
 
     module: nn.Module
@@ -29,12 +26,8 @@ class Filterer:
     def filter_all(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Tensor]:
         """Filtered features of utterances: waveforms `(samples,)` with one rate in Hz, or sound files.
 
-        Returns:
-            `(features,)` of each where the filter takes an utterance's statistics, else `(frames, features)`.
-
-        Raises:
-            ModelError: for a filter of rows.
-            AudioError: for sound that cannot be used.
+        Returns `(features,)` of each where the filter takes an utterance's statistics, else `(frames, features)`.
+        Raises ModelError for a filter of rows; AudioError for sound that cannot be used.
         """
         if self.level == "table":
             raise ModelError("this filter takes rows of a table, not sound: give them to `filter_rows`")

@@ -33,9 +33,8 @@ SIZES: dict[str, int] = {
 def read_files(folder: Path) -> dict[str, bytes]:
     """The bytes of every file of a bundle, read once, so that what is checked is what is used.
 
-    Raises:
-        BundleError: if there is no such folder, or a file is missing, unknown, a link, not a plain file, too large, or
-            not the one that `digests.json` names.
+    Raises BundleError if there is no such folder, or a file is missing, unknown, a link, not a plain file, too large,
+    or not the one that `digests.json` names.
     """
     if not folder.is_dir():
         raise BundleError(f"no bundle at {folder}: a bundle is a folder written by `ppspeech export`")

@@ -16,11 +16,7 @@ _NAME = re.compile(r"[a-z0-9_.]{1,64}")
 
 
 def metrics_to_json(figures: Sequence[Figure]) -> dict[str, Any]:
-    """Plain values for `metrics.json`.
-
-    Raises:
-        BundleError: for a figure that `metrics_from_json` would refuse.
-    """
+    """Plain values for `metrics.json`. Raises BundleError for a figure that `metrics_from_json` would refuse."""
     plain = {
         "format": FORMAT,
         "figures": [{"metric": f.metric, "value": f.value, "unit": f.unit, "note": f.note or ""} for f in figures],
@@ -32,8 +28,7 @@ def metrics_to_json(figures: Sequence[Figure]) -> dict[str, Any]:
 def metrics_from_json(plain: Mapping[str, Any]) -> tuple[Figure, ...]:
     """Read what `metrics_to_json` wrote, and refuse anything else.
 
-    Raises:
-        BundleError: for another format, a repeated or malformed name, or a value that is not a finite number.
+    Raises BundleError for another format, a repeated or malformed name, or a value that is not a finite number.
     """
     if set(plain) != {"format", "figures"} or plain["format"] is not FORMAT or not isinstance(plain["figures"], list):
         raise BundleError(f"metrics.json holds format {FORMAT} and a list of figures")

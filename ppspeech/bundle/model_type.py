@@ -44,10 +44,7 @@ class ModelSettings(Protocol):
 class ModelType:
     """One kind of model.
 
-    Attributes:
-        name: in `config.json`, in checkpoints, and among the exporters of `ppspeech.service`.
-        settings: the dataclass of its public choices; it builds the module.
-        uses: what it does in the clear.
+    Its name is that in `config.json`, in checkpoints, and among the exporters of `ppspeech.service`.
     """
 
     name: str
@@ -71,11 +68,7 @@ def model_type(name: str, *uses: Use) -> Callable[[Settings], Settings]:
 
 
 def type_of(settings: ModelSettings) -> ModelType:
-    """The registered kind of these settings.
-
-    Raises:
-        BundleError: if there is none.
-    """
+    """The registered kind of these settings. Raises BundleError if there is none."""
     for kind in MODEL_TYPES.values():
         if type(settings) is kind.settings:
             return kind

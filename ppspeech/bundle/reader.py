@@ -38,13 +38,7 @@ the weaker an event, the longer its loss distribution."""
 class Bundle:
     """A released model and what is said about it.
 
-    Attributes:
-        model: in evaluation mode, on the CPU, its weights fixed.
-        config: the public choices it was built from.
-        statement: what it promises.
-        account: the events behind the promise, replayed.
-        metrics: how well it does.
-        digests: SHA-256 by file name.
+    The model is in evaluation mode, on the CPU, its weights fixed; the account is replayed; digests are by file name.
     """
 
     model: nn.Module
@@ -56,11 +50,7 @@ class Bundle:
 
     @property
     def mfcc(self) -> MfccConfig:
-        """The front end that computes the model's input.
-
-        Raises:
-            BundleError: for a model of rows, which has none.
-        """
+        """The front end that computes the model's input. Raises BundleError for a model of rows, which has none."""
         return self.config.front_end
 
     @property
@@ -75,32 +65,20 @@ class Bundle:
 
     @property
     def recognizer(self) -> Recognizer:
-        """The model as one that tells words, or classes of utterances.
-
-        Raises:
-            ModelError: for another kind of model.
-        """
+        """The model as one that tells words, or classes of utterances. Raises ModelError for another kind of model."""
         self._check_use("recognize")
         return Recognizer(self.labels, self.mfcc, self.model)
 
     @property
     def transcriber(self) -> Transcriber:
-        """The model as one that finds words in recordings.
-
-        Raises:
-            ModelError: for another kind of model.
-        """
+        """The model as one that finds words in recordings. Raises ModelError for another kind of model."""
         self._check_use("transcribe")
         assert isinstance(self.model, HiddenMarkovModel)
         return Transcriber(self.labels, self.mfcc, self.model)
 
     @property
     def verifier(self) -> Verifier:
-        """The model as one that tells speakers.
-
-        Raises:
-            ModelError: for another kind of model.
-        """
+        """The model as one that tells speakers. Raises ModelError for another kind of model."""
         settings = self.config.settings
         if not isinstance(settings, SpeakerUbmSettings) or not isinstance(self.model, GaussianMixture):
             raise ModelError(f"a speaker_ubm is needed to tell speakers, this bundle is a {self.config.type}")
@@ -108,11 +86,7 @@ class Bundle:
 
     @property
     def filterer(self) -> Filterer:
-        """The model as one that turns features into others.
-
-        Raises:
-            ModelError: for another kind of model.
-        """
+        """The model as one that turns features into others. Raises ModelError for another kind of model."""
         settings = self.config.settings
         if not isinstance(settings, MinimaxFilterSettings):
             raise ModelError(f"this bundle is a {self.config.type}, not a filter: make one by `ppspeech filter train`")
@@ -164,15 +138,9 @@ def load_bundle(folder: str | Path) -> Bundle:
     """Load a released model.
 
     The digests show that no file changed since export; they are no signature, so where a bundle comes from must be
-    known otherwise (its fingerprint, told over a trusted way, is enough).
-
-    Args:
-        folder: written by `ppspeech export`.
-
-    Raises:
-        BundleError: for a missing, unknown, oversized or changed file; a type, tensor, shape or field that is not
-            exactly as registered; weights that are not finite; a statement without a unit; or an epsilon other than
-            the one its events give.
+    known otherwise (its fingerprint, told over a trusted way, is enough). Raises BundleError for a missing, unknown,
+    oversized or changed file; a type, tensor, shape or field that is not exactly as registered; weights that are not
+    finite; a statement without a unit; or an epsilon other than the one its events give.
     """
     contents = read_files(Path(folder))
     config = BundleConfig.from_json(read_json(contents[CONFIG], CONFIG))

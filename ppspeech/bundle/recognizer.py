@@ -12,12 +12,7 @@ from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """What was heard in one utterance.
-
-    Attributes:
-        value: the word, or class.
-        margin: nats above the next.
-    """
+    """What was heard in one utterance: a word or class, and by how many nats above the next."""
 
     value: str
     margin: float
@@ -27,10 +22,7 @@ class Recognized:
 class Recognizer:
     """A model in the clear, from a bundle or a checkpoint.
 
-    Attributes:
-        names: its words.
-        mfcc: its front end.
-        scores: of features `(batch, frames, features)` and lengths, `(batch, words)`.
+    `scores` maps features `(batch, frames, features)` and lengths to `(batch, words)`.
     """
 
     names: tuple[str, ...]
@@ -40,8 +32,7 @@ class Recognizer:
     def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Recognized]:
         """The words of many utterances: waveforms `(samples,)` with one rate in Hz, or sound files.
 
-        Raises:
-            AudioError: for sound that cannot be used.
+        Raises AudioError for sound that cannot be used.
         """
         best = self.score(features_of(sounds, Mfcc(self.mfcc), rate)).topk(min(2, len(self.names)))
         margins = (best.values[:, 0] - best.values[:, -1]).tolist()

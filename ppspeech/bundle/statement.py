@@ -30,13 +30,7 @@ Status = Literal["charged", "not_covered", "untouched"]
 
 @dataclass(frozen=True, slots=True)
 class DataTouch:
-    """One place where the data could be looked at outside training, and what that means for the guarantee.
-
-    Attributes:
-        topic: which place.
-        status: whether its cost is in the account.
-        note: how, in a sentence.
-    """
+    """One place where the data could be looked at outside training, and what that means for the guarantee."""
 
     topic: Topic
     status: Status
@@ -53,15 +47,12 @@ class DataTouch:
 class PrivacyStatement:
     """A guarantee and its edges. Nothing is covered but what `covers` names.
 
+    Raises BundleError for a kind that cannot be released, or a topic that is missing or named twice.
+
     Attributes:
         guarantee: unit, adjacency, kind, epsilon and delta; kind `none` is a plain statement that there is none.
         method: how the accountant got epsilon; `none` where there is none.
-        covers: what the guarantee holds for.
         touches: data touches outside training, one a topic; all of `REQUIRED` are there.
-        caveats: what a reader must know.
-
-    Raises:
-        BundleError: for a kind that cannot be released, or a topic that is missing or named twice.
     """
 
     guarantee: Guarantee
@@ -105,8 +96,7 @@ class PrivacyStatement:
     def check(self, account: Accountant) -> None:
         """Replay the account and compare.
 
-        Raises:
-            BundleError: if the events speak of another unit or adjacency, or give another epsilon than is stated.
+        Raises BundleError if the events speak of another unit or adjacency, or give another epsilon than is stated.
         """
         stated = self.guarantee
         if account.relation != stated.relation:
@@ -138,8 +128,7 @@ class PrivacyStatement:
     def from_json(cls, plain: Mapping[str, Any]) -> "PrivacyStatement":
         """Read what `to_json` wrote, and refuse anything else.
 
-        Raises:
-            BundleError: for another format, or a missing (the unit above all), unknown or mistyped field.
+        Raises BundleError for another format, or a missing (the unit above all), unknown or mistyped field.
         """
         wanted = {"format", "guarantee", "method", "covers", "touches", "caveats"}
         if set(plain) != wanted:

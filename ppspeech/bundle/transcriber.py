@@ -15,13 +15,7 @@ WORD_PENALTY = 50.0
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """A word of a recording.
-
-    Attributes:
-        value: the word.
-        start: of it, in seconds.
-        end: of it.
-    """
+    """A word of a recording, with its start and end in seconds."""
 
     value: str
     start: float
@@ -30,13 +24,7 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Transcriber:
-    """A model in the clear, from a bundle or a checkpoint.
-
-    Attributes:
-        names: its words.
-        mfcc: its front end.
-        bank: one model a word.
-    """
+    """A model in the clear, from a bundle or a checkpoint."""
 
     names: tuple[str, ...]
     mfcc: MfccConfig
@@ -54,16 +42,11 @@ class Transcriber:
     ) -> list[list[Spoken]]:
         """The words of each recording, in order.
 
-        Args:
-            sounds: waveforms `(samples,)` with one rate, or sound files.
-            rate: of the waveforms, in Hz.
-            grammar: what may be said, such as `(one | two)+ [zero]`; any words by default.
-            word_penalty: nats that every word costs.
-            beam: forget paths this many nats below the best; None for none.
+        Raises AudioError for sound that cannot be used; ModelError for a grammar with words that have no model.
 
-        Raises:
-            AudioError: for sound that cannot be used.
-            ModelError: for a grammar with words that have no model.
+        Args:
+            grammar: what may be said, such as `(one | two)+ [zero]`; any words by default.
+            beam: forget paths this many nats below the best; None for none.
         """
         units = {
             name: replace(unit, log_initial=tuple(entry - word_penalty for entry in unit.log_initial))

@@ -24,13 +24,7 @@ from ppspeech.models.gaussian import GaussianMixture, supervectors
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Whether a claim holds.
-
-    Attributes:
-        value: whether it does.
-        score: the log-likelihood ratio of speaker and background, in nats a frame.
-        threshold: it holds at or above.
-    """
+    """Whether a claim holds: its score, a log-likelihood ratio in nats a frame, is at or above the threshold."""
 
     value: bool
     score: float
@@ -39,13 +33,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Whose voice it is.
-
-    Attributes:
-        value: the name; None where nobody known is like it.
-        scores: by name, in nats a frame.
-        threshold: somebody is named at or above.
-    """
+    """Whose voice it is, None where nobody known scores at or above the threshold; scores by name, in nats a frame."""
 
     value: str | None
     scores: Mapping[str, float]
@@ -56,11 +44,7 @@ class Identified:
 class Verifier:
     """A background model in the clear, from a bundle or a checkpoint.
 
-    Attributes:
-        ubm: the background model.
-        mfcc: its front end.
-        relevance: of the adaptation.
-        threshold: a trial is accepted at or above it; None where none was released.
+    A trial is accepted at or above the threshold; None where none was released.
     """
 
     ubm: GaussianMixture
@@ -83,15 +67,8 @@ class Verifier:
     ) -> Verified:
         """Is this the voice of the person whose clips are `claimed`?
 
-        Args:
-            claimed: what that person said.
-            sounds: what is said now.
-            rate: of waveforms, in Hz; files know their own.
-            threshold: accept at or above; the model's by default.
-
-        Raises:
-            AudioError: for sound that cannot be used.
-            ModelError: without clips, or without a threshold.
+        `rate` is of waveforms, in Hz; files know their own. The threshold is the model's by default. Raises AudioError
+        for sound that cannot be used; ModelError without clips, or without a threshold.
         """
         least = self._least(threshold)
         score = float(self._scores([claimed], sounds, rate))
@@ -105,18 +82,7 @@ class Verifier:
         *,
         threshold: float | None = None,
     ) -> Identified:
-        """Whose voice is it, if any of these people's?
-
-        Args:
-            sounds: what is said now.
-            speakers: what each of them said, by name.
-            rate: of waveforms, in Hz; files know their own.
-            threshold: below it, nobody; the model's by default.
-
-        Raises:
-            AudioError: for sound that cannot be used.
-            ModelError: without clips, or without a threshold.
-        """
+        """Whose voice is it, if any of these people's? Arguments as in `verify`."""
         least = self._least(threshold)
         scores = self._scores(list(speakers.values()), sounds, rate).tolist()
         found = dict(zip(speakers, scores, strict=True))

@@ -33,21 +33,8 @@ def write_bundle(
     """Write a bundle and load it again; what could not be loaded is never written.
 
     Only typed values and the tensors that the registered type lists can enter: there is no place for a checkpoint, a
-    key, a noise vector or the state of a generator.
-
-    Args:
-        folder: must not exist yet; missing parents are made.
-        model: with exactly the tensors of the config's type.
-        config: the public choices.
-        statement: what is promised.
-        account: the events behind it.
-        metrics: how well it does.
-
-    Returns:
-        The bundle, as loaded from the disk.
-
-    Raises:
-        BundleError: for anything that `load_bundle` would refuse, or a folder that exists.
+    key, a noise vector or the state of a generator. Missing parents of the folder are made. Raises BundleError for
+    anything that `load_bundle` would refuse, or a folder that exists.
     """
     folder = Path(folder)
     if folder.exists() or folder.is_symlink():

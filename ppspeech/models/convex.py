@@ -56,8 +56,6 @@ class Certificate:
         residual: norm of the gradient there (of the least-norm subgradient found, under a constraint).
         distance: bound on the distance to the exact minimizer, residual / Lambda.
         gap: bound on the excess objective, residual^2 / (2 Lambda), plus what smoothing a hinge costs.
-        objective: the value there.
-        iterations: Newton steps taken.
         converged: always true on what `minimize` returns; kept so that a record of it reads by itself.
     """
 
@@ -89,16 +87,13 @@ class Point:
 class ConvexObjective:
     """F of the module docstring, held in double precision on the device of the features.
 
+    Raises ModelError for no examples, values that are not finite, a bad shape, or Lambda <= 0.
+
     Args:
-        head: the losses as a function of the scores.
         features: phi, `(n, features)`.
-        heads: number of scores of an example.
         quadratic: Lambda > 0.
         linear: B, `(heads, features)`; none means 0. Terms from several sources are simply added.
         weights: w_i >= 0, `(n,)`, such as 1 / n_s for per-speaker averages; none means 1.
-
-    Raises:
-        ModelError: for no examples, values that are not finite, a bad shape, or Lambda <= 0.
     """
 
     def __init__(
@@ -170,12 +165,8 @@ class ConvexObjective:
     def hessian(self, point: Point, bases: Sequence[Tensor] | None = None) -> Tensor:
         """The Hessian as a matrix over the flattened parameters, `(parameters, parameters)`.
 
-        Examples whose loss is flat or linear where they are (most, for a hinge) cost nothing.
-
-        Args:
-            point: where.
-            bases: for every head an orthonormal basis `(features, k)` to restrict its row of Theta to; none means
-                all of the space.
+        Examples whose loss is flat or linear where they are (most, for a hinge) cost nothing. `bases` restrict every
+        head's row of Theta to an orthonormal basis `(features, k)`; none means all of the space.
         """
         heads = self.shape[0]
         units = torch.eye(heads, dtype=self.features.dtype, device=self.features.device).unsqueeze(1)
@@ -215,16 +206,9 @@ def minimize(
     """Minimize F by damped Newton steps until the gradient norm is at most `tolerance`.
 
     Systems are solved exactly up to `LARGEST_EXPLICIT` parameters, else by conjugate gradients. The method is
-    deterministic and converges from any start, because F is strongly convex with a Lipschitz gradient.
-
-    Args:
-        objective: F.
-        start: Theta to start from; none means 0.
-        tolerance: on the norm of the gradient, > 0.
-        max_iterations: of Newton.
-
-    Raises:
-        ModelError: if the tolerance is not reached: nothing is returned, so nothing can be released by mistake.
+    deterministic and converges from any start, because F is strongly convex with a Lipschitz gradient. `start` is 0 by
+    default. Raises ModelError if the tolerance is not reached: nothing is returned, so nothing can be released by
+    mistake.
     """
     check_solver_arguments(tolerance, max_iterations)
     point = objective.at(objective.zeros() if start is None else start.detach().to(objective.features))
@@ -259,13 +243,9 @@ def not_reached(residual: Tensor, tolerance: float, max_iterations: int) -> Mode
 def line_search(evaluate: Callable[[float], tuple[Found, Tensor]], slope: Tensor, halvings: int = 30) -> Found:
     """What `evaluate` finds at the fraction of a step, at most 1, where a convex function has all but stopped falling.
 
-    Hinges make the functions here piecewise quadratic, where going to the minimum along a step takes far fewer
-    steps than stopping at the first sufficient decrease.
-
-    Args:
-        evaluate: from a fraction to what is there and the slope of the function along the step.
-        slope: the slope at 0, negative.
-        halvings: how often the interval is halved at most.
+    Hinges make the functions here piecewise quadratic, where going to the minimum along a step takes far fewer steps
+    than stopping at the first sufficient decrease. `evaluate` gives what is there and the slope along the step; `slope`
+    is the one at 0, negative.
     """
     flat = 0.1 * slope.abs()
     low, high, fraction = 0.0, 1.0, 1.0

@@ -68,12 +68,8 @@ class _Linear(nn.Module, ABC):
     ) -> ConvexObjective:
         """sum_i w_i loss_i + <linear, Theta> + (quadratic / 2) ||Theta||^2 over Theta = the weights.
 
-        Args:
-            x: examples, `(n, d)`.
-            y: classes, `(n,)`.
-            quadratic: Lambda > 0.
-            linear: of the shape of the weights, such as a privacy mechanism's term.
-            weights: of the examples, `(n,)`.
+        `weights` `(n,)` are of the examples; `linear` has the shape of Theta, such as a privacy mechanism's term. Theta
+        is the weights, of examples x `(n, d)` with classes y `(n,)`.
         """
         self._check_labels(x, y)
         return ConvexObjective(
@@ -93,8 +89,7 @@ class _Linear(nn.Module, ABC):
     ) -> Solution:
         """Train to the certified minimum and set the weights to it.
 
-        Raises:
-            ModelError: for bad labels or values, or if the tolerance is not reached; the weights then stay.
+        Raises ModelError for bad labels or values, or if the tolerance is not reached; the weights then stay.
         """
         objective = self.objective(x, y, quadratic=quadratic, linear=linear, weights=weights)
         solution = minimize(objective, tolerance=tolerance, max_iterations=max_iterations)

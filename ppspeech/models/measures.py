@@ -26,8 +26,6 @@ class ErrorRates:
         threshold: increasing, `(points,)`; the distinct scores, then infinity.
         miss: share of targets rejected there, rising from 0 to 1, float64.
         false_alarm: share of impostors accepted there, falling from 1 to 0, float64.
-        targets: how many target trials.
-        impostors: how many impostor trials.
     """
 
     threshold: Tensor
@@ -38,14 +36,9 @@ class ErrorRates:
 
 
 def error_rates(scores: Tensor, labels: Tensor) -> ErrorRates:
-    """Miss and false-alarm rates at every threshold.
+    """Miss and false-alarm rates at every threshold; a greater score means more like the target, and may be infinite.
 
-    Args:
-        scores: of any shape; greater means more like the target. Infinite scores are allowed.
-        labels: of the same shape, true for target trials.
-
-    Raises:
-        ModelError: for NaN scores, differing shapes, or trials of one class only.
+    Raises ModelError for NaN scores, differing shapes, or trials of one class only.
 
     >>> rates = error_rates(torch.tensor([0.1, 0.4, 0.4, 0.9]), torch.tensor([0, 0, 1, 1]))
     >>> rates.miss.tolist(), rates.false_alarm.tolist()
@@ -100,11 +93,8 @@ def minimum_dcf(
 ) -> float:
     """The smallest detection cost over all thresholds, relative to the better of accepting or rejecting all.
 
-    min_t [c_miss p P_miss(t) + c_fa (1 - p) P_fa(t)] / min(c_miss p, c_fa (1 - p)), as NIST reports it;
-    between 0 and 1.
-
-    Raises:
-        ModelError: if p_target is not in (0, 1) or a cost is not positive.
+    min_t [c_miss p P_miss(t) + c_fa (1 - p) P_fa(t)] / min(c_miss p, c_fa (1 - p)), as NIST reports it; between 0 and
+    1. Raises ModelError if p_target is not in (0, 1) or a cost is not positive.
     """
     if not 0 < p_target < 1 or not c_miss > 0 or not c_fa > 0:
         raise ModelError(
@@ -128,11 +118,7 @@ def det_curve(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 def plot_det(axes: "Axes", scores: Tensor, labels: Tensor, label: str | None = None) -> "Line2D":
     """Draw a DET curve, with percentages along probit axes and the line of equal errors.
 
-    Args:
-        axes: matplotlib axes; several curves may share them.
-        scores: as for `error_rates`.
-        labels: as for `error_rates`.
-        label: for the legend.
+    Several curves may share the axes.
     """
     false_alarm, miss = det_curve(scores, labels)
     (line,) = axes.plot(false_alarm.tolist(), miss.tolist(), drawstyle="steps-post", label=label)
@@ -151,14 +137,7 @@ def plot_det(axes: "Axes", scores: Tensor, labels: Tensor, label: str | None = N
 
 @dataclass(frozen=True, slots=True)
 class WordErrors:
-    """The fewest edits that turn references into hypotheses, counted by kind.
-
-    Attributes:
-        substitutions: words heard as others.
-        deletions: words missed.
-        insertions: words heard that were not said.
-        words: words in the references.
-    """
+    """The fewest edits that turn references into hypotheses, counted by kind."""
 
     substitutions: int = 0
     deletions: int = 0
@@ -180,11 +159,7 @@ class WordErrors:
 
     @property
     def rate(self) -> float:
-        """Edits by reference words; may exceed 1.
-
-        Raises:
-            ModelError: if there are no reference words to divide by.
-        """
+        """Edits by reference words; may exceed 1. Raises ModelError if there are no reference words to divide by."""
         if not self.words:
             raise ModelError("the word error rate of references without words is not defined")
         return self.errors / self.words

@@ -14,15 +14,7 @@ RowModel = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussi
 
 
 class TableClassifier(nn.Module):
-    """A model of rows that were scaled by public constants.
-
-    Args:
-        model: over the columns.
-
-    Attributes:
-        mean: subtracted from every row, `(columns,)`; 0 at first.
-        std: rows are divided by it, > 0, `(columns,)`; 1 at first.
-    """
+    """A model of rows scaled by public constants: `mean` is subtracted, then divided by `std`, `(columns,)`."""
 
     mean: Tensor
     std: Tensor
@@ -42,12 +34,7 @@ class TableClassifier(nn.Module):
 class UtteranceClassifier(nn.Module):
     """Large-margin Gaussians on the mean, maximum, minimum and deviation of an utterance's features.
 
-    Args:
-        model: over `4 * features` values.
-
-    Attributes:
-        mean: of the statistics over public speech, `(4 * features,)`.
-        std: their standard deviation, > 0, `(4 * features,)`.
+    `mean` and `std` are those of the statistics over public speech, `(4 * features,)`.
     """
 
     mean: Tensor

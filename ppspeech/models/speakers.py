@@ -20,17 +20,13 @@ SMALLEST_COHORT = 2
 class SpeakerVerifier(nn.Module):
     """GMM-UBM verification (Reynolds et al. 2000): the average over frames of ln p(x | speaker) - ln p(x | UBM).
 
-    Scores are Z-normed after `calibrate_` and T-normed if there is a cohort (both: ZT-norm). Everything the
-    decisions depend on is in the state dict.
+    Scores are Z-normed after `calibrate_` and T-normed if there is a cohort (both: ZT-norm). Everything the decisions
+    depend on is in the state dict. The UBM has batch shape `()`, the speakers' models adapted from it `(speakers,)`.
+    Raises ModelError if the models do not fit the UBM, or a cohort has fewer than two members.
 
     Args:
-        ubm: of batch shape `()`.
-        speakers: models adapted from it, batch shape `(speakers,)`.
-        cohort: models of other people, batch shape `(cohort,)`, for T-norm; None for none.
+        cohort: models of other people, batch shape `(cohort,)`, for T-norm.
         threshold: a trial is accepted at or above it; in units of the (normed) score.
-
-    Raises:
-        ModelError: if the models do not fit the UBM, or a cohort has fewer than two members.
     """
 
     threshold: Tensor
@@ -70,15 +66,7 @@ class SpeakerVerifier(nn.Module):
         cohort: GaussianMixture | None = None,
         relevance: float = 16.0,
     ) -> "SpeakerVerifier":
-        """A verifier for speakers of whom there is speech, by MAP adaptation of the UBM's means.
-
-        Args:
-            ubm: the background model.
-            x: each speaker's enrollment frames, `(speakers, frames, d)`.
-            lengths: `(speakers,)`.
-            cohort: for T-norm.
-            relevance: of the MAP adaptation.
-        """
+        """A verifier from each speaker's frames `(speakers, frames, d)`, by MAP adaptation of the UBM's means."""
         return cls(ubm, adapt_speakers(ubm, x, lengths, relevance), cohort)
 
     @classmethod
@@ -87,8 +75,7 @@ class SpeakerVerifier(nn.Module):
     ) -> "SpeakerVerifier":
         """A verifier for speakers of whom there are clips, each `(frames, d)`.
 
-        Raises:
-            ModelError: if a speaker has none.
+        Raises ModelError if a speaker has none.
         """
         if not clips or not all(clips):
             raise ModelError("enrollment needs at least one clip of each speaker")
@@ -106,15 +93,7 @@ class SpeakerVerifier(nn.Module):
         return torch.cat([model.average_log_prob(x, lengths) for model in models], dim=-1) - background
 
     def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Normed scores of every trial against every speaker.
-
-        Args:
-            x: trials, `(trials, frames, d)`.
-            lengths: `(trials,)`.
-
-        Returns:
-            `(trials, speakers)`.
-        """
+        """Normed scores of trials `(trials, frames, d)` against every speaker, `(trials, speakers)`."""
         scores = (self.log_likelihood_ratios(x, lengths) - self.impostor_mean) / self.impostor_std
         known = self.speakers.batch[0]
         if self.cohort is None:
@@ -125,8 +104,7 @@ class SpeakerVerifier(nn.Module):
     def calibrate_(self, x: Tensor, lengths: Tensor | None = None) -> None:
         """Learn the Z-norm from impostor trials `(impostors, frames, d)`, none by an enrolled speaker.
 
-        Raises:
-            ModelError: for fewer than two impostors or impostors that all score the same.
+        Raises ModelError for fewer than two impostors or impostors that all score the same.
         """
         mean, std = cohort_moments(self.log_likelihood_ratios(x, lengths).mT)
         self.impostor_mean.copy_(mean)
@@ -146,9 +124,8 @@ class SpeakerVerifier(nn.Module):
 def cohort_moments(scores: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation > 0 of cohort scores along the last axis, `(..., cohort)` to `(...)` each.
 
-    Raises:
-        ModelError: for fewer than two cohort members, scores that are not finite, or a cohort whose scores are
-            all equal: its scale is unknown.
+    Raises ModelError for fewer than two cohort members, scores that are not finite, or a cohort whose scores are all
+    equal: its scale is unknown.
     """
     if scores.ndim < 1 or scores.shape[-1] < SMALLEST_COHORT:
         size = scores.shape[-1] if scores.ndim else 0
@@ -162,12 +139,7 @@ def cohort_moments(scores: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def t_norm(scores: Tensor, cohort_models: Tensor) -> Tensor:
-    """Each trial's scores in units of the scores the trial gets from the models of impostors.
-
-    Args:
-        scores: `(trials, speakers)`.
-        cohort_models: scores of the same trials under the cohort's models, `(trials, cohort)`.
-    """
+    """Scores `(trials, speakers)` in units of those the trials get from models of impostors, `(trials, cohort)`."""
     mean, std = cohort_moments(cohort_models)
     return (scores - mean.unsqueeze(-1)) / std.unsqueeze(-1)
 
@@ -188,14 +160,8 @@ def supervector_scores(
 ) -> Tensor:
     """Inner products of supervectors, measured from the UBM's: a scorer that is linear in the trial.
 
-    Args:
-        ubm: the background model.
-        speakers: batch shape `(speakers,)`.
-        trials: models adapted to each trial, batch shape `(trials,)`.
-        kernel: `linear`, or `cosine`, which leaves out how far a model moved (and so how long it spoke).
-
-    Returns:
-        `(trials, speakers)`.
+    Returns `(trials, speakers)`. `cosine` leaves out how far a model moved (and so how long it spoke). Speakers and
+    trials are models adapted from the UBM, batch shapes `(speakers,)` and `(trials,)`.
     """
     middle = supervectors(ubm, ubm)
     known, asked = supervectors(ubm, speakers) - middle, supervectors(ubm, trials) - middle

@@ -33,8 +33,7 @@ class LargeMarginClassifier(SpeechModule):
         radius: clip of the scaled features' norm.
         learning_rate: of `adam`.
 
-    `privacy` is set by a `PrivacyHook`: the solver then trains to its guarantee, and `private_fit` says
-    what was done.
+    `privacy` is set by a `PrivacyHook`: the solver then trains to its guarantee, and `private_fit` says what was done.
     """
 
     def __init__(

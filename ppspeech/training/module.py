@@ -29,8 +29,6 @@ class Trained:
     """A trained model and what is known about it: what `release` takes, and what a checkpoint gives.
 
     Attributes:
-        model: the module whose tensors count.
-        config: its kind and public choices.
         touches: where the recipe looks, or does not look, at private data outside training.
         record: what a private run spent; None for a run without privacy.
     """
@@ -70,10 +68,6 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     Attributes:
         label: which of a batch's labels the model tells apart; None for a model without labels.
-        labels: what its scores stand for, once built.
-        mfcc: the front end.
-        statistics_hook: set by a privacy hook before fitting.
-        gradient_hook: set by a privacy hook before fitting.
     """
 
     label: str | None = None
@@ -99,8 +93,7 @@ class SpeechModule(lightning.LightningModule, ABC):
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
         """Make the untrained model for these labels and this front end.
 
-        Raises:
-            ModelError: for fewer than two labels to choose from.
+        Raises ModelError for fewer than two labels to choose from.
         """
         if self.label is not None and len(labels) < 2:
             raise ModelError(
@@ -115,11 +108,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         return BundleConfig(self.settings(), self.labels, self.mfcc)
 
     def trained(self) -> Trained:
-        """The model as it is now.
-
-        Raises:
-            ModelError: if nothing was built yet.
-        """
+        """The model as it is now. Raises ModelError if nothing was built yet."""
         if self.model is None:
             raise ModelError(f"{type(self).__name__} has no model yet: fit it, or call build_")
         return Trained(self.model, self.config, self.touches())
@@ -172,14 +161,7 @@ class SpeechModule(lightning.LightningModule, ABC):
 
 
 class TrainingBatches:
-    """Batches `(features, lengths, labels)` of a part, on a device: only one of them is held at a time.
-
-    Args:
-        part: the utterances.
-        label: which label.
-        target: where to.
-        batch_size: utterances a batch.
-    """
+    """Batches `(features, lengths, labels)` of a part, on a device: only one of them is held at a time."""
 
     def __init__(self, part: UtteranceDataset, label: str, target: device, batch_size: int = 256) -> None:
         buckets = LengthBuckets(part.sizes, batch_size, shuffle=False)
@@ -197,10 +179,6 @@ class MaximizationStep(Optimizer):
 
     Lightning counts, logs, checkpoints and resumes by optimizer steps; with this, EM gets all of that: a module
     adds up statistics in `training_step` and calls `self.optimizers().step()` after the epoch's last batch.
-
-    Args:
-        parameters: what the M-step sets.
-        maximize: sets them.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], maximize: Callable[[], None]) -> None:

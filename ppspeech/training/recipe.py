@@ -29,8 +29,7 @@ class RecipeCLI(LightningCLI):
     def instantiate_classes(self) -> None:
         """Add the hook of the `privacy` block.
 
-        Raises:
-            PrivacyError: for a setting that there is not, or one that makes no sense.
+        Raises PrivacyError for a setting that there is not, or one that makes no sense.
         """
         super().instantiate_classes()
         asked: dict[str, Any] | None = self._get(self.config, "privacy")
@@ -44,8 +43,7 @@ class RecipeCLI(LightningCLI):
     def after_fit(self) -> None:
         """Test, show the figures, and refuse a result below the promise.
 
-        Raises:
-            ModelError: if a metric falls short, naming both values.
+        Raises ModelError if a metric falls short, naming both values.
         """
         results = self.trainer.test(self.model, datamodule=self.datamodule, verbose=False)
         measured = {name: float(value) for result in results for name, value in result.items()}

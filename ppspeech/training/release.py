@@ -22,18 +22,9 @@ NOT_PRIVATE = "trained without differential privacy; the weights may reveal the 
 def load_checkpoint(path: str | Path, use: Use | None = None) -> Trained:
     """Load a training checkpoint for use; nothing is unpickled, and only registered kinds of models are built.
 
-    A checkpoint holds private data's traces: it is not for release.
-
-    Args:
-        path: written by a training run.
-        use: what the caller does with it; None for anything.
-
-    Returns:
-        The model, in evaluation mode, on the CPU, and what the run knew about it.
-
-    Raises:
-        ModelError: if the file is missing, damaged, not a checkpoint of this package, or of another use.
-        PrivacyError: for a damaged privacy record.
+    A checkpoint holds private data's traces: it is not for release. The model is in evaluation mode, on the CPU. Raises
+    ModelError if the file is missing, damaged, not a checkpoint of this package, or of another use; PrivacyError for a
+    damaged privacy record.
     """
     path = Path(path)
     if not path.is_file():
@@ -74,17 +65,9 @@ def release(
 ) -> Bundle:
     """Write the bundle of a trained model.
 
-    Args:
-        trained: a recipe's module after fitting, which knows the hook it was fitted with; or a model with its config.
-        folder: of the bundle; must not exist.
-        record: what training spent, where `trained` does not hold it itself.
-        not_private: release a model without any guarantee, and say so in it.
-        metrics: figures to state in the bundle.
-        name: of the model, for the errors.
-
-    Raises:
-        BundleError: if the run was not private and `not_private` is not given, or the other way round; or for what a
-            bundle refuses.
+    `trained` is a recipe's module after fitting, which knows the hook it was fitted with, or a model with its config;
+    `record` is what training spent, where `trained` does not hold it itself. Raises BundleError if the run was not
+    private and `not_private` is not given, or the other way round; or for what a bundle refuses.
     """
     if isinstance(trained, SpeechModule):
         trained = replace(trained.trained(), record=_spent(trained))

@@ -158,8 +158,7 @@ class SpeakerUbm(SpeechModule):
     def enroll(self, clips: Sequence[Sequence[Tensor]]) -> SpeakerVerifier:
         """A verifier for speakers of whom there are clips, each `(frames, features)`.
 
-        Raises:
-            ModelError: if a speaker has none.
+        Raises ModelError if a speaker has none.
         """
         return SpeakerVerifier.enroll_clips(
             self.ubm, clips, relevance=self.relevance, threshold=self.threshold or 0.0
@@ -169,8 +168,7 @@ class SpeakerUbm(SpeechModule):
     def trials(self, heard: Heard, enroll_takes: Iterable[int]) -> tuple[Tensor, Tensor]:
         """Scores of every trial against every enrolled speaker, and which are genuine; both flat.
 
-        Raises:
-            ModelError: if no speaker has both takes to enroll and takes to try.
+        Raises ModelError if no speaker has both takes to enroll and takes to try.
         """
         enrolling = frozenset(enroll_takes)
         speakers = sorted({speaker for speaker, take in heard if take in enrolling})

@@ -39,7 +39,8 @@ class WordModels(SpeechModule):
     """A bank of word models.
 
     The words and the front end come from the data module, so one recipe serves any corpus. Training starts from
-    utterances cut into equal parts, one a state, or from public speech.
+    utterances cut into equal parts, one a state, or from public speech. Raises ModelError for `margin` with mixtures or
+    skips.
 
     Args:
         method: `baum_welch`, an epoch an iteration; `margin`, gradient steps on the large-margin loss (every Phi is
@@ -51,8 +52,8 @@ class WordModels(SpeechModule):
         floor: smallest variance in any direction; features have variance 1.
         skips: how many states a move may leap over; 0 for `margin`.
         must_finish: whether a word has to end in its last state.
-        prior_covariance: weight, in frames, of the covariance pooled over all states: what keeps full covariances
-            of little data usable on people who were not heard in training.
+        prior_covariance: weight, in frames, of the covariance pooled over all states: what keeps full covariances of
+            little data usable on people who were not heard in training.
         prior_counts: added to every expected count.
         start: `cut`, from the training part; or `public`, from `public`.
         public: corpora that are nobody's secret; see `public_bank`.
@@ -62,9 +63,6 @@ class WordModels(SpeechModule):
         level: a margin over wrong `word`s, or over wrong `state` sequences.
         scale: for `gradient`: of the average log-likelihood a frame, before the softmax over words.
         learning_rate: of Adam; for `margin` it falls to 0 along a cosine.
-
-    Raises:
-        ModelError: for `margin` with mixtures or skips.
     """
 
     label = "word"
@@ -238,14 +236,8 @@ def public_bank_(
 ) -> HiddenMarkovModel:
     """Train a bank on public speech: where private training starts, and its alignments come from.
 
-    Args:
-        bank: untrained; set in place.
-        words: the vocabulary; every corpus must say some of them, and all of them together every word.
-        mfcc: the front end.
-        corpora: registered corpora that count as public; `synthetic` is the built-in voices.
-
-    Raises:
-        ModelError: if a word is not said in any of the corpora.
+    Every corpus must say some of the words, and all of them together every word. Raises ModelError if a word is not
+    said in any of the corpora.
     """
     index = {word: i for i, word in enumerate(words)}
     features: list[Tensor] = []

@@ -22,13 +22,10 @@ class MinimaxFilterSettings:
     """A filter.
 
     Attributes:
-        shape: the family.
         inputs: D; for speech it follows from the front end.
         hidden: units of the layer inside; 0 for `linear`.
         features: d.
         level: what one sample is; the front end says nothing for rows of a table.
-        keep: the label that should stay.
-        hide: the label that should not.
     """
 
     shape: Shape

@@ -12,8 +12,7 @@ from ppspeech.models.gaussian import Covariance, GaussianMixture
 class SpeakerUbmSettings:
     """A background model of many speakers, from which a device enrolls its own speaker.
 
-    Attributes:
-        threshold: accept at or above it; None where none was released (it would have touched private speech).
+    The threshold is None where none was released (it would have touched private speech).
     """
 
     components: int

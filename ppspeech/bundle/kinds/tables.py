@@ -17,10 +17,8 @@ class LinearTableSettings:
     """A linear classifier of rows: `TableClassifier` around the module that was trained.
 
     Attributes:
-        loss: it was trained with; `logistic` and `huber` tell two classes apart.
         radius: rows are clipped to this norm after scaling; None for no clip.
         constant: what stands in for the intercept's input.
-        width: of the Huber hinge; None for the other losses.
     """
 
     loss: Loss
@@ -67,11 +65,7 @@ class LargeMarginTableSettings:
 
     @classmethod
     def of(cls, model: LargeMarginGaussians) -> "LargeMarginTableSettings":
-        """The settings of a module in hand.
-
-        Raises:
-            BundleError: for a factorized module, whose tensors are others.
-        """
+        """The settings of a module in hand. Raises BundleError for a factorized module, whose tensors are others."""
         if model.psd == "factorization":
             raise BundleError("a factorized large-margin model is not released: train it with psd 'projection'")
         return cls(

@@ -12,14 +12,7 @@ from ppspeech.models.hmm.forward_backward import LOG_ZERO
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that was heard.
-
-    Attributes:
-        word: which.
-        start: its first frame.
-        end: the frame after its last.
-        score: the log-weights and log-likelihoods of its frames along the best path.
-    """
+    """A word that was heard in frames `start` to `end - 1`, with the score of these frames along the best path."""
 
     word: str
     start: int
@@ -29,13 +22,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What was heard.
-
-    Attributes:
-        words: in order, without silence and garbage.
-        score: log-score of the best path.
-        states: the graph's state at every frame.
-    """
+    """What was heard: words without silence and garbage, and the best path's log-score and states of the graph."""
 
     words: tuple[Word, ...]
     score: float
@@ -48,16 +35,14 @@ def decode(
 ) -> Hypothesis:
     """The best path through the graph, exact without beams.
 
+    Raises ModelError for empty audio, columns the graph asks for and the scores lack, beams that are not positive, or
+    when no path that is left explains the audio.
+
     Args:
-        graph: compiled.
-        log_emissions: log-likelihoods of the pdfs the graph points to, `(frames, pdfs)`; for a bank of models,
-            its emission scores `(frames, models, states)` flattened.
+        log_emissions: log-likelihoods of the pdfs the graph points to, `(frames, pdfs)`; for a bank of models, its
+            emission scores `(frames, models, states)` flattened.
         beam: forget states whose score is more than this below the frame's best.
         word_beam: forget beginnings of units whose score is more than this below the best beginning at the frame.
-
-    Raises:
-        ModelError: for empty audio, columns the graph asks for and the scores lack, beams that are not positive, or
-            when no path that is left explains the audio.
     """
     _check(graph, log_emissions, beam, word_beam)
     if beam is None and word_beam is None:

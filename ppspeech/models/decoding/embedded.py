@@ -27,18 +27,10 @@ def embedded_training(
     iterations: int = 10,
     prior: Prior = MAXIMUM_LIKELIHOOD,
 ) -> tuple[float, ...]:
-    """Baum-Welch on sentences.
+    """Baum-Welch on sentences `(sentences, frames, d)`; the bank is trained in place.
 
-    Args:
-        bank: initialized (`even_start_`); trained in place.
-        features: `(sentences, frames, d)`.
-        lengths: `(sentences,)`.
-        draw: gives the sentences' graphs for the bank as it is: their weights come from its transitions.
-        iterations: E- and M-steps.
-        prior: of the M-step.
-
-    Returns:
-        The log-likelihood of the sentences before each iteration.
+    The bank must be initialized (`even_start_`). `draw` gives the graphs for the bank as it is: their weights come from
+    its transitions. Returns the log-likelihood of the sentences before each iteration.
     """
     history = []
     for _ in range(iterations):
@@ -52,20 +44,12 @@ def embedded_training(
 def embedded_statistics(
     bank: HiddenMarkovModel, features: Tensor, lengths: Tensor, graphs: Sequence[DecodingGraph]
 ) -> HmmStatistics:
-    """The E-step over sentences, summed by model.
+    """The E-step over sentences `(sentences, frames, d)`, summed by model.
 
-    Args:
-        bank: the models; pdf m * states + s of the graphs is state s of model m, as `units_of_bank` numbers them.
-        features: `(sentences, frames, d)`.
-        lengths: `(sentences,)`.
-        graphs: one a sentence, without loops over units.
-
-    Returns:
-        Statistics with the leading axis `(models,)`. A sentence that its graph cannot explain, being too short,
-        adds no counts. A sentence's log-likelihood belongs to no model in particular and is shared equally.
-
-    Raises:
-        ModelError: if there are not as many graphs as sentences.
+    Graphs, one a sentence, have no loops over units; their pdf m * states + s is state s of model m, as `units_of_bank`
+    numbers them. Returns statistics with the leading axis `(models,)`. A sentence that its graph cannot explain, being
+    too short, adds no counts. A sentence's log-likelihood belongs to no model in particular and is shared equally.
+    Raises ModelError if there are not as many graphs as sentences.
     """
     if len(graphs) != len(features):
         raise ModelError(f"{len(features)} sentences need as many graphs, got {len(graphs)}")
@@ -101,19 +85,9 @@ def even_start_(
 ) -> None:
     """Initialize emissions by cutting sentences into equal parts, one for each state of each model in a transcript.
 
-    Args:
-        bank: set in place.
-        features: `(sentences, frames, d)`.
-        lengths: `(sentences,)`.
-        transcripts: indices of the words' models, in the order they are heard.
-        quiet: frames without speech, boolean `(sentences, frames)`: they go to the silence model, all its states
-            alike, and only the other frames are cut.
-        silence: the silence model's index; needed with `quiet`.
-        prior: of the M-step.
-
-    Raises:
-        ModelError: if there are not as many transcripts as sentences, one is empty, or `quiet` comes without
-            `silence`.
+    Frames without speech, `quiet` `(sentences, frames)`, go to the `silence` model, all its states alike, and only the
+    others are cut. Raises ModelError if there are not as many transcripts as sentences, one is empty, or `quiet` comes
+    without `silence`.
     """
     if len(transcripts) != len(features) or not all(transcripts):
         raise ModelError(f"{len(features)} sentences need as many transcripts of at least one model each")

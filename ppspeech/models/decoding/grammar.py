@@ -72,8 +72,7 @@ def parse_grammar(text: str) -> Grammar:
     InOrder(parts=('play', Repeated(part=OneOf(parts=('one', 'two')), probability=0.5), Maybe(part='please',
     probability=0.5)))
 
-    Raises:
-        ModelError: saying where the text stops being a grammar.
+    Raises ModelError saying where the text stops being a grammar.
     """
     tokens = re.findall(r"[()\[\]|+*?]|[^\s()\[\]|+*?]+", text)
     grammar, rest = _choice(tokens)

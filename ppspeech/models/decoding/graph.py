@@ -41,15 +41,10 @@ def units_of_bank(
 ) -> dict[str, Unit]:
     """Every model of a bank as a unit; the pdf of state s of model m is m * states + s.
 
-    Args:
-        bank: the models.
-        words: the models' names in the bank's order, or names to what they mean (None for silence, garbage).
-        leave: a bank's model never ends of itself. In a graph, a model is left after its last state, or any of
-            its final states where its topology has a constraint, with this probability; what it does
-            otherwise keeps its proportions.
-
-    Raises:
-        ModelError: if there are not as many names as models, or `leave` is not a probability.
+    `words` are the models' names in the bank's order, or names to what they mean (None for silence, garbage). A bank's
+    model never ends of itself: in a graph it is left with probability `leave` after its last state, or any of its final
+    states where its topology has a constraint; what it does otherwise keeps its proportions. Raises ModelError if there
+    are not as many names as models, or `leave` is not a probability.
     """
     meanings = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
     if len(meanings) != bank.models or not 0 < leave < 1:
@@ -81,14 +76,9 @@ class DecodingGraph:
     Attributes:
         pdfs: the emission column of each state, `(states,)`.
         copies: which drawn copy of a unit each state belongs to, `(states,)`.
-        sources: `(arcs,)`.
-        targets: `(arcs,)`.
         log_weights: `(arcs,)`, float64.
         entries: for arcs that begin a unit, its index in `words`; -1 inside a unit, `(arcs,)`.
-        log_initial: `(states,)`.
         first_entries: the index in `words` of the unit that begins if a path begins in a state, `(states,)`.
-        log_final: `(states,)`.
-        words: what each unit means; None for silence and garbage.
     """
 
     pdfs: Tensor
@@ -165,8 +155,7 @@ class GraphBuilder:
     def compile(self, start: int, end: int) -> DecodingGraph:
         """Remove the nodes and all that no path from start to end goes through.
 
-        Raises:
-            ModelError: if no path leads from start to end, or a loop of edges without a unit gains weight.
+        Raises ModelError if no path leads from start to end, or a loop of edges without a unit gains weight.
         """
         emitting = [v for v, pdf in enumerate(self._pdf) if pdf is not None]
         follow = {v: self._beyond(v, end) for v in [start, *emitting]}

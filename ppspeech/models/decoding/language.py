@@ -34,7 +34,6 @@ class NgramModel:
     """A back-off model over a closed vocabulary.
 
     Attributes:
-        order: the longest n-gram.
         log_probability: natural log of P(w | h) for each n-gram (*h, w) in the model.
         log_backoff: natural log of the back-off weight of each history that has one; 0 elsewhere.
     """
@@ -58,11 +57,7 @@ class NgramModel:
         return context
 
     def score(self, word: str, history: Sequence[str] = ()) -> float:
-        """ln P(word | history).
-
-        Raises:
-            ModelError: if the word is not in the vocabulary.
-        """
+        """ln P(word | history). Raises ModelError if the word is not in the vocabulary."""
         if (word,) not in self.log_probability:
             raise ModelError(
                 f"the word {word!r} is not in the language model's vocabulary of {len(self.vocabulary)} words"
@@ -87,14 +82,8 @@ def estimate_ngrams(
 ) -> NgramModel:
     """Estimate a model from sentences, each a sequence of words.
 
-    Args:
-        texts: the sentences.
-        order: the longest n-gram.
-        smoothing: how probability is set aside for what was not seen.
-        discount: d of absolute discounting, in (0, 1).
-
-    Raises:
-        ModelError: if there is no sentence, the order is below 1, or the discount is out of range.
+    `discount` is d of absolute discounting, in (0, 1). Raises ModelError if there is no sentence, the order is below 1,
+    or the discount is out of range.
     """
     if order < 1 or not 0 < discount < 1:
         raise ModelError(f"order must be >= 1 and discount in (0, 1), got {order} and {discount}")
@@ -149,8 +138,7 @@ def write_arpa(model: NgramModel, path: Path) -> None:
 def read_arpa(path: Path) -> NgramModel:
     """Read a model from ARPA text.
 
-    Raises:
-        ModelError: naming the line that is not ARPA, or a count that differs from the header.
+    Raises ModelError naming the line that is not ARPA, or a count that differs from the header.
     """
     probability: dict[Ngram, float] = {}
     backoff: dict[Ngram, float] = {}

@@ -13,15 +13,9 @@ Units = Mapping[str, Unit]
 
 
 def grammar_graph(grammar: Grammar, units: Units, silence: str | None = None) -> DecodingGraph:
-    """What a grammar allows, with optional silence around every word.
+    """What a grammar over names of units allows, with optional silence (a unit; None for no pauses) around words.
 
-    Args:
-        grammar: over names of units.
-        units: by name.
-        silence: the unit that may come before, between and after words; None for no pauses.
-
-    Raises:
-        ModelError: for a word without a unit, or a grammar nothing can be said in.
+    Raises ModelError for a word without a unit, or a grammar nothing can be said in.
     """
     _require({*words_of(grammar), silence}, units)
     builder = GraphBuilder()
@@ -41,14 +35,9 @@ def spotting_graph(
 ) -> DecodingGraph:
     """Any number of phrases among garbage: keywords, or key phrases of several words.
 
-    Args:
-        phrases: what to spot, each a sequence of unit names.
-        garbage: units for everything else, such as silence and a model of all speech; their `word` is None.
-        units: by name.
-        reward: log-weight of beginning a phrase; raise it to find more, lower it for fewer false alarms.
-
-    Raises:
-        ModelError: for a name without a unit, no phrase, or no garbage.
+    `garbage` units are for everything else, such as silence and a model of all speech; their `word` is None. `reward`
+    is the log-weight of beginning a phrase: raise it to find more, lower it for fewer false alarms. Raises ModelError
+    for a name without a unit, no phrase, or no garbage.
     """
     if not phrases or not all(phrases) or not garbage:
         raise ModelError("spotting needs at least one phrase of at least one word, and one garbage unit")
@@ -74,18 +63,10 @@ def ngram_graph(
 ) -> DecodingGraph:
     """Sentences of a language model, with optional silence around words.
 
-    One node a history, one copy of a word for each history it leads to, and failure edges to shorter histories:
-    a path's weight is exactly the model's score, never that of a back-off the model has a value for.
-
-    Args:
-        model: the language model.
-        units: by name; every word of the model needs one.
-        silence: unit that may come around words.
-        scale: the weight of the language model against the emissions.
-        word_bonus: added for each word; negative against short false words.
-
-    Raises:
-        ModelError: for a word of the model without a unit.
+    One node a history, one copy of a word for each history it leads to, and failure edges to shorter histories: a
+    path's weight is exactly the model's score, never that of a back-off the model has a value for. `scale` weighs the
+    language model against the emissions; `word_bonus` is added for each word, negative against short false words.
+    Raises ModelError for a word of the model without a unit.
     """
     _require({*model.vocabulary, silence}, units)
     builder = GraphBuilder()

@@ -24,12 +24,10 @@ SPLIT = 0.2  # standard deviations between a split component and its old mean, a
 def update_mixture_(model: GaussianMixture, sums: MixtureStatistics) -> None:
     """The M-step: the weights, means and covariances that the statistics call for.
 
-    Pure post-processing of the statistics. A dead component (count below a millionth of the frames, also
-    negative after noise) is revived: the heaviest components are split in two, one for each dead one, each
-    half with half the weight, the same covariance, and a mean 0.2 standard deviations to either side.
-
-    Raises:
-        ModelError: if the statistics are not finite, hold no frames, or come from another kind of mixture.
+    Pure post-processing of the statistics. A dead component (count below a millionth of the frames, also negative after
+    noise) is revived: the heaviest components are split in two, one for each dead one, each half with half the weight,
+    the same covariance, and a mean 0.2 standard deviations to either side. Raises ModelError if the statistics are not
+    finite, hold no frames, or come from another kind of mixture.
     """
     bank = model.gaussians
     if sums.count.shape != bank.shape or sums.second.ndim != bank.spread.ndim:
@@ -62,12 +60,9 @@ def update_mixture_(model: GaussianMixture, sums: MixtureStatistics) -> None:
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """A fitted mixture, or a batch of restarts, and how it got there.
+    """A fitted mixture, or restarts of it, and how it got there: nats a frame at the start and after each step.
 
-    Attributes:
-        model: the mixture.
-        log_likelihood: nats a frame before the first step and after each, `(steps + 1, *batch)`.
-        converged: whether the last gain was below the tolerance in every restart.
+    `converged` says whether the last gain was below the tolerance in every restart.
     """
 
     model: GaussianMixture
@@ -84,17 +79,10 @@ class MixtureFit:
 def run_em(
     model: GaussianMixture, x: Tensor, weights: Tensor | None = None, *, iterations: int = 50, tolerance: float = 1e-4
 ) -> MixtureFit:
-    """EM from where the model stands, all its restarts at once; changes the model in place.
+    """EM on frames `(frames, d)` from where the model stands, all its restarts at once; changes the model in place.
 
-    Args:
-        model: started by `start_mixture_`, or by hand; batch shape `()` or `(restarts,)`.
-        x: frames, `(frames, d)`.
-        weights: `(frames,)`, >= 0.
-        iterations: at most this many M-steps.
-        tolerance: stop when no restart gains more nats a frame than this.
-
-    Raises:
-        ModelError: for frames that are not finite or do not fit the model, and for bad counts.
+    At most `iterations` M-steps; it stops when no restart gains more nats a frame than `tolerance`. Raises ModelError
+    for frames that are not finite or do not fit the model, and for bad counts.
     """
     if iterations < 0 or len(model.batch) > 1:
         raise ModelError(
@@ -123,12 +111,7 @@ def start_mixture_(
 ) -> None:
     """Start every restart at its own k-means clusters of the frames `(frames, d)`.
 
-    Args:
-        model: batch shape `()` or `(restarts,)`; set in place.
-        x: the frames.
-        weights: `(frames,)`, >= 0; a frame of weight 0 may hold anything.
-        lloyd: steps of k-means.
-        generator: for the seeds of k-means; a CPU generator gives the same start on every device.
+    A frame of weight 0 may hold anything; a CPU generator gives the same start on every device.
     """
     if len(model.batch) > 1:
         raise ModelError(f"a start needs at most one axis of restarts, got batch {model.batch}")
@@ -152,11 +135,9 @@ def fit_mixture(
 ) -> GaussianMixture:
     """A mixture fitted to frames `(frames, d)` from k-means starts: the best of `restarts`.
 
-    Defined for any finite frames: with fewer distinct frames than components the surplus components share
-    or split clusters and stand on the variance floor.
-
-    Raises:
-        ModelError: for frames that are not finite where their weight is not 0, or none at all; for bad counts.
+    Defined for any finite frames: with fewer distinct frames than components the surplus components share or split
+    clusters and stand on the variance floor. Raises ModelError for frames that are not finite where their weight is not
+    0, or none at all; for bad counts.
     """
     if weights is not None:
         weights = check_weights(x, weights)

@@ -15,20 +15,14 @@ Covariance = Literal["full", "diagonal", "spherical", "tied"]
 class Gaussians(nn.Module):
     """Gaussians of any leading shape, such as `(words, states, components)`.
 
-    The variance floor lives in the parametrization, so no optimizer and no M-step can leave it:
-    diagonal and spherical variances are floor + exp(raw); a full or tied covariance is floor I + R R' with R
-    a square matrix. There are no buffers (Opacus refuses them in anything trained with DP).
+    The variance floor lives in the parametrization, so no optimizer and no M-step can leave it: diagonal and spherical
+    variances are floor + exp(raw); a full or tied covariance is floor I + R R' with R a square matrix. There are no
+    buffers (Opacus refuses them in anything trained with DP). Raises ModelError for an empty shape, no features, an
+    unknown covariance or a floor that is not positive.
 
     Args:
-        shape: the leading shape `(*shape,)`; one Gaussian for each index.
-        features: d.
-        covariance: `full`, `diagonal`, `spherical`, or `tied` (one full covariance shared along the last
-            leading axis).
+        covariance: `full`, `diagonal`, `spherical`, or `tied` (one full covariance shared along the last leading axis).
         floor: smallest variance in any direction, > 0; a public constant, in the units of the features.
-        dtype: of the parameters.
-
-    Raises:
-        ModelError: for an empty shape, no features, an unknown covariance or a floor that is not positive.
     """
 
     def __init__(
@@ -106,15 +100,10 @@ class Gaussians(nn.Module):
         return phi_from_moments(self.mean, self.covariances(), log_weight)
 
     def log_density(self, x: Tensor, log_weight: Tensor | float = 0.0) -> Tensor:
-        """ln w N(x) of every frame under every Gaussian, as one matrix product.
+        """ln w N(x) of frames `(..., d)` under every Gaussian, `(..., *shape)`, as one matrix product.
 
-        Args:
-            x: frames, `(..., d)`.
-            log_weight: ln w, broadcast to `shape`.
-
-        Returns:
-            `(..., *shape)`. Equal to `-cost(x, self.phi(log_weight))`, but expanded about `origin` (see there)
-            and without off-diagonal terms where there are none.
+        Equal to `-cost(x, self.phi(log_weight))`, but expanded about `origin` (see there) and without off-diagonal
+        terms where there are none.
         """
         if x.shape[-1] != self.features:
             raise ModelError(f"frames have {x.shape[-1]} features, the Gaussians {self.features}")
@@ -134,25 +123,16 @@ class Gaussians(nn.Module):
         return self.mean.detach().reshape(-1, self.features).mean(0)
 
     def monomials(self, x: Tensor) -> Tensor:
-        """What the log-density is linear in: svec(zz') of z = [x, 1], or [x^2, x, 1] without off-diagonal terms.
+        """What the log-density of `(..., d)` is linear in: svec(zz') of z = [x, 1], or [x^2, x, 1] for diagonal ones.
 
-        Args:
-            x: frames, `(..., d)`.
-
-        Returns:
-            `(..., (d + 1)(d + 2) / 2)` for full and tied covariances, `(..., 2 d + 1)` for the others.
+        Returns `(..., (d + 1)(d + 2) / 2)` for full and tied covariances, `(..., 2 d + 1)` for the others.
         """
         if self.kind in {"full", "tied"}:
             return quadratic_features(x)
         return torch.cat([x.square(), augment(x)], dim=-1)
 
     def coefficients(self, log_weight: Tensor | float, origin: Tensor) -> Tensor:
-        """The log-densities as vectors, `(*shape, monomials)`: ln w N(x) = <coefficients, monomials(x - origin)>.
-
-        Args:
-            log_weight: ln w, broadcast to `shape`.
-            origin: `(d,)`.
-        """
+        """The log-densities as vectors, `(*shape, monomials)`: ln w N(x) = <coefficients, monomials(x - origin)>."""
         mean = self.mean - origin
         if self.kind in {"full", "tied"}:
             return -svec(phi_from_moments(mean, self.covariances(), log_weight))

@@ -17,7 +17,6 @@ class KMeans:
 
     Attributes:
         centers: `(restarts, clusters, d)`.
-        labels: the cluster of every frame, `(restarts, frames)`.
         inertia: weighted sum of squared distances to the nearest center, `(restarts,)`, float64.
     """
 
@@ -36,22 +35,12 @@ def kmeans(
     weights: Tensor | None = None,
     generator: torch.Generator | None = None,
 ) -> KMeans:
-    """Lloyd's algorithm from k-means++ centers (Arthur and Vassilvitskii 2007), all restarts at once.
+    """Lloyd's algorithm on `(frames, d)` from k-means++ centers (Arthur and Vassilvitskii 2007), all restarts at once.
 
-    With fewer distinct frames than clusters some centers coincide; ties go to the first center, and a
-    cluster without frames keeps its center. Seeding looks at no more than 100 frames a cluster, drawn
-    without regard to their weights but only among frames of positive weight.
-
-    Args:
-        x: frames, `(frames, d)`.
-        clusters: how many.
-        restarts: how many independent runs.
-        iterations: Lloyd steps; 0 leaves the seeds.
-        weights: weights of the frames, `(frames,)`, >= 0; a frame of weight 0 may hold anything.
-        generator: for the seeding; a CPU generator gives the same seeds on every device.
-
-    Raises:
-        ModelError: for frames that are not finite or none of positive weight, or a bad count.
+    With fewer distinct frames than clusters some centers coincide; ties go to the first center, and a cluster without
+    frames keeps its center. Seeding looks at no more than 100 frames a cluster, drawn without regard to their weights
+    but only among frames of positive weight. A frame of weight 0 may hold anything; a CPU generator gives the same
+    seeds on every device. Raises ModelError for frames that are not finite or none of positive weight, or a bad count.
     """
     if weights is not None:
         weights = check_weights(x, weights)

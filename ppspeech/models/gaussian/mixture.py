@@ -15,18 +15,13 @@ BLOCK_VALUES = 1 << 24  # scores held at once when utterances are scored in bloc
 class GaussianMixture(nn.Module):
     """p(x) = sum_k w_k N(x; mu_k, C_k), one mixture or a batch of them (restarts, speakers, states).
 
-    The weights are the softmax of `logits`, so gradient steps and EM share one parametrization.
+    The weights are the softmax of `logits`, so gradient steps and EM share one parametrization. Raises ModelError for
+    no component, no feature or a floor that is not positive.
 
     Args:
-        components: how many Gaussians a mixture has.
-        features: d.
         covariance: `full`, `diagonal`, `spherical` or `tied` (one full covariance a mixture).
         floor: smallest variance in any direction, > 0, in the units of the features.
         batch: leading shape; the parameters have shape `(*batch, components, ...)`.
-        dtype: of the parameters.
-
-    Raises:
-        ModelError: for no component, no feature or a floor that is not positive.
 
     >>> mixture = GaussianMixture(components=4, features=2)
     >>> mixture.log_prob(torch.zeros(10, 2)).shape
@@ -70,15 +65,7 @@ class GaussianMixture(nn.Module):
         return self.gaussians.log_density(x, self.log_weights())
 
     def log_prob(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The log-density of every frame.
-
-        Args:
-            x: frames, `(..., d)`; `(..., frames, d)` with lengths.
-            lengths: valid frames of each utterance, `(...)`; the frames beyond give 0, whatever they hold.
-
-        Returns:
-            `(..., *batch)`.
-        """
+        """The log-density of frames `(..., d)`: `(..., *batch)`; frames beyond `lengths` give 0, whatever they hold."""
         if lengths is None:
             return _log_sum_exp(self.joint(x))
         mask = frame_mask(lengths, x.shape[-2])
@@ -86,17 +73,10 @@ class GaussianMixture(nn.Module):
         return torch.where(mask.reshape(*mask.shape, *(1,) * len(self.batch)), log_prob, 0)
 
     def average_log_prob(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The log-density of utterances, averaged over their valid frames.
+        """Log-densities of utterances `(utterances, frames, d)`, averaged over valid frames: `(utterances, *batch)`.
 
-        Args:
-            x: `(utterances, frames, d)`.
-            lengths: `(utterances,)`; all frames without.
-
-        Returns:
-            `(utterances, *batch)`. Frames are taken in blocks, so many mixtures can score long utterances.
-
-        Raises:
-            ModelError: for an utterance without frames, or longer than its tensor.
+        Frames are taken in blocks, so many mixtures can score long utterances. Raises ModelError for an utterance
+        without frames, or longer than its tensor.
         """
         if x.ndim != 3:
             raise ModelError(f"utterances have shape (utterances, frames, features), got {tuple(x.shape)}")
@@ -136,8 +116,7 @@ class GaussianMixture(nn.Module):
     def select(self, index: int) -> "GaussianMixture":
         """A copy of one entry along the first batch axis.
 
-        Raises:
-            ModelError: if there is no batch axis or no such entry.
+        Raises ModelError if there is no batch axis or no such entry.
         """
         if not self.batch or not -self.batch[0] <= index < self.batch[0]:
             raise ModelError(f"there is no mixture {index} in a batch of shape {self.batch}")

@@ -58,30 +58,16 @@ def quadratic_features(x: Tensor) -> Tensor:
 
 
 def cost(x: Tensor, phi: Tensor) -> Tensor:
-    """The cost z' Phi z of every frame under every Gaussian.
+    """The cost z' Phi z of frames `(..., d)` under Gaussians `(*gaussians, d + 1, d + 1)`: `(..., *gaussians)`.
 
-    Args:
-        x: frames, `(..., d)`.
-        phi: `(*gaussians, d + 1, d + 1)`.
-
-    Returns:
-        Costs, `(..., *gaussians)`; the log-density is their negative.
+    The log-density is its negative.
     """
     costs: Tensor = torch.tensordot(quadratic_features(x), svec(phi), dims=([-1], [-1]))
     return costs
 
 
 def phi_from_moments(mean: Tensor, covariance: Tensor, log_weight: Tensor | float = 0.0) -> Tensor:
-    """Phi of w N(mean, covariance).
-
-    Args:
-        mean: `(..., d)`.
-        covariance: `(..., d, d)`, positive definite.
-        log_weight: ln w, `(...)`.
-
-    Returns:
-        Phi, `(..., d + 1, d + 1)`, symmetric.
-    """
+    """Phi `(..., d + 1, d + 1)` of w N(mean, covariance); the covariance must be positive definite."""
     factor = torch.linalg.cholesky(covariance)
     psi = torch.cholesky_inverse(factor) / 2
     psi_mean = (psi @ mean.unsqueeze(-1)).squeeze(-1)

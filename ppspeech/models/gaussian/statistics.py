@@ -31,9 +31,8 @@ class MixtureStatistics:
     Attributes:
         count: responsibilities summed over the frames, `(..., components)`.
         first: responsibility times x, `(..., components, d)`.
-        second: responsibility times xx', in the form of the covariances and no more: `(..., components, d, d)`
-            full, `(..., 1, d, d)` tied, `(..., components, d)` diagonal, `(..., components, 1)` spherical.
-        log_likelihood: `(...)`.
+        second: responsibility times xx', in the form of the covariances and no more: `(..., components, d, d)` full,
+            `(..., 1, d, d)` tied, `(..., components, d)` diagonal, `(..., components, 1)` spherical.
         frames: the weights of the frames summed, `(...)`.
     """
 
@@ -65,20 +64,10 @@ class MixtureStatistics:
 def mixture_statistics(model: GaussianMixture, x: Tensor, weights: Tensor | None = None) -> MixtureStatistics:
     """The E-step: what the M-step needs to know about frames.
 
-    Two matrix products a block of frames: monomials times coefficients gives the log-densities, and
-    responsibilities times the same monomials gives all statistics.
-
-    Args:
-        model: of any batch shape.
-        x: frames, `(*groups, frames, d)`; every group gets statistics of its own.
-        weights: weights of the frames, `(*groups, frames)`, >= 0, such as a mask; a frame of weight 0 may
-            hold anything.
-
-    Returns:
-        Statistics with leading shape `(*groups, *batch)`.
-
-    Raises:
-        ModelError: for frames of the wrong shape, none at all, or not finite; for negative weights.
+    Two matrix products a block of frames: monomials times coefficients gives the log-densities, and responsibilities
+    times the same monomials gives all statistics. Frames are `(*groups, frames, d)`, and every group gets statistics of
+    its own, of leading shape `(*groups, *batch)`; a frame of weight 0 may hold anything. Raises ModelError for frames
+    of the wrong shape, none at all, or not finite; for negative weights.
     """
     bank = model.gaussians
     origin = bank.origin()
@@ -99,14 +88,7 @@ def mixture_statistics(model: GaussianMixture, x: Tensor, weights: Tensor | None
 def hard_statistics(
     model: GaussianMixture, x: Tensor, labels: Tensor, weights: Tensor | None = None
 ) -> MixtureStatistics:
-    """Statistics with every frame given to one component, as after k-means; the log-likelihood is 0.
-
-    Args:
-        model: only its shape, kind and place of computation matter.
-        x: frames, `(frames, d)`.
-        labels: the component of each frame, `(*batch, frames)`.
-        weights: `(frames,)`, >= 0.
-    """
+    """Statistics with every frame given to one component, `labels` `(*batch, frames)`; the log-likelihood is 0."""
 
     def chosen(monomials: Tensor, block: slice) -> tuple[Tensor, Tensor]:
         share = functional.one_hot(labels[..., block], model.components).mT.to(monomials)

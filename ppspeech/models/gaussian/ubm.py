@@ -1,8 +1,7 @@
 """Speaker models out of a universal background model (UBM): MAP adaptation and mean supervectors.
 
-A UBM is a GaussianMixture of the pooled speech of many speakers. A speaker's model is the UBM moved towards
-the speaker's frames (Reynolds, Quatieri and Dunn 2000), and it needs the frames only through their
-`MixtureStatistics`.
+A UBM is a GaussianMixture of the pooled speech of many speakers. A speaker's model is the UBM moved towards the
+speaker's frames (Reynolds, Quatieri and Dunn 2000), and it needs the frames only through their `MixtureStatistics`.
 """
 
 from collections.abc import Sequence
@@ -30,20 +29,14 @@ def map_adapt(
         means      a_k E_k[x] + (1 - a_k) mu_k
         variances  a_k E_k[xx'] + (1 - a_k) (C_k + mu_k mu_k') - mean mean', floored as in the UBM
 
-    The variances formula assumes that the means are adapted too; where they are not, E_k is taken about the
-    UBM's mean. A tied covariance is adapted with the average of a_k under the weights.
+    The variances formula assumes that the means are adapted too; where they are not, E_k is taken about the UBM's mean.
+    A tied covariance is adapted with the average of a_k under the weights. Returns a mixture of batch shape
+    `(*speakers,)`; without frames a component stays the UBM's. Raises ModelError for a UBM with a batch, statistics of
+    another mixture, a negative relevance or no part.
 
     Args:
-        ubm: of batch shape `()`.
         sums: statistics under the UBM with leading shape `(*speakers,)`, from `mixture_statistics(ubm, x, mask)`.
         relevance: r >= 0; how many frames a component needs for the data to weigh as much as the UBM.
-        adapt: what is adapted; the rest is the UBM's.
-
-    Returns:
-        A mixture of batch shape `(*speakers,)`. Without frames a component stays the UBM's.
-
-    Raises:
-        ModelError: for a UBM with a batch, statistics of another mixture, a negative relevance or no part.
     """
     bank = ubm.gaussians
     if ubm.batch or sums.count.shape[-1:] != bank.shape or sums.first.shape[-1] != bank.features:
@@ -89,14 +82,8 @@ def supervectors(ubm: GaussianMixture, models: GaussianMixture) -> Tensor:
 
         <s(a), s(b)> = sum_k w_k mu_k(a)' C_k^-1 mu_k(b),
 
-    and half the squared distance of two supervectors bounds the KL divergence of the two mixtures.
-
-    Args:
-        ubm: of batch shape `()`.
-        models: speaker models adapted from it, `(*speakers,)`, or the UBM itself.
-
-    Returns:
-        `(*speakers, components * d)`.
+    and half the squared distance of two supervectors bounds the KL divergence of the two mixtures. Returns `(*speakers,
+    components * d)`.
     """
     bank = ubm.gaussians
     if ubm.batch or models.gaussians.shape[-1:] != bank.shape or models.features != ubm.features:

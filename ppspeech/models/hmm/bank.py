@@ -17,15 +17,9 @@ BANDED = 3
 class HiddenMarkovModel(nn.Module):
     """Models that share a topology and a kind of emission, such as ten words of five states.
 
-    Transitions are logits masked to the topology: what it forbids has no gradient, is touched by no M-step and
-    can never become possible. Untrained, everything allowed is equally probable. There are no buffers.
-
-    Args:
-        topology: the structure, the same for all models.
-        emission: what the states emit; it says how many models and states there are.
-
-    Raises:
-        ModelError: if the topology and the emission have different numbers of states.
+    Transitions are logits masked to the topology: what it forbids has no gradient, is touched by no M-step and can
+    never become possible. Untrained, everything allowed is equally probable. There are no buffers. Raises ModelError if
+    the topology and the emission have different numbers of states.
 
     >>> from ppspeech.models.hmm.emissions import GaussianEmission
     >>> from ppspeech.models.hmm.topology import left_right
@@ -82,16 +76,15 @@ class HiddenMarkovModel(nn.Module):
         return torch.where(allowed, self.initial_logits.new_zeros(()), LOG_ZERO)
 
     def forward(self, features: Tensor, lengths: Tensor, models: Tensor | int | None = None) -> Tensor:
-        """ln p of every utterance under every model.
+        """ln p of every utterance under every model, `(batch, models)`, or under the given `models`, `(batch,)`.
+
+        It is below `LOG_ZERO / 2` where no path exists, as for an utterance shorter than the shortest path to a
+        required final state.
 
         Args:
             features: `(batch, frames, d)`, padded with anything finite; for symbols, integers `(batch, frames)`.
             lengths: frames in use, `(batch,)`; an empty utterance scores 0 under every model.
             models: score under this model only: one for all utterances, or one for each, `(batch,)`.
-
-        Returns:
-            `(batch, models)`, or `(batch,)` if `models` is given; below `LOG_ZERO / 2` where no path exists, as for
-            an utterance shorter than the shortest path to a required final state.
         """
         return forward_backward.log_likelihood(*self._terms(features, lengths, models), band=self.band)
 

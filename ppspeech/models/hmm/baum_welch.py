@@ -26,7 +26,6 @@ class HmmStatistics:
         transitions: expected number of each transition, `(n, states, states)`.
         emissions: the emission's own sums, `(n, states, ...)`.
         log_likelihood: ln p of what was seen, under the parameters it was seen with, `(n,)`.
-        utterances: how many were seen, `(n,)`.
     """
 
     initial: Tensor
@@ -57,14 +56,10 @@ class HmmStatistics:
 def utterance_hmm_statistics(
     model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor
 ) -> HmmStatistics:
-    """The E-step, one row an utterance, each under the model its label names.
+    """The E-step of `(batch, frames, d)`, one row an utterance, each under the model its label `(batch,)` names.
 
-    Args:
-        model: the bank.
-        features: `(batch, frames, d)`.
-        lengths: `(batch,)`. An empty utterance, or one that its model cannot explain, gives a row of zeros
-            (with its log-likelihood and a count of one).
-        labels: indices into the bank, `(batch,)`.
+    An empty utterance, or one that its model cannot explain, gives a row of zeros (with its log-likelihood and a count
+    of one).
     """
     found = model.posteriors(features, lengths, labels)
     emissions = model.emission.statistics(features, found.states, labels)
@@ -96,11 +91,8 @@ def hmm_statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, 
 def update_hmm_(model: HiddenMarkovModel, statistics: HmmStatistics, prior: Prior = MAXIMUM_LIKELIHOOD) -> None:
     """The M-step: set the bank's parameters from statistics summed by model.
 
-    A state, component or model without data keeps its parameters. With `MAXIMUM_LIKELIHOOD` the likelihood of
-    the data never falls.
-
-    Raises:
-        ModelError: if the statistics are not of this bank's size.
+    A state, component or model without data keeps its parameters. With `MAXIMUM_LIKELIHOOD` the likelihood of the data
+    never falls. Raises ModelError if the statistics are not of this bank's size.
     """
     if len(statistics.initial) != model.models:
         raise ModelError(
@@ -134,13 +126,8 @@ def flat_start_batches_(
 ) -> None:
     """`flat_start_` from batches of features, lengths and labels, of which one at a time is held.
 
-    Args:
-        model: the bank; set in place.
-        batches: gone through once, or, where states have several components, a dozen times: not an iterator.
-        prior: of the M-step.
-
-    Raises:
-        ModelError: for no batch, or inputs that do not fit the bank.
+    They are gone through once, or, where states have several components, a dozen times: not an iterator. Raises
+    ModelError for no batch, or inputs that do not fit the bank.
     """
     _start_(model, _Segments(model, batches), prior)
 
@@ -184,22 +171,11 @@ def baum_welch(
     prior: Prior = MAXIMUM_LIKELIHOOD,
     batch_frames: int = 16_384,
 ) -> tuple[float, ...]:
-    """Train every model of the bank on the utterances that bear its label.
+    """Train every model of the bank on the utterances `(utterances, frames, d)` that bear its label.
 
-    Args:
-        model: the bank, initialized (`flat_start_`); trained in place.
-        features: `(utterances, frames, d)`.
-        lengths: `(utterances,)`.
-        labels: `(utterances,)`.
-        iterations: E- and M-steps.
-        prior: of the M-step.
-        batch_frames: frames in one pass; utterances are sorted by length first, so that little padding is computed.
-
-    Returns:
-        The log-likelihood of all utterances before each iteration.
-
-    Raises:
-        ModelError: for inputs that do not fit each other or the bank.
+    The bank must be initialized (`flat_start_`). Utterances are sorted by length and cut into passes of `batch_frames`,
+    so that little padding is computed. Returns the log-likelihood of all before each iteration. Raises ModelError for
+    inputs that do not fit each other or the bank.
     """
     check_training_set(model, features, lengths, labels)
     batches = []
@@ -244,11 +220,7 @@ def _cut(chosen: list[int], features: Tensor, lengths: Tensor, others: tuple[Ten
 
 
 def check_training_set(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> None:
-    """Refuse training data that does not fit. It looks at the values: once before training, not in a step.
-
-    Raises:
-        ModelError: naming what was found.
-    """
+    """Refuse training data that does not fit. It looks at the values: once before training, not in a step."""
     model.emission.check(features)
     utterances, frames = features.shape[:2]
     if utterances < 1 or lengths.shape != (utterances,) or labels.shape != (utterances,):

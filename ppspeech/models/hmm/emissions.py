@@ -24,10 +24,9 @@ class Prior:
     """What an M-step believes before it sees data; all zero is maximum likelihood.
 
     Attributes:
-        covariance: the weight, in frames, of the covariance pooled over all states of the bank. A state that owns
-            n frames gets (n C + weight C_pooled) / (n + weight), the mode under an inverse-Wishart prior.
-        counts: added to the expected count of every allowed transition, initial state, mixture weight and
-            symbol.
+        covariance: the weight, in frames, of the covariance pooled over all states of the bank. A state that owns n
+            frames gets (n C + weight C_pooled) / (n + weight), the mode under an inverse-Wishart prior.
+        counts: added to the expected count of every allowed transition, initial state, mixture weight and symbol.
     """
 
     covariance: float = 0.0
@@ -42,14 +41,7 @@ MAXIMUM_LIKELIHOOD = Prior()
 
 
 class DiscreteEmission(nn.Module):
-    """A table of symbol probabilities for every state; frames are integers `(batch, frames)`.
-
-    Args:
-        models: size of the bank.
-        states: of every model.
-        symbols: size of the alphabet.
-        dtype: of the parameters.
-    """
+    """A table of symbol probabilities for every state; frames are integers `(batch, frames)`."""
 
     def __init__(self, models: int, states: int, symbols: int, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
@@ -59,11 +51,7 @@ class DiscreteEmission(nn.Module):
         self.logits = nn.Parameter(torch.zeros(models, states, symbols, dtype=dtype))
 
     def check(self, frames: Tensor) -> None:
-        """Refuse frames that are not symbols of the alphabet. It looks at the values: keep it out of steps.
-
-        Raises:
-            ModelError: naming what was found.
-        """
+        """Refuse frames that are not symbols of the alphabet. It looks at the values: keep it out of steps."""
         if frames.ndim != 2 or frames.is_floating_point():
             raise ModelError(f"symbols must be integers (batch, frames), got {frames.dtype} {tuple(frames.shape)}")
         if frames.numel() and not 0 <= int(frames.min()) <= int(frames.max()) < self.symbols:
@@ -92,15 +80,10 @@ class GaussianEmission(nn.Module):
     """A Gaussian, or a mixture of them, for every state; frames are `(batch, frames, features)`.
 
     Args:
-        models: size of the bank.
-        states: of every model.
-        features: d.
-        components: Gaussians in the mixture of a state.
         covariance: as in `Gaussians`; `tied` shares one covariance among the states of a model, or, with several
             components, among the components of a state.
-        floor: smallest variance in any direction. The M-step with the floor is the exact maximum under it, so
-            EM still never loses likelihood.
-        dtype: of the parameters.
+        floor: smallest variance in any direction. The M-step with the floor is the exact maximum under it, so EM still
+            never loses likelihood.
     """
 
     def __init__(
@@ -128,11 +111,7 @@ class GaussianEmission(nn.Module):
         return self.gaussians.kind in {"full", "tied"}
 
     def check(self, frames: Tensor) -> None:
-        """Refuse frames of another size or with values that are not finite. It looks at the values.
-
-        Raises:
-            ModelError: naming what was found.
-        """
+        """Refuse frames of another size or with values that are not finite. It looks at the values."""
         if frames.ndim != 3 or frames.shape[-1] != self.features:
             raise ModelError(f"frames must be (batch, frames, {self.features}), got {tuple(frames.shape)}")
         low, high = torch.aminmax(frames) if frames.numel() else (frames.sum(), frames.sum())
@@ -145,16 +124,10 @@ class GaussianEmission(nn.Module):
         return density if self.components == 1 else torch.logsumexp(density, dim=-1)
 
     def statistics(self, frames: Tensor, occupancy: Tensor, models: Tensor | int) -> Tensor:
-        """Moments of every utterance's frames as its states own them.
+        """Moments of every utterance's frames as its states own them, by shares `(batch, frames, states)`.
 
-        Args:
-            frames: `(batch, frames, features)`.
-            occupancy: the share of each frame that each state owns, `(batch, frames, states)`.
-            models: which model of the bank each utterance belongs to, `(batch,)`, or one for all.
-
-        Returns:
-            `(batch, states, [components,] p, p)`, the sums of zz' with z = [x, 1], where covariances are
-            matrices; otherwise `(batch, states, [components,] 2 d + 1)`, the sums of [x^2, x, 1].
+        Returns `(batch, states, [components,] p, p)`, the sums of zz' with z = [x, 1], where covariances are matrices;
+        otherwise `(batch, states, [components,] 2 d + 1)`, the sums of [x^2, x, 1].
         """
         if self.components > 1:
             share = self._log_density(frames, models).softmax(dim=-1)

@@ -37,15 +37,14 @@ def forward_variables(
 ) -> Tensor:
     """ln alpha of every frame.
 
+    Returns `(batch, frames, *lead, states)`; from an utterance's end on, its last alpha is repeated.
+
     Args:
         log_emissions: `(batch, frames, *lead, states)`.
         log_transitions: `(*lead, states, states)`, or with a batch axis in front.
         log_initial: `(*lead, states)`, or with a batch axis in front.
         lengths: frames in use, `(batch,)`.
         band: diagonals in use; a left-right model needs two additions a state instead of a row of them.
-
-    Returns:
-        `(batch, frames, *lead, states)`; from an utterance's end on, its last alpha is repeated.
     """
     check_recursion(log_emissions, log_transitions, log_initial, lengths)
     advance = _Advance(log_transitions, band)
@@ -105,10 +104,9 @@ class Posteriors:
     """What the data says about the hidden path.
 
     Attributes:
-        states: gamma, the probability of each state at each frame, `(batch, frames, *lead, states)`; zero
-            beyond an utterance's length.
-        transitions: xi summed over time, the expected number of each transition,
-            `(batch, *lead, states, states)`.
+        states: gamma, the probability of each state at each frame, `(batch, frames, *lead, states)`; zero beyond an
+            utterance's length.
+        transitions: xi summed over time, the expected number of each transition, `(batch, *lead, states, states)`.
         log_likelihood: ln p(x), `(batch, *lead)`.
 
     Where no path can explain an utterance, its posteriors are zero: it has nothing to teach.
@@ -156,11 +154,7 @@ def posteriors(
 def check_recursion(
     log_emissions: Tensor, log_transitions: Tensor, log_initial: Tensor | None, lengths: Tensor
 ) -> None:
-    """Refuse shapes that do not fit each other.
-
-    Raises:
-        ModelError: naming the shapes.
-    """
+    """Refuse shapes that do not fit each other. Raises ModelError naming the shapes."""
     if log_emissions.ndim < 3 or log_emissions.shape[1] < 1:
         raise ModelError(
             "log_emissions must be (batch, frames, ..., states) with at least one frame, "

@@ -20,13 +20,9 @@ Owned = tuple[Tensor, Tensor, Tensor]
 def start_components_(emission: GaussianEmission, batches: Iterable[Owned], seed: int = 0) -> None:
     """Set each state's components to the clusters of the frames it owns.
 
-    Lloyd's rounds for all states of the bank at once, in units of the state's standard deviations, from means
-    scattered around the state's mean. A cluster that loses its frames returns to that mean.
-
-    Args:
-        emission: with several components; set in place.
-        batches: all training frames with their owners; gone through a dozen times, so not an iterator.
-        seed: of the scatter.
+    Lloyd's rounds for all states of the bank at once, in units of the state's standard deviations, from means scattered
+    around the state's mean. A cluster that loses its frames returns to that mean. The batches hold all training frames
+    with their owners; they are gone through a dozen times, so not an iterator.
     """
     count, sums, squares = _sums(emission, batches, 1)
     mean = sums / count.clamp_min(ALIVE)

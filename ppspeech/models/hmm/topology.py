@@ -14,16 +14,13 @@ Row = tuple[bool, ...]
 class Topology:
     """The structure of a model: what is False here has probability zero and keeps it.
 
-    It holds plain tuples, not tensors, so it is part of a model's configuration, never of its weights: it
-    needs no buffer (Opacus refuses them), stays out of `state_dict` and is a constant to `torch.compile`.
+    It holds plain tuples, not tensors, so it is part of a model's configuration, never of its weights: it needs no
+    buffer (Opacus refuses them), stays out of `state_dict` and is a constant to `torch.compile`. Raises ModelError if
+    the sizes differ, a state can lead nowhere, or no state may begin or end.
 
     Attributes:
         transitions: `transitions[i][j]` says whether state j may follow state i.
-        initial: the states an utterance may begin in.
         final: the states an utterance may end in; all, where there is no constraint.
-
-    Raises:
-        ModelError: if the sizes differ, a state can lead nowhere, or no state may begin or end.
     """
 
     transitions: tuple[Row, ...]
@@ -69,13 +66,7 @@ class Topology:
 
 
 def left_right(states: int, skips: int = 0, must_finish: bool = False) -> Topology:
-    """States in order, each staying or moving on: the usual model of a word.
-
-    Args:
-        states: how many.
-        skips: how many states a move may leap over.
-        must_finish: whether an utterance has to end in the last state.
-    """
+    """States in order, each staying, moving on, or leaping over at most `skips`: the usual model of a word."""
     if states < 1 or skips < 0:
         raise ModelError(f"left_right needs states >= 1 and skips >= 0, got {states} and {skips}")
     rows = tuple(tuple(0 <= j - i <= 1 + skips for j in range(states)) for i in range(states))

@@ -13,10 +13,10 @@ class BestPath:
     """The most probable path of every utterance.
 
     Attributes:
-        score: its log-probability together with the frames, `(batch, *lead)`; 0 for an empty utterance, below
-            `LOG_ZERO / 2` where there is no path.
-        states: the state at each frame, `(batch, frames, *lead)`, and -1 beyond the utterance's length. Of equal
-            paths, the one through lower states.
+        score: its log-probability together with the frames, `(batch, *lead)`; 0 for an empty utterance, below `LOG_ZERO
+            / 2` where there is no path.
+        states: the state at each frame, `(batch, frames, *lead)`, and -1 beyond the utterance's length. Of equal paths,
+            the one through lower states.
     """
 
     score: Tensor

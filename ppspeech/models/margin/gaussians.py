@@ -53,20 +53,14 @@ def sum_form(examples: int, lam: float, gamma: float = 0.0) -> SumForm:
 class LargeMarginGaussians(nn.Module):
     """A bank of matrices Phi `(classes, components, d + 1, d + 1)` trained for a margin.
 
-    No buffers; the only parameter is Phi in svec form, or its root R (Phi = R R') under `psd="factorization"`.
+    No buffers; the only parameter is Phi in svec form, or its root R (Phi = R R') under `psd="factorization"`. `radius`
+    and `constant` are public constants. Raises ModelError for sizes, radius or constant that make no sense.
 
     Args:
-        classes: at least 2.
-        features: d.
-        components: K matrices a class.
-        loss: the margin loss.
         psd: `none`; `projection` (the convex solver respects the constraint; after gradient steps call `project_`);
             `factorization` (positive semidefinite by construction, but no longer convex under autograd).
-        radius: examples are clipped to this Euclidean norm; a public constant; none means no clipping.
-        constant: a, the last element of z; a public constant.
-
-    Raises:
-        ModelError: for sizes, radius or constant that make no sense.
+        radius: examples are clipped to this Euclidean norm; none means no clipping.
+        constant: a, the last element of z.
     """
 
     def __init__(
@@ -180,14 +174,12 @@ class LargeMarginGaussians(nn.Module):
     ) -> ConvexObjective:
         """F of these examples over Theta = svec(Phi), `(classes * components, (d + 1)(d + 2) / 2)`.
 
+        Of x `(n, d)`, y `(n,)` and weights `(n,)`; `quadratic` is Lambda, `gamma` is gamma_tot of the trace
+        regularizer.
+
         Args:
-            x: examples, `(n, d)`.
-            y: classes, `(n,)`.
             m: components, `(n,)`, or a function of x and y that gives them; not needed for one component.
-            quadratic: Lambda.
-            gamma: gamma_tot of the trace regularizer.
             linear: a further linear term of the shape of Theta, such as a privacy mechanism's.
-            weights: of the examples, `(n,)`.
             width: h in place of the model's, > 0: how a hinge is approached.
         """
         if (self.margin.width if width is None else width) == 0:
@@ -221,12 +213,10 @@ class LargeMarginGaussians(nn.Module):
     ) -> Solution:
         """Train to the certified minimum of F and set the parameters to it.
 
-        Under `projection` and `factorization` the minimum is over positive semidefinite matrices; with `post_hoc`
-        the solver ignores the constraint and its result is projected. The solution returned is the solver's, before
-        such a projection. A hinge is reached through ever narrower Huber hinges, to a gap of 5e-5 of F.
-
-        Raises:
-            ModelError: for bad labels or values, or if the tolerance is not reached; the parameters then stay.
+        Under `projection` and `factorization` the minimum is over positive semidefinite matrices; with `post_hoc` the
+        solver ignores the constraint and its result is projected. The solution returned is the solver's, before such a
+        projection. A hinge is reached through ever narrower Huber hinges, to a gap of 5e-5 of F. Raises ModelError for
+        bad labels or values, or if the tolerance is not reached; the parameters then stay.
         """
         solve = minimize if self.psd == "none" or post_hoc else minimize_psd
         width = self.margin.width or 1.0

@@ -36,17 +36,10 @@ Level = Literal["word", "state"]
 
 
 class LargeMarginHmm(nn.Module):
-    """A bank of left-right (or any) models whose states are matrices Phi.
+    """A bank of left-right (or any) models of words whose states are matrices Phi.
 
-    Args:
-        topology: shared by all models.
-        models: words.
-        features: d.
-        margin: rho, what a wrong frame must cost more, in nats, > 0.
-        width: h of the Huber hinge, in nats.
-
-    Raises:
-        ModelError: for sizes, margin or width that make no sense.
+    `margin` is rho, what a wrong frame must cost more, and `width` is h of the Huber hinge; both in nats and > 0.
+    Raises ModelError for sizes, margin or width that make no sense.
     """
 
     def __init__(self, topology: Topology, models: int, features: int, margin: float = 1.0, width: float = 1.0) -> None:
@@ -67,8 +60,7 @@ class LargeMarginHmm(nn.Module):
     def from_hmm(cls, bank: HiddenMarkovModel, margin: float = 1.0, width: float = 1.0) -> Self:
         """The large-margin model that starts at a bank trained by maximum likelihood.
 
-        Raises:
-            ModelError: if the bank does not emit one Gaussian a state.
+        Raises ModelError if the bank does not emit one Gaussian a state.
         """
         emission = bank.emission
         if not isinstance(emission, GaussianEmission) or emission.components != 1:
@@ -108,12 +100,8 @@ class LargeMarginHmm(nn.Module):
     ) -> Tensor:
         """Per-utterance margin losses `(batch,)`, for autograd.
 
-        Args:
-            features: `(batch, frames, d)`.
-            lengths: frames in use, `(batch,)`, at least 1.
-            labels: the right words, `(batch,)`.
-            level: `word` or `state`.
-            alignment: the right path `(batch, frames)`, for the state level; none means `align`.
+        Features are `(batch, frames, d)`, lengths at least 1, labels the right words. `alignment` is the right path
+        `(batch, frames)` for the state level; none means `align`.
         """
         if level not in get_args(Level):
             raise ModelError(f"level must be 'word' or 'state', got {level!r}")
@@ -171,23 +159,10 @@ def train_large_margin(
     batch_frames: int = 3_000,
     seed: int = 0,
 ) -> tuple[float, ...]:
-    """Train by Adam with a cosine schedule, projecting every Phi on the cone after each step; in place.
+    """Train on `(utterances, frames, d)` by Adam with a cosine schedule, projecting every Phi on the cone at each step.
 
     Few epochs are enough, and more overfit: once every training utterance has its margin nothing is left to learn.
-
-    Args:
-        model: from `LargeMarginHmm.from_hmm`.
-        features: `(utterances, frames, d)`.
-        lengths: `(utterances,)`.
-        labels: `(utterances,)`.
-        level: of the margin.
-        epochs: passes over the utterances.
-        learning_rate: at the start.
-        batch_frames: in a step, padding included.
-        seed: of the order of the batches.
-
-    Returns:
-        The mean loss of each epoch.
+    `batch_frames` are the frames of a step, padding included. Returns the mean loss of each epoch.
     """
     if epochs < 1 or not learning_rate > 0:
         raise ModelError(f"need epochs >= 1 and learning_rate > 0, got {epochs} and {learning_rate}")

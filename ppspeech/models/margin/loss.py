@@ -35,12 +35,7 @@ class MarginLoss:
             raise ModelError(f"competitor must be 'each' or 'lse', got {self.competitor!r}")
 
     def losses(self, costs: Tensor, right: Tensor) -> Tensor:
-        """Per-example losses `(n,)`, for autograd.
-
-        Args:
-            costs: t, `(n, classes, components)`.
-            right: 1 at the right class and component, else 0, same shape.
-        """
+        """Losses `(n,)` of costs `(n, classes, components)`, for autograd; `right` is 1 at the right one, else 0."""
         wrong = right.sum(-1) == 0
         if self.competitor == "lse":
             rivals = (-costs).masked_fill(~wrong.unsqueeze(-1), -torch.inf)

@@ -109,18 +109,9 @@ def minimize_psd(
 ) -> Solution:
     """Minimize F with every row of Theta svec of a positive semidefinite matrix.
 
-    Args:
-        objective: F, whose feature dimension is p (p + 1) / 2.
-        start: Theta to start from; none means 0.
-        tolerance: on the norm of the subgradient R, > 0.
-        max_iterations: Newton steps, those inside the augmented Lagrangian rounds included.
-
-    Returns:
-        A feasible Theta and its certificate.
-
-    Raises:
-        ModelError: if the tolerance is not reached, the problem is too large, or the features are not svec of
-            matrices.
+    The dimension of the features is p (p + 1) / 2; `tolerance` is on the norm of the subgradient R; `max_iterations`
+    counts Newton steps, those inside the augmented Lagrangian rounds included. Theta is feasible. Raises ModelError if
+    the tolerance is not reached, the problem is too large, or the features are not svec of matrices.
     """
     check_solver_arguments(tolerance, max_iterations)
     if objective.parameters > LARGEST:
