@@ -24,7 +24,6 @@ class BundleConfig:
     front end and columns.
 
     Attributes:
-        settings: of a registered type.
         labels: what the scores stand for, in order: words, emotions, speakers; empty for a background model.
         mfcc: the front end of a model of speech; None for a model of rows.
         columns: names of what a row of a table holds, in order; empty for a model of speech.
@@ -82,10 +81,7 @@ class BundleConfig:
         return self.settings.task(self.labels)
 
     def tensors(self) -> Shapes:
-        """The tensors that belong to this model, and no others; nothing is allocated to know them.
-
-        Raises BundleError if the settings do not make a model.
-        """
+        """The tensors of this model, and no others; nothing is allocated. Raises BundleError as `build` does."""
         try:
             with torch.device("meta"):
                 state = self.build().state_dict()
@@ -112,10 +108,7 @@ class BundleConfig:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "BundleConfig":
-        """Read what `to_json` wrote, and refuse anything else.
-
-        Raises BundleError for another format, an unknown type, or a missing, unknown or mistyped field.
-        """
+        """Read what `to_json` wrote. Raises BundleError for anything else, down to one mistyped field."""
         common = {"format", "type", "settings", "labels"}
         if set(plain) not in (common | {"mfcc"}, common | {"columns"}):
             raise BundleError(

@@ -23,10 +23,7 @@ ADJACENT = {
 
 
 def deployment_yaml(bundle: Bundle, name: str, published: datetime.date) -> str:
-    """The registry's record of a bundle.
-
-    Raises BundleError for a bundle without a guarantee: the registry is of differentially private deployments.
-    """
+    """The registry's record of a bundle. Raises BundleError for one without a guarantee: none such is listed."""
     statement, guarantee = bundle.statement, bundle.statement.guarantee
     if not statement.private:
         raise BundleError("the registry lists differentially private deployments: this bundle gives no guarantee")

@@ -26,10 +26,7 @@ def metrics_to_json(figures: Sequence[Figure]) -> dict[str, Any]:
 
 
 def metrics_from_json(plain: Mapping[str, Any]) -> tuple[Figure, ...]:
-    """Read what `metrics_to_json` wrote, and refuse anything else.
-
-    Raises BundleError for another format, a repeated or malformed name, or a value that is not a finite number.
-    """
+    """Read what `metrics_to_json` wrote. Raises BundleError for anything else, or a value that is not finite."""
     if set(plain) != {"format", "figures"} or plain["format"] is not FORMAT or not isinstance(plain["figures"], list):
         raise BundleError(f"metrics.json holds format {FORMAT} and a list of figures")
     if len(plain["figures"]) > MOST_FIGURES:

@@ -42,10 +42,7 @@ class ModelSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelType:
-    """One kind of model.
-
-    Its name is that in `config.json`, in checkpoints, and among the exporters of `ppspeech.service`.
-    """
+    """One kind of model, by its name in `config.json`, in checkpoints and among `ppspeech.service`'s exporters."""
 
     name: str
     settings: type[ModelSettings]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -10,9 +11,8 @@ from ppspeech.audio import MfccConfig, Sound
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
-from ppspeech.bundle.kinds import MinimaxFilterSettings, SpeakerUbmSettings
 from ppspeech.bundle.metrics import metrics_from_json
-from ppspeech.bundle.model_type import MODEL_TYPES, Use
+from ppspeech.bundle.model_type import Use
 from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import PrivacyStatement
 from ppspeech.bundle.strict_json import read_json
@@ -21,12 +21,10 @@ from ppspeech.bundle.verifier import Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
-from ppspeech.models.gaussian import GaussianMixture
 from ppspeech.models.hmm import HiddenMarkovModel
 from ppspeech.privacy import Accountant, ApproximateEvent, Event, NonPrivateEvent, Relation, UnsupportedAnalysisError
 
-MOST_EVENTS = 1_000
-"""Different events an account may have; equal ones are counted, so training never comes near."""
+MOST_EVENTS = 1_000  # different events an account may have; equal ones are counted, so training never comes near
 
 MOST_RELEASES = 1_000_000
 MOST_DIVERGENCE = 50.0
@@ -36,10 +34,7 @@ the weaker an event, the longer its loss distribution."""
 
 @dataclass(frozen=True)
 class Bundle:
-    """A released model and what is said about it.
-
-    The model is in evaluation mode, on the CPU, its weights fixed; the account is replayed; digests are by file name.
-    """
+    """A released model (for evaluation, on the CPU, weights fixed) and what is said about it; digests by file name."""
 
     model: nn.Module
     config: BundleConfig
@@ -79,16 +74,15 @@ class Bundle:
     @property
     def verifier(self) -> Verifier:
         """The model as one that tells speakers. Raises ModelError for another kind of model."""
-        settings = self.config.settings
-        if not isinstance(settings, SpeakerUbmSettings) or not isinstance(self.model, GaussianMixture):
+        if "verify" not in self.config.kind.uses:
             raise ModelError(f"a speaker_ubm is needed to tell speakers, this bundle is a {self.config.type}")
-        return Verifier(self.model, self.mfcc, settings.relevance, settings.threshold)
+        return Verifier.of(self.model, self.config)
 
     @property
     def filterer(self) -> Filterer:
         """The model as one that turns features into others. Raises ModelError for another kind of model."""
-        settings = self.config.settings
-        if not isinstance(settings, MinimaxFilterSettings):
+        settings: Any = self.config.settings
+        if "filter" not in self.config.kind.uses:
             raise ModelError(f"this bundle is a {self.config.type}, not a filter: make one by `ppspeech filter train`")
         return Filterer(self.model, settings.level, self.mfcc)
 
@@ -127,7 +121,7 @@ class Bundle:
         return self.filterer.filter_all([sound], rate)[0]
 
     def _check_use(self, use: Use) -> None:
-        uses = MODEL_TYPES[self.config.type].uses
+        uses = self.config.kind.uses
         if use not in uses:
             raise ModelError(
                 f"this bundle is a {self.config.type}, which has no words to {use}: it is there to {' and '.join(uses)}"

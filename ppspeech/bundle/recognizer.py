@@ -20,20 +20,14 @@ class Recognized:
 
 @dataclass(frozen=True, slots=True)
 class Recognizer:
-    """A model in the clear, from a bundle or a checkpoint.
-
-    `scores` maps features `(batch, frames, features)` and lengths to `(batch, words)`.
-    """
+    """A model in the clear: features `(batch, frames, features)` and lengths to scores `(batch, words)`."""
 
     names: tuple[str, ...]
     mfcc: MfccConfig
     scores: Callable[[Tensor, Tensor], Tensor]
 
     def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Recognized]:
-        """The words of many utterances: waveforms `(samples,)` with one rate in Hz, or sound files.
-
-        Raises AudioError for sound that cannot be used.
-        """
+        """The words of many utterances: waveforms `(samples,)` with one rate in Hz, or sound files that can be used."""
         best = self.score(features_of(sounds, Mfcc(self.mfcc), rate)).topk(min(2, len(self.names)))
         margins = (best.values[:, 0] - best.values[:, -1]).tolist()
         words = best.indices[:, 0].tolist()

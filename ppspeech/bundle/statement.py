@@ -12,8 +12,7 @@ from ppspeech.errors import BundleError, PrivacyError
 from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent
 
 FORMAT = 1
-TOLERANCE = 1e-6
-"""How far, relatively, a stated epsilon may lie from the replayed one: rounding, and nothing more."""
+TOLERANCE = 1e-6  # how far, relatively, a stated epsilon may lie from the replayed one: rounding, and nothing more
 
 KINDS = frozenset({"pure", "approximate", "none"})
 MOST_LINES = 100
@@ -94,10 +93,7 @@ class PrivacyStatement:
         return self.guarantee.proven
 
     def check(self, account: Accountant) -> None:
-        """Replay the account and compare.
-
-        Raises BundleError if the events speak of another unit or adjacency, or give another epsilon than is stated.
-        """
+        """Replay the account. Raises BundleError if its unit, adjacency or epsilon is another than is stated."""
         stated = self.guarantee
         if account.relation != stated.relation:
             raise BundleError(f"the statement is for {stated.relation}, its events for {account.relation}")
@@ -126,10 +122,7 @@ class PrivacyStatement:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "PrivacyStatement":
-        """Read what `to_json` wrote, and refuse anything else.
-
-        Raises BundleError for another format, or a missing (the unit above all), unknown or mistyped field.
-        """
+        """Read what `to_json` wrote. Raises BundleError for anything else, a missing unit above all."""
         wanted = {"format", "guarantee", "method", "covers", "touches", "caveats"}
         if set(plain) != wanted:
             raise BundleError(f"privacy.json has the fields {sorted(wanted)}, got {sorted(plain)}")

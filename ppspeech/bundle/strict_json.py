@@ -23,10 +23,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def read_json(data: bytes, name: str) -> dict[str, Any]:
-    """The object in a JSON file.
-
-    Raises BundleError for anything but one JSON object in UTF-8, a repeated key, or a number that is not finite.
-    """
+    """The object in a JSON file. Raises BundleError for anything else, a key twice, or a number that is not finite."""
 
     def refuse(constant: str) -> Any:
         raise ValueError(f"{constant} is not a number")
@@ -58,11 +55,7 @@ def write_json(plain: Mapping[str, Any]) -> bytes:
 
 
 def check_text(name: str, text: Any, *, longest: int = LONGEST_TEXT) -> str:
-    """Refuse what is not a short printable text, and anything in it that looks like a key.
-
-    Raises BundleError for text that is too long, has control characters, or has a run of more than 64 letters and
-    digits, which no word of a statement has and every key does.
-    """
+    """Refuse what is not a short printable text, or has what looks like a key: a run of over 64 letters and digits."""
     if not isinstance(text, str) or not text.strip() or len(text) > longest or _UNPRINTABLE.search(text):
         shown = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__
         raise BundleError(f"{name} must be printable text of 1 to {longest} characters, got {shown}")
@@ -78,10 +71,7 @@ def to_plain(value: Any) -> dict[str, Any]:
 
 
 def from_plain(kind: type[Value], plain: Any, name: str) -> Value:
-    """Build a dataclass from JSON values: exactly its fields, each of exactly its type.
-
-    Raises BundleError for a missing or unknown field, another type, or a value the dataclass itself refuses.
-    """
+    """A dataclass from JSON values: exactly its fields, each of exactly its type, or BundleError is raised."""
     wanted = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if not isinstance(plain, Mapping) or set(plain) != wanted:
         given = set(plain) if isinstance(plain, Mapping) else set()

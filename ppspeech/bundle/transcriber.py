@@ -9,8 +9,7 @@ from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
 from ppspeech.models.decoding import OneOf, Repeated, decode, grammar_graph, parse_grammar, units_of_bank
 from ppspeech.models.hmm import HiddenMarkovModel
 
-WORD_PENALTY = 50.0
-"""Nats that every word costs, against words that were not said."""
+WORD_PENALTY = 50.0  # nats that every word costs, against words that were not said
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,11 @@ class Transcriber:
         word_penalty: float = WORD_PENALTY,
         beam: float | None = None,
     ) -> list[list[Spoken]]:
-        """The words of each recording, in order.
+        """The words of each recording (waveforms of one rate in Hz, or sound files), in order.
 
-        Raises AudioError for sound that cannot be used; ModelError for a grammar with words that have no model.
-
-        Args:
-            grammar: what may be said, such as `(one | two)+ [zero]`; any words by default.
-            beam: forget paths this many nats below the best; None for none.
+        `grammar` is what may be said, such as `(one | two)+ [zero]`; any words by default. Paths more than `beam` nats
+        below the best are forgotten. Raises AudioError for sound that cannot be used; ModelError for a word without a
+        model.
         """
         units = {
             name: replace(unit, log_initial=tuple(entry - word_penalty for entry in unit.log_initial))

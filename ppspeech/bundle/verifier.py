@@ -8,15 +8,17 @@ voice computes it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
+from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
 from ppspeech.models import SpeakerVerifier, adapt_speakers
 from ppspeech.models.gaussian import GaussianMixture, supervectors
@@ -42,15 +44,18 @@ class Identified:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A background model in the clear, from a bundle or a checkpoint.
-
-    A trial is accepted at or above the threshold; None where none was released.
-    """
+    """A background model in the clear, and the threshold trials are accepted at; None where none was released."""
 
     ubm: GaussianMixture
     mfcc: MfccConfig
     relevance: float
     threshold: float | None
+
+    @classmethod
+    def of(cls, model: nn.Module, config: BundleConfig) -> "Verifier":
+        """A trained model of a kind that verifies."""
+        settings: Any = config.settings
+        return cls(cast(GaussianMixture, model), config.front_end, settings.relevance, settings.threshold)
 
     @property
     def size(self) -> int:

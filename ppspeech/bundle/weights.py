@@ -15,10 +15,7 @@ from ppspeech.errors import BundleError
 
 
 def write_weights(model: nn.Module, shapes: Shapes) -> bytes:
-    """The model's state dict as a safetensors file without metadata.
-
-    Raises BundleError if a tensor is missing, beside the list, of another shape or type, or not finite.
-    """
+    """The model's state dict as safetensors without metadata; BundleError if it is not the list, or not finite."""
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     described = {name: (str(tensor.dtype), tuple(tensor.shape)) for name, tensor in state.items()}
     _compare({name: ("torch.float32", tuple(shape)) for name, shape in shapes.items()}, described)
@@ -33,8 +30,7 @@ def write_weights(model: nn.Module, shapes: Shapes) -> bytes:
 def read_weights(data: bytes, shapes: Shapes) -> dict[str, Tensor]:
     """The tensors of a safetensors file; its header is compared with the list before anything is allocated.
 
-    Raises BundleError for a damaged file, metadata, or a tensor that is missing, beside the list, of another shape or
-    type, or not finite.
+    Raises BundleError for a damaged file, metadata, or tensors that are not exactly the list, or not finite.
     """
     described = {name: _described(name, entry) for name, entry in _header(data).items()}
     _compare({name: ("F32", tuple(shape)) for name, shape in shapes.items()}, described)

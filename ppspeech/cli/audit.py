@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from ppspeech.figures import Figure
     from ppspeech.privacy.audit import AuditReport
 
-RUNS, QUICK_RUNS = 2000, 400
-"""Runs of a mechanism on each of two data sets, where an audit samples."""
+RUNS, QUICK_RUNS = 2000, 400  # runs of a mechanism on each of two data sets, where an audit samples
 
 
 def audit(

@@ -113,18 +113,14 @@ def identify(
 
 def _load(path: Path) -> "Verifier":
     """A speaker bundle, which is a folder, or a checkpoint, which is a file."""
-    from ppspeech.bundle import SpeakerUbmSettings, Verifier, load_bundle
+    from ppspeech.bundle import Verifier, load_bundle
 
     if path.is_dir():
         return load_bundle(path).verifier
-    from ppspeech.models import GaussianMixture
     from ppspeech.training import load_checkpoint
 
     trained = load_checkpoint(path, "verify")
-    settings = trained.config.settings
-    assert isinstance(trained.model, GaussianMixture)
-    assert isinstance(settings, SpeakerUbmSettings)
-    return Verifier(trained.model, trained.config.front_end, settings.relevance, settings.threshold)
+    return Verifier.of(trained.model, trained.config)
 
 
 def _ask(

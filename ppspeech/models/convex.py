@@ -44,8 +44,7 @@ class Expansion:
     curve: Callable[[Tensor], Tensor]
 
 
-Head = Callable[[Tensor], Expansion]
-"""Scores `(n, heads)` to an expansion; the labels of the n examples are inside."""
+Head = Callable[[Tensor], Expansion]  # scores `(n, heads)` to an expansion; the labels of the n examples are inside
 
 
 @dataclass(frozen=True)
@@ -85,15 +84,11 @@ class Point:
 
 
 class ConvexObjective:
-    """F of the module docstring, held in double precision on the device of the features.
+    """F of the module docstring, held in double precision on the device of the features `(n, features)`.
 
-    Raises ModelError for no examples, values that are not finite, a bad shape, or Lambda <= 0.
-
-    Args:
-        features: phi, `(n, features)`.
-        quadratic: Lambda > 0.
-        linear: B, `(heads, features)`; none means 0. Terms from several sources are simply added.
-        weights: w_i >= 0, `(n,)`, such as 1 / n_s for per-speaker averages; none means 1.
+    The linear term B is `(heads, features)`, and terms from several sources are simply added; weights w_i >= 0 `(n,)`
+    may be 1 / n_s for per-speaker averages. Raises ModelError for no examples, values that are not finite, a bad shape,
+    or Lambda <= 0.
     """
 
     def __init__(

@@ -87,10 +87,7 @@ class _Linear(nn.Module, ABC):
         tolerance: float = 1e-8,
         max_iterations: int = 200,
     ) -> Solution:
-        """Train to the certified minimum and set the weights to it.
-
-        Raises ModelError for bad labels or values, or if the tolerance is not reached; the weights then stay.
-        """
+        """Set the weights to the certified minimum. Raises ModelError if it is not reached; the weights then stay."""
         objective = self.objective(x, y, quadratic=quadratic, linear=linear, weights=weights)
         solution = minimize(objective, tolerance=tolerance, max_iterations=max_iterations)
         with torch.no_grad():

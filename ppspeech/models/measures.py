@@ -5,7 +5,8 @@ binning, ties kept together.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 from typing import TYPE_CHECKING
 
 import torch
@@ -116,10 +117,7 @@ def det_curve(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def plot_det(axes: "Axes", scores: Tensor, labels: Tensor, label: str | None = None) -> "Line2D":
-    """Draw a DET curve, with percentages along probit axes and the line of equal errors.
-
-    Several curves may share the axes.
-    """
+    """Draw a DET curve, with percentages along probit axes and the line of equal errors; curves may share axes."""
     false_alarm, miss = det_curve(scores, labels)
     (line,) = axes.plot(false_alarm.tolist(), miss.tolist(), drawstyle="steps-post", label=label)
     percent = [0.1, 0.5, 1, 2, 5, 10, 20, 40, 60, 80]
@@ -145,12 +143,7 @@ class WordErrors:
     words: int = 0
 
     def __add__(self, other: "WordErrors") -> "WordErrors":
-        return WordErrors(
-            self.substitutions + other.substitutions,
-            self.deletions + other.deletions,
-            self.insertions + other.insertions,
-            self.words + other.words,
-        )
+        return WordErrors(*map(add, astuple(self), astuple(other)))
 
     @property
     def errors(self) -> int:

@@ -32,10 +32,7 @@ class TableClassifier(nn.Module):
 
 
 class UtteranceClassifier(nn.Module):
-    """Large-margin Gaussians on the mean, maximum, minimum and deviation of an utterance's features.
-
-    `mean` and `std` are those of the statistics over public speech, `(4 * features,)`.
-    """
+    """Large-margin Gaussians on utterance statistics, scaled by mean and std of public speech, `(4 * features,)`."""
 
     mean: Tensor
     std: Tensor

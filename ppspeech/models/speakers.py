@@ -20,13 +20,9 @@ SMALLEST_COHORT = 2
 class SpeakerVerifier(nn.Module):
     """GMM-UBM verification (Reynolds et al. 2000): the average over frames of ln p(x | speaker) - ln p(x | UBM).
 
-    Scores are Z-normed after `calibrate_` and T-normed if there is a cohort (both: ZT-norm). Everything the decisions
-    depend on is in the state dict. The UBM has batch shape `()`, the speakers' models adapted from it `(speakers,)`.
-    Raises ModelError if the models do not fit the UBM, or a cohort has fewer than two members.
-
-    Args:
-        cohort: models of other people, batch shape `(cohort,)`, for T-norm.
-        threshold: a trial is accepted at or above it; in units of the (normed) score.
+    Scores are Z-normed after `calibrate_` and T-normed if there is a cohort, models of other people (both: ZT-norm);
+    trials are accepted at the threshold, in units of that score. Everything the decisions depend on is in the state
+    dict. The UBM has batch shape `()`, the models adapted from it `(speakers,)`.
     """
 
     threshold: Tensor
@@ -73,10 +69,7 @@ class SpeakerVerifier(nn.Module):
     def enroll_clips(
         cls, ubm: GaussianMixture, clips: Sequence[Sequence[Tensor]], *, relevance: float = 16.0, threshold: float = 0.0
     ) -> "SpeakerVerifier":
-        """A verifier for speakers of whom there are clips, each `(frames, d)`.
-
-        Raises ModelError if a speaker has none.
-        """
+        """A verifier for speakers of whom there are clips, at least one each, of `(frames, d)`."""
         if not clips or not all(clips):
             raise ModelError("enrollment needs at least one clip of each speaker")
         place = ubm.logits.device
@@ -102,10 +95,7 @@ class SpeakerVerifier(nn.Module):
 
     @torch.no_grad()
     def calibrate_(self, x: Tensor, lengths: Tensor | None = None) -> None:
-        """Learn the Z-norm from impostor trials `(impostors, frames, d)`, none by an enrolled speaker.
-
-        Raises ModelError for fewer than two impostors or impostors that all score the same.
-        """
+        """Learn the Z-norm from trials `(impostors, frames, d)` of two or more people, none of them enrolled."""
         mean, std = cohort_moments(self.log_likelihood_ratios(x, lengths).mT)
         self.impostor_mean.copy_(mean)
         self.impostor_std.copy_(std)
@@ -122,11 +112,7 @@ class SpeakerVerifier(nn.Module):
 
 
 def cohort_moments(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation > 0 of cohort scores along the last axis, `(..., cohort)` to `(...)` each.
-
-    Raises ModelError for fewer than two cohort members, scores that are not finite, or a cohort whose scores are all
-    equal: its scale is unknown.
-    """
+    """Mean and standard deviation of scores `(..., cohort)`. Raises ModelError if they are too few or all equal."""
     if scores.ndim < 1 or scores.shape[-1] < SMALLEST_COHORT:
         size = scores.shape[-1] if scores.ndim else 0
         raise ModelError(f"a cohort needs at least {SMALLEST_COHORT} members to have a spread, got {size}")

@@ -124,9 +124,7 @@ class LargeMarginClassifier(SpeechModule):
         """What it was and what it is taken for."""
         return {"said": batch[self.label], "heard": self(batch["features"], batch["lengths"]).argmax(-1)}
 
-    def test_step(self, batch: Batch) -> Batch:
-        """As in validation."""
-        return self.validation_step(batch)
+    test_step = validation_step
 
     def configure_callbacks(self) -> list[lightning.Callback]:
         """Count and draw what is recognized."""

@@ -20,18 +20,12 @@ from ppspeech.errors import ModelError
 if TYPE_CHECKING:
     from ppspeech.training.private.record import PrivacyRecord
 
-KEY = "model"
-"""Where a checkpoint says what it holds; its weights are those of the state dict that begin with it."""
+KEY = "model"  # where a checkpoint says what it holds; its weights are those of the state dict that begin with it
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model and what is known about it: what `release` takes, and what a checkpoint gives.
-
-    Attributes:
-        touches: where the recipe looks, or does not look, at private data outside training.
-        record: what a private run spent; None for a run without privacy.
-    """
+    """A trained model, where its recipe looked at private data outside training, and what a private run spent."""
 
     model: nn.Module
     config: BundleConfig
@@ -65,9 +59,6 @@ class SpeechModule(lightning.LightningModule, ABC):
     What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
     training by gradients has `losses(batch)`, one an utterance, and asks `gradient_hook`; `public_start` says that the
     first parameters owe nothing to the training data.
-
-    Attributes:
-        label: which of a batch's labels the model tells apart; None for a model without labels.
     """
 
     label: str | None = None
@@ -91,10 +82,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         return ()
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
-        """Make the untrained model for these labels and this front end.
-
-        Raises ModelError for fewer than two labels to choose from.
-        """
+        """Make the untrained model for these labels, at least two if there are any, and this front end."""
         if self.label is not None and len(labels) < 2:
             raise ModelError(
                 f"the corpus has {len(labels)} values of {self.label!r}: a model needs at least two to choose from"

@@ -27,10 +27,7 @@ class RecipeCLI(LightningCLI):
         parser.set_defaults({"trainer.enable_model_summary": False, "trainer.use_distributed_sampler": False})
 
     def instantiate_classes(self) -> None:
-        """Add the hook of the `privacy` block.
-
-        Raises PrivacyError for a setting that there is not, or one that makes no sense.
-        """
+        """Add the hook of the `privacy` block. Raises PrivacyError for a setting that there is not."""
         super().instantiate_classes()
         asked: dict[str, Any] | None = self._get(self.config, "privacy")
         if asked is not None:
@@ -41,10 +38,7 @@ class RecipeCLI(LightningCLI):
             self.trainer.callbacks.insert(0, PrivacyHook(**asked))  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
-        """Test, show the figures, and refuse a result below the promise.
-
-        Raises ModelError if a metric falls short, naming both values.
-        """
+        """Test, show the figures, and refuse by ModelError a metric below the promise."""
         results = self.trainer.test(self.model, datamodule=self.datamodule, verbose=False)
         measured = {name: float(value) for result in results for name, value in result.items()}
         expected: dict[str, float] = self.config["fit"]["expect"]

@@ -156,20 +156,14 @@ class SpeakerUbm(SpeechModule):
             self.threshold = equal_error_threshold(*self.trials(heard, [0]))
 
     def enroll(self, clips: Sequence[Sequence[Tensor]]) -> SpeakerVerifier:
-        """A verifier for speakers of whom there are clips, each `(frames, features)`.
-
-        Raises ModelError if a speaker has none.
-        """
+        """A verifier for speakers of whom there are clips, at least one each, of `(frames, features)`."""
         return SpeakerVerifier.enroll_clips(
             self.ubm, clips, relevance=self.relevance, threshold=self.threshold or 0.0
         ).to(self.device)
 
     @torch.no_grad()
     def trials(self, heard: Heard, enroll_takes: Iterable[int]) -> tuple[Tensor, Tensor]:
-        """Scores of every trial against every enrolled speaker, and which are genuine; both flat.
-
-        Raises ModelError if no speaker has both takes to enroll and takes to try.
-        """
+        """Scores of trials against every enrolled speaker, and which are genuine; ModelError if nobody can be tried."""
         enrolling = frozenset(enroll_takes)
         speakers = sorted({speaker for speaker, take in heard if take in enrolling})
         trials = [key for key in sorted(heard) if key[1] not in enrolling and key[0] in speakers]

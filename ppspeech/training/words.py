@@ -1,6 +1,8 @@
 """Word recognition: one left-right model a word, by Baum-Welch, for a margin, or by gradients."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, Literal
 
 import pytorch_lightning as lightning
@@ -31,8 +33,7 @@ from ppspeech.models.margin import LargeMarginHmm
 from ppspeech.training.confusion import ConfusionCallback
 from ppspeech.training.module import MaximizationStep, SpeechModule
 
-POOLED = Prior(covariance=1e6)
-"""A prior so heavy that all states share one covariance: that of a public start."""
+POOLED = Prior(covariance=1e6)  # a prior so heavy that all states share one covariance: that of a public start
 
 
 class WordModels(SpeechModule):
@@ -150,7 +151,7 @@ class WordModels(SpeechModule):
         batches = self.training_batches()
         flat_start_batches_(bank, batches, self.prior)
         for _ in range(0 if self.method == "baum_welch" else self.iterations):
-            update_hmm_(bank, _added(hmm_statistics(bank, *batch) for batch in batches), self.prior)
+            update_hmm_(bank, reduce(add, (hmm_statistics(bank, *batch) for batch in batches)), self.prior)
         return bank
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
@@ -214,9 +215,7 @@ class WordModels(SpeechModule):
         """What was said and what is heard."""
         return {"said": batch["word"], "heard": self(batch["features"], batch["lengths"]).argmax(-1)}
 
-    def test_step(self, batch: Batch) -> Batch:
-        """As in validation."""
-        return self.validation_step(batch)
+    test_step = validation_step
 
     def configure_callbacks(self) -> list[lightning.Callback]:
         """Count and draw what is recognized."""
@@ -234,11 +233,7 @@ def public_bank(
 def public_bank_(
     bank: HiddenMarkovModel, words: Sequence[str], mfcc: MfccConfig, corpora: Sequence[str]
 ) -> HiddenMarkovModel:
-    """Train a bank on public speech: where private training starts, and its alignments come from.
-
-    Every corpus must say some of the words, and all of them together every word. Raises ModelError if a word is not
-    said in any of the corpora.
-    """
+    """Train a bank on public speech: where private training starts. Raises ModelError for a word that is not in it."""
     index = {word: i for i, word in enumerate(words)}
     features: list[Tensor] = []
     labels: list[int] = []
@@ -256,11 +251,3 @@ def public_bank_(
     flat_start_(bank, *training_set, POOLED)
     baum_welch(bank, *training_set, 6, POOLED)
     return bank
-
-
-def _added(parts: Any) -> HmmStatistics:
-    total: HmmStatistics | None = None
-    for found in parts:
-        total = found if total is None else total + found
-    assert total is not None
-    return total

@@ -19,14 +19,7 @@ Shape = Literal["linear", "sigmoid", "mlp"]
 @model_type("minimax_filter", "filter")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinimaxFilterSettings:
-    """A filter.
-
-    Attributes:
-        inputs: D; for speech it follows from the front end.
-        hidden: units of the layer inside; 0 for `linear`.
-        features: d.
-        level: what one sample is; the front end says nothing for rows of a table.
-    """
+    """A filter of `inputs` values (for speech they follow from the front end), with `hidden` units; 0 if linear."""
 
     shape: Shape
     inputs: int

@@ -10,10 +10,7 @@ from ppspeech.models.gaussian import Covariance, GaussianMixture
 @model_type("speaker_ubm", "verify", "identify")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakerUbmSettings:
-    """A background model of many speakers, from which a device enrolls its own speaker.
-
-    The threshold is None where none was released (it would have touched private speech).
-    """
+    """A background model, from which a device enrolls its own speaker; the threshold is None unless released."""
 
     components: int
     covariance: Covariance

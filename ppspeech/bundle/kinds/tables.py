@@ -14,12 +14,7 @@ Loss = Literal["logistic", "softmax", "huber"]
 @model_type("linear_table", "classify")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearTableSettings:
-    """A linear classifier of rows: `TableClassifier` around the module that was trained.
-
-    Attributes:
-        radius: rows are clipped to this norm after scaling; None for no clip.
-        constant: what stands in for the intercept's input.
-    """
+    """A linear classifier of rows: `TableClassifier` around the module; rows are clipped to `radius` after scaling."""
 
     loss: Loss
     radius: float | None

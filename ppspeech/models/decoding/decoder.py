@@ -35,14 +35,10 @@ def decode(
 ) -> Hypothesis:
     """The best path through the graph, exact without beams.
 
-    Raises ModelError for empty audio, columns the graph asks for and the scores lack, beams that are not positive, or
-    when no path that is left explains the audio.
-
-    Args:
-        log_emissions: log-likelihoods of the pdfs the graph points to, `(frames, pdfs)`; for a bank of models, its
-            emission scores `(frames, models, states)` flattened.
-        beam: forget states whose score is more than this below the frame's best.
-        word_beam: forget beginnings of units whose score is more than this below the best beginning at the frame.
+    `log_emissions` are of the pdfs the graph points to, `(frames, pdfs)`; for a bank, its emission scores `(frames,
+    models, states)` flattened. States more than `beam` below the frame's best are forgotten, and beginnings of units
+    more than `word_beam` below the best beginning. Raises ModelError for empty audio, missing columns, beams that are
+    not positive, or when no path that is left explains the audio.
     """
     _check(graph, log_emissions, beam, word_beam)
     if beam is None and word_beam is None:

@@ -24,8 +24,6 @@ class Unit:
     Attributes:
         word: what hearing it means; None for silence and garbage.
         pdfs: for each state, the column of the emission scores.
-        log_initial: `[state]`.
-        log_transitions: `[from][to]`.
         log_exit: ln of the probability of leaving the unit after each state.
     """
 
@@ -76,7 +74,6 @@ class DecodingGraph:
     Attributes:
         pdfs: the emission column of each state, `(states,)`.
         copies: which drawn copy of a unit each state belongs to, `(states,)`.
-        log_weights: `(arcs,)`, float64.
         entries: for arcs that begin a unit, its index in `words`; -1 inside a unit, `(arcs,)`.
         first_entries: the index in `words` of the unit that begins if a path begins in a state, `(states,)`.
     """
@@ -153,10 +150,7 @@ class GraphBuilder:
                 self._edges[state].append(_Edge(target, unit.log_exit[i]))
 
     def compile(self, start: int, end: int) -> DecodingGraph:
-        """Remove the nodes and all that no path from start to end goes through.
-
-        Raises ModelError if no path leads from start to end, or a loop of edges without a unit gains weight.
-        """
+        """Remove the nodes and all that no path from start to end takes. Raises ModelError if nothing is left."""
         emitting = [v for v, pdf in enumerate(self._pdf) if pdf is not None]
         follow = {v: self._beyond(v, end) for v in [start, *emitting]}
         ahead = _reachable({v: {t for t, _ in arcs} for v, (arcs, _) in follow.items()}, {start})

@@ -23,8 +23,7 @@ from ppspeech.errors import ModelError
 from ppspeech.storage import atomic_write
 
 START, END = "<s>", "</s>"
-NEVER = -99.0
-"""How ARPA files write log10 of zero, as for <s>, which only ever begins a sentence."""
+NEVER = -99.0  # how ARPA files write log10 of zero, as for <s>, which only ever begins a sentence
 
 Ngram = tuple[str, ...]
 
@@ -80,11 +79,7 @@ def estimate_ngrams(
     smoothing: Literal["absolute", "witten_bell"] = "absolute",
     discount: float = 0.5,
 ) -> NgramModel:
-    """Estimate a model from sentences, each a sequence of words.
-
-    `discount` is d of absolute discounting, in (0, 1). Raises ModelError if there is no sentence, the order is below 1,
-    or the discount is out of range.
-    """
+    """Estimate a model from sentences, each a sequence of words; `discount` is d of absolute discounting, in (0, 1)."""
     if order < 1 or not 0 < discount < 1:
         raise ModelError(f"order must be >= 1 and discount in (0, 1), got {order} and {discount}")
     followers: dict[Ngram, Counter[str]] = defaultdict(Counter)
@@ -136,10 +131,7 @@ def write_arpa(model: NgramModel, path: Path) -> None:
 
 
 def read_arpa(path: Path) -> NgramModel:
-    """Read a model from ARPA text.
-
-    Raises ModelError naming the line that is not ARPA, or a count that differs from the header.
-    """
+    """Read a model from ARPA text. Raises ModelError naming the line that is not ARPA, or a count that differs."""
     probability: dict[Ngram, float] = {}
     backoff: dict[Ngram, float] = {}
     stated: dict[int, int] = {}

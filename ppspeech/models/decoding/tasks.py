@@ -13,10 +13,7 @@ Units = Mapping[str, Unit]
 
 
 def grammar_graph(grammar: Grammar, units: Units, silence: str | None = None) -> DecodingGraph:
-    """What a grammar over names of units allows, with optional silence (a unit; None for no pauses) around words.
-
-    Raises ModelError for a word without a unit, or a grammar nothing can be said in.
-    """
+    """What a grammar over names of units allows, with optional silence (a unit; None for no pauses) around words."""
     _require({*words_of(grammar), silence}, units)
     builder = GraphBuilder()
     start, begin, end = builder.node(), builder.node(), builder.node()

@@ -60,10 +60,7 @@ def update_mixture_(model: GaussianMixture, sums: MixtureStatistics) -> None:
 
 @dataclass(frozen=True)
 class MixtureFit:
-    """A fitted mixture, or restarts of it, and how it got there: nats a frame at the start and after each step.
-
-    `converged` says whether the last gain was below the tolerance in every restart.
-    """
+    """A fitted mixture, or restarts, and nats a frame at each step; converged if the last gain was small in all."""
 
     model: GaussianMixture
     log_likelihood: Tensor
@@ -109,10 +106,7 @@ def start_mixture_(
     lloyd: int = 5,
     generator: torch.Generator | None = None,
 ) -> None:
-    """Start every restart at its own k-means clusters of the frames `(frames, d)`.
-
-    A frame of weight 0 may hold anything; a CPU generator gives the same start on every device.
-    """
+    """Start every restart at its own k-means clusters of `(frames, d)`; a frame of weight 0 may hold anything."""
     if len(model.batch) > 1:
         raise ModelError(f"a start needs at most one axis of restarts, got batch {model.batch}")
     restarts = model.logits.numel() // model.components
@@ -136,8 +130,7 @@ def fit_mixture(
     """A mixture fitted to frames `(frames, d)` from k-means starts: the best of `restarts`.
 
     Defined for any finite frames: with fewer distinct frames than components the surplus components share or split
-    clusters and stand on the variance floor. Raises ModelError for frames that are not finite where their weight is not
-    0, or none at all; for bad counts.
+    clusters and stand on the variance floor.
     """
     if weights is not None:
         weights = check_weights(x, weights)

@@ -123,10 +123,7 @@ class Gaussians(nn.Module):
         return self.mean.detach().reshape(-1, self.features).mean(0)
 
     def monomials(self, x: Tensor) -> Tensor:
-        """What the log-density of `(..., d)` is linear in: svec(zz') of z = [x, 1], or [x^2, x, 1] for diagonal ones.
-
-        Returns `(..., (d + 1)(d + 2) / 2)` for full and tied covariances, `(..., 2 d + 1)` for the others.
-        """
+        """What the log-density of `(..., d)` is linear in: svec(zz') of z = [x, 1]; [x^2, x, 1] if not full or tied."""
         if self.kind in {"full", "tied"}:
             return quadratic_features(x)
         return torch.cat([x.square(), augment(x)], dim=-1)

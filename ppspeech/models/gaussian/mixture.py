@@ -73,11 +73,7 @@ class GaussianMixture(nn.Module):
         return torch.where(mask.reshape(*mask.shape, *(1,) * len(self.batch)), log_prob, 0)
 
     def average_log_prob(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Log-densities of utterances `(utterances, frames, d)`, averaged over valid frames: `(utterances, *batch)`.
-
-        Frames are taken in blocks, so many mixtures can score long utterances. Raises ModelError for an utterance
-        without frames, or longer than its tensor.
-        """
+        """Log-density of `(utterances, frames, d)` a valid frame, of which each has one: `(utterances, *batch)`."""
         if x.ndim != 3:
             raise ModelError(f"utterances have shape (utterances, frames, features), got {tuple(x.shape)}")
         if lengths is None:
@@ -114,10 +110,7 @@ class GaussianMixture(nn.Module):
 
     @torch.no_grad()
     def select(self, index: int) -> "GaussianMixture":
-        """A copy of one entry along the first batch axis.
-
-        Raises ModelError if there is no batch axis or no such entry.
-        """
+        """A copy of one entry along the first batch axis, which must have it."""
         if not self.batch or not -self.batch[0] <= index < self.batch[0]:
             raise ModelError(f"there is no mixture {index} in a batch of shape {self.batch}")
         bank = self.gaussians

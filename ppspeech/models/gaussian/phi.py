@@ -58,10 +58,7 @@ def quadratic_features(x: Tensor) -> Tensor:
 
 
 def cost(x: Tensor, phi: Tensor) -> Tensor:
-    """The cost z' Phi z of frames `(..., d)` under Gaussians `(*gaussians, d + 1, d + 1)`: `(..., *gaussians)`.
-
-    The log-density is its negative.
-    """
+    """Minus the log-density, z' Phi z, of `(..., d)` under `(*gaussians, d + 1, d + 1)`: `(..., *gaussians)`."""
     costs: Tensor = torch.tensordot(quadratic_features(x), svec(phi), dims=([-1], [-1]))
     return costs
 

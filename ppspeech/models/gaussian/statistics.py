@@ -171,10 +171,7 @@ def monomial_columns(bank: Gaussians, x: Tensor) -> Tensor:
 
 
 def _about_zero(kind: Covariance, moments: Tensor, origin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Count, first and second moments about zero from sums of monomials about `origin`.
-
-    With s0, s1, S2 about the origin o: s1 + s0 o, and S2 + s1 o' + o s1' + s0 oo'.
-    """
+    """From sums s0, s1, S2 about the origin o to those about zero: s0, s1 + s0 o, and S2 + s1 o' + o s1' + s0 oo'."""
     if kind in {"full", "tied"}:
         blocks = smat(moments)
         count, near, second = blocks[..., -1, -1], blocks[..., :-1, -1], blocks[..., :-1, :-1]

@@ -103,10 +103,7 @@ def supervectors(ubm: GaussianMixture, models: GaussianMixture) -> Tensor:
 def _adapted_variances(
     ubm: GaussianMixture, sums: MixtureStatistics, data: Tensor, expected: Tensor, mean: Tensor
 ) -> Tensor:
-    """Second moments of data and UBM, mixed, about the adapted means, in the form of the covariances.
-
-    E_k[(x - m)(x - m)'] = E_k[xx'] - E_k[x] m' - m E_k[x]' + mm' holds for any m, adapted or not.
-    """
+    """Second moments, mixed, about adapted means m: E[(x - m)(x - m)'] = E[xx'] - E[x] m' - m E[x]' + mm' for any m."""
     bank = ubm.gaussians
     old_mean, old = bank.mean.double(), bank.variances().double()
     moved = old_mean - mean

@@ -10,8 +10,7 @@ from ppspeech.models.hmm.forward_backward import LOG_ZERO, Posteriors
 from ppspeech.models.hmm.topology import Topology
 from ppspeech.models.hmm.viterbi import BestPath, viterbi
 
-BANDED = 3
-"""Up to this many diagonals of the transition matrix, the recursions follow them; beyond, they are dense."""
+BANDED = 3  # up to this many diagonals of the transition matrix, the recursions follow them; beyond, they are dense
 
 
 class HiddenMarkovModel(nn.Module):

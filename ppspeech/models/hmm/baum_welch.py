@@ -7,6 +7,8 @@ nothing else: it is post-processing.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from functools import reduce
+from operator import add
 
 import torch
 from torch import Tensor
@@ -40,10 +42,7 @@ class HmmStatistics:
         return HmmStatistics(*(mine + theirs for mine, theirs in pairs))
 
     def sum_by(self, group: Tensor, groups: int) -> "HmmStatistics":
-        """Add up the rows of each group: `group` is `(n,)` with values in 0..groups - 1.
-
-        For statistics a speaker and model, let the group be `speaker * models + model`.
-        """
+        """Add up the rows of each group, `(n,)` in 0..groups - 1; a speaker and model is `speaker * models + model`."""
         # A product with the membership matrix is faster than index_add, and deterministic on every device.
         member = (torch.arange(groups, device=group.device).unsqueeze(-1) == group).to(self.initial)
         columns = (getattr(self, f.name) for f in fields(self))
@@ -69,10 +68,7 @@ def utterance_hmm_statistics(
 
 @torch.no_grad()
 def hmm_statistics(model: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor | int) -> HmmStatistics:
-    """The E-step summed by model, leading axis `(models,)`; arguments as in `utterance_hmm_statistics`.
-
-    One label for all utterances is faster: their frames meet the model in one product.
-    """
+    """The E-step summed by model, leading axis `(models,)`; faster with one label for all utterances."""
     if not isinstance(labels, int):
         return utterance_hmm_statistics(model, features, lengths, labels).sum_by(labels, model.models)
     found = model.posteriors(features, lengths, labels)
@@ -112,10 +108,7 @@ def flat_start_(
     prior: Prior = MAXIMUM_LIKELIHOOD,
     batch_frames: int = 16_384,
 ) -> None:
-    """Initialize emissions and transitions by cutting every utterance into equal parts, one a state.
-
-    Mixture components start from k-means within the states. Arguments as in `baum_welch`.
-    """
+    """Cut every utterance into equal parts, one a state; mixtures start from k-means within the states."""
     check_training_set(model, features, lengths, labels)
     batches = list(by_length(features, lengths, labels, batch_frames=batch_frames))
     _start_(model, [(some, _uniform_segments(model, some, lasting), named) for some, lasting, named in batches], prior)
@@ -185,11 +178,7 @@ def baum_welch(
         batches += [(x, lasting, label) for x, lasting in some]
     history = []
     for _ in range(iterations):
-        total: HmmStatistics | None = None
-        for x, lasting, label in batches:
-            found = hmm_statistics(model, x, lasting, label)
-            total = found if total is None else total + found
-        assert total is not None
+        total = reduce(add, (hmm_statistics(model, *batch) for batch in batches))
         history.append(total.log_likelihood.sum())
         update_hmm_(model, total, prior)
     return tuple(torch.stack(history).tolist()) if history else ()

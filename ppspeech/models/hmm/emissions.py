@@ -15,8 +15,7 @@ from ppspeech.models.gaussian.gaussians import Covariance, Gaussians
 from ppspeech.models.gaussian.phi import augment, phi_from_moments
 from ppspeech.models.hmm.forward_backward import LOG_ZERO
 
-ALIVE = 1e-6
-"""Frames a state, component or row must own to be re-estimated; below it, it is dead and stays as it was."""
+ALIVE = 1e-6  # frames a state, component or row must own to be re-estimated; below it, it is dead and stays as it was
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +78,8 @@ class DiscreteEmission(nn.Module):
 class GaussianEmission(nn.Module):
     """A Gaussian, or a mixture of them, for every state; frames are `(batch, frames, features)`.
 
-    Args:
-        covariance: as in `Gaussians`; `tied` shares one covariance among the states of a model, or, with several
-            components, among the components of a state.
-        floor: smallest variance in any direction. The M-step with the floor is the exact maximum under it, so EM still
-            never loses likelihood.
+    `tied` shares one covariance among the states of a model, or, with several components, among the components of a
+    state. The M-step with the floor is the exact maximum under it, so EM still never loses likelihood.
     """
 
     def __init__(

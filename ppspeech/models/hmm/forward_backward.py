@@ -35,16 +35,10 @@ Band = Sequence[int] | None
 def forward_variables(
     log_emissions: Tensor, log_transitions: Tensor, log_initial: Tensor, lengths: Tensor, band: Band = None
 ) -> Tensor:
-    """ln alpha of every frame.
+    """ln alpha of every frame, `(batch, frames, *lead, states)`; from an utterance's end on, its last is repeated.
 
-    Returns `(batch, frames, *lead, states)`; from an utterance's end on, its last alpha is repeated.
-
-    Args:
-        log_emissions: `(batch, frames, *lead, states)`.
-        log_transitions: `(*lead, states, states)`, or with a batch axis in front.
-        log_initial: `(*lead, states)`, or with a batch axis in front.
-        lengths: frames in use, `(batch,)`.
-        band: diagonals in use; a left-right model needs two additions a state instead of a row of them.
+    Emissions are of that shape too, transitions and initial as in the module's docstring, lengths `(batch,)`. With the
+    diagonals in use as `band`, a left-right model needs two additions a state instead of a row of them.
     """
     check_recursion(log_emissions, log_transitions, log_initial, lengths)
     advance = _Advance(log_transitions, band)
@@ -84,10 +78,7 @@ def log_likelihood(
     log_final: Tensor | None = None,
     band: Band = None,
 ) -> Tensor:
-    """ln p(x) of every utterance, `(batch, *lead)`; arguments as in `forward_variables`.
-
-    Unlike `forward_variables` it keeps no frame but the last, where no gradient is asked for.
-    """
+    """ln p(x) of every utterance, `(batch, *lead)`; arguments as in `forward_variables`, of which no frame is kept."""
     check_recursion(log_emissions, log_transitions, log_initial, lengths)
     advance = _Advance(log_transitions, band)
     live = _live(log_emissions, lengths)
@@ -197,10 +188,7 @@ def _diagonal(log_transitions: Tensor, offset: int) -> Tensor:
 
 
 def _exp(logarithm: Tensor) -> Tensor:
-    """exp, and exactly zero below the square root of the smallest normal number.
-
-    Posteriors that small change no sum, and products with denormal numbers are many times slower.
-    """
+    """exp, and 0 below the root of the smallest normal number: products with denormal numbers are many times slower."""
     smallest = math.log(torch.finfo(logarithm.dtype).tiny) / 2
     return torch.where(logarithm < smallest, LOG_ZERO, logarithm).exp()
 

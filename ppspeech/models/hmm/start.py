@@ -9,8 +9,7 @@ from torch.nn import functional
 from ppspeech.models.hmm.emissions import ALIVE, GaussianEmission
 
 ROUNDS = 10
-LEAK = 0.1
-"""The part of a state's frames that all its components share, so that none starts empty or singular."""
+LEAK = 0.1  # the part of a state's frames that all its components share, so that none starts empty or singular
 
 Owned = tuple[Tensor, Tensor, Tensor]
 """Features `(batch, frames, d)`, states' ownership `(batch, frames, states)`, labels `(batch,)`."""

@@ -16,11 +16,8 @@ class Topology:
 
     It holds plain tuples, not tensors, so it is part of a model's configuration, never of its weights: it needs no
     buffer (Opacus refuses them), stays out of `state_dict` and is a constant to `torch.compile`. Raises ModelError if
-    the sizes differ, a state can lead nowhere, or no state may begin or end.
-
-    Attributes:
-        transitions: `transitions[i][j]` says whether state j may follow state i.
-        final: the states an utterance may end in; all, where there is no constraint.
+    the sizes differ, a state can lead nowhere, or no state may begin or end. `transitions[i][j]` says whether state j
+    may follow state i.
     """
 
     transitions: tuple[Row, ...]

@@ -53,14 +53,10 @@ def sum_form(examples: int, lam: float, gamma: float = 0.0) -> SumForm:
 class LargeMarginGaussians(nn.Module):
     """A bank of matrices Phi `(classes, components, d + 1, d + 1)` trained for a margin.
 
-    No buffers; the only parameter is Phi in svec form, or its root R (Phi = R R') under `psd="factorization"`. `radius`
-    and `constant` are public constants. Raises ModelError for sizes, radius or constant that make no sense.
-
-    Args:
-        psd: `none`; `projection` (the convex solver respects the constraint; after gradient steps call `project_`);
-            `factorization` (positive semidefinite by construction, but no longer convex under autograd).
-        radius: examples are clipped to this Euclidean norm; none means no clipping.
-        constant: a, the last element of z.
+    No buffers; the only parameter is Phi in svec form, or its root R (Phi = R R') under `psd="factorization"`, which is
+    positive semidefinite by construction, but no longer convex under autograd. Under `projection` the convex solver
+    respects the constraint; after gradient steps call `project_`. Examples are clipped to the norm `radius`, and
+    `constant` is a, the last element of z: public constants.
     """
 
     def __init__(
@@ -172,15 +168,10 @@ class LargeMarginGaussians(nn.Module):
         weights: Tensor | None = None,
         width: float | None = None,
     ) -> ConvexObjective:
-        """F of these examples over Theta = svec(Phi), `(classes * components, (d + 1)(d + 2) / 2)`.
+        """F of `(n, d)` examples over Theta = svec(Phi), `(classes * components, (d + 1)(d + 2) / 2)`.
 
-        Of x `(n, d)`, y `(n,)` and weights `(n,)`; `quadratic` is Lambda, `gamma` is gamma_tot of the trace
-        regularizer.
-
-        Args:
-            m: components, `(n,)`, or a function of x and y that gives them; not needed for one component.
-            linear: a further linear term of the shape of Theta, such as a privacy mechanism's.
-            width: h in place of the model's, > 0: how a hinge is approached.
+        `m` are components `(n,)`, or a function of x and y that gives them; not needed for one component. `linear` is a
+        further term of the shape of Theta, such as a privacy mechanism's; `width` is h in place of the model's, > 0.
         """
         if (self.margin.width if width is None else width) == 0:
             raise ModelError("a hinge (width 0) has no gradient at its kink: `fit` smooths it, or set width > 0")

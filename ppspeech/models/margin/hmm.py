@@ -58,10 +58,7 @@ class LargeMarginHmm(nn.Module):
 
     @classmethod
     def from_hmm(cls, bank: HiddenMarkovModel, margin: float = 1.0, width: float = 1.0) -> Self:
-        """The large-margin model that starts at a bank trained by maximum likelihood.
-
-        Raises ModelError if the bank does not emit one Gaussian a state.
-        """
+        """The model that starts at a bank trained by maximum likelihood, which must have one Gaussian a state."""
         emission = bank.emission
         if not isinstance(emission, GaussianEmission) or emission.components != 1:
             raise ModelError("a large-margin model starts from a bank with one Gaussian a state")
