@@ -76,13 +76,17 @@ class ConfusionCallback(lightning.Callback):
         """Forget the counts of the last pass."""
         self._confusion = Confusion(module.labels)  # type: ignore[arg-type]
 
-    on_test_epoch_start = on_validation_epoch_start
+    def on_test_epoch_start(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+        """Forget the counts of the last pass."""
+        self.on_validation_epoch_start(trainer, module)
 
     def on_validation_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002
         """Count a batch."""
         self._confusion.add(outputs["said"], outputs["heard"])
 
-    on_test_batch_end = on_validation_batch_end
+    def on_test_batch_end(self, trainer: Any, module: Any, outputs: Any, *_: Any) -> None:  # noqa: ARG002
+        """Count a batch."""
+        self._confusion.add(outputs["said"], outputs["heard"])
 
     def on_validation_epoch_end(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:  # noqa: ARG002
         """Log the accuracy."""
