@@ -62,12 +62,7 @@ BASELINES: dict[str, Callable[..., nn.Module]] = {
 
 
 def _fit(
-    directions: Callable[..., Tensor],
-    inputs: Tensor,
-    private: Tensor,
-    task: Tensor,
-    features: int,
-    **options: Any,
+    directions: Callable[..., Tensor], inputs: Tensor, private: Tensor, task: Tensor, features: int, **options: Any
 ) -> nn.Module:
     if inputs.ndim != 2 or not 1 <= features <= inputs.shape[1]:
         raise ModelError(f"need inputs (n, D) and 1 <= features <= D, got {tuple(inputs.shape)} and {features}")

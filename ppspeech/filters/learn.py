@@ -22,10 +22,7 @@ from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, TargetT
 Solver = Callable[[MinimaxProblem, nn.Module, int], Result]
 """Moves a filter from where it is, in so many iterations."""
 
-SOLVERS: dict[str, Solver] = {
-    "alternating": solve_alternating,
-    "kiwiel": solve_kiwiel,
-}
+SOLVERS: dict[str, Solver] = {"alternating": solve_alternating, "kiwiel": solve_kiwiel}
 HIDDEN = 32  # units of the layers inside the non-linear filters that are asked for by name
 
 Tasks = Tensor | Task | ReconstructionTask | Sequence[Task | ReconstructionTask]

@@ -118,16 +118,7 @@ _VARIANTS = {
     ),
 }
 _ACCENTS = (
-    *(
-        "en",
-        "en-us",
-        "en-gb-scotland",
-        "en-gb-x-rp",
-        "en-029",
-        "en-gb-x-gbcwmd",
-        "en-us-nyc",
-        "en-gb-x-gbclan",
-    ),
+    *("en", "en-us", "en-gb-scotland", "en-gb-x-rp", "en-029", "en-gb-x-gbcwmd", "en-us-nyc", "en-gb-x-gbclan"),
 )
 
 

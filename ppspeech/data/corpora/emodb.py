@@ -9,15 +9,7 @@ from ppspeech.errors import CorpusError
 
 UTTERANCES = 535
 # The letter in the file name is the first one of the German word.
-EMOTIONS = {
-    "W": "anger",
-    "L": "boredom",
-    "E": "disgust",
-    "A": "fear",
-    "F": "happiness",
-    "N": "neutral",
-    "T": "sadness",
-}
+EMOTIONS = {"W": "anger", "L": "boredom", "E": "disgust", "A": "fear", "F": "happiness", "N": "neutral", "T": "sadness"}
 
 
 @register_corpus("emodb")

@@ -106,12 +106,7 @@ def faces(dimensions: tuple[int, ...], published: bool = False) -> Experiment:
 
 
 def choose(
-    learn: Learn[Setting],
-    grid: Sequence[Setting],
-    inputs: Tensor,
-    private: Tensor,
-    task: Tensor,
-    seed: int,
+    learn: Learn[Setting], grid: Sequence[Setting], inputs: Tensor, private: Tensor, task: Tensor, seed: int
 ) -> Setting:
     """The setting with the largest task - private on draws of the training part; of equals the first.
 

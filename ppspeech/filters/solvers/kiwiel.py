@@ -110,11 +110,7 @@ class _Direction:
 
 
 def descend(
-    function: MinimaxFunction[At],
-    u: Tensor,
-    iterations: int,
-    options: KiwielOptions | None = None,
-    tau: float = 1.0,
+    function: MinimaxFunction[At], u: Tensor, iterations: int, options: KiwielOptions | None = None, tau: float = 1.0
 ) -> tuple[At, Descent]:
     """Minimize Phi from u.
 
