@@ -10,15 +10,14 @@ from ppspeech.errors import AudioError
 class MfccConfig:
     """The choices of the MFCC front end (Pathak 2010 section 2.1.1).
 
-    Every field is public: nothing here may be estimated from private speech. `cmvn="utterance"` uses each
-    utterance's own mean and variance; `cmvn="public"` uses `public_mean` and `public_std`, which must come from
-    public speech. There is deliberately no data-set normalization.
+    Every field is public: nothing here may be estimated from private speech. `cmvn="utterance"` uses each utterance's
+    own mean and variance; `cmvn="public"` uses `public_mean` and `public_std`, which must come from public speech.
+    There is deliberately no data-set normalization.
 
     Attributes:
         sample_rate: of the waveforms, in Hz.
         window_s: length of a frame, in seconds.
         hop_s: from one frame to the next, in seconds.
-        window: taper of a frame.
         pre_emphasis: a of y(t) = x(t) - a x(t - 1); 0 for none.
         mel_filters: triangular filters on the mel scale.
         mel_scale: which mel formula; `htk` is 2595 log10(1 + f / 700).
@@ -147,10 +146,7 @@ class MfccConfig:
 class GivenFeatures(MfccConfig):
     """In place of a front end where features are given, as those of a filtered corpus: only their number counts.
 
-    A model of such features takes no sound: `Mfcc` refuses this config.
-
-    Attributes:
-        given: values a frame.
+    A model of such features takes no sound: `Mfcc` refuses this config. `given` is the values a frame.
     """
 
     cmvn: Literal["utterance", "public", "none"] = "none"

@@ -14,11 +14,7 @@ CHUNK_SECONDS = 0.1
 
 
 def find_recorder() -> str:
-    """The path of the recorder.
-
-    Raises:
-        AudioError: if there is none.
-    """
+    """The path of the recorder. Raises AudioError if there is none."""
     recorder = shutil.which("arecord")
     if recorder is None:
         raise AudioError("no recorder on this machine: install `arecord` (ALSA utilities), or give a sound file")
@@ -26,10 +22,8 @@ def find_recorder() -> str:
 
 
 def record(seconds: float, rate: int) -> "Iterator[Tensor]":
-    """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds.
-
-    Raises:
-        AudioError: if there is no recorder (`arecord`, of the ALSA utilities), or it fails.
+    """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds. Raises AudioError if there
+    is no recorder (`arecord`, of the ALSA utilities), or it fails.
     """
     import numpy as np
     import torch

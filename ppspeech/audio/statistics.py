@@ -11,16 +11,8 @@ def utterance_statistics(frames: Frames) -> Tensor:
     """Mean, maximum, minimum and standard deviation over time (Hamm 2015 section 5.2).
 
     With the 13 coefficients of `MfccConfig.hamm2015()` this is the paper's 52-dimensional vector. The standard
-    deviation is the population's (divided by the number of frames).
-
-    Args:
-        frames: features `(batch, frames, d)` and lengths.
-
-    Returns:
-        `(batch, 4 d)`: all means, all maxima, all minima, all standard deviations.
-
-    Raises:
-        AudioError: if an utterance has no frame.
+    deviation is the population's (divided by the number of frames). Returns `(batch, 4 d)`: all means, all maxima, all
+    minima, all standard deviations. Raises AudioError if an utterance has no frame.
     """
     features, lengths = frames
     if not torch.compiler.is_compiling() and (lengths < 1).any():

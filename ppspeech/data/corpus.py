@@ -20,13 +20,9 @@ class Utterance:
     """One recording and its labels. Nothing is read before `waveform` is called.
 
     Attributes:
-        path: the sound file.
-        speaker: who speaks; the unit that privacy accounting counts. Corpora without speaker labels give
-            every file a speaker of its own.
-        word: the label for word tasks.
-        text: the transcript, for sentences.
+        speaker: who speaks; the unit that privacy accounting counts. Corpora without speaker labels give every file a
+            speaker of its own.
         emotion: emotion or speaking style.
-        gender: `f` or `m`.
         take: which repetition of the same word by the same speaker.
         subset: the part of the corpus's own official split: `train`, `validation` or `test`.
     """
@@ -47,13 +43,8 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Corpus(Sequence[Utterance]):
-    """A named sequence of utterances recorded at one rate.
-
-    Attributes:
-        name: for people.
-        sample_rate: in Hz.
-        utterances: in order.
-        features: None for sound; where the utterances are arrays of given features, how many values a frame has.
+    """A named sequence of utterances recorded at one rate. `features` is None for sound; where the utterances are
+    arrays of given features, how many values a frame has.
 
     >>> clip = Utterance(Path("a.wav"), speaker="ann", word="yes")
     >>> corpus = Corpus("tiny", 8000, (clip, replace(clip, speaker="bob")))
@@ -100,10 +91,8 @@ class Corpus(Sequence[Utterance]):
         return Counter(str(getattr(u, field)) for u in self.utterances)
 
     def select(self, keep: Callable[[Utterance], bool]) -> "Corpus":
-        """The utterances for which `keep` is true, in order.
-
-        Raises:
-            CorpusError: if none is left: an empty corpus trains nothing and scores nothing.
+        """The utterances for which `keep` is true, in order. Raises CorpusError if none is left: an empty corpus trains
+        nothing and scores nothing.
         """
         kept = tuple(u for u in self.utterances if keep(u))
         if not kept:

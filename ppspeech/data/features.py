@@ -35,11 +35,8 @@ class FeatureStore:
     A changed file or a changed config is a new key; nothing has to be cleared by hand. A file is hashed once, and again
     when its size or time has changed. Every array is written whole or not at all, so several workers may fill the same
     store, and an interrupted run goes on where it was. Features that are given are read from the utterances' own files.
-
-    Args:
-        config: the front end, or `GivenFeatures`.
-        folder: where to keep the arrays; the cache folder by default. Features of private speech are as private
-            as the speech: keep the folder where the recordings may be.
+    `folder` is by default the cache folder. Features of private speech are as private as the speech: keep the folder
+    where the recordings may be.
     """
 
     def __init__(self, config: MfccConfig, folder: Path | None = None) -> None:
@@ -66,9 +63,7 @@ class FeatureStore:
 
     def load(self, utterances: Sequence[Utterance], batch_size: int = 64) -> list[Tensor]:
         """The features of many utterances, each `(frames, features)`, in order; what is missing is computed in batches.
-
-        Raises:
-            AudioError: naming the file that cannot be read or used.
+        Raises AudioError naming the file that cannot be read or used.
         """
         if isinstance(self.config, GivenFeatures):
             return [read_given(u.path, self.config.given) for u in utterances]
@@ -87,10 +82,8 @@ class FeatureStore:
         return [features for features in found if features is not None]
 
     def expected_frames(self, utterances: Sequence[Utterance]) -> list[int]:
-        """Frames of each utterance by its header alone; voice activity may leave fewer.
-
-        Raises:
-            AudioError: naming the file that cannot be read.
+        """Frames of each utterance by its header alone; voice activity may leave fewer. Raises AudioError naming the
+        file that cannot be read.
         """
         if isinstance(self.config, GivenFeatures):
             return [frames_given(u.path) for u in utterances]
@@ -141,12 +134,8 @@ class FeatureStore:
 class LazyFeatures(Sequence[Tensor]):
     """Features that are read, or computed, when they are taken; the last used ones stay in memory.
 
-    Making one opens no file. `sizes` are known from headers, for batches of similar length.
-
-    Args:
-        store: where features come from.
-        utterances: whose.
-        memory: bytes of features to keep at hand.
+    Making one opens no file. `sizes` are known from headers, for batches of similar length. `memory` is how many bytes
+    of features to keep at hand.
     """
 
     def __init__(self, store: FeatureStore, utterances: Sequence[Utterance], memory: int = MEMORY) -> None:

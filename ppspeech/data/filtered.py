@@ -37,7 +37,6 @@ class Filtering:
 
     Attributes:
         kind: whether a sample is one vector or a sequence of frames.
-        features: d.
         label: the column of the manifest that holds the label that was kept; those of tables are called words.
         sample_rate: of the recordings, in Hz; 1 where there were none.
         statement: what is promised and who says so, as JSON can hold it.
@@ -61,12 +60,8 @@ class Filtering:
 
 
 def write_samples(folder: Path, samples: Iterable[tuple[Tensor, str]], label: str) -> None:
-    """Write features and the manifest, in the order given.
-
-    Args:
-        folder: exists.
-        samples: features `(frames, d)` and the label that was kept, of each.
-        label: which that is.
+    """Write features and the manifest, in the order given. Each sample is its features `(frames, d)` and the `label`
+    that was kept.
     """
     (folder / "samples").mkdir()
     rows = []
@@ -85,11 +80,7 @@ def write_filtering(folder: Path, filtering: Filtering) -> None:
 
 
 def read_filtering(folder: Path) -> Filtering:
-    """Read `filtering.json`.
-
-    Raises:
-        CorpusError: if it is missing or says something else.
-    """
+    """Read `filtering.json`. Raises CorpusError if it is missing or says something else."""
     path = folder / FILTERING
     try:
         if path.stat().st_size > MOST_JSON_BYTES:
@@ -103,11 +94,7 @@ def read_filtering(folder: Path) -> Filtering:
 
 
 def read_given(path: Path, features: int) -> Tensor:
-    """The features of one sample, `(frames, features)`.
-
-    Raises:
-        CorpusError: if the file holds anything else.
-    """
+    """The features of one sample, `(frames, features)`. Raises CorpusError if the file holds anything else."""
     array = np.array(_opened(path))
     if array.ndim != 2 or not len(array) or array.dtype != np.float32 or not np.isfinite(array).all():
         raise CorpusError(f"{path} must hold finite float32 features of shape (frames, features), got {array.shape}")

@@ -41,15 +41,9 @@ def table_names() -> tuple[str, ...]:
 def load_corpus(name_or_path: str | Path, **options: Any) -> Corpus:
     """Load a corpus by its registered name, or from a folder.
 
-    A name goes before a folder of the same name in the current one (write `./music` for that). A folder is
-    read by its `manifest.csv`, or else as Speech Commands if it is laid out so.
-
-    Args:
-        name_or_path: such as `fsdd`, or the path of a folder.
-        **options: what the loader takes; every one but `synthetic` takes `folder`.
-
-    Raises:
-        CorpusError: if it is neither, or the corpus is damaged or incomplete.
+    A name goes before a folder of the same name in the current one (write `./music` for that). A folder is read by its
+    `manifest.csv`, or else as Speech Commands if it is laid out so. `options` are what the loader takes; every one but
+    `synthetic` takes `folder`. Raises CorpusError if it is neither, or the corpus is damaged or incomplete.
     """
     name = str(name_or_path)
     # The empty string is no name, and as a path it would be the current folder.
@@ -82,14 +76,8 @@ def options_for(corpus: str | Path, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def load_table(name: str, **options: Any) -> "Table":
-    """Load a table by its registered name.
-
-    Args:
-        name: such as `adult`.
-        **options: what the loader takes.
-
-    Raises:
-        CorpusError: if there is no such table, or its file is damaged.
+    """Load a table by its registered name. `options` are what the loader takes. Raises CorpusError if there is no such
+    table, or its file is damaged.
     """
     return _load(TABLES, name, options)
 

@@ -29,10 +29,7 @@ class Samples:
 
     Attributes:
         inputs: of each sample, `(D,)` or `(frames, D)`.
-        kept: names of the labels to keep.
-        private: names of the labels to hide.
         recordings: where each was taken from; those of one recording must not be on both sides of a test.
-        mfcc: the front end, or None for a table.
     """
 
     inputs: Sequence[Tensor]
@@ -69,18 +66,8 @@ class Samples:
 def load_samples(
     keep: str, hide: str, level: Level, source: str, options: Mapping[str, Any], mfcc: MfccConfig | None
 ) -> Samples:
-    """Load a corpus or table with two of its labels; utterances that lack one of them are left out.
-
-    Args:
-        keep: the label that stays.
-        hide: the label that does not.
-        level: what one sample is.
-        source: name or folder.
-        options: of its loader.
-        mfcc: the front end; None for a table.
-
-    Raises:
-        CorpusError: if there is no such label, or the corpus holds no sound.
+    """Load a corpus or table with two of its labels; utterances that lack one of them are left out. The front end is
+    None for a table. Raises CorpusError if there is no such label, or the corpus holds no sound.
     """
     if level == "table":
         return _of_table(keep, hide, source, options)

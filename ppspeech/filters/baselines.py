@@ -1,6 +1,5 @@
-"""Filters to compare with, all fitted by one call: `BASELINES[name](inputs, private, task, features)`.
-
-Inputs are standardized inside, as for `learn_filter`, and the filter that comes back takes raw inputs.
+"""Filters to compare with, all fitted by one call: `BASELINES[name](inputs, private, task, features)`. Inputs are
+standardized inside, as for `learn_filter`, and the filter that comes back takes raw inputs.
 """
 
 from collections.abc import Callable
@@ -35,10 +34,8 @@ def fit_ppls(
 def fit_ddd(
     inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0, shrink: float = 1e-2
 ) -> nn.Module:
-    """Discriminately decreasing discriminability (Whitehill and Movellan 2012) with a projection for a filter.
-
-    Raises:
-        ModelError: for more than two classes on either side: the method is for binary labels.
+    """Discriminately decreasing discriminability (Whitehill and Movellan 2012) with a projection for a filter. Raises
+    ModelError for more than two classes on either side: the method is for binary labels.
     """
     classes = [int(labels.max()) + 1 for labels in (private, task)]
     if max(classes) > 2:

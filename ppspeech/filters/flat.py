@@ -11,12 +11,8 @@ from ppspeech.errors import ModelError
 class FlatFilter:
     """g(x; u) of Hamm 2015: a filter with its trainable parameters laid out in one vector.
 
-    Args:
-        module: maps `(n, ...)` to `(n, features)` or `(n, frames, features)`; parameters that do not require
-            gradients stay as they are.
-
-    Raises:
-        ModelError: if nothing in it can be trained.
+    The module maps `(n, ...)` to `(n, features)` or `(n, frames, features)`; parameters that do not require gradients
+    stay as they are. Raises ModelError if nothing in it can be trained.
     """
 
     def __init__(self, module: nn.Module) -> None:

@@ -35,21 +35,18 @@ Model = Literal["logistic", "least squares"]
 class Learning:
     """How a filter is learned from two labels: what a recipe or an experiment chooses.
 
-    The number of iterations is small because it is the regularizer: starting from the discriminant ratio, further
-    steps fit the training people's noise. The ridges do the same for the opponents that the filter is trained against.
-    The opponents are the paper's logistic regressions; among many classes least squares, whose best response is one
-    small linear system, look at the same class means at a fraction of the cost.
+    The number of iterations is small because it is the regularizer: starting from the discriminant ratio, further steps
+    fit the training people's noise. The ridges do the same for the opponents that the filter is trained against. The
+    opponents are the paper's logistic regressions; among many classes least squares, whose best response is one small
+    linear system, look at the same class means at a fraction of the cost.
 
     Attributes:
         filter: `linear`, `sigmoid` or `mlp`.
         solver: `alternating` or `kiwiel`.
         start: of a linear filter.
         rho: what the task weighs against the secret.
-        iterations: of the filter.
         private_ridge: of the adversary.
         task_ridge: of the aggregator.
-        adversary: who looks for the secret.
-        aggregator: who looks for the task.
     """
 
     filter: str = "linear"
@@ -81,9 +78,8 @@ class Learning:
 
 
 def opponent(labels: Tensor, model: Model, ridge: float) -> ClassTask | TargetTask:
-    """Whom a filter is learned against, or for.
-
-    Least squares look for standardized indicators of the classes; the loss of guessing is ln(classes) either way.
+    """Whom a filter is learned against, or for. Least squares look for standardized indicators of the classes; the loss
+    of guessing is ln(classes) either way.
     """
     classes = int(labels.max()) + 1
     if model == "logistic":
@@ -109,8 +105,9 @@ def learn_filter(
 ) -> Result:
     """Learn a minimax filter (Hamm 2015 eq. 9): keep the task, lose the person.
 
-    Inputs are standardized inside, and the filter that comes back takes raw inputs. It hides what the adversaries
-    it was trained against look for, on data like this; it gives no differential privacy (`NoisyFilter` does).
+    Inputs are standardized inside, and the filter that comes back takes raw inputs. It hides what the adversaries it
+    was trained against look for, on data like this; it gives no differential privacy (`NoisyFilter` does). Raises
+    ModelError for an unknown name, or shapes, labels and constants that do not fit.
 
     Args:
         inputs: `(n, D)`, or `(n, frames, D)` for a filter on frames.
@@ -122,12 +119,7 @@ def learn_filter(
             standardized inputs, with `.features`; it is changed in place.
         solver: `alternating`, `kiwiel`, or one of your own.
         start: of a linear filter: `random`, `pca`, `ppls` or `plda`; the others start trained on the task alone.
-        iterations: of the filter, at most.
         ridge: of the adversaries and aggregators made from labels, > 0.
-        seed: for what is random in the start.
-
-    Raises:
-        ModelError: for an unknown name, or shapes, labels and constants that do not fit.
     """
     if isinstance(solver, str) and solver not in SOLVERS:
         raise ModelError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")

@@ -41,7 +41,6 @@ class FeatureNoise:
         delta: 0 for `gamma_norm`, in (0, 1) for `gaussian`.
         law: `gamma_norm` has density proportional to exp(-epsilon |b|_2 / (2 B)); `gaussian` is N(0, (2 B sigma)^2 I)
             with the least sigma that is (epsilon, delta)-DP.
-        unit: what one sample is.
     """
 
     bound: float
@@ -80,9 +79,8 @@ class FeatureNoise:
         return replace(stated, assumptions=(*stated.assumptions, FILTER_ASSUMPTION))
 
     def guarantee_for(self, samples: int, unit: Unit = "speaker") -> Guarantee:
-        """What is promised to someone with at most `samples` samples, all of which change between neighbors.
-
-        T epsilon for `gamma_norm`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
+        """What is promised to someone with at most `samples` samples, all of which change between neighbors. T epsilon
+        for `gamma_norm`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
         """
         account = Accountant(Relation(unit, "replace"))
         account.compose(self._mechanism(unit).event, check_count("samples", samples))
@@ -92,10 +90,7 @@ class FeatureNoise:
     def release(self, features: Tensor) -> Released[Tensor]:
         """Noisy features of the same shape `(..., d)`; every vector along the last axis is one sample.
 
-        The event and the guarantee are those of one sample.
-
-        Raises:
-            PrivacyError: for features that are not finite.
+        The event and the guarantee are those of one sample. Raises PrivacyError for features that are not finite.
         """
         clipped = clip_norm(features.detach(), self.bound)
         mechanism = self._mechanism(self.unit)
@@ -107,12 +102,8 @@ class FeatureNoise:
 
 
 class NoisyFilter(nn.Module):
-    """A filter and the noise after it; `noise=None` leaves the filter bare and says so.
-
-    Args:
-        filter: maps `(n, ...)` to `(..., features)`, with `.features`.
-        noise: what is added, or None.
-        unit: what one sample is, where there is no noise to name it.
+    """A filter and the noise after it; `noise=None` leaves the filter bare and says so. The filter maps `(n, ...)` to
+    `(..., features)`, with `.features`; `unit` is what one sample is, where there is no noise to name it.
     """
 
     def __init__(self, filter: nn.Module, noise: FeatureNoise | None, unit: Unit = "record") -> None:

@@ -26,11 +26,8 @@ INNER_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """What a contributor shows: filtered samples and their task labels.
-
-    Attributes:
-        features: `(n, d)`.
-        labels: `(n,)`, integers from 0.
+    """What a contributor shows: filtered samples and their task labels. Features are `(n, d)`, labels `(n,)`, integers
+    from 0.
     """
 
     features: Tensor
@@ -77,11 +74,7 @@ class PersonalFilter(nn.Module):
     adversary cannot follow a person's own turn, but that turn marks all of the person's samples, and others can
     (`ppspeech reproduce minimax-personal` measures both).
 
-    Args:
-        common: learned from public data; it is copied and stays as it is.
-        family: what is learned.
-
-    Shape: `(..., D)` to `(..., d)`.
+    Shape: `(..., D)` to `(..., d)`. `common` was learned from public data; it is copied and stays as it is.
     """
 
     def __init__(self, common: LinearFilter, family: Family = "shift") -> None:
@@ -113,13 +106,8 @@ def weighted_membership(own: int, others: int) -> tuple[Tensor, Tensor]:
     """Labels and weights of the weighted binary loss (7) for samples of one's own, followed by the others'.
 
     The paper weighs one's own samples S - 1 times; with differing numbers of samples that is `others / own`. Both sides
-    then weigh the same, and guessing is right half of the time.
-
-    Returns:
-        Labels 1 (own) and 0, and weights, each `(own + others,)`.
-
-    Raises:
-        ModelError: if either side is empty: there is nothing to tell apart.
+    then weigh the same, and guessing is right half of the time. Returns labels 1 (own) and 0, and weights, each
+    `(own + others,)`. Raises ModelError if either side is empty: there is nothing to tell apart.
 
     >>> labels, weights = weighted_membership(1, 2)
     >>> labels.tolist(), weights.tolist()
@@ -136,14 +124,8 @@ def weighted_membership(own: int, others: int) -> tuple[Tensor, Tensor]:
 def personal_problem(
     inputs: Tensor, labels: Tensor, others: Filtered, classes: int, settings: PersonalSettings
 ) -> MinimaxProblem:
-    """Problem (19) of one contributor. Its filter must be wrapped in `Among` the others' samples.
-
-    Args:
-        inputs: one's own, `(n, D)`, scaled as the common filter takes them.
-        labels: their task labels, `(n,)`.
-        others: everyone else's filtered samples.
-        classes: of the task.
-        settings: the common choices.
+    """Problem (19) of one contributor. Its filter must be wrapped in `Among` the others' samples. Inputs are one's own,
+    `(n, D)`, scaled as the common filter takes them, with task labels `(n,)`.
     """
     membership, weights = weighted_membership(len(inputs), len(others))
     everyone = torch.cat([labels, others.labels.to(labels)])
@@ -153,12 +135,7 @@ def personal_problem(
 
 
 class Among(nn.Module):
-    """One's own filtered samples, followed by those of the others, which do not move.
-
-    Args:
-        module: one's own.
-        others: `(m, d)`.
-    """
+    """One's own filtered samples, followed by those of the others, which do not move. `others` are `(m, d)`."""
 
     others: Tensor
 
@@ -177,11 +154,8 @@ def improve_(
 ) -> tuple[float, ...]:
     """Take one contributor's turn: a few steps on (19). The filter is changed in place and becomes double precision.
 
-    Returns:
-        Phi before and after every step; it never goes up while the others hold still.
-
-    Raises:
-        ModelError: if there is nobody to hide among, or sizes do not fit.
+    Returns Phi before and after every step; it never goes up while the others hold still. Raises ModelError if there is
+    nobody to hide among, or sizes do not fit.
     """
     problem = personal_problem(inputs, labels, others, classes, settings)
     result = solve_alternating(problem, Among(module, others.features), settings.steps, inner_tolerance=INNER_TOLERANCE)
@@ -191,13 +165,8 @@ def improve_(
 def improve_all_(
     filters: Sequence[nn.Module], own: Sequence[tuple[Tensor, Tensor]], classes: int, settings: PersonalSettings
 ) -> None:
-    """One round of Algorithm 3 with everyone in one place, in order: what the protocol computes, for experiments.
-
-    Args:
-        filters: one a contributor, changed in place.
-        own: each contributor's inputs `(n, D)` and task labels `(n,)`.
-        classes: of the task.
-        settings: the common choices.
+    """One round of Algorithm 3 with everyone in one place, in order: what the protocol computes, for experiments. `own`
+    are each contributor's inputs `(n, D)` and task labels `(n,)`; the filters are changed in place.
     """
     with torch.no_grad():
         shown = [Filtered(module(x), z) for module, (x, z) in zip(filters, own, strict=True)]

@@ -16,20 +16,10 @@ def weighted_risks(
     """How often an attacker is right about whether a sample is a contributor's, both answers weighed alike; for each.
 
     The attacker is trained anew for each contributor on everyone's filtered training samples. For the weights of eq. 7
-    it is shown that contributor's samples as often as it takes for both sides to be as many. Chance is 0.5.
-
-    Args:
-        train: filtered samples `(n, d)`, each by its owner's filter.
-        train_owners: `(n,)`, 0 to S - 1.
-        test: `(m, d)`, from other recordings.
-        test_owners: `(m,)`.
-        attacker: `logistic` as in the paper, or another on vectors.
-
-    Returns:
-        `(S,)`.
-
-    Raises:
-        ModelError: for an unknown attacker, or a contributor without samples in either part.
+    it is shown that contributor's samples as often as it takes for both sides to be as many. Chance is 0.5. Samples are
+    `(n, d)`, each by its owner's filter, owners `(n,)` 0 to S - 1; those of the test are from other recordings. The
+    attacker is `logistic` as in the paper, or another on vectors. Returns `(S,)`. Raises ModelError for an unknown
+    attacker, or a contributor without samples in either part.
     """
     learn = VECTOR_ATTACKERS[attacker]
     scaling = Scaling(train)

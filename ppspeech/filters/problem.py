@@ -16,8 +16,6 @@ class Evaluation:
     """Phi at one u, and what was found on the way.
 
     Attributes:
-        u: where, `(size,)`.
-        value: Phi(u), a tensor of no dimensions.
         features: g(x; u), `(observations, features)`.
         private: the adversaries' best responses v*.
         utility: the aggregators' best responses w*.
@@ -47,23 +45,21 @@ class MinimaxProblem:
 
         Phi(u) = - sum_a importance_a min_v loss_a(u, v) + rho sum_t importance_t min_w loss_t(u, w) + ridge / 2 |u|^2:
 
-    a filter is good if the best adversary does badly and the best aggregator does well; a larger rho favors the
-    task. This is the difference of two max functions ("min-diff-max"), not the min-max of one function: in u the
-    adversary's part is a maximum and the aggregator's a minimum.
+    a filter is good if the best adversary does badly and the best aggregator does well; a larger rho favors the task.
+    This is the difference of two max functions ("min-diff-max"), not the min-max of one function: in u the adversary's
+    part is a maximum and the aggregator's a minimum.
 
-    The inner problems are strongly convex, so v* and w* are unique and Phi is differentiable; its gradient is that
-    of f at fixed v*, w* (envelope theorem).
+    The inner problems are strongly convex, so v* and w* are unique and Phi is differentiable; its gradient is that of f
+    at fixed v*, w* (envelope theorem). Raises ModelError for no or infinite inputs, missing tasks, or constants out of
+    range.
 
     Args:
         inputs: `(n, D)`, or `(n, frames, D)` for filters on frames. Standardize them.
-        private: tasks to hide, at least one, with a label for every observation that the filter gives:
-            `n`, or `n` times the frames it gives, sample by sample.
+        private: tasks to hide, at least one, with a label for every observation that the filter gives: `n`, or `n`
+            times the frames it gives, sample by sample.
         utility: tasks to keep, at least one.
         rho: > 0.
         ridge: on u, >= 0.
-
-    Raises:
-        ModelError: for no or infinite inputs, missing tasks, or constants out of range.
     """
 
     def __init__(
@@ -97,14 +93,8 @@ class MinimaxProblem:
     ) -> Evaluation:
         """Phi(u) by exact inner solves.
 
-        Args:
-            flat: g.
-            u: its parameters, `(size,)`, float64.
-            near: an evaluation at a similar u: its responses are where the inner solves start.
-            tolerance: on the gradient norm of every inner solve.
-
-        Raises:
-            ModelError: if a task has labels for another number of observations than the filter gives.
+        `near` is an evaluation at a similar u: its responses are where the inner solves start, each to a gradient norm
+        of `tolerance`. Raises ModelError if a task has labels for another number of observations than the filter gives.
         """
         leaf = u.detach().requires_grad_()
         filtered = flat(leaf, self.inputs)

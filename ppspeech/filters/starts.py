@@ -39,16 +39,10 @@ def private_pls(
     """Private partial least squares (Enev et al. 2012): directions that co-vary with the task and not with the secret.
 
     Each direction w of length 1 maximizes |Cov(w'x, task)|^2 - balance |Cov(w'x, private)|^2 among those orthogonal to
-    the loadings of the earlier ones (deflation as in SIMPLS). Where no direction has a positive balance left, the
-    rest are the directions of largest variance that co-vary with neither the secret nor the earlier ones.
-
-    Args:
-        x: `(n, D)`.
-        private: `(n, k)`.
-        task: `(n, m)`.
-        features: d.
-        seed: not used: there is nothing random.
-        balance: the weight of the private covariance, lambda of the paper.
+    the loadings of the earlier ones (deflation as in SIMPLS). Where no direction has a positive balance left, the rest
+    are the directions of largest variance that co-vary with neither the secret nor the earlier ones. Inputs are
+    `(n, D)`, private `(n, k)`, task `(n, m)`; `balance` is the weight of the private covariance, lambda of the paper.
+    Nothing is random: the seed is not used.
     """
     covariance = _covariance(x)
     to_task, to_private = _cross(x, task), _cross(x, private)

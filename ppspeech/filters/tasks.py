@@ -78,20 +78,15 @@ class Task(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClassTask:
-    """Which class a sample belongs to: multinomial logistic regression (eq. 5). Two classes are the binary case.
+    """Which class a sample belongs to: multinomial logistic regression (eq. 5). Two classes are the binary case. Raises
+    ModelError for labels that are not such integers, or weights or constants that are not such numbers.
 
     Args:
         labels: `(n,)`, integers in 0..classes-1.
-        classes: how many there are, >= 2.
-        ridge: of the parameters, > 0.
-        weights: of the samples, `(n,)`, >= 0; none means all alike. The paper's weighted binary loss (7) is
-            `weights = S - 1` for samples of the subject and 1 for all others. Weights are divided by their sum
-            (the paper divides by n): chance stays at ln(classes) for balanced weights.
-        name: for people.
+        weights: of the samples, `(n,)`, >= 0; none means all alike. The paper's weighted binary loss (7) is `weights =
+            S - 1` for samples of the subject and 1 for all others. Weights are divided by their sum (the paper divides
+            by n): chance stays at ln(classes) for balanced weights.
         importance: what the loss is multiplied with among several tasks, > 0.
-
-    Raises:
-        ModelError: for labels that are not such integers, or weights or constants that are not such numbers.
     """
 
     labels: Tensor
@@ -125,13 +120,8 @@ class ClassTask:
     ) -> Solution:
         """The parameters with the least loss on features `(n, d)`, by Newton's method in double precision.
 
-        Args:
-            features: `(n, d)`.
-            start: parameters to start from, or the response to similar features, whose Hessian then serves again.
-            tolerance: on the norm of the gradient.
-
-        Raises:
-            ModelError: if it is not reached.
+        `start` is parameters to start from, or the response to similar features, whose Hessian then serves again;
+        `tolerance` is on the norm of the gradient. Raises ModelError if it is not reached.
         """
         objective = self.objective(features)
         borrowed = None
@@ -194,14 +184,9 @@ class ClassTask:
 class TargetTask:
     """Numbers to predict by least squares: the mean square error over samples and coordinates, over 2.
 
-    Args:
-        targets: `(n, k)`, finite. Standardize them: errors are in their units.
-        ridge: of the parameters, > 0.
-        name: for people.
-        importance: what the loss is multiplied with among several tasks, > 0.
-
-    Raises:
-        ModelError: for targets that are not such numbers.
+    Targets are `(n, k)`, finite. Standardize them: errors are in their units. `ridge` > 0 is of the parameters;
+    `importance` > 0 is what the loss is multiplied with among several tasks. Raises ModelError for targets that are not
+    such numbers.
     """
 
     targets: Tensor
@@ -285,9 +270,8 @@ class TargetTask:
 
 @dataclass(frozen=True)
 class ReconstructionTask:
-    """The input itself, to be reconstructed from the features by least squares (eq. 10, with the square of the norm).
-
-    A problem turns it into a `TargetTask` on its own inputs.
+    """The input itself, to be reconstructed from the features by least squares (eq. 10, with the square of the norm). A
+    problem turns it into a `TargetTask` on its own inputs.
     """
 
     ridge: float = RIDGE
@@ -307,14 +291,9 @@ def augment(features: Tensor) -> Tensor:
 def softmax_hessian(features: Tensor, shares: Tensor, weights: Tensor, ridge: float) -> Tensor:
     """The Hessian of the weighted cross-entropy by the flattened parameters, `(heads d, heads d)`.
 
-    Block (j, k) is sum_i c_i p_ij (1[j = k] - p_ik) phi_i phi_i', from one product over the samples: of rows
-    sqrt(c_i) [p_i1 phi_i, p_i2 phi_i, ...] with themselves.
-
-    Args:
-        features: phi, `(n, d)`.
-        shares: p, the probabilities of the classes, `(n, heads)`.
-        weights: c, `(n,)`.
-        ridge: added to the diagonal.
+    Block (j, k) is sum_i c_i p_ij (1[j = k] - p_ik) phi_i phi_i', from one product over the samples: of rows sqrt(c_i)
+    [p_i1 phi_i, p_i2 phi_i, ...] with themselves. Features phi are `(n, d)`, shares p, the probabilities of the
+    classes, `(n, heads)`, weights c `(n,)`; the ridge is added to the diagonal.
     """
     width, heads = features.shape[1], shares.shape[1]
     hessian = torch.zeros(heads * width, heads * width, dtype=features.dtype, device=features.device)

@@ -36,7 +36,6 @@ class FilterRecipe(Learning):
         keep: the label that should stay: `word`, `emotion`, `gender` or `speaker`; for a table `class` or one of its
             further columns.
         hide: the label that should not; for a table also `person`.
-        features: d.
         corpus: a corpus by name or folder; or
         table: a table by name.
         options: what its loader takes, or that by corpus.
@@ -47,8 +46,6 @@ class FilterRecipe(Learning):
         adversarial: what `AdversarialSolver` takes; an iteration is then an epoch.
         test: share of each person's recordings to judge by.
         most_samples: at most so many frames are learned from, drawn at random.
-        attackers: names; all that apply where none is given.
-        seed: of the draws.
         expect: least values of `task`, and largest of `private`, that the recipe must give on its own data.
     """
 
@@ -86,11 +83,7 @@ class FilterRecipe(Learning):
 
     @classmethod
     def load(cls, path: Path) -> "FilterRecipe":
-        """Read a YAML file.
-
-        Raises:
-            ModelError: if it cannot be read, or has a field that is missing or unknown.
-        """
+        """Read a YAML file. Raises ModelError if it cannot be read, or has a field that is missing or unknown."""
         try:
             plain = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -107,11 +100,7 @@ class FilterRecipe(Learning):
         return "table" if self.table else self.level
 
     def samples(self) -> Samples:
-        """Load what the recipe names.
-
-        Raises:
-            ModelError: for choices that the front end does not have.
-        """
+        """Load what the recipe names. Raises ModelError for choices that the front end does not have."""
         mfcc = None
         if self.corpus:
             rate = load_corpus(self.corpus, **options_for(self.corpus, self.options)).sample_rate
@@ -123,10 +112,8 @@ class FilterRecipe(Learning):
         return load_samples(self.keep, self.hide, self.kind, self.corpus or self.table, self.options, mfcc)
 
     def custom_solver(self) -> Solver | None:
-        """The solver with networks for opponents, or None for those that `learn_filter` knows.
-
-        Raises:
-            ModelError: for settings that it does not have.
+        """The solver with networks for opponents, or None for those that `learn_filter` knows. Raises ModelError for
+        settings that it does not have.
         """
         if self.solver != "adversarial":
             return None
@@ -138,13 +125,8 @@ class FilterRecipe(Learning):
 
 @dataclass(frozen=True, eq=False)
 class LearnedFilter:
-    """A filter and how it did beside others.
-
-    Attributes:
-        recipe: what was asked.
-        filter: what was learned.
-        mfcc: the front end, or None.
-        evidence: by method: `minimax`, `none`, `pca`.
+    """A filter and how it did beside others. `mfcc` is None for a table; `evidence` is by method: `minimax`, `none`,
+    `pca`.
     """
 
     recipe: FilterRecipe
@@ -170,11 +152,7 @@ class LearnedFilter:
         return found
 
     def check(self) -> None:
-        """Compare with what the recipe promises.
-
-        Raises:
-            ModelError: if the task falls short or the secret shows.
-        """
+        """Compare with what the recipe promises. Raises ModelError if the task falls short or the secret shows."""
         ours = self.evidence["minimax"]
         least, most = self.recipe.expect.get("task", 0.0), self.recipe.expect.get("private", 1.0)
         task, private = ours.task.accuracy, ours.attacks["logistic"].accuracy

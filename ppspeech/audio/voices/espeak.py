@@ -34,7 +34,7 @@ class UnsayableError(AudioError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What to say and how.
+    """What to say and how. Raises AudioError for a text or a number outside these limits.
 
     Attributes:
         text: plain text, of one line; marks such as `<b>` or `[[` have no meaning in it.
@@ -42,9 +42,6 @@ class Prompt:
         rate: words a minute, 80 to 450.
         pitch: 0 to 99; 50 is the variant's own.
         pitch_range: 0 (monotone) to 99; 50 is the variant's own.
-
-    Raises:
-        AudioError: for a text or a number outside these limits.
     """
 
     text: str
@@ -102,11 +99,8 @@ class Espeak:
             self._opened = opened.pop_all()
 
     def say(self, prompt: Prompt) -> NDArray[np.float32]:
-        """Speak; the samples in [-1, 1] at `SAMPLE_RATE`, `(samples,)`.
-
-        Raises:
-            UnsayableError: if eSpeak has no sound for the text.
-            AudioError: if eSpeak does not know the voice, or is not running any more.
+        """Speak; the samples in [-1, 1] at `SAMPLE_RATE`, `(samples,)`. Raises UnsayableError if eSpeak has no sound
+        for the text; AudioError if eSpeak does not know the voice, or is not running any more.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

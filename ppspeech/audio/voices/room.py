@@ -60,18 +60,8 @@ class Room:
     def record(
         self, speech: NDArray[np.float64], sample_rate: int, generator: np.random.Generator
     ) -> NDArray[np.float64]:
-        """Record clean speech in this room.
-
-        Args:
-            speech: `(samples,)`, of any level.
-            sample_rate: in Hz.
-            generator: where the echoes and the noise come from.
-
-        Returns:
-            The recording, `(samples,)`, longer by `before`, `after` and the decay.
-
-        Raises:
-            AudioError: if the speech is empty, silent or not finite.
+        """Record clean speech in this room. Speech is `(samples,)` of any level; the recording is longer by `before`,
+        `after` and the decay. Raises AudioError if the speech is empty, silent or not finite.
         """
         if speech.ndim != 1 or not np.isfinite(speech).all() or not speech.any():
             raise AudioError(f"speech to record is one finite, audible channel, got shape {speech.shape}")
@@ -95,12 +85,8 @@ class Room:
 
 
 def colored_noise(size: int, color: float, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Gaussian noise of unit power that is darker than white: first-order autoregressive, `(size,)`.
-
-    Args:
-        size: how many samples, at least one.
-        color: the correlation of neighboring samples, 0 (white) to below 1 (a rumble).
-        generator: where it comes from.
+    """Gaussian noise of unit power that is darker than white: first-order autoregressive, `(size,)`. `color` is the
+    correlation of neighboring samples, 0 (white) to below 1 (a rumble).
     """
     noise = scipy.signal.lfilter([1.0], [1.0, -color], generator.standard_normal(size))
     unit: NDArray[np.float64] = noise / np.sqrt(np.mean(noise**2))

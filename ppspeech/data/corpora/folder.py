@@ -21,17 +21,12 @@ SUBSETS = ("train", "validation", "test")
 def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
     """Load a folder of sound files, or of filtered features, by its `manifest.csv`.
 
-    The manifest is UTF-8 with a header. Columns `path` (inside the folder, with `/`) and `speaker` must be
-    filled; `word`, `text`, `emotion`, `gender` (`f`, `m`, `female`, `male`), `take` (a whole number from 0)
-    and `subset` (`train`, `validation`, `test`) may be left empty or out. Other columns are not read.
-
-    Args:
-        folder: the folder; its name becomes the name of the corpus.
-        sample_rate: the rate to work at; by default that of the first file. Filtered features have their own.
-
-    Raises:
-        CorpusError: naming the line, for a missing column or speaker, a path that is given twice or leads
-            out of the folder, a value that is not one of those above; and for files that are absent or empty.
+    The manifest is UTF-8 with a header. Columns `path` (inside the folder, with `/`) and `speaker` must be filled;
+    `word`, `text`, `emotion`, `gender` (`f`, `m`, `female`, `male`), `take` (a whole number from 0) and `subset`
+    (`train`, `validation`, `test`) may be left empty or out. Other columns are not read. The folder's name becomes the
+    corpus's. `sample_rate` is by default that of the first file; filtered features have their own. Raises CorpusError
+    naming the line, for a missing column or speaker, a path that is given twice or leads out of the folder, a value
+    that is not one of those above; and for files that are absent or empty.
     """
     folder = corpus_folder("folder", folder)
     manifest = folder / MANIFEST

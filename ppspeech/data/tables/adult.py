@@ -56,13 +56,9 @@ PARTS = (
 def load_adult(folder: Path | str | None = None) -> Table:
     """Load a9a, Adult as 123 binary features: 32,561 rows to train on and 16,281 to test on.
 
-    Label 1 is an income of more than 50,000 dollars. Each row is a person of its own.
-
-    Args:
-        folder: holds `a9a.xz` and `a9a.t.xz`; by default `adult` in the data folder.
-
-    Raises:
-        CorpusError: if a file is missing or damaged, or its rows, labels or entries are not as published.
+    Label 1 is an income of more than 50,000 dollars. Each row is a person of its own. `folder` holds `a9a.xz` and
+    `a9a.t.xz`; by default `adult` in the data folder. Raises CorpusError if a file is missing or damaged, or its rows,
+    labels or entries are not as published.
     """
     folder = _folder(folder)
     features, labels = [], []
@@ -111,11 +107,8 @@ class AdultRecords:
 def load_adult_raw(folder: Path | str | None = None) -> AdultRecords:
     """Load the raw Adult files: 14 typed columns and the label; a missing value stays missing.
 
-    Args:
-        folder: holds `adult.data.xz` and `adult.test.xz`; by default `adult` in the data folder.
-
-    Raises:
-        CorpusError: naming the line that is wrong, or a count that is not as published.
+    `folder` holds `adult.data.xz` and `adult.test.xz`; by default `adult` in the data folder. Raises CorpusError naming
+    the line that is wrong, or a count that is not as published.
     """
     folder = _folder(folder)
     rows: list[list[str]] = []

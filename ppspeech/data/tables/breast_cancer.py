@@ -31,14 +31,9 @@ CLASSES = {"2": 0, "4": 1}
 def load_breast_cancer(folder: Path | str | None = None) -> Table:
     """Load the 683 complete rows, 239 of them malignant (label 1).
 
-    **Sixteen of the 699 rows are dropped**, as is usual: they lack `bare_nuclei`. `groups` is the sample's
-    id; some ids come more than once. There is no official split.
-
-    Args:
-        folder: holds `breast_cancer_wisconsin.csv`; by default the data folder.
-
-    Raises:
-        CorpusError: if the file is missing or damaged, a mark is not 1 to 10, or a count is not as published.
+    **Sixteen of the 699 rows are dropped**, as is usual: they lack `bare_nuclei`. `groups` is the sample's id; some ids
+    come more than once. There is no official split. `folder` holds `breast_cancer_wisconsin.csv`; by default the data
+    folder. Raises CorpusError if the file is missing or damaged, a mark is not 1 to 10, or a count is not as published.
     """
     path = (Path(folder) if folder is not None else data_folder()) / "breast_cancer_wisconsin.csv"
     read = read_rows(path, ("id", *FEATURES, "class"), rows=ROWS)

@@ -46,13 +46,8 @@ class JapaneseVowels:
 
 
 def load_japanese_vowels(folder: Path | str | None = None) -> JapaneseVowels:
-    """Load the 640 utterances.
-
-    Args:
-        folder: holds `japanese_vowels.npz`; by default the data folder.
-
-    Raises:
-        CorpusError: if the file is missing or damaged.
+    """Load the 640 utterances. `folder` holds `japanese_vowels.npz`; by default the data folder. Raises CorpusError if
+    the file is missing or damaged.
     """
     path = (Path(folder) if folder is not None else data_folder()) / "japanese_vowels.npz"
     arrays = read_arrays(

@@ -12,17 +12,9 @@ from ppspeech.errors import CorpusError
 def read_libsvm(lines: Iterable[str], features: int, source: str) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Read rows of LIBSVM text as dense arrays; empty lines and what follows a `#` are skipped.
 
-    Args:
-        lines: the text.
-        features: how many there are; indices run from 1 to this number.
-        source: the name of the file, for the errors.
-
-    Returns:
-        The features, `(rows, features)`, 0 where no entry is, and the labels, `(rows,)`.
-
-    Raises:
-        CorpusError: naming the line, for a label or an entry that is not a finite number, an index out of
-            range, or indices that do not increase.
+    Indices run from 1 to `features`; `source` is the file's name, for the errors. Returns the features,
+    `(rows, features)`, 0 where no entry is, and the labels, `(rows,)`. Raises CorpusError naming the line, for a label
+    or an entry that is not a finite number, an index out of range, or indices that do not increase.
 
     >>> x, y = read_libsvm(["+1 1:0.5 3:2", "-1 2:1"], features=3, source="two rows")
     >>> x.tolist(), y.tolist()

@@ -22,9 +22,8 @@ DAMAGE = (ValueError, OSError, EOFError, TypeError, RuntimeError, zipfile.BadZip
 def read_arrays(path: Path, expected: Mapping[str, Expected]) -> dict[str, NDArray[Any]]:
     """Read the arrays called `expected` from an `.npz` file. Pickles are never loaded.
 
-    Raises:
-        CorpusError: naming the file and what is wrong: absent, not an archive, cut short, an array missing
-            or of another type or shape, a number that is not finite.
+    Raises CorpusError naming the file and what is wrong: absent, not an archive, cut short, an array missing or of
+    another type or shape, a number that is not finite.
     """
     if not path.is_file():
         raise CorpusError(f"{path} is missing")

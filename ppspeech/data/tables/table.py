@@ -14,17 +14,15 @@ class Table:
     """Rows of features with labels.
 
     Attributes:
-        name: as it is registered.
         features: float32 `(rows, features)`; the motion windows alone are `(rows, channels, samples)`.
         labels: int64 `(rows,)`, an index into `label_names`.
         feature_names: one for each position of the second axis of `features`.
-        label_names: one for each label.
-        groups: int64 `(rows,)`, the person each row comes from: the unit that privacy counts. None where
-            every row is a person of its own.
+        groups: int64 `(rows,)`, the person each row comes from: the unit that privacy counts. None where every row is a
+            person of its own.
         is_test: bool `(rows,)`, the official split; None where there is none.
         extra: more int64 labels `(rows,)` by name.
-        overlapping: rows of one group share measurements, so that a split by row would test on what was
-            trained on; `split_by_row` then refuses.
+        overlapping: rows of one group share measurements, so that a split by row would test on what was trained on;
+            `split_by_row` then refuses.
 
     >>> table = Table("tiny", torch.zeros(3, 1), torch.tensor([0, 1, 1]), ("x",), ("no", "yes"),
     ...               groups=torch.tensor([7, 7, 8]))
@@ -79,11 +77,7 @@ class Table:
         )
 
     def train_test(self) -> tuple["Table", "Table"]:
-        """The official split.
-
-        Raises:
-            CorpusError: if the table has none.
-        """
+        """The official split. Raises CorpusError if the table has none."""
         if self.is_test is None:
             raise CorpusError(f"table {self.name!r} has no official split: use split_by_group or split_by_row")
         return self._divide(self.is_test)
@@ -93,16 +87,9 @@ class Table:
     ) -> tuple["Table", "Table"]:
         """Test on groups of rows, such as people, that were not trained on.
 
-        Args:
-            test: the groups to test on, or their share of all groups, more than 0 and less than 1.
-            by: `groups`, or the name of one of `extra`, such as `recording`.
-            seed: which groups a share picks.
-
-        Returns:
-            The train and the test part.
-
-        Raises:
-            CorpusError: if there is no such column, a group is unknown, or a part would be empty.
+        `test` holds groups, or is their share of all, more than 0 and less than 1; `by` is `groups` or one of `extra`,
+        such as `recording`. Raises CorpusError if there is no such column, a group is unknown, or a part would be
+        empty.
         """
         column = self.groups if by == "groups" else self.extra.get(by)
         if column is None:
@@ -120,10 +107,8 @@ class Table:
         return self._divide(torch.isin(column, torch.tensor(chosen, dtype=torch.int64, device=column.device)))
 
     def split_by_row(self, test: float, *, seed: int = 0) -> tuple["Table", "Table"]:
-        """Test on a random share of the rows.
-
-        Raises:
-            CorpusError: if rows of this table overlap, or the share is not between 0 and 1.
+        """Test on a random share of the rows. Raises CorpusError if rows of this table overlap, or the share is not
+        between 0 and 1.
         """
         if self.overlapping:
             raise CorpusError(

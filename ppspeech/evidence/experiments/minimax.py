@@ -31,14 +31,12 @@ class Experiment:
 
     Attributes:
         name: of the metrics, `minimax.<name>.…`.
-        title: of the plot.
         inputs: `(samples, D)`.
         private: who, `(samples,)`.
         task: what, `(samples,)`.
         split: from a trial's number to the samples to test on, bool `(samples,)`; no recording is on both sides.
         dimensions: of the filters, one panel each.
         main: the dimension of the headline figures, one of `dimensions`.
-        learning: how ours is learned.
         networks: other filters to learn, by name: from training inputs, private and task labels and a seed.
         learn: ours, in place of `learning`: from training inputs, private and task labels, dimension and seed.
         baselines: others to compare with at the main dimension, by name; they learn from the same as `learn`.
@@ -82,10 +80,8 @@ class Found:
 
 
 def run_trials(experiment: Experiment, trials: int) -> Found:
-    """Run the trials 0, 1, … one after another.
-
-    Every filter is attacked by logistic regression; at the main dimension ours and the networks by every attacker, and
-    in the first trial no filter by `UNFILTERED`, for comparison.
+    """Run the trials 0, 1, … one after another. Every filter is attacked by logistic regression; at the main dimension
+    ours and the networks by every attacker, and in the first trial no filter by `UNFILTERED`, for comparison.
     """
     found = Found()
     for trial in track(range(trials), f"Trials of {experiment.name}"):
@@ -128,13 +124,8 @@ class Parts:
 
 
 def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> list[Figure]:
-    """The figures of an experiment, with the plot saved as `minimax_<name>.png` in `folder`.
-
-    Args:
-        experiment: what was run.
-        found: what was found.
-        folder: for the picture.
-        chosen: what the settings were chosen on, for the notes.
+    """The figures of an experiment, with the plot saved as `minimax_<name>.png` in `folder`. `chosen` is what the
+    settings were chosen on, for the notes.
     """
     name, main = f"minimax.{experiment.name}", experiment.main
     trials = len(found.task[OURS, main])

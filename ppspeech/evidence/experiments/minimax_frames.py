@@ -22,11 +22,9 @@ class Speech:
     """Utterances with their labels, divided.
 
     Attributes:
-        frames: of all utterances.
         private: who, `(utterances,)`; -1 for people of whom there are only test utterances.
         task: what, `(utterances,)`.
         target: what the filter shall keep of every frame, `(utterances, frames)`.
-        is_test: bool `(utterances,)`.
     """
 
     frames: Frames

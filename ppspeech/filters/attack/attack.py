@@ -1,6 +1,5 @@
-"""Attack a filter: train every attacker on filtered samples and see how often it names the person in new ones.
-
-The evidence a filter without noise stands on. It says what these attackers did, never what a better one could do.
+"""Attack a filter: train every attacker on filtered samples and see how often it names the person in new ones. The
+evidence a filter without noise stands on. It says what these attackers did, never what a better one could do.
 """
 
 from collections.abc import Sequence
@@ -26,13 +25,12 @@ class Finding:
     """What one attacker achieved on held-out samples.
 
     Attributes:
-        attacker: its name.
         accuracy: share of the samples of known people whose person it names (closed-set identification).
         low: lower end of the accuracy's Clopper-Pearson interval.
         high: its upper end. Both take samples as independent; samples of one recording are not, and the true interval
             is wider where several were taken from one.
-        eer: equal error rate of verification, each sample against each known person, with one score threshold for
-            all; samples by unknown people are impostors (open-set verification). 0.5 is chance.
+        eer: equal error rate of verification, each sample against each known person, with one score threshold for all;
+            samples by unknown people are impostors (open-set verification). 0.5 is chance.
         linkability: D_sys of the same scores.
     """
 
@@ -49,11 +47,9 @@ class AttackReport:
     """What all attackers achieved.
 
     Attributes:
-        findings: one an attacker, in the order asked for.
         classes: how many people, or values of the private label, the attackers knew.
         samples: held-out samples by known people.
         chance: the accuracy of always naming the most frequent person of the training part.
-        confidence: of the intervals.
     """
 
     findings: tuple[Finding, ...]
@@ -95,7 +91,9 @@ def attack(
 ) -> AttackReport:
     """Train attackers from scratch on filtered samples and score them on held-out ones.
 
-    The worst case is taken over attackers on the test samples themselves, which errs on the side of caution.
+    The worst case is taken over attackers on the test samples themselves, which errs on the side of caution. Raises
+    ModelError for samples that are not finite or do not fit each other, labels out of range, fewer than two classes, or
+    attackers that are unknown or cannot look at such samples.
 
     Args:
         train_features: filtered samples `(samples, features)`, or Frames of utterances. On frames the attackers on
@@ -104,12 +102,6 @@ def attack(
         test_features: of the same kind, from other recordings.
         test_labels: `(samples,)`; -1 for people the attackers never met.
         attackers: names from `attacker_names`; None for all that apply.
-        confidence: of the Clopper-Pearson intervals.
-        seed: of the attackers that draw.
-
-    Raises:
-        ModelError: for samples that are not finite or do not fit each other, labels out of range, fewer than two
-            classes, or attackers that are unknown or cannot look at such samples.
 
     >>> x = torch.cat([torch.randn(40, 2) + 5, torch.randn(40, 2) - 5])
     >>> y = torch.arange(80) // 40

@@ -12,11 +12,8 @@ from ppspeech.filters.attack.attack import AttackReport, Finding, attack
 
 @dataclass(frozen=True, eq=False)
 class FilterEvidence:
-    """What was found on held-out recordings, behind one filter.
-
-    Attributes:
-        task: how often a logistic classifier finds the label to keep.
-        attacks: on the label to hide.
+    """What was found on held-out recordings, behind one filter. `task` is how often a logistic classifier finds the
+    label to keep; `attacks` are on the label to hide.
     """
 
     task: Finding
@@ -30,13 +27,8 @@ def judge(
     *,
     seed: int = 0,
 ) -> FilterEvidence:
-    """Train a task classifier and attackers on filtered samples, and score them on held-out ones.
-
-    Args:
-        train: filtered samples, their labels to keep and their labels to hide, as `attack` takes them.
-        test: likewise, from other recordings.
-        attackers: names; None for all that apply.
-        seed: of the attackers that draw.
+    """Train a task classifier and attackers on filtered samples, and score them on held-out ones. Each part is filtered
+    samples, their labels to keep and their labels to hide, as `attack` takes them; no recording is in both.
     """
     task = attack(train[0], train[1], test[0], test[1], ("logistic",)).worst
     return FilterEvidence(task, attack(train[0], train[2], test[0], test[2], attackers, seed=seed))

@@ -22,13 +22,7 @@ class Point:
 
 
 def plot_trade_off(panels: Mapping[int, Sequence[Point]], title: str, path: Path) -> None:
-    """Save the plot: top left is best, the task kept and the person lost.
-
-    Args:
-        panels: the points of each dimension.
-        title: over all of them.
-        path: of the picture.
-    """
+    """Save the plot, a panel for the points of each dimension: top left is best, the task kept and the person lost."""
     from matplotlib.figure import Figure as Picture
 
     picture = Picture(figsize=(1 + 3.2 * len(panels), 4), layout="constrained")

@@ -39,14 +39,9 @@ class Reconstruction:
 def reconstruct(weight: Tensor, bias: Tensor | None, filtered: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
     """Both guesses at the samples behind `filtered`: minimum-norm and regularized, `(samples, D)` each.
 
-    Args:
-        weight: W, `(d, D)`.
-        bias: b, `(d,)`; None for none.
-        filtered: what was published, `(samples, d)`.
-        known: samples of the reader's own, unfiltered, `(others, D)`: mean and covariance come from them.
-
-    Raises:
-        ModelError: if the shapes do not fit, or there are fewer than two known samples.
+    From W `(d, D)`, b `(d,)` or None, what was published `(samples, d)`, and samples of the reader's own, unfiltered,
+    `(others, D)`: mean and covariance come from them. Raises ModelError if the shapes do not fit, or there are fewer
+    than two known samples.
     """
     _check(weight, filtered, known)
     weight, known = weight.detach().double(), known.detach().double()
@@ -59,14 +54,8 @@ def reconstruct(weight: Tensor, bias: Tensor | None, filtered: Tensor, known: Te
 def reconstruction_attack(weight: Tensor, bias: Tensor | None, samples: Tensor, known: Tensor) -> Reconstruction:
     """Filter held-out samples and try to get them back.
 
-    Args:
-        weight: W, `(d, D)`.
-        bias: b, `(d,)`; None for none.
-        samples: unfiltered, `(samples, D)`; what the reader wants.
-        known: the reader's own samples, `(others, D)`, none of them in `samples`.
-
-    Raises:
-        ModelError: as `reconstruct`; also if the samples do not vary at all.
+    The reader knows W `(d, D)`, b `(d,)` or None, and samples of its own `(others, D)`, none of them in `samples`.
+    Raises ModelError as `reconstruct`; also if the samples do not vary at all.
     """
     weight, samples, known = weight.detach().double(), samples.detach().double(), known.detach().double()
     filtered = samples @ weight.mT + (0.0 if bias is None else bias.detach().double())

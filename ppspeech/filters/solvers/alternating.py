@@ -26,15 +26,9 @@ def solve_alternating(
 ) -> Result:
     """Minimize Phi from where the filter is; the filter is changed in place and returned. Phi never goes up.
 
-    Args:
-        problem: what to minimize.
-        module: the start; it becomes double precision.
-        iterations: steps of the filter, at most.
-        tolerance: converged when a step lowers Phi by no more, relative to 1 + |Phi|.
-        inner_tolerance: on the gradient norm of every inner solve.
-
-    Raises:
-        ModelError: for no iterations or a tolerance <= 0.
+    The module becomes double precision. It is converged when a step lowers Phi by no more than `tolerance`, relative to
+    1 + |Phi|; `inner_tolerance` is on the gradient norm of every inner solve. Raises ModelError for no iterations or a
+    tolerance <= 0.
     """
     if iterations < 1 or not tolerance > 0:
         raise ModelError(f"iterations must be >= 1 and tolerance > 0, got {iterations} and {tolerance}")

@@ -28,13 +28,8 @@ def solve_kiwiel(
 ) -> Result:
     """Minimize Phi from where the filter is; the filter is changed in place and returned. Phi never goes up.
 
-    Args:
-        problem: what to minimize.
-        module: the start; it becomes double precision.
-        iterations: at most.
-        options: the constants of Kiwiel's method.
-        tau: the first step scale, > 0.
-        inner_tolerance: on the gradient norm of every inner solve.
+    The module becomes double precision. `tau` > 0 is the first step scale; `inner_tolerance` is on the gradient norm of
+    every inner solve.
     """
     flat = FlatFilter(module.double())
     joint = Joint(problem, flat, inner_tolerance)
@@ -52,11 +47,7 @@ def solve_kiwiel(
 
 class Joint:
     """The functions f, Phi and Phi^l of Algorithm 2: max over the adversaries v, min over the aggregators w.
-
-    Args:
-        problem: the problem.
-        flat: g.
-        tolerance: on the gradient norm of every inner solve.
+    `tolerance` is on the gradient norm of every inner solve.
     """
 
     def __init__(self, problem: MinimaxProblem, flat: FlatFilter, tolerance: float = 1e-8) -> None:
@@ -121,14 +112,10 @@ class Joint:
 class Linearized:
     """The inner problem along a direction: min over v of loss(u, v) + <grad_u loss(u, v), q>.
 
-    With s = v [g, 1] the scores and s' = v [g', 0] how they move, g' = J q, this is
-    sum_i c_i (l_i(s_i) + <l_i'(s_i), s_i'>) + (ridge / 2) |v|^2: not convex, but close to the convex loss for short q.
-    It is solved from v* by the chord method: Newton steps with the Hessian of the loss at v*, factored once.
-
-    Args:
-        task: the inner problem.
-        solution: its best response at u.
-        features: g(x; u), `(observations, features)`.
+    With s = v [g, 1] the scores and s' = v [g', 0] how they move, g' = J q, this is sum_i c_i (l_i(s_i) + <l_i'(s_i),
+    s_i'>) + (ridge / 2) |v|^2: not convex, but close to the convex loss for short q. It is solved from v* by the chord
+    method: Newton steps with the Hessian of the loss at v*, factored once. `solution` is the best response at u, with
+    features g(x; u), `(observations, features)`.
     """
 
     def __init__(self, task: Task, solution: Solution, features: Tensor) -> None:

@@ -112,20 +112,8 @@ class _Direction:
 def descend(
     function: MinimaxFunction[At], u: Tensor, iterations: int, options: KiwielOptions | None = None, tau: float = 1.0
 ) -> tuple[At, Descent]:
-    """Minimize Phi from u.
-
-    Args:
-        function: Phi and its linearization.
-        u: the start, `(size,)`.
-        iterations: at most.
-        options: the constants of the method.
-        tau: the first step scale, > 0.
-
-    Returns:
-        The last point and how it ended.
-
-    Raises:
-        ModelError: for no iterations or a step scale <= 0.
+    """Minimize Phi from u. `tau` > 0 is the first step scale. Returns the last point and how it ended. Raises
+    ModelError for no iterations or a step scale <= 0.
     """
     if iterations < 1 or not tau > 0:
         raise ModelError(f"iterations must be >= 1 and tau > 0, got {iterations} and {tau}")
@@ -152,7 +140,6 @@ def _line_search(
     function: MinimaxFunction[At], here: At, aim: _Direction, reach: float, options: KiwielOptions
 ) -> tuple[At, float] | None:
     """The point taken along q and how many times q it is: halved until Phi falls enough, or doubled while it falls on.
-
     The search starts from what the last one ended with.
     """
 

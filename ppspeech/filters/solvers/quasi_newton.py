@@ -9,10 +9,7 @@ class StepMemory:
     """Pairs of steps s and gradient changes y, and the direction they suggest (Nocedal and Wright, algorithm 7.4).
 
     Phi is not convex, so a pair may show negative curvature; it is damped (Powell's rule), so that every direction is
-    one of descent.
-
-    Args:
-        size: how many pairs are kept.
+    one of descent. The last `size` pairs are kept.
     """
 
     def __init__(self, size: int = 20) -> None:

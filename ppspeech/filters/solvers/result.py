@@ -13,7 +13,6 @@ class FilterCertificate:
         gradient_norm: of Phi by u at the end.
         decrease: what the last model of Phi promises to gain (Kiwiel's -Psi), or the last decrease of Phi.
         inner_residual: the largest gradient norm an inner solve was left with at the end.
-        iterations: outer ones.
         converged: the convergence test was met; False where the iterations ran out or no step helped any more.
     """
 
@@ -26,13 +25,8 @@ class FilterCertificate:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A learned filter.
-
-    Attributes:
-        filter: maps raw inputs to features.
-        history: Phi at the start and after every outer iteration.
-        certificate: where the solver stopped.
-        solver: its name.
+    """A learned filter. `filter` maps raw inputs to features; `history` is Phi at the start and after every outer
+    iteration.
     """
 
     filter: nn.Module

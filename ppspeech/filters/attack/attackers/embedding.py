@@ -16,10 +16,7 @@ BLOCK = 200
 
 class SpeakerNetwork(nn.Module):
     """An x-vector network (Snyder et al. 2018) in small: convolutions over time, mean and deviation, a bottleneck.
-
-    Args:
-        features: of a frame.
-        classes: people it is trained to tell apart.
+    `features` are those of a frame, `classes` the people it is trained to tell apart.
     """
 
     def __init__(self, features: int, classes: int) -> None:
@@ -50,7 +47,6 @@ class SpeakerNetwork(nn.Module):
 @SPEECH_ATTACKERS.register("embedding")
 def embedding(frames: Frames, labels: Tensor, classes: int, seed: int) -> Scorer[Frames]:
     """Train the network on filtered speech, throw its last layer away and tell people apart by linear discriminants.
-
     Scores are the log-posteriors of the discriminants. People without training speech score below all others.
     """
     scale = Standardizing(frames)
