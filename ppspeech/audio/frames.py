@@ -7,15 +7,10 @@ from torch import Tensor
 
 
 class Frames(NamedTuple):
-    """A padded batch of feature sequences.
+    """A padded batch of feature sequences."""
 
-    Attributes:
-        features: `(batch, frames, features)`; zero from each utterance's length on.
-        lengths: `(batch,)`, in frames.
-    """
-
-    features: Tensor
-    lengths: Tensor
+    features: Tensor  # `(batch, frames, features)`; zero from each utterance's length on
+    lengths: Tensor  # `(batch,)`, in frames
 
 
 def length_mask(lengths: Tensor, frames: int) -> Tensor:

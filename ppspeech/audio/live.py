@@ -19,9 +19,7 @@ Sound = Tensor | Reals | str | Path
 
 
 def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
-    """One channel at the wanted rate, `(samples,)`. `rate` is that of a waveform, in Hz; a file knows its own. Raises
-    AudioError for a waveform without a rate, a file with one, or another shape.
-    """
+    """One channel `(samples,)` at the wanted rate; a waveform needs its `rate` in Hz, a file knows its own."""
     if isinstance(sound, str | Path):
         if rate is not None:
             raise AudioError(f"{sound} knows its own rate: give one with a waveform only")
@@ -40,9 +38,7 @@ def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
 
 @torch.no_grad()
 def features_of(sounds: Sequence[Sound], mfcc: Mfcc, rate: int | None = None) -> list[Tensor]:
-    """Features of each sound, `(frames, features)`. The sounds are waveforms of one `rate`, in Hz, or files. Raises
-    AudioError for sound that cannot be used; a file is named.
-    """
+    """Features of each sound, `(frames, features)`: waveforms of one `rate`, in Hz, or files, which errors name."""
     found = []
     for sound in sounds:
         try:

@@ -144,9 +144,8 @@ class MfccConfig:
 
 @dataclass(frozen=True)
 class GivenFeatures(MfccConfig):
-    """In place of a front end where features are given, as those of a filtered corpus: only their number counts.
-
-    A model of such features takes no sound: `Mfcc` refuses this config. `given` is the values a frame.
+    """In place of a front end where features are given, as those of a filtered corpus: only their number counts. A
+    model of such features takes no sound: `Mfcc` refuses this config. `given` is the values a frame.
     """
 
     cmvn: Literal["utterance", "public", "none"] = "none"

@@ -22,9 +22,7 @@ def find_recorder() -> str:
 
 
 def record(seconds: float, rate: int) -> "Iterator[Tensor]":
-    """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds. Raises AudioError if there
-    is no recorder (`arecord`, of the ALSA utilities), or it fails.
-    """
+    """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds; needs `arecord`."""
     import numpy as np
     import torch
 

@@ -28,9 +28,7 @@ def numbered(values: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
 
 
 class Vocabulary:
-    """The order of each label's values: what the integers in a batch mean. It is made from the whole corpus before it
-    is split, so that train and test agree.
-    """
+    """What the integers in a batch mean; made from the whole corpus, so that train and test agree."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.names = {label: corpus.labels(label) for label in LABELS}

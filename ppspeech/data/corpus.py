@@ -17,24 +17,16 @@ LABELS = ("word", "speaker", "emotion", "gender")
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording and its labels. Nothing is read before `waveform` is called.
-
-    Attributes:
-        speaker: who speaks; the unit that privacy accounting counts. Corpora without speaker labels give every file a
-            speaker of its own.
-        emotion: emotion or speaking style.
-        take: which repetition of the same word by the same speaker.
-        subset: the part of the corpus's own official split: `train`, `validation` or `test`.
-    """
+    """One recording and its labels. Nothing is read before `waveform` is called."""
 
     path: Path
-    speaker: str
+    speaker: str  # the unit that privacy accounting counts; where unlabeled, every file has one of its own
     word: str | None = None
     text: str | None = None
-    emotion: str | None = None
+    emotion: str | None = None  # emotion or speaking style
     gender: str | None = None
-    take: int = 0
-    subset: str | None = None
+    take: int = 0  # which repetition of the same word by the same speaker
+    subset: str | None = None  # the part of the corpus's own official split: `train`, `validation` or `test`
 
     def waveform(self, sample_rate: int) -> torch.Tensor:
         """Read the recording as mono float32 at `sample_rate`, shape `(samples,)`."""
@@ -91,9 +83,7 @@ class Corpus(Sequence[Utterance]):
         return Counter(str(getattr(u, field)) for u in self.utterances)
 
     def select(self, keep: Callable[[Utterance], bool]) -> "Corpus":
-        """The utterances for which `keep` is true, in order. Raises CorpusError if none is left: an empty corpus trains
-        nothing and scores nothing.
-        """
+        """The utterances for which `keep` is true, in order; none is refused, as it trains and scores nothing."""
         kept = tuple(u for u in self.utterances if keep(u))
         if not kept:
             raise CorpusError(f"the selection leaves no utterance of corpus {self.name!r} ({len(self)} utterances)")

@@ -62,9 +62,7 @@ class FeatureStore:
         return LazyFeatures(self, utterances, memory)
 
     def load(self, utterances: Sequence[Utterance], batch_size: int = 64) -> list[Tensor]:
-        """The features of many utterances, each `(frames, features)`, in order; what is missing is computed in batches.
-        Raises AudioError naming the file that cannot be read or used.
-        """
+        """The features of many utterances, each `(frames, features)`, in order; errors name the file."""
         if isinstance(self.config, GivenFeatures):
             return [read_given(u.path, self.config.given) for u in utterances]
         paths = self._paths(utterances)
@@ -82,9 +80,7 @@ class FeatureStore:
         return [features for features in found if features is not None]
 
     def expected_frames(self, utterances: Sequence[Utterance]) -> list[int]:
-        """Frames of each utterance by its header alone; voice activity may leave fewer. Raises AudioError naming the
-        file that cannot be read.
-        """
+        """Frames of each utterance by its header alone; voice activity may leave fewer."""
         if isinstance(self.config, GivenFeatures):
             return [frames_given(u.path) for u in utterances]
         rate = self.config.sample_rate

@@ -35,15 +35,11 @@ class FileIndex:
         self.path = path
 
     def digests(self, files: Sequence[Path]) -> list[bytes]:
-        """SHA-256 of each file's bytes; those that have changed since they were last asked about are read. Raises
-        AudioError naming a file that cannot be read.
-        """
+        """SHA-256 of each file's bytes; those that have changed since they were last asked about are read."""
         return [bytes.fromhex(digest) for digest in self._facts("digest", files, _digest)]
 
     def headers(self, files: Sequence[Path]) -> list[Header]:
-        """Samples and rate of each file; headers of those that have changed since are read. Raises AudioError naming a
-        file that cannot be read.
-        """
+        """Samples and rate of each file; headers of those that have changed since are read."""
         return [Header(*map(int, told.split())) for told in self._facts("header", files, _header)]
 
     def _facts(self, kind: str, files: Sequence[Path], read: Callable[[Path], str]) -> list[str]:

@@ -33,20 +33,13 @@ Kind = Literal["vectors", "frames"]
 
 @dataclass(frozen=True)
 class Filtering:
-    """What `filtering.json` says.
+    """What `filtering.json` says."""
 
-    Attributes:
-        kind: whether a sample is one vector or a sequence of frames.
-        label: the column of the manifest that holds the label that was kept; those of tables are called words.
-        sample_rate: of the recordings, in Hz; 1 where there were none.
-        statement: what is promised and who says so, as JSON can hold it.
-    """
-
-    kind: Kind
+    kind: Kind  # whether a sample is one vector or a sequence of frames
     features: int
-    label: str
-    sample_rate: int
-    statement: Mapping[str, Any]
+    label: str  # the column of the manifest that holds the label that was kept; those of tables are called words
+    sample_rate: int  # of the recordings, in Hz; 1 where there were none
+    statement: Mapping[str, Any]  # what is promised and who says so, as JSON can hold it
 
     def __post_init__(self) -> None:
         for name, known in (("kind", get_args(Kind)), ("label", LABELS)):
@@ -60,9 +53,7 @@ class Filtering:
 
 
 def write_samples(folder: Path, samples: Iterable[tuple[Tensor, str]], label: str) -> None:
-    """Write features and the manifest, in the order given. Each sample is its features `(frames, d)` and the `label`
-    that was kept.
-    """
+    """Write features `(frames, d)` with the `label` that was kept, and the manifest, in the order given."""
     (folder / "samples").mkdir()
     rows = []
     for place, (features, kept) in enumerate(samples):

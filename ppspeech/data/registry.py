@@ -76,9 +76,7 @@ def options_for(corpus: str | Path, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def load_table(name: str, **options: Any) -> "Table":
-    """Load a table by its registered name. `options` are what the loader takes. Raises CorpusError if there is no such
-    table, or its file is damaged.
-    """
+    """Load a table by its registered name; `options` are what the loader takes."""
     return _load(TABLES, name, options)
 
 

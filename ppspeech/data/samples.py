@@ -25,17 +25,12 @@ PERSON, CLASS = "person", "class"
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs and two labels of each.
+    """Inputs and two labels of each."""
 
-    Attributes:
-        inputs: of each sample, `(D,)` or `(frames, D)`.
-        recordings: where each was taken from; those of one recording must not be on both sides of a test.
-    """
-
-    inputs: Sequence[Tensor]
+    inputs: Sequence[Tensor]  # of each sample, `(D,)` or `(frames, D)`
     kept: Sequence[str]
     private: Sequence[str]
-    recordings: Sequence[str]
+    recordings: Sequence[str]  # where each was taken from; those of one recording must not be on both sides of a test
     mfcc: MfccConfig | None = None
 
     @property

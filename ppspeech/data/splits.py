@@ -53,9 +53,7 @@ class Split:
 
 
 def split_official(corpus: Corpus) -> Split:
-    """The split that the corpus was published with. Raises CorpusError if it has none, or does not say for some
-    utterance which part it is in.
-    """
+    """The split that the corpus was published with; refused if it has none, or leaves an utterance out."""
     counts = corpus.counts("subset")
     if not {"train", "test"} <= set(counts):
         raise CorpusError(
@@ -108,9 +106,7 @@ def split_by_speaker(
 
 
 def leave_one_speaker_out(corpus: Corpus) -> Iterator[Split]:
-    """A split for each speaker, in sorted order, that tests on that one and trains on all others. Raises CorpusError if
-    there are fewer than two speakers.
-    """
+    """For each of at least two speakers, sorted, a split that tests on that one and trains on all others."""
     if len(corpus.speakers) < 2:
         raise CorpusError(f"leaving one speaker out needs at least two, and {corpus.name!r} has {corpus.speakers}")
     return (split_by_speaker(corpus, test=[speaker]) for speaker in corpus.speakers)

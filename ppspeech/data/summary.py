@@ -15,9 +15,7 @@ from ppspeech.storage import atomic_write
 
 @dataclass(frozen=True)
 class CorpusSummary:
-    """Counts of a corpus. `durations` are the seconds of each utterance; `labels` say, for each label that the corpus
-    carries, how many utterances have each value.
-    """
+    """Counts of a corpus: seconds of each utterance, and for each label how many utterances have each value."""
 
     name: str
     sample_rate: int

@@ -34,9 +34,7 @@ def fit_ppls(
 def fit_ddd(
     inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0, shrink: float = 1e-2
 ) -> nn.Module:
-    """Discriminately decreasing discriminability (Whitehill and Movellan 2012) with a projection for a filter. Raises
-    ModelError for more than two classes on either side: the method is for binary labels.
-    """
+    """Discriminately decreasing discriminability (Whitehill and Movellan 2012), by projection; binary labels only."""
     classes = [int(labels.max()) + 1 for labels in (private, task)]
     if max(classes) > 2:
         raise ModelError(f"DDD is for binary labels, got {classes[0]} private and {classes[1]} task classes")

@@ -80,9 +80,7 @@ def minimize_with(
 
 
 def _scaled(objective: ConvexObjective, point: Point) -> Point:
-    """The best multiple of parameters that have become wrong, if it is a smaller one. The larger its margins, the more
-    a start that is wrong costs: Newton's method would take many steps to undo them.
-    """
+    """The best smaller multiple of parameters that have become wrong: Newton's method takes long to undo margins."""
     return _along(objective, point, -point.theta) if (point.gradient * point.theta).sum() > 0 else point
 
 

@@ -39,23 +39,15 @@ class Learning:
     fit the training people's noise. The ridges do the same for the opponents that the filter is trained against. The
     opponents are the paper's logistic regressions; among many classes least squares, whose best response is one small
     linear system, look at the same class means at a fraction of the cost.
-
-    Attributes:
-        filter: `linear`, `sigmoid` or `mlp`.
-        solver: `alternating` or `kiwiel`.
-        start: of a linear filter.
-        rho: what the task weighs against the secret.
-        private_ridge: of the adversary.
-        task_ridge: of the aggregator.
     """
 
-    filter: str = "linear"
-    solver: str = "alternating"
-    start: str = "plda"
-    rho: float = 1.0
+    filter: str = "linear"  # `linear`, `sigmoid` or `mlp`
+    solver: str = "alternating"  # `alternating` or `kiwiel`
+    start: str = "plda"  # of a linear filter
+    rho: float = 1.0  # what the task weighs against the secret
     iterations: int = 5
-    private_ridge: float = 1e-3
-    task_ridge: float = 1e-2
+    private_ridge: float = 1e-3  # of the adversary
+    task_ridge: float = 1e-2  # of the aggregator
     adversary: Model = "logistic"
     aggregator: Model = "logistic"
 
@@ -78,9 +70,7 @@ class Learning:
 
 
 def opponent(labels: Tensor, model: Model, ridge: float) -> ClassTask | TargetTask:
-    """Whom a filter is learned against, or for. Least squares look for standardized indicators of the classes; the loss
-    of guessing is ln(classes) either way.
-    """
+    """Whom a filter is learned against, or for; the loss of guessing is ln(classes) with either model."""
     classes = int(labels.max()) + 1
     if model == "logistic":
         return ClassTask(labels, classes, ridge)

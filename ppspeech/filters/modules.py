@@ -105,9 +105,7 @@ class TemporalConvolution(nn.Module):
 
 
 class Standardized(nn.Module):
-    """A filter for raw inputs around one that was learned on standardized inputs. `scaling` is mean and scale, each
-    `(D,)`.
-    """
+    """A filter for raw inputs around one that was learned on standardized inputs."""
 
     def __init__(self, module: nn.Module, scaling: "Scaling") -> None:
         super().__init__()

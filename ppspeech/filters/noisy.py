@@ -33,19 +33,14 @@ class FeatureNoise:
 
     Formal guarantee: whatever the filter, for any two inputs x, x' of one sample and all sets S of outputs,
     P(release(x) in S) <= exp(epsilon) P(release(x') in S) + delta: two vectors in the ball are at most 2 bound apart.
-    Each sample is released on its own, so nobody has to be trusted with raw features. Not float-safe.
-
-    Attributes:
-        bound: B > 0, a constant chosen without looking at private data.
-        epsilon: > 0, for one sample.
-        delta: 0 for `gamma_norm`, in (0, 1) for `gaussian`.
-        law: `gamma_norm` has density proportional to exp(-epsilon |b|_2 / (2 B)); `gaussian` is N(0, (2 B sigma)^2 I)
-            with the least sigma that is (epsilon, delta)-DP.
+    Each sample is released on its own, so nobody has to be trusted with raw features. Not float-safe. The law
+    `gamma_norm` has density proportional to exp(-epsilon |b|_2 / (2 B)); `gaussian` is N(0, (2 B sigma)^2 I) with the
+    least sigma that is (epsilon, delta)-DP.
     """
 
-    bound: float
-    epsilon: float
-    delta: float = 0.0
+    bound: float  # B > 0, a constant chosen without looking at private data
+    epsilon: float  # > 0, for one sample
+    delta: float = 0.0  # 0 for `gamma_norm`, in (0, 1) for `gaussian`
     law: Law = "gamma_norm"
     unit: Unit = "record"
 
@@ -88,9 +83,8 @@ class FeatureNoise:
         return account.guarantee(self.delta, assumptions=(limit, "real-valued noise", FILTER_ASSUMPTION))
 
     def release(self, features: Tensor) -> Released[Tensor]:
-        """Noisy features of the same shape `(..., d)`; every vector along the last axis is one sample.
-
-        The event and the guarantee are those of one sample. Raises PrivacyError for features that are not finite.
+        """Noisy features of the same shape `(..., d)`; every vector along the last axis is one sample. The event and
+        the guarantee are those of one sample. Raises PrivacyError for features that are not finite.
         """
         clipped = clip_norm(features.detach(), self.bound)
         mechanism = self._mechanism(self.unit)

@@ -26,9 +26,7 @@ INNER_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """What a contributor shows: filtered samples and their task labels. Features are `(n, d)`, labels `(n,)`, integers
-    from 0.
-    """
+    """What a contributor shows: filtered samples `(n, d)` and their task labels `(n,)`, integers from 0."""
 
     features: Tensor
     labels: Tensor
@@ -46,19 +44,12 @@ class Filtered:
 
 @dataclass(frozen=True)
 class PersonalSettings:
-    """How a contributor improves its filter; the same for all.
+    """How a contributor improves its filter; the same for all."""
 
-    Attributes:
-        rho: what the task weighs against being recognized, > 0.
-        steps: of the filter in one turn (T_s of Algorithm 3), >= 1.
-        private_ridge: of the adversary's parameters, > 0.
-        task_ridge: of the aggregator's parameters, > 0.
-    """
-
-    rho: float = 2.0
-    steps: int = 1
-    private_ridge: float = 1e-3
-    task_ridge: float = 1e-2
+    rho: float = 2.0  # what the task weighs against being recognized, > 0
+    steps: int = 1  # of the filter in one turn (T_s of Algorithm 3), >= 1
+    private_ridge: float = 1e-3  # of the adversary's parameters, > 0
+    task_ridge: float = 1e-2  # of the aggregator's parameters, > 0
 
     def __post_init__(self) -> None:
         if not self.rho > 0 or not self.private_ridge > 0 or not self.task_ridge > 0 or self.steps < 1:

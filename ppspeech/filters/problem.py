@@ -13,23 +13,15 @@ from ppspeech.filters.tasks import ReconstructionTask, Solution, Task
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Phi at one u, and what was found on the way.
-
-    Attributes:
-        features: g(x; u), `(observations, features)`.
-        private: the adversaries' best responses v*.
-        utility: the aggregators' best responses w*.
-        pull: maps a gradient by the features to the gradient by u: the transposed Jacobian of the filter.
-        push: maps a direction in u to how the features move: the Jacobian.
-    """
+    """Phi at one u, and what was found on the way."""
 
     u: Tensor
     value: Tensor
-    features: Tensor
-    private: tuple[Solution, ...]
-    utility: tuple[Solution, ...]
-    pull: Callable[[Tensor], Tensor]
-    push: Callable[[Tensor], Tensor]
+    features: Tensor  # g(x; u), `(observations, features)`
+    private: tuple[Solution, ...]  # the adversaries' best responses v*
+    utility: tuple[Solution, ...]  # the aggregators' best responses w*
+    pull: Callable[[Tensor], Tensor]  # gradient by the features to gradient by u: the transposed Jacobian
+    push: Callable[[Tensor], Tensor]  # direction in u to how the features move: the Jacobian
 
     @property
     def residual(self) -> float:

@@ -29,17 +29,13 @@ CHUNK = 1 << 18  # numbers of a Hessian's rows made at once: 2 MB stay in the pr
 class Solution:
     """The best response to some features.
 
-    Attributes:
-        parameters: `(heads, features + 1)`, float64.
-        loss: the regularized loss there, a tensor of no dimensions.
-        certificate: how far it can be from the exact minimum.
-        newton: solves systems with the Hessian there or nearby, for problems that start from here; none if it is too
-            large to be formed, or if the next solution does not depend on where it starts.
+    `newton` solves systems with the Hessian there or nearby, for problems that start from here; none if it is too large
+    to be formed, or if the next solution does not depend on where it starts.
     """
 
-    parameters: Tensor
-    loss: Tensor
-    certificate: Certificate
+    parameters: Tensor  # `(heads, features + 1)`, float64
+    loss: Tensor  # the regularized loss there, a tensor of no dimensions
+    certificate: Certificate  # how far it can be from the exact minimum
     newton: Solve | None = None
 
 
@@ -79,22 +75,18 @@ class Task(Protocol):
 @dataclass(frozen=True, eq=False)
 class ClassTask:
     """Which class a sample belongs to: multinomial logistic regression (eq. 5). Two classes are the binary case. Raises
-    ModelError for labels that are not such integers, or weights or constants that are not such numbers.
-
-    Args:
-        labels: `(n,)`, integers in 0..classes-1.
-        weights: of the samples, `(n,)`, >= 0; none means all alike. The paper's weighted binary loss (7) is `weights =
-            S - 1` for samples of the subject and 1 for all others. Weights are divided by their sum (the paper divides
-            by n): chance stays at ln(classes) for balanced weights.
-        importance: what the loss is multiplied with among several tasks, > 0.
+    ModelError for labels that are not such integers, or weights or constants that are not such numbers. Weights are of
+    the samples, `(n,)`, >= 0; none means all alike. The paper's weighted binary loss (7) is `weights = S - 1` for
+    samples of the subject and 1 for all others. They are divided by their sum (the paper divides by n): chance stays at
+    ln(classes) for balanced weights.
     """
 
-    labels: Tensor
+    labels: Tensor  # `(n,)`, integers in 0..classes-1
     classes: int
     ridge: float = RIDGE
     weights: Tensor | None = None
     name: str = ""
-    importance: float = 1.0
+    importance: float = 1.0  # what the loss is multiplied with among several tasks, > 0
 
     def __post_init__(self) -> None:
         _check_constants(self.ridge, self.importance)
@@ -211,10 +203,8 @@ class TargetTask:
     def best_response(
         self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
     ) -> Solution:
-        """The least-squares parameters on features `(n, d)`: one Cholesky system, whatever the start.
-
-        Raises:
-            ModelError: if rounding leaves a gradient above `tolerance`: the features span too many scales.
+        """The least-squares parameters on features `(n, d)`: one Cholesky system, whatever the start. Raises ModelError
+        if rounding leaves a gradient above `tolerance`: the features span too many scales.
         """
         objective = self.objective(features)
         begin = start.parameters if isinstance(start, Solution) else objective.zeros() if start is None else start
@@ -270,9 +260,7 @@ class TargetTask:
 
 @dataclass(frozen=True)
 class ReconstructionTask:
-    """The input itself, to be reconstructed from the features by least squares (eq. 10, with the square of the norm). A
-    problem turns it into a `TargetTask` on its own inputs.
-    """
+    """The input itself, to be reconstructed from the features by least squares (eq. 10, the norm squared)."""
 
     ridge: float = RIDGE
     name: str = "reconstruction"

@@ -34,21 +34,13 @@ class UnsayableError(AudioError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What to say and how. Raises AudioError for a text or a number outside these limits.
+    """What to say and how. Raises AudioError for a text or a number outside these limits."""
 
-    Attributes:
-        text: plain text, of one line; marks such as `<b>` or `[[` have no meaning in it.
-        voice: language and variant as eSpeak names them: `en`, `en-us+f2`.
-        rate: words a minute, 80 to 450.
-        pitch: 0 to 99; 50 is the variant's own.
-        pitch_range: 0 (monotone) to 99; 50 is the variant's own.
-    """
-
-    text: str
-    voice: str = "en"
-    rate: int = 170
-    pitch: int = 50
-    pitch_range: int = 50
+    text: str  # plain text, of one line; marks such as `<b>` or `[[` have no meaning in it
+    voice: str = "en"  # language and variant as eSpeak names them: `en`, `en-us+f2`
+    rate: int = 170  # words a minute, 80 to 450
+    pitch: int = 50  # 0 to 99; 50 is the variant's own
+    pitch_range: int = 50  # 0 (monotone) to 99; 50 is the variant's own
 
     def __post_init__(self) -> None:
         if not self.text.strip():

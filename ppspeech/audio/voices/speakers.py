@@ -26,27 +26,19 @@ STYLES = {"calm": Style(0, 0, 1.0), "excited": Style(16, 40, 1.2)}
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One speaker.
-
-    Attributes:
-        accent: an English of eSpeak: `en-us`, `en-gb-scotland`, ...
-        variant: a voice quality of eSpeak: glottal source, formants, roughness.
-        tract: factor on all frequencies, formants and pitch, as by a shorter (> 1) or longer vocal tract.
-    """
+    """One speaker."""
 
     name: str
     gender: str
-    accent: str
-    variant: str
-    tract: float
+    accent: str  # an English of eSpeak: `en-us`, `en-gb-scotland`,
+    variant: str  # a voice quality of eSpeak: glottal source, formants, roughness
+    tract: float  # factor on all frequencies, formants and pitch, as by a shorter (> 1) or longer vocal tract
     pitch: int
     pitch_range: int
     rate: int
 
     def prompt(self, text: str, style: str, generator: np.random.Generator) -> Prompt:
-        """What to ask of eSpeak for one take of `text`: nobody says a word twice at the same pace and pitch. Raises
-        AudioError if the style is unknown or the text cannot be said.
-        """
+        """What to ask of eSpeak for one take: nobody says a word twice at the same pace and pitch."""
         if style not in STYLES:
             raise AudioError(f"no speaking style {style!r}: choose from {', '.join(STYLES)}")
         change = STYLES[style]

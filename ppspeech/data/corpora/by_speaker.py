@@ -9,9 +9,7 @@ SUFFIXES = {".wav", ".flac", ".ogg"}
 
 
 def clips_by_speaker(folder: Path) -> Mapping[str, list[Path]]:
-    """The sound files in a folder that has one folder for each speaker, by the speaker's name, both sorted. Raises
-    CorpusError if there is no such folder, no speaker, or one without a sound file.
-    """
+    """The sound files in a folder of one folder for each speaker, by the speaker's name, both sorted; none is empty."""
     if not folder.is_dir():
         raise CorpusError(f"no folder {folder}: it holds one folder of clips for each speaker")
     found = {

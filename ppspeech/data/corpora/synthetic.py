@@ -37,22 +37,15 @@ class SyntheticCorpus:
     Each recording follows from the seed, its speaker, text, style and take alone: a corpus of fewer words, speakers or
     takes has the same recordings, to the byte. Raises CorpusError if it would be empty, asks for more speakers than
     there are, for a style that is not there, for a text twice, or for a text that cannot be said.
-
-    Attributes:
-        speakers: how many of `ppspeech.audio.voices.speakers.VOICES`, from the first; women and men in turn.
-        takes: repetitions, each at a pace and pitch of its own and in a room of its own.
-        sentences: longer texts; they have a transcript and no word label.
-        styles: `calm`, `excited` or both; the emotion label.
-        seed: other seeds give other takes by the same speakers.
     """
 
     words: tuple[str, ...] = DIGITS
-    speakers: int = 40
-    takes: int = 5
-    sentences: tuple[str, ...] = ()
-    styles: tuple[str, ...] = ("calm",)
+    speakers: int = 40  # how many of `ppspeech.audio.voices.speakers.VOICES`, from the first; women and men in turn
+    takes: int = 5  # repetitions, each at a pace and pitch of its own and in a room of its own
+    sentences: tuple[str, ...] = ()  # longer texts; they have a transcript and no word label
+    styles: tuple[str, ...] = ("calm",)  # `calm`, `excited` or both; the emotion label
     sample_rate: int = 16000
-    seed: int = 0
+    seed: int = 0  # other seeds give other takes by the same speakers
 
     def __post_init__(self) -> None:
         for name in ("words", "sentences", "styles"):

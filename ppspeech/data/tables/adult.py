@@ -84,19 +84,12 @@ def load_adult(folder: Path | str | None = None) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class AdultRecords:
-    """The census records behind a9a, column by column, 48,842 rows.
+    """The census records behind a9a, column by column, 48,842 rows."""
 
-    Attributes:
-        numbers: int64 `(rows,)` for each column of numbers.
-        categories: text for each other column; None where the census taker left `?`.
-        labels: int64 `(rows,)`, 1 for an income of more than 50,000 dollars.
-        is_test: bool `(rows,)`, the official split; train rows are in the order of a9a's.
-    """
-
-    numbers: dict[str, torch.Tensor]
-    categories: dict[str, tuple[str | None, ...]]
-    labels: torch.Tensor
-    is_test: torch.Tensor
+    numbers: dict[str, torch.Tensor]  # int64 `(rows,)` for each column of numbers
+    categories: dict[str, tuple[str | None, ...]]  # text for each other column; None where the census taker left `?`
+    labels: torch.Tensor  # int64 `(rows,)`, 1 for an income of more than 50,000 dollars
+    is_test: torch.Tensor  # bool `(rows,)`, the official split; train rows are in the order of a9a's
 
     @property
     def has_missing(self) -> torch.Tensor:

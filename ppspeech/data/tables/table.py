@@ -13,17 +13,6 @@ from ppspeech.errors import CorpusError
 class Table:
     """Rows of features with labels.
 
-    Attributes:
-        features: float32 `(rows, features)`; the motion windows alone are `(rows, channels, samples)`.
-        labels: int64 `(rows,)`, an index into `label_names`.
-        feature_names: one for each position of the second axis of `features`.
-        groups: int64 `(rows,)`, the person each row comes from: the unit that privacy counts. None where every row is a
-            person of its own.
-        is_test: bool `(rows,)`, the official split; None where there is none.
-        extra: more int64 labels `(rows,)` by name.
-        overlapping: rows of one group share measurements, so that a split by row would test on what was trained on;
-            `split_by_row` then refuses.
-
     >>> table = Table("tiny", torch.zeros(3, 1), torch.tensor([0, 1, 1]), ("x",), ("no", "yes"),
     ...               groups=torch.tensor([7, 7, 8]))
     >>> train, test = table.split_by_group(test=[8])
@@ -32,14 +21,14 @@ class Table:
     """
 
     name: str
-    features: torch.Tensor
-    labels: torch.Tensor
-    feature_names: tuple[str, ...]
+    features: torch.Tensor  # float32 `(rows, features)`; the motion windows alone are `(rows, channels, samples)`
+    labels: torch.Tensor  # int64 `(rows,)`, an index into `label_names`
+    feature_names: tuple[str, ...]  # one for each position of the second axis of `features`
     label_names: tuple[str, ...]
-    groups: torch.Tensor | None = None
-    is_test: torch.Tensor | None = None
-    extra: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    overlapping: bool = False
+    groups: torch.Tensor | None = None  # int64 `(rows,)`, whom each row is from: privacy's unit; None: each its own
+    is_test: torch.Tensor | None = None  # bool `(rows,)`, the official split; None where there is none
+    extra: Mapping[str, torch.Tensor] = field(default_factory=dict)  # more int64 labels `(rows,)` by name
+    overlapping: bool = False  # rows of one group share measurements: `split_by_row` refuses, as it would leak
 
     def __post_init__(self) -> None:
         rows = len(self.labels)
@@ -107,9 +96,7 @@ class Table:
         return self._divide(torch.isin(column, torch.tensor(chosen, dtype=torch.int64, device=column.device)))
 
     def split_by_row(self, test: float, *, seed: int = 0) -> tuple["Table", "Table"]:
-        """Test on a random share of the rows. Raises CorpusError if rows of this table overlap, or the share is not
-        between 0 and 1.
-        """
+        """Test on a random share of the rows, between 0 and 1; refused where rows of this table overlap."""
         if self.overlapping:
             raise CorpusError(
                 f"rows of table {self.name!r} overlap: a split by row would test on what was trained on; "

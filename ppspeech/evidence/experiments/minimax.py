@@ -29,27 +29,18 @@ UNFILTERED = ("logistic", "svm", "mlp", "neighbors")
 class Experiment:
     """One data set and what is asked of it.
 
-    Attributes:
-        name: of the metrics, `minimax.<name>.…`.
-        inputs: `(samples, D)`.
-        private: who, `(samples,)`.
-        task: what, `(samples,)`.
-        split: from a trial's number to the samples to test on, bool `(samples,)`; no recording is on both sides.
-        dimensions: of the filters, one panel each.
-        main: the dimension of the headline figures, one of `dimensions`.
-        networks: other filters to learn, by name: from training inputs, private and task labels and a seed.
-        learn: ours, in place of `learning`: from training inputs, private and task labels, dimension and seed.
-        baselines: others to compare with at the main dimension, by name; they learn from the same as `learn`.
+    Other filters to learn (`networks`) take training inputs, private and task labels and a seed; `learn`, ours in place
+    of `learning`, and the `baselines` at the main dimension take a dimension before the seed.
     """
 
-    name: str
+    name: str  # of the metrics, `minimax.<name>.…`
     title: str
-    inputs: Tensor
-    private: Tensor
-    task: Tensor
-    split: Callable[[int], Tensor]
-    dimensions: tuple[int, ...]
-    main: int
+    inputs: Tensor  # `(samples, D)`
+    private: Tensor  # who, `(samples,)`
+    task: Tensor  # what, `(samples,)`
+    split: Callable[[int], Tensor]  # trial number to samples to test on, bool `(samples,)`; no recording on both sides
+    dimensions: tuple[int, ...]  # of the filters, one panel each
+    main: int  # the dimension of the headline figures, one of `dimensions`
     learning: Learning = field(default_factory=Learning)
     networks: dict[str, Callable[[Tensor, Tensor, Tensor, int], nn.Module]] = field(default_factory=dict)
     learn: Callable[[Tensor, Tensor, Tensor, int, int], nn.Module] | None = None
@@ -124,9 +115,7 @@ class Parts:
 
 
 def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> list[Figure]:
-    """The figures of an experiment, with the plot saved as `minimax_<name>.png` in `folder`. `chosen` is what the
-    settings were chosen on, for the notes.
-    """
+    """The figures, with the plot in `folder`; `chosen` is what the settings were chosen on, for the notes."""
     name, main = f"minimax.{experiment.name}", experiment.main
     trials = len(found.task[OURS, main])
     picture = folder / f"minimax_{experiment.name}.png"

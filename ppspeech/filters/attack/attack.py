@@ -24,38 +24,28 @@ UNKNOWN = -1
 class Finding:
     """What one attacker achieved on held-out samples.
 
-    Attributes:
-        accuracy: share of the samples of known people whose person it names (closed-set identification).
-        low: lower end of the accuracy's Clopper-Pearson interval.
-        high: its upper end. Both take samples as independent; samples of one recording are not, and the true interval
-            is wider where several were taken from one.
-        eer: equal error rate of verification, each sample against each known person, with one score threshold for all;
-            samples by unknown people are impostors (open-set verification). 0.5 is chance.
-        linkability: D_sys of the same scores.
+    `low` and `high` are the accuracy's Clopper-Pearson interval; it takes samples as independent, and is truly wider
+    where several were taken from one recording. `eer` is the equal error rate of verification, each sample against each
+    known person, with one score threshold for all; samples by unknown people are impostors (open-set verification). 0.5
+    is chance.
     """
 
     attacker: str
-    accuracy: float
+    accuracy: float  # share of the samples of known people whose person it names (closed-set identification)
     low: float
     high: float
     eer: float
-    linkability: Linkability
+    linkability: Linkability  # D_sys of the same scores
 
 
 @dataclass(frozen=True)
 class AttackReport:
-    """What all attackers achieved.
-
-    Attributes:
-        classes: how many people, or values of the private label, the attackers knew.
-        samples: held-out samples by known people.
-        chance: the accuracy of always naming the most frequent person of the training part.
-    """
+    """What all attackers achieved."""
 
     findings: tuple[Finding, ...]
-    classes: int
-    samples: int
-    chance: float
+    classes: int  # how many people, or values of the private label, the attackers knew
+    samples: int  # held-out samples by known people
+    chance: float  # the accuracy of always naming the most frequent person of the training part
     confidence: float
 
     @property

@@ -12,9 +12,7 @@ from ppspeech.filters.attack.attack import AttackReport, Finding, attack
 
 @dataclass(frozen=True, eq=False)
 class FilterEvidence:
-    """What was found on held-out recordings, behind one filter. `task` is how often a logistic classifier finds the
-    label to keep; `attacks` are on the label to hide.
-    """
+    """What was found on held-out recordings: the label to keep by a logistic classifier, the one to hide by all."""
 
     task: Finding
     attacks: AttackReport

@@ -12,16 +12,10 @@ MOST_BINS, SCORES_A_BIN = 100, 10
 
 @dataclass(frozen=True)
 class Linkability:
-    """D_sys of a list of scores, and what the same estimate gives where nothing is to be found.
+    """D_sys of a list of scores, and what the same estimate gives where nothing is to be found."""
 
-    Attributes:
-        value: D_sys, from 0 (scores of one person and of two are distributed alike) to 1 (they never overlap).
-        chance: the mean of the same estimate with mated and non-mated scores exchanged at random: its bias, which is
-            never below 0 and grows as scores get few.
-    """
-
-    value: float
-    chance: float
+    value: float  # D_sys, from 0 (scores of one person and of two are distributed alike) to 1 (they never overlap)
+    chance: float  # the mean of it with scores exchanged at random: its bias, which grows as scores get few
 
 
 def linkability(
@@ -62,9 +56,7 @@ def linkability(
 
 
 def _bins(scores: Tensor, mated: int) -> tuple[Tensor, int]:
-    """The bin of each score, `(scores,)`, and how many bins there are. Half of the edges follow the mated scores and
-    half the others, to their very ends, so that both tails are resolved.
-    """
+    """The bin of each score and how many there are; half of the edges follow the mated scores, so both tails count."""
     wanted = max(2, min(MOST_BINS, mated // SCORES_A_BIN) // 2)
     levels = torch.linspace(0, 1, wanted + 1, dtype=torch.float64, device=scores.device)
     edges = torch.unique(torch.cat([_quantiles(scores[:mated], levels), _quantiles(scores[mated:], levels)]))

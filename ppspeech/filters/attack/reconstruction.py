@@ -18,22 +18,13 @@ class Reconstruction:
 
     An error is relative: the squared error, summed over samples and features, over that of the no-information guess
     (the mean of the reader's own samples). 0 is the sample itself, 1 is no better than the mean.
-
-    Attributes:
-        minimum_norm: of a reader who knows the filter and the mean: x = mean + W+ (y - W mean - b).
-        regularized: of one who also knows the covariance C: x = mean + C W' (W C W')^+ (y - W mean - b), the
-            best linear guess there is.
-        predicted: what `regularized` would be if the samples had exactly that covariance.
-        exposed: share of the samples' variance that lies in the row space of W, that is, goes through as it is; one
-            less `minimum_norm`.
-        rank: of W; so many numbers about each sample are known exactly.
     """
 
-    minimum_norm: float
-    regularized: float
-    predicted: float
-    exposed: float
-    rank: int
+    minimum_norm: float  # knows the filter and the mean: x = mean + W+ (y - W mean - b)
+    regularized: float  # knows the covariance C too: x = mean + C W' (W C W')^+ (y - W mean - b), the best linear guess
+    predicted: float  # what `regularized` would be if the samples had exactly that covariance
+    exposed: float  # share of the samples' variance in the row space of W, which goes through as it is
+    rank: int  # of W; so many numbers about each sample are known exactly
 
 
 def reconstruct(weight: Tensor, bias: Tensor | None, filtered: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:

@@ -46,9 +46,7 @@ def solve_kiwiel(
 
 
 class Joint:
-    """The functions f, Phi and Phi^l of Algorithm 2: max over the adversaries v, min over the aggregators w.
-    `tolerance` is on the gradient norm of every inner solve.
-    """
+    """The functions f, Phi and Phi^l of Algorithm 2: max over the adversaries v, min over the aggregators w."""
 
     def __init__(self, problem: MinimaxProblem, flat: FlatFilter, tolerance: float = 1e-8) -> None:
         self.problem, self.flat, self.tolerance = problem, flat, tolerance

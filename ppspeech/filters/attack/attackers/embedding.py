@@ -15,9 +15,7 @@ BLOCK = 200
 
 
 class SpeakerNetwork(nn.Module):
-    """An x-vector network (Snyder et al. 2018) in small: convolutions over time, mean and deviation, a bottleneck.
-    `features` are those of a frame, `classes` the people it is trained to tell apart.
-    """
+    """An x-vector network (Snyder et al. 2018) in small: convolutions, mean and deviation, a bottleneck."""
 
     def __init__(self, features: int, classes: int) -> None:
         super().__init__()
