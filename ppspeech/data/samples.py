@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio import Frames, MfccConfig, utterance_statistics
+from ppspeech.audio import Frames, GivenFeatures, MfccConfig, utterance_statistics
 from ppspeech.data.batches import numbered
+from ppspeech.data.corpora.synthetic import DIGITS, SyntheticCorpus
 from ppspeech.data.corpus import LABELS
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.registry import load_corpus, load_table, options_for
@@ -107,3 +109,21 @@ def _of_table(keep: str, hide: str, source: str, options: Mapping[str, Any]) -> 
             raise CorpusError(f"table {source!r} has no label {label!r}: it has {', '.join(columns)}")
     recordings = columns.get("recording", [str(index) for index in range(len(table))])
     return Samples(table.features.unbind(0), columns[keep], columns[hide], recordings)
+
+
+@lru_cache(maxsize=8)
+def public_scale(config: MfccConfig) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of utterance statistics over the built-in voices, each `(4 * features,)`.
+
+    The built-in voices are nobody's: whatever is scaled by them depends on no private recording but its own. Given
+    features are left as they are: filters give deviations near one.
+    """
+    if isinstance(config, GivenFeatures):
+        return torch.zeros(4 * config.features), torch.ones(4 * config.features)
+    corpus = SyntheticCorpus(
+        DIGITS[::2], speakers=24, takes=1, styles=("calm", "excited"), sample_rate=config.sample_rate
+    )
+    utterances = corpus.build().utterances
+    features = FeatureStore(config).load(utterances)
+    vectors = torch.cat([utterance_statistics(Frames(f.unsqueeze(0), torch.tensor([len(f)]))) for f in features])
+    return vectors.mean(0), vectors.std(0).clamp_min(1e-6)

@@ -12,10 +12,9 @@ from torch.nn import functional
 from ppspeech.errors import ModelError
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, TemporalConvolution
 from ppspeech.filters.pretraining import pretrain_, supervise_
-from ppspeech.filters.problem import MinimaxProblem
+from ppspeech.filters.problem import MinimaxProblem, Result
 from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
-from ppspeech.filters.solvers.result import Result
 from ppspeech.filters.starts import STARTS, targets_of
 from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, TargetTask, Task
 

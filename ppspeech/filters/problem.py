@@ -4,11 +4,47 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.flat import FlatFilter
 from ppspeech.filters.tasks import ReconstructionTask, Solution, Task
+
+
+class FlatFilter:
+    """g(x; u) of Hamm 2015: a filter with its trainable parameters laid out in one vector.
+
+    The module maps `(n, ...)` to `(n, features)` or `(n, frames, features)`; parameters that do not require gradients
+    stay as they are. Raises ModelError if nothing in it can be trained.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self._free = {name: value for name, value in module.named_parameters() if value.requires_grad}
+        if not self._free:
+            raise ModelError(f"{type(module).__name__} has no parameter that requires gradients: nothing to learn")
+
+    @property
+    def size(self) -> int:
+        """The length of u."""
+        return sum(value.numel() for value in self._free.values())
+
+    def vector(self) -> Tensor:
+        """u as it is in the module, `(size,)`."""
+        return parameters_to_vector(self._free.values()).detach().clone()
+
+    def __call__(self, u: Tensor, inputs: Tensor) -> Tensor:
+        """The filtered inputs with these parameters, one observation a row: `(observations, features)`."""
+        sizes = [value.numel() for value in self._free.values()]
+        parts = torch.split(u, sizes)
+        parameters = {name: part.view_as(old) for (name, old), part in zip(self._free.items(), parts, strict=True)}
+        filtered: Tensor = functional_call(self.module, parameters, (inputs,))
+        return filtered.flatten(0, -2)
+
+    def load_(self, u: Tensor) -> None:
+        """Write u into the module."""
+        vector_to_parameters(u, self._free.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,3 +179,24 @@ def _slope(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor
         slopes = objective.head(objective.features @ v.mT).slopes * (task.importance * objective.weights).unsqueeze(-1)
         total = total + slopes @ v[:, :-1]
     return total
+
+
+@dataclass(frozen=True)
+class FilterCertificate:
+    """Where a solver stopped. Phi is not convex in u: this is about a stationary point, never about the best filter."""
+
+    gradient_norm: float  # of Phi by u at the end
+    decrease: float  # what the last model of Phi promises to gain (Kiwiel's -Psi), or the last decrease of Phi
+    inner_residual: float  # the largest gradient norm an inner solve was left with at the end
+    iterations: int
+    converged: bool  # the convergence test was met; False where the iterations ran out or no step helped any more
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A learned filter for raw inputs; `history` is Phi at the start and after every outer iteration."""
+
+    filter: nn.Module
+    history: tuple[float, ...]
+    certificate: FilterCertificate
+    solver: str

@@ -1,5 +1,6 @@
 """Any folder of sound files with a `manifest.csv` that says who speaks in each."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -85,3 +86,20 @@ def _rate_of(path: Path) -> int:
         return int(soundfile.info(path).samplerate)
     except soundfile.LibsndfileError as error:
         raise CorpusError(f"{path} is not a sound file that can be read: {error.error_string}") from error
+
+
+SUFFIXES = {".wav", ".flac", ".ogg"}
+
+
+def clips_by_speaker(folder: Path) -> Mapping[str, list[Path]]:
+    """The sound files in a folder of one folder for each speaker, by the speaker's name, both sorted; none is empty."""
+    if not folder.is_dir():
+        raise CorpusError(f"no folder {folder}: it holds one folder of clips for each speaker")
+    found = {
+        each.name: sorted(clip for clip in each.iterdir() if clip.suffix.lower() in SUFFIXES)
+        for each in sorted(folder.iterdir())
+        if each.is_dir()
+    }
+    if not found or not all(found.values()):
+        raise CorpusError(f"{folder} needs one folder for each speaker with at least one sound file in each")
+    return found

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ppspeech.data.registry import register_table
-from ppspeech.data.tables.libsvm import read_libsvm
+from ppspeech.data.tables.files import read_libsvm
 from ppspeech.data.tables.table import Table
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder

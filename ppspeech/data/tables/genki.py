@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from ppspeech.data.registry import register_table
-from ppspeech.data.tables.npz import read_arrays
+from ppspeech.data.tables.files import read_arrays
 from ppspeech.data.tables.table import Table
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder

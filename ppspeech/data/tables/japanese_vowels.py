@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from ppspeech.data.tables.npz import read_arrays
+from ppspeech.data.tables.files import read_arrays
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import torch
 from scipy.stats import beta
-from torch import Tensor
+from torch import Tensor, nn
 
 from ppspeech.audio import Frames, utterance_statistics
+from ppspeech.data import Samples
 from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attackers import SPEECH_ATTACKERS, VECTOR_ATTACKERS
 from ppspeech.filters.attack.linkability import Linkability, linkability
@@ -189,3 +190,39 @@ def _check(train: Tensor | Frames, labels: Tensor, test: Tensor | Frames, test_l
     if int(test_labels.min()) < UNKNOWN or int(test_labels.max()) >= classes or bool((test_labels == UNKNOWN).all()):
         raise ModelError(f"test labels must be 0 to {classes - 1}, or -1 for the unknown, and not all of them unknown")
     return classes
+
+
+@dataclass(frozen=True, eq=False)
+class FilterEvidence:
+    """What was found on held-out recordings: the label to keep by a logistic classifier, the one to hide by all."""
+
+    task: Finding
+    attacks: AttackReport
+
+
+def judge(
+    train: tuple[Tensor | Frames, Tensor, Tensor],
+    test: tuple[Tensor | Frames, Tensor, Tensor],
+    attackers: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+) -> FilterEvidence:
+    """Train a task classifier and attackers on filtered samples, and score them on held-out ones. Each part is filtered
+    samples, their labels to keep and their labels to hide, as `attack` takes them; no recording is in both.
+    """
+    task = attack(train[0], train[1], test[0], test[1], ("logistic",)).worst
+    return FilterEvidence(task, attack(train[0], train[2], test[0], test[2], attackers, seed=seed))
+
+
+def judge_samples(
+    samples: Samples,
+    is_test: Tensor,
+    attackers: Sequence[str] | None = None,
+    *,
+    module: nn.Module | None = None,
+    seed: int = 0,
+) -> FilterEvidence:
+    """As `judge`, for samples of a corpus or table and a filter; without one, for the samples as they are."""
+    kept, private = samples.kept_numbers, samples.private_numbers
+    parts = [(samples.part(rows, module), kept[rows], private[rows]) for rows in (~is_test, is_test)]
+    return judge(parts[0], parts[1], attackers, seed=seed)

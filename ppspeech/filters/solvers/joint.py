@@ -8,10 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ppspeech.filters.borrowed_newton import Solve
-from ppspeech.filters.flat import FlatFilter
-from ppspeech.filters.problem import Evaluation, MinimaxProblem
+from ppspeech.filters.problem import Evaluation, FilterCertificate, FlatFilter, MinimaxProblem, Result
 from ppspeech.filters.solvers.kiwiel import KiwielOptions, Piece, descend
-from ppspeech.filters.solvers.result import FilterCertificate, Result
 from ppspeech.filters.tasks import Solution, Task
 
 CONTRACTION = 0.7  # the chord method must shrink the decrement so much a step, or q is too long

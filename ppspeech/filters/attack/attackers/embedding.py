@@ -6,8 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ppspeech.audio import Frames, length_mask
-from ppspeech.filters.attack.attackers.attacker import SPEECH_ATTACKERS, Scorer
-from ppspeech.filters.attack.attackers.standardizing import Standardizing
+from ppspeech.filters.attack.attackers.attacker import SPEECH_ATTACKERS, Scorer, Standardizing
 
 CHANNELS, EMBEDDING = 96, 64
 BATCH, EPOCHS, RATE, DECAY = 64, 24, 3e-3, 1e-3
