@@ -14,8 +14,7 @@ from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import MfccConfig
 from ppspeech.errors import AudioError
 
-Sound = Tensor | Reals | str | Path
-"""A waveform `(samples,)`, or a sound file."""
+Sound = Tensor | Reals | str | Path  # A waveform `(samples,)`, or a sound file
 
 
 def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:

@@ -58,18 +58,15 @@ class MfccConfig:
     vad_hangover: int = 5
 
     def __post_init__(self) -> None:
+        cepstra_fit = 1 <= self.cepstra <= self.mel_filters
+        band_fits = 0 <= self.low_hz < self.top_hz <= self.sample_rate / 2
         checks = {
             f"sample_rate must be > 0, got {self.sample_rate}": self.sample_rate > 0,
             f"the hop ({self.hop_s} s) must hold at least one sample": self.hop_length >= 1,
             f"the window ({self.window_s} s) must hold at least two samples": self.window_length >= 2,
             f"pre_emphasis must lie in [0, 1), got {self.pre_emphasis}": 0 <= self.pre_emphasis < 1,
-            f"cepstra must lie in 1..mel_filters ({self.mel_filters}), got {self.cepstra}": 1
-            <= self.cepstra
-            <= self.mel_filters,
-            f"the mel band {self.low_hz}..{self.top_hz} Hz must lie in 0..{self.sample_rate / 2} Hz": 0
-            <= self.low_hz
-            < self.top_hz
-            <= self.sample_rate / 2,
+            f"cepstra must lie in 1..mel_filters ({self.mel_filters}), got {self.cepstra}": cepstra_fit,
+            f"the mel band {self.low_hz}..{self.top_hz} Hz must lie in 0..{self.sample_rate / 2} Hz": band_fits,
             f"lifter must be >= 0, got {self.lifter}": self.lifter >= 0,
             f"deltas must be 0, 1 or 2, got {self.deltas}": self.deltas in (0, 1, 2),
             f"delta_reach must be >= 1, got {self.delta_reach}": self.delta_reach >= 1,

@@ -26,20 +26,8 @@ def record(seconds: float, rate: int) -> "Iterator[Tensor]":
     import numpy as np
     import torch
 
-    command = [
-        find_recorder(),
-        "-q",
-        "-t",
-        "raw",
-        "-f",
-        "S16_LE",
-        "-c",
-        "1",
-        "-r",
-        str(rate),
-        "-d",
-        str(round(seconds)),
-    ]
+    sound = ("-q", "-t", "raw", "-f", "S16_LE", "-c", "1")
+    command = [find_recorder(), *sound, "-r", str(rate), "-d", str(round(seconds))]
     size = 2 * round(rate * CHUNK_SECONDS)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603 - ours
         assert process.stdout is not None

@@ -9,8 +9,7 @@ from torch.nn import functional
 from ppspeech.audio.frames import Frames, extend_last, length_mask
 from ppspeech.errors import AudioError
 
-FLAT = 1e-10
-"""A feature whose variance over time is below this does not vary."""
+FLAT = 1e-10  # A feature whose variance over time is below this does not vary
 
 
 def delta(features: Tensor, lengths: Tensor, reach: int = 2) -> Tensor:

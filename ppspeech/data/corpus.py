@@ -11,8 +11,7 @@ import torch
 from ppspeech.audio import read_audio
 from ppspeech.errors import CorpusError
 
-LABELS = ("word", "speaker", "emotion", "gender")
-"""What a model may learn to tell, or a filter to hide."""
+LABELS = ("word", "speaker", "emotion", "gender")  # what a model may learn to tell, or a filter to hide
 
 
 @dataclass(frozen=True, slots=True)

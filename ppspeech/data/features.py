@@ -22,8 +22,7 @@ from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
 from ppspeech.storage import atomic_write, cache_folder
 
-FORMAT = 2
-"""Raise when the meaning of a cached array changes."""
+FORMAT = 2  # raise when the meaning of a cached array changes
 
 MEMORY = 2**28
 """Bytes of features that a lazy sequence keeps at hand: small corpora are read once, large ones stay on disk."""
@@ -102,26 +101,20 @@ class FeatureStore:
             with torch.no_grad():
                 frames = self._mfcc.of_clips(clips)
         except AudioError:
-            for utterance, clip in zip(utterances, clips, strict=True):
-                self._blame(utterance, clip)
+            for utterance, clip in zip(utterances, clips, strict=True):  # say which file cannot be used
+                try:
+                    self._mfcc(clip)
+                except AudioError as error:
+                    raise AudioError(f"{utterance.path}: {error}") from None
             raise
         for features, length in zip(frames.features, frames.lengths.tolist(), strict=True):
             yield features[:length].clone()
 
-    def _blame(self, utterance: Utterance, clip: Tensor) -> None:
-        """Say which file of a batch cannot be used."""
-        try:
-            self._mfcc(clip)
-        except AudioError as error:
-            raise AudioError(f"{utterance.path}: {error}") from None
-
     def _read(self, path: Path) -> Tensor | None:
         try:
             array = np.load(path, allow_pickle=False)
-        except FileNotFoundError:
-            return None
         except (OSError, ValueError, EOFError):
-            return None  # damaged from outside: it is computed again and replaced
+            return None  # absent, or damaged from outside: it is computed again and replaced
         if array.ndim != 2 or array.shape[1] != self.config.features or array.dtype != np.float32:
             raise CorpusError(f"{path} does not hold features of this config: delete it")
         return torch.from_numpy(array)

@@ -23,8 +23,7 @@ from ppspeech.data.layout import write_rows
 from ppspeech.errors import CorpusError
 
 FILTERING = "filtering.json"
-FORMAT = 2
-"""1 was a folder that no corpus loader could read."""
+FORMAT = 2  # 1 was a folder that no corpus loader could read
 
 MOST_JSON_BYTES = 2**20
 

@@ -12,30 +12,16 @@ from ppspeech.registry import Registry
 if TYPE_CHECKING:  # the tables import this file to register themselves
     from ppspeech.data.tables.table import Table
 
-Loader = TypeVar("Loader", bound=Callable[..., Any])
+Loaded = TypeVar("Loaded")
 
 CORPORA: Registry[Callable[..., Corpus]] = Registry("corpus", "ppspeech.data.corpora", error=CorpusError)
 TABLES: "Registry[Callable[..., Table]]" = Registry("table", "ppspeech.data.tables", error=CorpusError)
 
 
-def register_corpus(name: str) -> Callable[[Loader], Loader]:
-    """Enter a function that returns a `Corpus` under `name`; a name that is taken is refused."""
-    return CORPORA.register(name)
-
-
-def register_table(name: str) -> Callable[[Loader], Loader]:
-    """Enter a function that returns a `Table` under `name`; a name that is taken is refused."""
-    return TABLES.register(name)
-
-
-def corpus_names() -> tuple[str, ...]:
-    """The corpora that `load_corpus` knows by name, sorted."""
-    return CORPORA.names()
-
-
-def table_names() -> tuple[str, ...]:
-    """The tables that `load_table` knows, sorted."""
-    return TABLES.names()
+register_corpus = CORPORA.register
+corpus_names = CORPORA.names
+register_table = TABLES.register
+table_names = TABLES.names
 
 
 def load_corpus(name_or_path: str | Path, **options: Any) -> Corpus:
@@ -78,9 +64,6 @@ def options_for(corpus: str | Path, options: Mapping[str, Any]) -> dict[str, Any
 def load_table(name: str, **options: Any) -> "Table":
     """Load a table by its registered name; `options` are what the loader takes."""
     return _load(TABLES, name, options)
-
-
-Loaded = TypeVar("Loaded")
 
 
 def _load(registry: Registry[Callable[..., Loaded]], name: str, options: dict[str, Any]) -> Loaded:

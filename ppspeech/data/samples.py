@@ -21,8 +21,7 @@ from ppspeech.errors import CorpusError
 Level = Literal["utterance", "frames", "table"]
 """What one sample is: the statistics of an utterance, a frame, or a row of a table."""
 
-PERSON, CLASS = "person", "class"
-"""The labels of a table: whose row it is, and what it shows."""
+PERSON, CLASS = "person", "class"  # the labels of a table: whose row it is, and what it shows
 
 
 @dataclass(frozen=True, eq=False)

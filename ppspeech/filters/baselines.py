@@ -3,6 +3,7 @@ standardized inside, as for `learn_filter`, and the filter that comes back takes
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,21 +15,24 @@ from ppspeech.filters.starts import discriminant_ratio, principal_directions, pr
 from ppspeech.filters.tasks import ClassTask
 
 
-def fit_random(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> nn.Module:
-    """Random projection: not private, and not DP (rotations can be undone by known samples)."""
-    return _fit(random_directions, inputs, private, task, features, seed=seed)
-
-
-def fit_pca(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> nn.Module:
-    """Principal components: not private."""
-    return _fit(principal_directions, inputs, private, task, features, seed=seed)
-
-
-def fit_ppls(
-    inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0, balance: float = 1.0
+def _fit(
+    directions: Callable[..., Tensor],
+    inputs: Tensor,
+    private: Tensor,
+    task: Tensor,
+    features: int,
+    seed: int = 0,
+    **options: Any,
 ) -> nn.Module:
-    """Private partial least squares (Enev et al. 2012)."""
-    return _fit(private_pls, inputs, private, task, features, seed=seed, balance=balance)
+    if inputs.ndim != 2 or not 1 <= features <= inputs.shape[1]:
+        raise ModelError(f"need inputs (n, D) and 1 <= features <= D, got {tuple(inputs.shape)} and {features}")
+    if not len(inputs) == len(private) == len(task):
+        raise ModelError(f"{len(inputs)} inputs, {len(private)} private and {len(task)} task labels do not match")
+    scaling = Scaling(inputs)
+    sides = (targets_of([ClassTask(labels, max(2, int(labels.max()) + 1))]) for labels in (private, task))
+    with torch.no_grad():
+        weight = directions(scaling(inputs), *sides, features, seed=seed, **options)
+    return scaling.undo(LinearFilter.of(weight), inputs.dtype)
 
 
 def fit_ddd(
@@ -48,23 +52,9 @@ def no_filter(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed
 
 BASELINES: dict[str, Callable[..., nn.Module]] = {
     "none": no_filter,
-    "random": fit_random,
-    "pca": fit_pca,
-    "ppls": fit_ppls,
+    "random": partial(_fit, random_directions),  # not private, and not DP (rotations can be undone by known samples)
+    "pca": partial(_fit, principal_directions),  # not private
+    "ppls": partial(_fit, private_pls),
     "ddd": fit_ddd,
 }
 """`BASELINES[name](inputs (n, D), private labels (n,), task labels (n,), features, seed=0)` gives an nn.Module."""
-
-
-def _fit(
-    directions: Callable[..., Tensor], inputs: Tensor, private: Tensor, task: Tensor, features: int, **options: Any
-) -> nn.Module:
-    if inputs.ndim != 2 or not 1 <= features <= inputs.shape[1]:
-        raise ModelError(f"need inputs (n, D) and 1 <= features <= D, got {tuple(inputs.shape)} and {features}")
-    if not len(inputs) == len(private) == len(task):
-        raise ModelError(f"{len(inputs)} inputs, {len(private)} private and {len(task)} task labels do not match")
-    scaling = Scaling(inputs)
-    sides = (targets_of([ClassTask(labels, max(2, int(labels.max()) + 1))]) for labels in (private, task))
-    with torch.no_grad():
-        weight = directions(scaling(inputs), *sides, features, **options)
-    return scaling.undo(LinearFilter.of(weight), inputs.dtype)

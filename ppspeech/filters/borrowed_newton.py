@@ -16,8 +16,7 @@ from torch import Tensor
 from ppspeech.errors import ModelError
 from ppspeech.models import ConvexObjective, Point, Solution, check_solver_arguments, not_reached
 
-Solve = Callable[[Tensor], Tensor]
-"""The solution of Hessian step = right-hand side, both `(heads, features + 1)`."""
+Solve = Callable[[Tensor], Tensor]  # the solution of Hessian step = right-hand side, both `(heads, features + 1)`
 
 STEPS = 200
 SIMILAR = 0.1  # a Newton decrement below which the next step uses the same Hessian

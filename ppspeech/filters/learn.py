@@ -18,8 +18,7 @@ from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.starts import STARTS, targets_of
 from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, TargetTask, Task
 
-Solver = Callable[[MinimaxProblem, nn.Module, int], Result]
-"""Moves a filter from where it is, in so many iterations."""
+Solver = Callable[[MinimaxProblem, nn.Module, int], Result]  # moves a filter from where it is, in so many iterations
 
 SOLVERS: dict[str, Solver] = {"alternating": solve_alternating, "kiwiel": solve_kiwiel}
 HIDDEN = 32  # units of the layers inside the non-linear filters that are asked for by name

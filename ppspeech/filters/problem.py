@@ -108,13 +108,11 @@ class MinimaxProblem:
         if not rho > 0 or not ridge >= 0:
             raise ModelError(f"rho must be > 0 and ridge >= 0, got {rho} and {ridge}")
         self.inputs = inputs.detach().double()
-        self.private = tuple(self._bound(task) for task in private)
-        self.utility = tuple(self._bound(task) for task in utility)
-        self.rho = float(rho)
-        self.ridge = float(ridge)
-
-    def _bound(self, task: Task | ReconstructionTask) -> Task:
-        return task.bound(self.inputs) if isinstance(task, ReconstructionTask) else task
+        self.private, self.utility = (
+            tuple(task.bound(self.inputs) if isinstance(task, ReconstructionTask) else task for task in side)
+            for side in (private, utility)
+        )
+        self.rho, self.ridge = float(rho), float(ridge)
 
     def evaluate(
         self, flat: FlatFilter, u: Tensor, near: Evaluation | None = None, tolerance: float = 1e-8

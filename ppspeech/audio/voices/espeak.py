@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from ppspeech.audio.voices import espeak_process
 from ppspeech.errors import AudioError
 
-SAMPLE_RATE = espeak_process.SAMPLE_RATE
-"""The rate at which eSpeak speaks, in Hz."""
+SAMPLE_RATE = espeak_process.SAMPLE_RATE  # the rate at which eSpeak speaks, in Hz
 
 LONGEST_TEXT = 4000
 

@@ -22,8 +22,7 @@ from ppspeech.storage import cache_folder
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
-FORMAT = 1
-"""To be raised whenever the same specification gives other samples, so that no old cache is taken for it."""
+FORMAT = 1  # to be raised whenever the same specification gives other samples, so that no old cache is taken for it
 
 MANIFEST_COLUMNS = ("path", "speaker", "word", "text", "emotion", "gender", "take", "subset")
 _MANIFEST = "manifest.csv"

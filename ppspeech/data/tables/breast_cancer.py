@@ -14,15 +14,8 @@ ROWS = 699
 COMPLETE = 683
 MALIGNANT = 239
 FEATURES = (
-    "clump_thickness",
-    "cell_size_uniformity",
-    "cell_shape_uniformity",
-    "marginal_adhesion",
-    "epithelial_cell_size",
-    "bare_nuclei",
-    "bland_chromatin",
-    "normal_nucleoli",
-    "mitoses",
+    *("clump_thickness", "cell_size_uniformity", "cell_shape_uniformity", "marginal_adhesion"),
+    *("epithelial_cell_size", "bare_nuclei", "bland_chromatin", "normal_nucleoli", "mitoses"),
 )
 CLASSES = {"2": 0, "4": 1}
 

@@ -139,7 +139,8 @@ def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> 
         Figure(
             f"{name}.verification_eer",
             sum(f.eer for f in found.worst[OURS]) / trials,
-            note=f"of the worst attacker, all test samples against all people; {_plain_eer(found)}",
+            note="of the worst attacker, all test samples against all people; "
+            f"no filter {found.worst['none'][0].eer:.3f}",
         ),
         Figure(
             f"{name}.linkability",
@@ -247,7 +248,3 @@ def _attackers(findings: list[Finding]) -> str:
     return (
         f"worst attacker: {' or '.join(names)}; Clopper-Pearson of the first trial {first.low:.3f} to {first.high:.3f}"
     )
-
-
-def _plain_eer(found: Found) -> str:
-    return f"no filter {found.worst['none'][0].eer:.3f}"

@@ -17,8 +17,7 @@ from ppspeech.filters.attack.linkability import Linkability, linkability
 from ppspeech.models import equal_error_rate
 from ppspeech.progress import track
 
-UNKNOWN = -1
-"""The label of a test sample by someone the attacker has never met: an impostor in verification."""
+UNKNOWN = -1  # the label of a test sample by someone the attacker has never met: an impostor in verification
 
 
 @dataclass(frozen=True)

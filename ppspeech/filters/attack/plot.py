@@ -8,8 +8,7 @@ from ppspeech.intervals import Mean
 from ppspeech.storage import atomic_write
 
 MARKERS = {"none": "k*", "random": "C7v", "pca": "C0s", "ppls": "C1^", "ddd": "C2D", "minimax": "C3o"}
-LEVEL = 0.1
-"""Between two lines of equal task - private."""
+LEVEL = 0.1  # between two lines of equal task - private
 
 
 @dataclass(frozen=True)

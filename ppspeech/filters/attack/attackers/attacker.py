@@ -34,8 +34,7 @@ SPEECH_ATTACKERS: Registry[Attacker[Frames]] = Registry(
 """Those that see frames `(utterances, frames, features)` with their lengths."""
 
 
-FLAT = 1e-12
-"""A feature whose variance is below this share of the largest is constant: it is left at 0."""
+FLAT = 1e-12  # A feature whose variance is below this share of the largest is constant: it is left at 0
 
 
 class Standardizing:
