@@ -8,17 +8,14 @@ from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
 from ppspeech.audio.microphone import find_recorder, record
 from ppspeech.audio.picture import plot_clip
 from ppspeech.audio.steps import normalize_utterance
-from ppspeech.audio.voices.speakers import VOICES, Voice
 
 __all__ = [
-    "VOICES",
     "Frames",
     "GivenFeatures",
     "LiveFrames",
     "Mfcc",
     "MfccConfig",
     "Sound",
-    "Voice",
     "features_of",
     "find_recorder",
     "length_mask",

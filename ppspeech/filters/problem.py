@@ -135,11 +135,7 @@ class MinimaxProblem:
         private = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.private, starts, strict=True))
         starts = [None] * len(self.utility) if near is None else near.utility
         utility = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.utility, starts, strict=True))
-        value = self.ridge / 2 * u.square().sum()
-        for task, solution in zip(self.private, private, strict=True):
-            value = value - task.importance * solution.loss
-        for task, solution in zip(self.utility, utility, strict=True):
-            value = value + self.rho * task.importance * solution.loss
+        value = self.value(u, [s.loss for s in private], [s.loss for s in utility])
 
         def pull(right: Tensor) -> Tensor:
             # Not grad_outputs=right: torch's check of it imports sympy, two seconds the first time.
@@ -152,6 +148,15 @@ class MinimaxProblem:
             return torch.autograd.grad((pulled * q).sum(), right)[0]
 
         return Evaluation(u, value, features, private, utility, pull, push)
+
+    def value(self, u: Tensor, private: Sequence[Tensor], utility: Sequence[Tensor]) -> Tensor:
+        """f with the losses of the adversaries and the aggregators at u, a tensor of no dimensions."""
+        value = self.ridge / 2 * u.square().sum()
+        for task, loss in zip(self.private, private, strict=True):
+            value = value - task.importance * loss
+        for task, loss in zip(self.utility, utility, strict=True):
+            value = value + self.rho * task.importance * loss
+        return value
 
     def gradient(self, at: Evaluation) -> Tensor:
         """The gradient of Phi, `(size,)`."""

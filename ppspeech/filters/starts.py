@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.tasks import ClassTask, TargetTask, Task
+from ppspeech.filters.tasks import ClassTask, Task
 
 
 def random_directions(x: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> Tensor:  # noqa: ARG001
@@ -104,15 +104,11 @@ STARTS: dict[str, Callable[..., Tensor]] = {
 
 def targets_of(tasks: Sequence[Task]) -> Tensor:
     """What tasks look for as one matrix: indicators of classes and targets side by side, `(n, k)`, float64."""
-    columns = []
-    for task in tasks:
-        if isinstance(task, ClassTask):
-            columns.append(functional.one_hot(task.labels.long(), task.classes).double())
-        elif isinstance(task, TargetTask):
-            columns.append(task.targets.double())
-        else:
-            raise ModelError(f"a start cannot read the labels of {type(task).__name__}: use start='pca' or 'random'")
-    return torch.cat(columns, dim=1)
+    columns = (
+        functional.one_hot(task.labels.long(), task.classes) if isinstance(task, ClassTask) else task.targets
+        for task in tasks
+    )
+    return torch.cat([column.double() for column in columns], dim=1)
 
 
 def _centered(x: Tensor) -> Tensor:

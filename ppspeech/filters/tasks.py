@@ -11,7 +11,6 @@ which is strongly convex in v: the best response is unique, and the norm of the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -37,39 +36,6 @@ class Solution:
     loss: Tensor  # the regularized loss there, a tensor of no dimensions
     certificate: Certificate  # how far it can be from the exact minimum
     newton: Solve | None = None
-
-
-class Task(Protocol):
-    """What a minimax problem asks of a task. `ClassTask` and `TargetTask` are the two there are."""
-
-    @property
-    def name(self) -> str:
-        """For people."""
-
-    @property
-    def importance(self) -> float:
-        """What its loss is multiplied with among several tasks."""
-
-    @property
-    def rows(self) -> int:
-        """How many samples it has labels for."""
-
-    def best_response(
-        self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
-    ) -> Solution:
-        """The parameters with the least loss on features `(n, d)`, exactly."""
-
-    def objective(self, features: Tensor) -> ConvexObjective:
-        """The loss on features `(n, d)` as a function of the parameters."""
-
-    def newton(self, parameters: Tensor, features: Tensor) -> Callable[[Tensor], Tensor]:
-        """Solves (Hessian at `parameters`) step = right-hand side, both of the shape of the parameters."""
-
-    def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
-        """The regularized loss, for autograd by either argument."""
-
-    def accuracy(self, parameters: Tensor, features: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-        """How well the parameters do on other samples: 1 is perfect."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +222,9 @@ class TargetTask:
             return Expansion(lambda: errors.square().sum(-1) / 2, errors, lambda direction: direction)
 
         return expand
+
+
+Task = ClassTask | TargetTask
 
 
 @dataclass(frozen=True)

@@ -173,17 +173,9 @@ class AdversarialSolver:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             loader = DataLoader(TensorDataset(*columns), self.batch_size, shuffle=True, collate_fn=batch)
-            game = MinimaxFilter(
-                module.float(),
-                {name: classes[name] for name in hidden},
-                {name: classes[name] for name in kept},
-                problem.rho,
-                self.mode,
-                self.opponent_steps,
-                self.hidden,
-                self.learning_rate,
-                self.opponent_rate,
-            )
+            private, task = ({name: classes[name] for name in side} for side in (hidden, kept))
+            opponents = self.mode, self.opponent_steps, self.hidden, self.learning_rate, self.opponent_rate
+            game = MinimaxFilter(module.float(), private, task, problem.rho, *opponents)
             trainer = lightning.Trainer(
                 max_epochs=iterations,
                 limit_val_batches=0,
@@ -195,13 +187,7 @@ class AdversarialSolver:
             )
             trainer.fit(game, loader, loader)
         after = _exactly(problem, module)
-        certificate = FilterCertificate(
-            gradient_norm=after[1],
-            decrease=before[0] - after[0],
-            inner_residual=after[2],
-            iterations=iterations,
-            converged=False,
-        )
+        certificate = FilterCertificate(after[1], before[0] - after[0], after[2], iterations, converged=False)
         return Result(module, (before[0], after[0]), certificate, "adversarial")
 
 

@@ -2,7 +2,6 @@
 
 from ppspeech.data.tables.adult import AdultRecords, load_adult, load_adult_raw
 from ppspeech.data.tables.breast_cancer import load_breast_cancer
-from ppspeech.data.tables.files import read_libsvm
 from ppspeech.data.tables.genki import load_genki
 from ppspeech.data.tables.har import load_har
 from ppspeech.data.tables.japanese_vowels import JapaneseVowels, load_japanese_vowels
@@ -18,5 +17,4 @@ __all__ = [
     "load_genki",
     "load_har",
     "load_japanese_vowels",
-    "read_libsvm",
 ]

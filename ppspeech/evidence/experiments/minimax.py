@@ -169,15 +169,10 @@ def _filters(experiment: Experiment, parts: Parts, seed: int) -> list[tuple[str,
     made = []
     for dimension in experiment.dimensions:
         for method, fit in BASELINES.items():
-            if method == "ddd" and not binary:
-                continue
-            if method == "none" and dimension != experiment.main:
-                continue
-            made.append((method, dimension, fit(*train, dimension, seed=seed)))
-        if experiment.learn is None:
-            made.append((OURS, dimension, experiment.learning.fit(*train, dimension, seed).filter))
-        else:
-            made.append((OURS, dimension, experiment.learn(*train, dimension, seed)))
+            if (method != "ddd" or binary) and (method != "none" or dimension == experiment.main):
+                made.append((method, dimension, fit(*train, dimension, seed=seed)))
+        learn = experiment.learn or (lambda *given: experiment.learning.fit(*given).filter)
+        made.append((OURS, dimension, learn(*train, dimension, seed)))
     made += [(name, experiment.main, fit(*train, experiment.main, seed)) for name, fit in experiment.baselines.items()]
     made += [(name, experiment.main, learn(*train, seed)) for name, learn in experiment.networks.items()]
     return made
@@ -225,14 +220,11 @@ def _gap_figures(name: str, found: Found, experiment: Experiment) -> list[Figure
 
 def _all_points(name: str, points: dict[int, list[Point]], picture: Path) -> list[Figure]:
     made = []
-    for dimension, panel in points.items():
-        for point in panel:
-            if point.method == "none":
-                continue
-            note = f"task {point.task.value:.3f} +- {point.task.half_width:.3f}, private {point.private.value:.3f} +- "
-            gap = point.task.value - point.private.value
-            label = f"{name}.d{dimension}.{point.method}.trade_off"
-            made.append(Figure(label, gap, note=f"{note}{point.private.half_width:.3f}; {picture}"))
+    for dimension, point in ((d, point) for d, panel in points.items() for point in panel if point.method != "none"):
+        task, secret = point.task, point.private
+        note = f"task {task.value:.3f} +- {task.half_width:.3f}, private {secret.value:.3f} +- {secret.half_width:.3f}"
+        label = f"{name}.d{dimension}.{point.method}.trade_off"
+        made.append(Figure(label, task.value - secret.value, note=f"{note}; {picture}"))
     return made
 
 

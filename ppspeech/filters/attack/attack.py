@@ -54,11 +54,10 @@ class AttackReport:
         return max(self.findings, key=lambda finding: finding.accuracy)
 
     def __getitem__(self, attacker: str) -> Finding:
-        for finding in self.findings:
-            if finding.attacker == attacker:
-                return finding
-        names = ", ".join(finding.attacker for finding in self.findings)
-        raise KeyError(f"{attacker!r} was not among the attackers: {names}")
+        found = {finding.attacker: finding for finding in self.findings}
+        if attacker not in found:
+            raise KeyError(f"{attacker!r} was not among the attackers: {', '.join(found)}")
+        return found[attacker]
 
     def __str__(self) -> str:
         worst = self.worst

@@ -109,11 +109,6 @@ def solve_alternating(
         history.append(float(here.value))
         converged = history[-2] - history[-1] <= tolerance * (1 + abs(history[-1]))
     flat.load_(here.u)
-    certificate = FilterCertificate(
-        gradient_norm=float(gradient.norm()),
-        decrease=history[-2] - history[-1] if len(history) > 1 else 0.0,
-        inner_residual=here.residual,
-        iterations=len(history) - 1,
-        converged=converged,
-    )
+    decrease = history[-2] - history[-1] if len(history) > 1 else 0.0
+    certificate = FilterCertificate(float(gradient.norm()), decrease, here.residual, len(history) - 1, converged)
     return Result(module, tuple(history), certificate, "alternating")

@@ -33,13 +33,8 @@ def solve_kiwiel(
     joint = Joint(problem, flat, inner_tolerance)
     here, descent = descend(joint, flat.vector(), iterations, options, tau)
     flat.load_(here.u)
-    certificate = FilterCertificate(
-        gradient_norm=float(problem.gradient(here).norm()),
-        decrease=descent.promised,
-        inner_residual=here.residual,
-        iterations=len(descent.history) - 1,
-        converged=descent.converged,
-    )
+    slope, steps = float(problem.gradient(here).norm()), len(descent.history) - 1
+    certificate = FilterCertificate(slope, descent.promised, here.residual, steps, descent.converged)
     return Result(module, descent.history, certificate, "kiwiel")
 
 
@@ -71,24 +66,18 @@ class Joint:
             answers.append(answer)
         private, utility = answers[: len(self.problem.private)], answers[len(self.problem.private) :]
         piece = self._piece(at, [v for v, _ in private], [w for w, _ in utility])
-        value = self._quadratic(at.u) + self.problem.ridge * (at.u * q).sum()
-        for task, (_, loss) in zip(self.problem.private, private, strict=True):
-            value = value - task.importance * loss
-        for task, (_, loss) in zip(self.problem.utility, utility, strict=True):
-            value = value + self.problem.rho * task.importance * loss
-        return value, piece
+        value = self.problem.value(at.u, [loss for _, loss in private], [loss for _, loss in utility])
+        return value + self.problem.ridge * (at.u * q).sum(), piece
 
     def _piece(self, at: Evaluation, private: Sequence[Tensor], utility: Sequence[Tensor]) -> Piece:
         problem = self.problem
+        quadratic = problem.ridge / 2 * at.u.square().sum()
         return Piece(
             max_value=-_total(problem.private, private, at.features),
             max_gradient=at.pull(problem.private_slope(private, at.features)),
-            min_value=problem.rho * _total(problem.utility, utility, at.features) + self._quadratic(at.u),
+            min_value=problem.rho * _total(problem.utility, utility, at.features) + quadratic,
             min_gradient=at.pull(problem.utility_slope(utility, at.features)) + problem.ridge * at.u,
         )
-
-    def _quadratic(self, u: Tensor) -> Tensor:
-        return self.problem.ridge / 2 * u.square().sum()
 
     @staticmethod
     def _with_own_hessians(near: Evaluation, solvers: Sequence[Solve]) -> Evaluation:
