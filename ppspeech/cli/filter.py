@@ -124,15 +124,11 @@ def attack(
         _plot_attacks(report, task.accuracy, folder.name, plot)
     if as_json:
         figures = [Figure("filter.attack.task", task.accuracy, note="logistic classifier of the label that was kept")]
-        figures += [
-            Figure(f"filter.attack.{f.attacker}", f.accuracy, note=f"{f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}")
-            for f in report.findings
-        ]
-        worst = report.worst
-        figures.append(
-            Figure("filter.attack.worst", worst.accuracy, note=f"{worst.attacker}, chance {report.chance:.3f}")
-        )
-        show_figures(figures, as_json=True)
+        for f in report.findings:
+            note = f"{f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}"
+            figures.append(Figure(f"filter.attack.{f.attacker}", f.accuracy, note=note))
+        note = f"{report.worst.attacker}, chance {report.chance:.3f}"
+        show_figures([*figures, Figure("filter.attack.worst", report.worst.accuracy, note=note)], as_json=True)
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(_table(report))
@@ -216,11 +212,9 @@ def _plot(learned: "LearnedFilter", path: Path) -> None:
 
 def _plot_attacks(report: "AttackReport", task: float, title: str, path: Path) -> None:
     """Each attacker's accuracy with its interval, at the task's accuracy."""
-    from matplotlib.figure import Figure as Picture
+    from ppspeech.pictures import blank, save
 
-    from ppspeech.storage import atomic_write
-
-    picture = Picture(figsize=(6, 4), layout="constrained")
+    picture = blank(6, 4)
     axes = picture.subplots()
     for f in report.findings:
         errors = [[f.accuracy - f.low], [f.high - f.accuracy]]
@@ -228,5 +222,4 @@ def _plot_attacks(report: "AttackReport", task: float, title: str, path: Path) -
     axes.axvline(report.chance, color="0.6", linestyle=":", label="chance")
     axes.set(title=title, xlabel="private accuracy", ylabel="task accuracy", xlim=(0, 1), ylim=(0, 1.02))
     axes.legend(fontsize="small")
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

@@ -35,8 +35,8 @@ from ppspeech.filters import (
 )
 from ppspeech.filters.attack import attack
 from ppspeech.intervals import Mean
+from ppspeech.pictures import blank, save
 from ppspeech.progress import track
-from ppspeech.storage import atomic_write
 
 PEOPLE = 15
 FEATURES = 20
@@ -95,11 +95,8 @@ class Domain:
 
 @EXPERIMENTS.register("minimax-personal")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Learn common and personal filters, attack them, and save the curves as `minimax_personal.png` in `folder`.
-
-    Args:
-        quick: two trials and fewer attackers, in the first alone, instead of ten.
-        folder: for the picture.
+    """Learn common and personal filters, attack them, and save the curves as `minimax_personal.png` in `folder`. Quick
+    is two trials and fewer attackers, in the first alone, instead of ten.
     """
     table = load_har()
     trials = 2 if quick else 10
@@ -115,14 +112,8 @@ def run_trial(
 ) -> None:
     """Draw `people` for the public, learn, and score everything on the others.
 
-    Args:
-        found: where results go.
-        table: with people as groups and `extra["recording"]`.
-        seed: of the draws.
-        people: how many make the public.
-        attackers: the worst of them stands beside logistic regression, and the affine maps beside the shifts; none
-            leaves both out.
-        features: d.
+    The table has people as groups and `extra["recording"]`. The worst of the attackers stands beside logistic
+    regression, and the affine maps beside the shifts; no attackers leaves both out.
     """
     assert table.groups is not None
     everyone = torch.tensor(sorted(set(table.groups.tolist())))
@@ -235,10 +226,8 @@ def _joined(filters: Sequence[nn.Module], part: list[tuple[Tensor, Tensor]]) -> 
 
 def _plot(found: Found, path: Path) -> None:
     """Both accuracies over the rounds, as figure 5 draws them."""
-    from matplotlib.figure import Figure as Picture
-
     methods = ["common", *(f"round{number}" for number in range(1, ROUNDS)), "personal"]
-    picture = Picture(figsize=(7, 4), layout="constrained")
+    picture = blank(7, 4)
     axes = picture.subplots()
     for label, results, style in (("activity", found.task, "C0o-"), ("subject risk (weighted)", found.private, "C3s-")):
         means = [Mean.of(results[method]) for method in methods]
@@ -248,5 +237,4 @@ def _plot(found: Found, path: Path) -> None:
     axes.set(xlabel="rounds of Algorithm 3", ylabel="test accuracy", title="UCI HAR: personal filters", ylim=(0.4, 1))
     axes.set_xticks(range(len(methods)))
     axes.legend()
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)
