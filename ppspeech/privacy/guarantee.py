@@ -28,14 +28,10 @@ class Guarantee:
     claims stands in `claimed_epsilon`, where no accountant reads it.
 
     Attributes:
-        kind: which statement is made.
-        relation: what is protected, and what neighboring means.
         epsilon: >= 0; infinite where nothing is proven, or where only `rho` is stated.
-        delta: in [0, 1).
         rho: the zCDP parameter, where there is one.
         float_safe: the released bits themselves obey the statement; False where real numbers were rounded to
             floats after the noise was drawn (Mironov 2012).
-        assumptions: what must hold outside the mechanism for the statement to be true.
         caveat: what a reader must know; required for every kind that is not a proof.
         claimed_epsilon: what the publication states, for kinds that are not a proof.
     """
@@ -97,8 +93,7 @@ class Guarantee:
     def from_json(cls, plain: Mapping[str, Any]) -> "Guarantee":
         """Read what `to_json` wrote, and refuse anything else.
 
-        Raises:
-            PrivacyError: for a missing, unknown or mistyped field.
+        Raises PrivacyError for a missing, unknown or mistyped field.
         """
         names = {field.name for field in fields(cls)} - {"relation"} | {"unit", "adjacency"}
         if not isinstance(plain, Mapping) or set(plain) != names:

@@ -40,32 +40,22 @@ class Mechanism(Protocol[Input, Output]):
     @property
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
-        ...
 
     @property
     def event(self) -> Event:
         """What one release costs."""
-        ...
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        ...
 
     def release(self, value: Input, /) -> Released[Output]:
         """The value with fresh noise, what it cost and what it promises."""
-        ...
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A mechanism in the list.
-
-    Attributes:
-        kind: its class.
-        events: the types of event that it books.
-        audit: tries to refute its guarantee; None where nobody wrote one.
-    """
+    """A mechanism in the list. `audit`: tries to refute its guarantee; None where nobody wrote one."""
 
     kind: type[Any]
     events: tuple[type[Any], ...]
@@ -84,10 +74,7 @@ MECHANISMS: Registry[Registered] = Registry(
 def mechanism(name: str, *events: type[Any], audit: Audit | None = None) -> Callable[[Made], Made]:
     """Enter a mechanism under a name, which must not be taken.
 
-    Args:
-        name: what `ppspeech audit` calls it.
-        *events: the types of event that its releases book.
-        audit: its audit; by default the class's own `audit(runs)`, if it has one.
+    `name`: what `ppspeech audit` calls it; `audit`: its audit; by default the class's own `audit(runs)`, if it has one.
     """
 
     def enter(kind: Made) -> Made:

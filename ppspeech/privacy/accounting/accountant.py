@@ -34,13 +34,8 @@ Entry = tuple[Event, int]
 class AccountReport:
     """What an account comes to at one delta.
 
-    Attributes:
-        relation: what is protected, and what neighboring means.
-        delta: the delta asked for.
-        epsilon: the smallest epsilon over the valid methods.
-        method: the method that gave it; `none` for an empty account.
-        epsilons: epsilon by method, without the methods that do not apply.
-        events: the events and how often each was composed.
+    `epsilon`: the smallest epsilon over the valid methods; `method`: the method that gave it; `none` for an empty
+    account; `epsilons`: epsilon by method, without the methods that do not apply.
     """
 
     relation: Relation
@@ -84,8 +79,7 @@ class Accountant:
     def compose(self, event: Event, count: int = 1) -> None:
         """Book an event `count` times; a composed one by its parts.
 
-        Raises:
-            PrivacyError: if the event is for another relation: epsilons of different units do not add.
+        Raises PrivacyError if the event is for another relation: epsilons of different units do not add.
         """
         check_count("count", count)
         if isinstance(event, ComposedEvent):
@@ -104,8 +98,7 @@ class Accountant:
     def epsilon(self, delta: float, method: Method = "auto") -> float:
         """The epsilon at this delta; infinite if nothing bounds it.
 
-        Raises:
-            PrivacyError: for a named method that does not apply to some event (auto skips it).
+        Raises PrivacyError for a named method that does not apply to some event (auto skips it).
         """
         check_probability("delta", delta, zero=True)
         check_choice("method", method, get_args(Method))
@@ -153,8 +146,7 @@ class Accountant:
     def from_json(cls, plain: Mapping[str, Any]) -> "Accountant":
         """Replay an account.
 
-        Raises:
-            PrivacyError: for another format, an unknown, missing or mistyped field, or mixed units.
+        Raises PrivacyError for another format, an unknown, missing or mistyped field, or mixed units.
         """
         if not isinstance(plain, Mapping) or set(plain) != {"format", "unit", "adjacency", "events"}:
             raise PrivacyError("an account has the fields format, unit, adjacency and events, and no others")

@@ -28,10 +28,7 @@ def advanced_composition(pairs: Sequence[Pair], slack: float) -> tuple[float, fl
     """Dwork, Rothblum and Vadhan 2010, for unequal pairs.
 
     epsilon = sqrt(2 ln(1/slack) sum epsilon_i^2) + sum epsilon_i (e^epsilon_i - 1), delta = slack + sum delta_i.
-
-    Args:
-        pairs: what is composed.
-        slack: the delta paid for the square root, in (0, 1).
+    `slack`: the delta paid for the square root, in (0, 1).
     """
     check_probability("slack", slack)
     if any(epsilon > 700 for epsilon, _, _ in pairs):

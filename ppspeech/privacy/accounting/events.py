@@ -40,11 +40,9 @@ class Event(Protocol):
     @property
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
-        ...
 
     def delta(self, epsilon: float) -> float:
         """The smallest known delta at this epsilon >= 0."""
-        ...
 
     def epsilon(self, delta: float) -> float:
         """The smallest known epsilon at this delta; infinite if there is none."""
@@ -56,7 +54,6 @@ class Event(Protocol):
 
     def rdp(self, alpha: float) -> float:
         """The Renyi divergence of order alpha > 1."""
-        ...
 
     def zcdp(self) -> float | None:
         """The zCDP parameter rho."""
@@ -68,13 +65,11 @@ class Event(Protocol):
 
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """A pessimistic privacy loss distribution with buckets of `interval`."""
-        ...
 
     def grouped(self, size: int, relation: Relation) -> "Event":
         """The event seen by a unit that holds at most `size` of this one's: M epsilon, or M^2 rho.
 
-        Raises:
-            PrivacyError: for events that have neither, which convert badly.
+        Raises PrivacyError for events that have neither, which convert badly.
         """
         pure, rho = self.pure(), self.zcdp()
         if pure is not None:
@@ -96,7 +91,6 @@ class PureLike(Event, Protocol):
 
     def pure(self) -> float:
         """The epsilon at delta = 0."""
-        ...
 
     def delta(self, epsilon: float) -> float:
         """The profile of randomized response, which is the worst epsilon-DP mechanism."""
@@ -154,8 +148,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
 def event_from_json(plain: Mapping[str, Any]) -> Event:
     """Rebuild an event. Nothing is imported by name: only registered types and exactly their fields pass.
 
-    Raises:
-        PrivacyError: for an unknown type, a missing or extra field, or a value the event itself refuses.
+    Raises PrivacyError for an unknown type, a missing or extra field, or a value the event itself refuses.
     """
     if not isinstance(plain, Mapping) or not isinstance(plain.get("type"), str):
         raise PrivacyError(f"an event is an object with a type, got {plain!r}")
@@ -303,10 +296,8 @@ def group_privacy(event: Event, size: int, unit: Unit) -> Event:
 
     The bound `size` must be enforced (`limit_contributions`), not assumed. Additive noise is converted through its
     sensitivity, anything else through M epsilon or M^2 rho. Direct sensitivity of the large unit (per-speaker
-    clipping) is usually far better.
-
-    Raises:
-        PrivacyError: for events known only by (epsilon, delta) or by sampling, which convert badly.
+    clipping) is usually far better. Raises PrivacyError for events known only by (epsilon, delta) or by sampling, which
+    convert badly.
     """
     return event.grouped(check_count("size", size), Relation(unit, event.relation.adjacency))
 

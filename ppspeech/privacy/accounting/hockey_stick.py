@@ -68,10 +68,8 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
 def smallest_epsilon(delta_of: Callable[[float], float], delta: float, *, least: float = 0.0) -> float:
     """Invert a decreasing epsilon -> delta: the smallest epsilon >= `least` with delta_of(epsilon) <= delta.
 
-    Bisection that ends on the private side, to a relative 1e-12.
-
-    Returns:
-        The epsilon; infinite if none up to 1e6 is enough (always at delta = 0 for unbounded noise).
+    Bisection that ends on the private side, to a relative 1e-12. Returns the epsilon; infinite if none up to 1e6 is
+    enough (always at delta = 0 for unbounded noise).
     """
     if delta_of(least) <= delta:
         return least

@@ -67,7 +67,6 @@ def loss_from_survival(
         add: the survival bound when it is absent.
         top: a loss above which little or nothing lies.
         bottom: a loss below which little or nothing lies.
-        interval: h.
     """
     first, last = math.floor(bottom / interval), math.ceil(top / interval)
     edges = np.arange(first, last + 1).astype(np.float64) * np.float64(interval)

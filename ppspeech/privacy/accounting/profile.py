@@ -24,11 +24,7 @@ def plot_profile(
 ) -> None:
     """Draw the profiles of accounts of one relation, delta on a logarithmic axis.
 
-    Args:
-        accounts: by the name in the legend.
-        path: the picture; its suffix gives the format.
-        largest: the end of the epsilon axis; by default where the widest account reaches delta = 1e-9.
-        method: of the accountant.
+    `largest`: the end of the epsilon axis; by default where the widest account reaches delta = 1e-9.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

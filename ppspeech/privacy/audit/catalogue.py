@@ -33,16 +33,13 @@ class Additive(Protocol):
     @property
     def sensitivity(self) -> float:
         """How far one unit moves the value, in the norm that the mechanism is calibrated for."""
-        ...
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        ...
 
     def release(self, value: Tensor, /) -> Released[Tensor]:
         """The value with noise."""
-        ...
 
 
 def audited() -> tuple[str, ...]:
@@ -53,8 +50,7 @@ def audited() -> tuple[str, ...]:
 def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[AuditReport]:
     """Audit the named mechanisms, or all.
 
-    Raises:
-        PrivacyError: for a name that is not registered, or of a mechanism without an audit.
+    Raises PrivacyError for a name that is not registered, or of a mechanism without an audit.
     """
     reports: list[AuditReport] = []
     for name in audited() if names is None else names:
@@ -73,10 +69,8 @@ def audits_of(event: Event) -> list[str]:
 def run_once(name: str) -> AuditReport:
     """Audit a mechanism that adds noise by one release with many canaries (Steinke, Nasr and Jagielski 2023).
 
-    Every canary is a coordinate of its own and as large as the sensitivity; half of them are in.
-
-    Raises:
-        PrivacyError: for a mechanism that does not say how it is made for any number of coordinates (`example`).
+    Every canary is a coordinate of its own and as large as the sensitivity; half of them are in. Raises PrivacyError
+    for a mechanism that does not say how it is made for any number of coordinates (`example`).
     """
     example = getattr(MECHANISMS[name].kind, "example", None)
     if example is None:

@@ -16,10 +16,8 @@ from ppspeech.errors import PrivacyError
 class ExactAudit:
     """Log-densities of the outputs on two neighboring data sets, at the same points.
 
-    Attributes:
-        log_p: on the one data set, `(points,)`.
-        log_q: on the other, `(points,)`.
-        volumes: of the cell around each point, `(points,)`; None if the points do not tile the space.
+    `log_p`: on the one data set, `(points,)`; `log_q`: on the other, `(points,)`; `volumes`: of the cell around each
+    point, `(points,)`; None if the points do not tile the space.
     """
 
     log_p: Tensor
@@ -35,8 +33,7 @@ class ExactAudit:
     def delta(self, epsilon: float) -> float:
         """The larger of both hockey-stick divergences, summed over the cells.
 
-        Raises:
-            PrivacyError: if the points have no volumes.
+        Raises PrivacyError if the points have no volumes.
         """
         if self.volumes is None:
             raise PrivacyError("delta needs the volume of every point's cell; sup_loss does not")
@@ -62,8 +59,6 @@ def audit_exact(
 
     Args:
         log_density: (points, data) -> ln density (or ln probability) at each point, `(points,)`.
-        data: one data set, or the exact value computed from it.
-        neighbor: a neighboring one.
         points: where to compare: a grid, or samples of the mechanism.
         volumes: of the points' cells (1 for whole numbers), if delta is wanted.
     """

@@ -27,14 +27,9 @@ def audit_leak_identity(
 
     Args:
         mechanism: data -> output, fresh noise in every call.
-        data: a data set.
-        neighbor: a neighboring one.
         identity: (output, data) -> residual >= 0, zero up to rounding if the output came from that data.
         runs: on each data set; all of them test, as nothing is chosen by looking.
         tolerance: residuals up to this count as zero.
-        name: of the mechanism.
-        stated: the guarantee under test.
-        confidence: of the lower bound.
     """
     check_count("runs", runs)
     check_positive("tolerance", tolerance)

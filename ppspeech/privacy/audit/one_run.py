@@ -22,13 +22,6 @@ def one_run_p_value(epsilon: float, delta: float, canaries: int, guesses: int, r
     """How likely so many right guesses are under (epsilon, delta)-DP, at most.
 
     P(Bin(r, e^eps / (1 + e^eps)) >= v) + 2 m delta max_{1 <= i <= v} P(v - i <= Bin < v) / i.
-
-    Args:
-        epsilon: under test.
-        delta: under test.
-        canaries: m, each included with probability 1/2.
-        guesses: r <= m.
-        right: v <= r.
     """
     law = binom(guesses, float(expit(epsilon)))
     tail = float(law.sf(right - 1))
@@ -83,9 +76,6 @@ def audit_one_run(
         canaries: one for each; where the unit is a speaker, a canary is a whole speaker.
         score: (output, canary) -> higher if it looks like a canary that was in.
         guesses: r, an even number: the r/2 highest and the r/2 lowest scores.
-        name: of the mechanism.
-        stated: the guarantee under test.
-        confidence: of the lower bound; 1 - confidence is the false-alarm rate.
     """
     check_count("guesses", guesses, least=2)
     if guesses % 2 or guesses > len(canaries):

@@ -14,17 +14,10 @@ class AuditReport:
     """A lower bound on the epsilon of a mechanism. An audit can refute privacy; it never proves it.
 
     Attributes:
-        mechanism: what was audited.
         method: `exact`, `sampling`, `one_run` or `identity`.
-        relation: of the statement that was audited.
-        eps_stated: the epsilon stated or claimed.
         eps_lower: the mechanism's epsilon is at least this, with `confidence`.
-        delta: the delta that the statement allows.
         confidence: of the lower bound; 1 for exact calculations.
-        tpr: true positive rate of the attack, where there is one.
-        fpr: its false positive rate.
         power: the largest eps_lower that this audit could have found with a perfect attack.
-        note: anything a reader needs.
     """
 
     mechanism: str

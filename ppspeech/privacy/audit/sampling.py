@@ -22,14 +22,8 @@ def epsilon_lower_bound(
     """The epsilon that an attack's counts refute below, by Clopper and Pearson's bounds.
 
     TPR and FPR are bounded one-sidedly at (1 - confidence) / 2 each; the bound is the larger of
-    ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR), at least 0.
-
-    Args:
-        true_positives: outputs of the data set that were recognized, of `trials`.
-        false_positives: outputs of its neighbor that were taken for it, of `trials`.
-        trials: runs on each of the two.
-        confidence: of the bound.
-        delta: allowed by the statement.
+    ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR), at least 0. `true_positives`: outputs of the data set that were
+    recognized, of `trials`; `false_positives`: outputs of its neighbor that were taken for it, of `trials`.
 
     >>> round(epsilon_lower_bound(400, 0, 400), 2)
     4.68
@@ -68,13 +62,9 @@ def audit_sampling(
 
     Args:
         mechanism: data -> output, fresh noise in every call.
-        data: a data set.
-        neighbor: a neighboring one.
         score: output -> number, higher for `data` or lower, consistently.
         runs: on each data set, an even number >= 4; half choose, half test.
-        name: of the mechanism, for the report.
         stated: the guarantee under test (its claimed epsilon if it proves nothing).
-        confidence: of the lower bound; 1 - confidence is the false-alarm rate.
     """
     check_count("runs", runs, least=4)
     with_data = np.array([float(score(mechanism(data))) for _ in range(runs)])

@@ -75,13 +75,10 @@ class ObjectiveGaussianEvent(Event):
     There is no zCDP parameter by this analysis. Under `replace`: two add_remove steps, or chi of twice the degrees.
 
     Attributes:
-        sigma: of the noise on the gradient.
         jacobian: J.
         extremes: (count, norm) of the extreme points, norms times R.
         gradient: G for add_remove, Delta_rep for replace.
-        directions: dimension of the span of A.
         averaged: a unit is an average of records; then only the Renyi curve holds (by Jensen).
-        relation: what is protected, and what neighboring means.
     """
 
     sigma: float
@@ -229,12 +226,8 @@ class LogisticObjectiveGaussianEvent(Event):
     where s N < c - s^2, and Z is at most c - s^2 / 2 there.) So delta(epsilon) = H(epsilon; s), the plain Gaussian's,
     once epsilon >= R^2 / Lambda - s^2 / 2.
 
-    Attributes:
-        sigma: of the noise on the gradient.
-        radius: R, the bound on the features' norm.
-        regularization: Lambda.
-        unit: what is protected.
-        relation: under `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
+    `radius`: R, the bound on the features' norm; `relation`: under `add_remove`; for the rest `ObjectiveGaussianEvent`
+    holds.
     """
 
     sigma: float
@@ -305,8 +298,7 @@ def objective_sigma(
 ) -> float:
     """The least sigma (to 1e-9) that makes Gaussian objective perturbation (epsilon, delta)-DP.
 
-    Raises:
-        PrivacyError: if epsilon does not exceed J, with the regularization that would do.
+    Raises PrivacyError if epsilon does not exceed J, with the regularization that would do.
     """
     check_positive("epsilon", epsilon)
     check_probability("delta", delta)
@@ -321,12 +313,7 @@ def objective_sigma(
 
     def spent(sigma: float) -> float:
         event = ObjectiveGaussianEvent.of_head(
-            head,
-            sigma=sigma,
-            radius=radius,
-            regularization=regularization,
-            relation=relation,
-            averaged=averaged,
+            head, sigma=sigma, radius=radius, regularization=regularization, relation=relation, averaged=averaged
         )
         return event.delta(epsilon)
 

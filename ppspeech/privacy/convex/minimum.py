@@ -25,19 +25,16 @@ class TiltableObjective(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Of Theta: heads, features."""
-        ...
 
     @property
     def records(self) -> int:
         """Number of losses in the sum; used for rounding errors only."""
-        ...
 
     def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
         """Add <linear, Theta> + (quadratic / 2) |Theta|^2 and go where the gradient's norm is at most `tolerance`.
 
         Must raise if it cannot.
         """
-        ...
 
 
 def certified_minimum(
@@ -51,8 +48,7 @@ def certified_minimum(
 ) -> Tensor:
     """A point whose exact gradient has a norm of at most `tolerance`, rounding included (section 4.3).
 
-    Raises:
-        PrivacyError: if rounding alone is as large as that.
+    Raises PrivacyError if rounding alone is as large as that.
     """
     theta, residual = objective.minimize(linear, quadratic, tolerance / 2)
     size = float(torch.linalg.vector_norm(theta))

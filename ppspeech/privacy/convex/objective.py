@@ -48,7 +48,6 @@ class ObjectivePerturbation:
 
     Attributes:
         epsilon: in all, > 0.
-        relation: what is protected, and what neighboring means.
         regularization: Lambda wished for, > 0; raised where privacy needs more. A public constant.
         delta: 0 for pure privacy (gamma-norm noise), else Gaussian noise.
         norm: a public guess B of |Theta*|. Given, Lambda is raised to E|b| / B: weaker, and the noise alone would push
@@ -87,11 +86,8 @@ class ObjectivePerturbation:
     ) -> "Perturbation":
         """The hook for losses f(Theta phi) of this head with |phi| <= radius and Theta of `shape`.
 
-        Args:
-            head: constants of the loss.
-            radius: R, enforced on the features by whoever calls.
-            shape: heads, features.
-            averaged: a unit's loss is the average over its records (section 4.4).
+        `radius`: R, enforced on the features by whoever calls; `shape`: heads, features; `averaged`: a unit's loss is
+        the average over its records (section 4.4).
         """
         check_positive("radius", radius)
         for name, size in zip(("heads", "features"), shape, strict=True):
@@ -129,14 +125,6 @@ class Perturbation:
     is the sum of one loss a record (or one average a unit, if `averaged`) with the head's constants, features of norm
     at most `radius`, and terms that do not depend on the data. Not float-safe. The time taken, and whether the
     minimizer was reached, are not protected.
-
-    Attributes:
-        budget: what may be spent.
-        head: constants of the loss.
-        radius: R.
-        shape: of Theta.
-        averaged: a unit is an average of records.
-        regularization: Lambda.
     """
 
     budget: ObjectivePerturbation
@@ -254,10 +242,8 @@ class Perturbation:
     def release(self, objective: TiltableObjective) -> Released[Tensor]:
         """Tilt, minimize, certify, and blur: Theta `(heads, features)` that may be published.
 
-        Noise is drawn once. If the solver fails nothing is released, and trying again costs the budget again.
-
-        Raises:
-            PrivacyError: if the certificate, rounding included, exceeds tau.
+        Noise is drawn once. If the solver fails nothing is released, and trying again costs the budget again. Raises
+        PrivacyError if the certificate, rounding included, exceeds tau.
         """
         if tuple(objective.shape) != tuple(self.shape):
             raise PrivacyError(f"this hook is for Theta of shape {self.shape}, the objective has {objective.shape}")
@@ -302,12 +288,7 @@ def _sigma(
     """
     if not averaged:
         return objective_sigma(
-            head,
-            epsilon=epsilon,
-            delta=delta,
-            radius=radius,
-            regularization=regularization,
-            relation=relation,
+            head, epsilon=epsilon, delta=delta, radius=radius, regularization=regularization, relation=relation
         )
     jacobian = head.jacobian(radius, regularization, averaged=True)
     extremes = tuple((count, norm * radius) for count, norm in head.extremes)
@@ -341,9 +322,8 @@ def tilted_guarantee(plan: Perturbation) -> Guarantee:
 def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAudit:
     """The minimizer's density with and without one record x = R: that of b = -gradient, times |db / dtheta|.
 
-    Args:
-        plan: of a logistic head with one weight.
-        noise: a factor on the plan's noise; less than 1 is a mutant that must be caught.
+    `plan`: of a logistic head with one weight; `noise`: a factor on the plan's noise; less than 1 is a mutant that must
+    be caught.
     """
     strength, radius = plan.regularization, plan.radius
     gaussian = plan.budget.delta > 0

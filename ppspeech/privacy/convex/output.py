@@ -26,8 +26,6 @@ class OutputPerturbation:
     """A budget for one convex model, spent on its minimizer.
 
     Attributes:
-        epsilon: > 0.
-        relation: what is protected, and what neighboring means.
         regularization: Lambda, > 0, a public constant; the noise is inversely proportional to it.
         delta: 0 for pure privacy (gamma-norm noise), else discrete Gaussian noise.
         relative_tolerance: tau over the bound G on one unit's gradient.
@@ -107,8 +105,7 @@ class OutputNoise:
     def release(self, objective: TiltableObjective) -> Released[Tensor]:
         """Minimize, certify and blur: Theta `(heads, features)` that may be published.
 
-        Raises:
-            PrivacyError: if the objective has another shape, or the certificate exceeds tau.
+        Raises PrivacyError if the objective has another shape, or the certificate exceeds tau.
         """
         if tuple(objective.shape) != tuple(self.shape):
             raise PrivacyError(f"this hook is for Theta of shape {self.shape}, the objective has {objective.shape}")

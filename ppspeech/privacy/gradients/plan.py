@@ -17,13 +17,7 @@ from torch import Tensor, distributed
 from torch.utils.data import Sampler
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import (
-    INTERVAL,
-    Event,
-    UnsupportedAnalysisError,
-    epsilon_of,
-    register_event,
-)
+from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, epsilon_of, register_event
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian, sampled_gaussian_renyi
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
 from ppspeech.privacy.audit.exact import audit_exact
@@ -147,7 +141,6 @@ class GradientPlan:
         noise_multiplier: z > 0.
         sampling: q in (0, 1], the probability with which a unit joins a step.
         clip: C > 0, the largest norm of a unit's gradient.
-        delta: where the guarantee is stated.
         most: items of a unit in one step; None for all.
     """
 
@@ -215,9 +208,8 @@ class GradientPlan:
     def release(self, gradients: Sequence[Tensor], place: Ranks = ALONE) -> Released[list[Tensor]]:
         """The noisy sums of one step, the same on every rank.
 
-        Args:
-            gradients: of this rank's units that joined, `(units, *shape)`, one tensor a parameter; units may be 0.
-            place: of several ranks, which must all call this.
+        `gradients`: of this rank's units that joined, `(units, *shape)`, one tensor a parameter; units may be 0;
+        `place`: of several ranks, which must all call this.
         """
         sums = self.clipped_sums(gradients)
         if place.rank == 0:

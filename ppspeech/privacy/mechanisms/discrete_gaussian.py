@@ -47,11 +47,7 @@ class DiscreteGaussianEvent(Event):
     y + 1 in some coupling, for each coordinate and by symmetry each sign, and the loss
     (|s|^2 + 2 <x, s>) / 2 sigma^2 is at most the Gaussian's plus |s|_1 / sigma^2.
 
-    Attributes:
-        sigma: in steps of the grid.
-        l2: l2 sensitivity in steps of the grid.
-        l1: l1 sensitivity in steps of the grid.
-        dimension: number of coordinates.
+    `sigma`: in steps of the grid; `l2`: l2 sensitivity in steps of the grid; `l1`: l1 sensitivity in steps of the grid.
     """
 
     sigma: float
@@ -150,9 +146,7 @@ class DiscreteGaussian:
     Attributes:
         sigma: of the noise in the value's own units, > 0; rounded up by at most one part in 2^23.
         sensitivity: l2, > 0.
-        dimension: number of coordinates of what is released.
         delta: where the guarantee is stated; the event holds the whole profile.
-        relation: what is protected, and what neighboring means.
         integer_valued: the value is a vector of whole numbers (counts): step 1, no growth.
     """
 

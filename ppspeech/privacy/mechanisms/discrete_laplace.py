@@ -87,12 +87,7 @@ class DiscreteLaplace:
     between neighbors. It holds for the released bits: rounding is inside the sensitivity (s1 = l1/g + d steps), and
     the sampler uses whole numbers only.
 
-    Attributes:
-        epsilon: > 0.
-        sensitivity: l1, > 0.
-        dimension: number of coordinates of what is released.
-        relation: what is protected, and what neighboring means.
-        integer_valued: the value is a vector of whole numbers (counts): step 1, no growth.
+    `sensitivity`: l1, > 0; `integer_valued`: the value is a vector of whole numbers (counts): step 1, no growth.
     """
 
     epsilon: float

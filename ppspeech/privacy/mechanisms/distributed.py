@@ -19,13 +19,7 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.accountant import Accountant
-from ppspeech.privacy.accounting.events import (
-    INTERVAL,
-    Event,
-    UnsupportedAnalysisError,
-    epsilon_of,
-    register_event,
-)
+from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, epsilon_of, register_event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import delta_at_order
@@ -74,11 +68,8 @@ class SkellamEvent(Event):
 
     with delta_G that of the discrete Gaussian of variance mu. For mu = 1e9 and d = 100, 2 tau d is 2e-4.
 
-    Attributes:
-        variance: mu of the noise that nobody in a coalition knows, in squared steps of the grid.
-        l2: l2 sensitivity in steps.
-        l1: l1 sensitivity in steps.
-        dimension: number of coordinates.
+    `variance`: mu of the noise that nobody in a coalition knows, in squared steps of the grid; `l2`: l2 sensitivity in
+    steps; `l1`: l1 sensitivity in steps.
     """
 
     variance: float
@@ -114,8 +105,7 @@ class SkellamEvent(Event):
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """The Gaussian's, shifted by what the laws differ and by the grid.
 
-        Raises:
-            UnsupportedAnalysisError: for a variance below 1e4, where only the Renyi bound is known.
+        Raises UnsupportedAnalysisError for a variance below 1e4, where only the Renyi bound is known.
         """
         gap = self._gap()
         if gap is None:
@@ -203,11 +193,8 @@ class SkellamShares(_Shares):
     Attributes:
         parties: K, 2 to 100.
         sensitivity: l2, of the sum, > 0.
-        dimension: number of coordinates.
-        relation: what is protected, and what neighboring means.
         colluders: t, from 1.
         sigma: of the honest noise in the value's own units, > 0.
-        delta: where the guarantee is stated.
     """
 
     sigma: float
@@ -261,9 +248,6 @@ class PolyaShares(_Shares):
 
     Formal guarantee: epsilon-DP as `DiscreteLaplaceEvent` states it, against any coalition of `colluders` parties and
     the curator, for the released bits. The l1 sensitivity is sqrt(d) times the l2 one.
-
-    Attributes:
-        epsilon: > 0.
     """
 
     epsilon: float
@@ -314,8 +298,7 @@ NoiseShares = SkellamShares | PolyaShares
 def _released(shares: NoiseShares, vectors: Sequence[Tensor]) -> Released[Tensor]:
     """The noisy sum of the parties' vectors `(dimension,)`, each rounded by its owner with a share of its own.
 
-    Raises:
-        PrivacyError: for another number of vectors than there are parties.
+    Raises PrivacyError for another number of vectors than there are parties.
     """
     if len(vectors) != shares.parties:
         raise PrivacyError(f"noise was shared among {shares.parties} parties, got {len(vectors)} vectors")
@@ -337,16 +320,8 @@ def shares_for(
 ) -> NoiseShares:
     """The least noise with which `releases` joint releases together are (epsilon, delta)-DP.
 
-    Args:
-        law: `skellam` for delta > 0, `polya` for delta = 0.
-        epsilon: of all releases together.
-        delta: of all releases together.
-        parties: K.
-        sensitivity: l2, of each sum.
-        dimension: of each sum.
-        relation: what is protected, and what neighboring means.
-        colluders: t.
-        releases: how many there will be, fixed in advance.
+    `law`: `skellam` for delta > 0, `polya` for delta = 0; `sensitivity`: l2, of each sum; `releases`: how many there
+    will be, fixed in advance.
     """
     check_positive("epsilon", epsilon)
     check_positive("sensitivity", sensitivity)

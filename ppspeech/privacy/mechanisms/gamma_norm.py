@@ -25,12 +25,8 @@ class GammaNorm:
     Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l2
     (Frobenius for matrices) between neighbors, inside the subspace that the noise lives in. Not float-safe.
 
-    Attributes:
-        epsilon: > 0.
-        sensitivity: l2, > 0.
-        relation: what is protected, and what neighboring means.
-        symmetric: the value is `(*heads, p, p)`, symmetric; noise only there.
-        centered: the value's heads sum to a constant that does not depend on the data; noise only there.
+    `sensitivity`: l2, > 0; `symmetric`: the value is `(*heads, p, p)`, symmetric; noise only there; `centered`: the
+    value's heads sum to a constant that does not depend on the data; noise only there.
     """
 
     epsilon: float

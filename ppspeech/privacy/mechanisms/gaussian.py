@@ -70,11 +70,8 @@ class Gaussian:
     sensitivity^2 / 2 sigma^2 zCDP, under `relation`, if the value moves by at most `sensitivity` in
     l2 between neighbors. Not float-safe: `DiscreteGaussian` is the default for releases.
 
-    Attributes:
-        sigma: standard deviation, > 0.
-        sensitivity: l2, > 0.
-        delta: where the guarantee is stated; the event holds the whole profile.
-        relation: what is protected, and what neighboring means.
+    `sigma`: standard deviation, > 0; `sensitivity`: l2, > 0; `delta`: where the guarantee is stated; the event holds
+    the whole profile.
     """
 
     sigma: float

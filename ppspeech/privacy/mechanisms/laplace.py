@@ -70,10 +70,7 @@ class Laplace:
     between neighbors. The samples are floats, whose low bits can tell (float_safe is False): `DiscreteLaplace` is
     the default for releases.
 
-    Attributes:
-        epsilon: > 0.
-        sensitivity: l1, > 0.
-        relation: what is protected, and what neighboring means.
+    `sensitivity`: l1, > 0.
     """
 
     epsilon: float

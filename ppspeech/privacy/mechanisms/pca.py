@@ -31,12 +31,8 @@ class AnalyzeGauss:
     `unit`, which is one row unless unit ids are given. Norms are enforced by clipping, and the released bits
     themselves obey it.
 
-    Attributes:
-        sigma: of the noise on the diagonal, > 0.
-        radius: R, a public constant; longer rows are clipped.
-        features: d, length of a row.
-        delta: where the guarantee is stated.
-        relation: what is protected, and what neighboring means.
+    `sigma`: of the noise on the diagonal, > 0; `radius`: R, a public constant; longer rows are clipped; `features`: d,
+    length of a row.
     """
 
     sigma: float
@@ -96,14 +92,10 @@ class AnalyzeGauss:
     def release(self, rows: Tensor, unit_ids: Tensor | None = None) -> Released[Tensor]:
         """The noisy sum of a a', symmetric, `(features, features)`, in float64.
 
-        Args:
-            rows: `(rows, features)`; each is clipped to the radius. No rows at all is a data set too.
-            unit_ids: whose each row is, `(rows,)`, where a unit has several: the sum over a unit is then clipped as a
-                whole, to a Frobenius norm of R^2.
-
-        Raises:
-            PrivacyError: for rows of another length, or not finite; or, for the unit `speaker` or `party`, without
-                ids, which alone say which rows belong together.
+        `rows`: `(rows, features)`; each is clipped to the radius. No rows at all is a data set too; `unit_ids`: whose
+        each row is, `(rows,)`, where a unit has several: the sum over a unit is then clipped as a whole, to a Frobenius
+        norm of R^2. Raises PrivacyError for rows of another length, or not finite; or, for the unit `speaker` or
+        `party`, without ids, which alone say which rows belong together.
         """
         if rows.dim() != 2 or rows.shape[1] != self.features:
             raise PrivacyError(f"calibrated for rows of {self.features} features, got shape {tuple(rows.shape)}")

@@ -56,11 +56,8 @@ class BoundedRangeEvent(PureLike):
 class _Choice:
     """What both ways to choose have in common.
 
-    Attributes:
-        epsilon: > 0.
-        sensitivity: of every utility, > 0.
-        relation: what is protected, and what neighboring means.
-        monotone: one more unit moves all utilities in the same direction, so that the 2 can be dropped.
+    `sensitivity`: of every utility, > 0; `monotone`: one more unit moves all utilities in the same direction, so that
+    the 2 can be dropped.
     """
 
     epsilon: float
@@ -114,14 +111,7 @@ class Exponential(_Choice):
         return torch.softmax(float(self.rate) * utilities.to(torch.float64), dim=0)
 
     def release(self, utilities: Tensor) -> Released[int]:
-        """Choose.
-
-        Args:
-            utilities: `(candidates,)`, finite.
-
-        Returns:
-            The index of the candidate.
-        """
+        """Choose. `utilities`: `(candidates,)`, finite. Returns the index of the candidate."""
         numerators, denominator = regrets(utilities, self.rate)
         while True:
             tried = random_below(len(numerators), 64).tolist()
@@ -168,14 +158,7 @@ class PermuteAndFlip(_Choice):
         return p * (torch.from_numpy(weights / 2).unsqueeze(1) * others).sum(dim=0)
 
     def release(self, utilities: Tensor) -> Released[int]:
-        """Choose.
-
-        Args:
-            utilities: `(candidates,)`, finite.
-
-        Returns:
-            The index of the candidate.
-        """
+        """Choose. `utilities`: `(candidates,)`, finite. Returns the index of the candidate."""
         numerators, denominator = regrets(utilities, self.rate)
         order = random_order(len(numerators)).tolist()
         # The best candidate is always taken when reached, so some flip wins.
@@ -191,8 +174,7 @@ class PermuteAndFlip(_Choice):
 def regrets(utilities: Tensor, rate: Fraction) -> tuple[list[int], int]:
     """rate (max u - u) of every candidate, as exact whole numerators over one denominator.
 
-    Raises:
-        PrivacyError: if the utilities are not one finite, non-empty vector.
+    Raises PrivacyError if the utilities are not one finite, non-empty vector.
     """
     if utilities.dim() != 1 or utilities.numel() == 0 or not bool(torch.isfinite(utilities).all()):
         raise PrivacyError(f"utilities must be a finite vector of candidates, got shape {tuple(utilities.shape)}")

@@ -54,7 +54,6 @@ class SparseVector:
         epsilon_answers: epsilon_3, for numeric answers with fresh noise; 0 for none.
         positives: c, after which the run is over.
         sensitivity: of every query, > 0.
-        relation: what is protected, and what neighboring means.
         monotone: one more unit moves all queries in the same direction; halves the noise.
     """
 
@@ -182,8 +181,7 @@ class SparseVectorRun:
     def ask(self, query: float, threshold: float) -> Answer:
         """Whether `query` is above `threshold`, with noise.
 
-        Raises:
-            PrivacyError: when the run is over, before the query is looked at.
+        Raises PrivacyError when the run is over, before the query is looked at.
         """
         if self.over:
             raise PrivacyError(f"all {self.mechanism.positives} positives are used up: open a new run and book it")

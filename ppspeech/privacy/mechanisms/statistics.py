@@ -42,8 +42,6 @@ class StatisticsRelease:
     """How statistics are bounded and released: public numbers, chosen without looking at private speech.
 
     Attributes:
-        epsilon: of all iterations together.
-        delta: of all iterations together.
         iterations: T, fixed in advance.
         relation: for one `utterance` or one `speaker`; `replace` doubles the noise.
         transition_share: theta_A, the part of each release's budget that transitions get; 0 leaves them public.
@@ -81,10 +79,7 @@ class StatisticsRelease:
         sensitivity = 1.0 if self.relation.adjacency == "add_remove" else 2.0
         multiplier = split_gaussian(self.epsilon, self.delta, [1.0] * self.iterations)[0]
         return Gaussian(
-            sigma=multiplier * sensitivity,
-            sensitivity=sensitivity,
-            delta=self.delta,
-            relation=self.relation,
+            sigma=multiplier * sensitivity, sensitivity=sensitivity, delta=self.delta, relation=self.relation
         )
 
     @property
@@ -143,13 +138,7 @@ class Moments:
 def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> Tensor:
     """One vector a unit, of l2 norm at most 1 whatever the moments are.
 
-    Args:
-        moments: of each unit.
-        frames: of each unit, `(n,)`; statistics are divided by them.
-        release: the bounds.
-
-    Raises:
-        PrivacyError: for moments that are not finite.
+    `frames`: of each unit, `(n,)`; statistics are divided by them. Raises PrivacyError for moments that are not finite.
     """
     share = 1 / frames.clamp_min(1.0).to(moments.count)
     scaled = Moments(*(part * scale for part, scale in zip(moments.parts, release.scales, strict=True)))
@@ -163,9 +152,8 @@ def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> 
 class UnitSums:
     """Adds up what units contribute, batch by batch, and bounds each: the sum that a mechanism releases.
 
-    Args:
-        release: the bounds; its unit decides what is clipped as one.
-        speakers: how many there may be; their indices are 0..speakers - 1.
+    `release`: the bounds; its unit decides what is clipped as one; `speakers`: how many there may be; their indices are
+    0..speakers - 1.
     """
 
     def __init__(self, release: StatisticsRelease, speakers: int) -> None:
@@ -190,11 +178,7 @@ class UnitSums:
             whole.index_add_(0, speakers, part)
 
     def total(self) -> Tensor:
-        """The sum of the units' normalized vectors. Not private: for `released` and for tests.
-
-        Raises:
-            PrivacyError: if nothing was added.
-        """
+        """The sum of the units' normalized vectors. Not private: for `released` and for tests."""
         if self._gathered is not None:
             *sums, frames = self._gathered
             return normalized(Moments(*sums), frames, self.release).sum(0)
@@ -205,8 +189,7 @@ class UnitSums:
     def with_release(self, release: StatisticsRelease) -> "UnitSums":
         """The same sums to be released with another epsilon.
 
-        Raises:
-            PrivacyError: if anything but epsilon differs: the bounds were already applied.
+        Raises PrivacyError if anything but epsilon differs: the bounds were already applied.
         """
         if replace(release, epsilon=self.release.epsilon) != self.release:
             raise PrivacyError("these sums were bounded for another release: only epsilon may differ")

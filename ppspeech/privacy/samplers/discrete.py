@@ -25,9 +25,8 @@ LARGEST = 2**40
 def bernoulli(numerators: NDArray[np.int64] | list[int], denominator: int) -> NDArray[np.bool_]:
     """Independent draws that are true with probability exactly numerators[i] / denominator.
 
-    Args:
-        numerators: whole numbers in 0..denominator, `(count,)`; a list of Python integers where 64 bits are too few.
-        denominator: a whole number >= 1 of any size.
+    `numerators`: whole numbers in 0..denominator, `(count,)`; a list of Python integers where 64 bits are too few;
+    `denominator`: a whole number >= 1 of any size.
     """
     if isinstance(numerators, np.ndarray) and denominator <= WORD:
         return random_below(denominator, len(numerators)) < numerators

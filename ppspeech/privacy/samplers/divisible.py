@@ -34,9 +34,8 @@ BITS = 256
 def lazy_bernoulli(log_p: NDArray[np.float64], exact: Callable[[int], object]) -> NDArray[np.bool_]:
     """Independent draws that are true with probability p, known in floating point and, on request, exactly.
 
-    Args:
-        log_p: ln p <= 0, `(count,)`, right within `MARGIN`; NaN where it is not known.
-        exact: from an index to ln p as an mpfr, called inside a context of enough bits.
+    `log_p`: ln p <= 0, `(count,)`, right within `MARGIN`; NaN where it is not known; `exact`: from an index to ln p as
+    an mpfr, called inside a context of enough bits.
     """
     words = random_words(len(log_p))
     low = words.astype(np.float64) * 2.0**-64  # rounded by less than 2^-53, far inside the margin
@@ -53,11 +52,8 @@ def sample_poisson(mean: float, count: int) -> Whole:
     """`count` numbers with P(k) = e^-mean mean^k / k!.
 
     Proposals are discrete Laplace of scale about sqrt(mean) around floor(mean). The law is log-concave, so its ratio
-    to the proposal is largest where the ratio of neighbors, mean / (k + 1), crosses e^-1/scale or e^1/scale.
-
-    Args:
-        mean: in [0, 2^50].
-        count: how many.
+    to the proposal is largest where the ratio of neighbors, mean / (k + 1), crosses e^-1/scale or e^1/scale. `mean`: in
+    [0, 2^50].
     """
     if not 0 <= mean <= LARGEST_MEAN:
         raise PrivacyError(f"the mean of a Poisson law must be in [0, 2^50], got {mean}: use a coarser grid")
@@ -105,12 +101,7 @@ def sample_negative_binomial(shape: float, scale: Fraction, count: int) -> Whole
     """`count` numbers whose 1 / shape-fold sum is geometric, P(k) proportional to e^(-k / scale).
 
     A Poisson number of logarithmic ones, P(k) proportional to e^(-k / scale) / k, k >= 1. The Poisson mean is rounded
-    up, which adds an independent part to the noise and takes nothing away.
-
-    Args:
-        shape: in (0, 1].
-        scale: >= 1.
-        count: how many.
+    up, which adds an independent part to the noise and takes nothing away. `shape`: in (0, 1]; `scale`: >= 1.
     """
     if not 0 < shape <= 1 or scale < 1:
         raise PrivacyError(f"shape must be in (0, 1] and scale >= 1, got {shape} and {scale}")

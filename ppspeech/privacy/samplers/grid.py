@@ -28,11 +28,8 @@ LIMIT = 2**60
 class Grid:
     """A step and what the sensitivity becomes in whole steps.
 
-    Attributes:
-        step: g, the distance of two grid points.
-        sensitivity: in steps: s1 (a whole number) for `norm` 1, s2 for `norm` 2.
-        dimension: d.
-        norm: which norm the sensitivity is measured in.
+    `step`: g, the distance of two grid points; `sensitivity`: in steps: s1 (a whole number) for `norm` 1, s2 for `norm`
+    2; `dimension`: d.
     """
 
     step: float
@@ -57,8 +54,7 @@ class Grid:
     def to_steps(self, value: Tensor) -> Tensor:
         """The nearest grid point of every coordinate, as whole steps (int64, same shape).
 
-        Raises:
-            PrivacyError: if the value has another size than the mechanism was calibrated for, or is not finite.
+        Raises PrivacyError if the value has another size than the mechanism was calibrated for, or is not finite.
         """
         if value.numel() != self.dimension:
             raise PrivacyError(f"calibrated for {self.dimension} coordinates, got {value.numel()}")

@@ -34,9 +34,7 @@ def random_words(count: int) -> NDArray[np.uint64]:
 def random_below(bound: int, count: int) -> NDArray[np.int64]:
     """`count` independent uniform whole numbers in 0..bound-1, exactly: masked words, refused at or above the bound.
 
-    Args:
-        bound: from 1 to 2^62.
-        count: how many.
+    `bound`: from 1 to 2^62.
     """
     if not 1 <= bound <= 2**62:
         raise ValueError(f"bound must be in 1..2^62, got {bound}")
@@ -60,12 +58,7 @@ def exponential(count: int) -> NDArray[np.float64]:
 
 
 def standard_normal(shape: Sequence[int], *, like: Tensor | None = None) -> Tensor:
-    """Independent N(0, 1) of any shape by Box and Muller, float64 unless `like` says otherwise.
-
-    Args:
-        shape: of the result.
-        like: a tensor whose dtype and device the result takes.
-    """
+    """Independent N(0, 1) of any shape by Box and Muller, float64 unless `like` says otherwise."""
     count = int(np.prod(shape, dtype=np.int64))
     half = (count + 1) // 2
     radius = np.sqrt(2 * exponential(half))

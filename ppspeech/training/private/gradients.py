@@ -29,7 +29,6 @@ class HasLosses(Protocol):
 
     def losses(self, batch: Batch) -> Tensor:
         """The loss of every utterance `(batch,)`, each of its own utterance only; logs nothing, looks at no value."""
-        ...
 
 
 class Losses(nn.Module):
@@ -50,14 +49,8 @@ def per_sample_gradients(
 ) -> tuple[list[Tensor], Tensor]:
     """The gradient of every utterance's loss by the named parameters.
 
-    Args:
-        module: has `losses`.
-        batch: tensors with one leading axis, which may be empty.
-        names: of parameters.
-        chunk: utterances at once; None for all.
-
-    Returns:
-        One tensor `(batch, *parameter)` a name, and the losses `(batch,)`.
+    `batch`: tensors with one leading axis, which may be empty. Returns one tensor `(batch, *parameter)` a name, and the
+    losses `(batch,)`.
     """
     parameters = dict(module.named_parameters())
     size = len(next(iter(batch.values())))
@@ -91,10 +84,7 @@ class CollateWithEmpty:
 class PoissonData(SpeechDataModule):
     """A data module that is another in everything but its training batches, which are a plan's Poisson samples.
 
-    Args:
-        data: set up; it stays as it is.
-        plan: whose `batches` are drawn.
-        place: of several ranks.
+    `data`: set up; it stays as it is; `plan`: whose `batches` are drawn; `place`: of several ranks.
     """
 
     def __init__(self, data: SpeechDataModule, plan: GradientPlan, place: Ranks) -> None:
@@ -119,13 +109,6 @@ class GradientPrivacy:
     privacy loss distribution of the Poisson-sampled Gaussian mechanism, if the module's start, the settings and the
     number of steps do not depend on private speech. The number of units scales the steps and counts as public. Metrics
     of private validation data are not covered.
-
-    Args:
-        plan: sampling, clipping and noise.
-        chunk: utterances whose gradients are computed at once; None for all.
-
-    Attributes:
-        spent: steps taken.
     """
 
     touches: tuple[DataTouch, ...] = ()
@@ -152,11 +135,7 @@ class GradientPrivacy:
         }
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Give the trainer Poisson batches, and the module private gradients.
-
-        Raises:
-            PrivacyError: for a run whose steps would not be those of the plan.
-        """
+        """Give the trainer Poisson batches, and the module private gradients."""
         data = getattr(trainer, "datamodule", None)
         reasons = {
             f"{type(module).__name__} does not ask its `gradient_hook` in training_step": hasattr(
@@ -181,8 +160,7 @@ class GradientPrivacy:
     def step(self, module: lightning.LightningModule, batch: Batch) -> Tensor:
         """The gradients of a batch, bounded by unit, added up and made noisy; nothing is logged.
 
-        Returns:
-            A loss for Lightning to go backwards from, which moves no parameter.
+        Returns a loss for Lightning to go backwards from, which moves no parameter.
         """
         if not self._parameters:
             self._find_parameters(module)

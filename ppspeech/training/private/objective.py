@@ -52,21 +52,17 @@ class PlannedRelease(Protocol):
     @property
     def regularization(self) -> float:
         """Lambda."""
-        ...
 
     @property
     def event(self) -> Event:
         """What one release costs."""
-        ...
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        ...
 
     def release(self, objective: TiltableObjective, /) -> Released[Tensor]:
         """Theta that may be published."""
-        ...
 
 
 class ConvexHook(Protocol):
@@ -75,18 +71,15 @@ class ConvexHook(Protocol):
     @property
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
-        ...
 
     @property
     def delta(self) -> float:
         """0 for pure privacy."""
-        ...
 
     def for_head(
         self, head: HeadConstants, radius: float, shape: tuple[int, int], *, averaged: bool = False
     ) -> PlannedRelease:
         """The hook for one kind of loss."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +100,7 @@ class PrivateFit:
 
 
 def fit_privately(
-    module: ConvexModule,
-    x: Tensor,
-    y: Tensor,
-    hook: ConvexHook,
-    groups: Tensor | None = None,
-    *,
-    gamma: float = 0.0,
+    module: ConvexModule, x: Tensor, y: Tensor, hook: ConvexHook, groups: Tensor | None = None, *, gamma: float = 0.0
 ) -> PrivateFit:
     """Train a module to the guarantee of a hook, and set its parameters to what may be released.
 
@@ -121,14 +108,12 @@ def fit_privately(
         module: with a public `radius`, to which examples are clipped.
         x: examples, `(n, d)`, scaled by public constants.
         y: classes, `(n,)`.
-        hook: the budget.
         groups: whose example each is, `(n,)`; every group then counts once, as the average over its examples. None
             means that every row is a unit of its own.
         gamma: gamma_tot of the trace regularizer, for large-margin models: a public constant.
 
-    Raises:
-        PrivacyError: for a module without a radius, a unit that needs groups, or several components a class.
-        ModelError: for bad labels or values, or if the solver fails; the module then stays as it was.
+    Raises PrivacyError for a module without a radius, a unit that needs groups, or several components a class;
+    ModelError for bad labels or values, or if the solver fails; the module then stays as it was.
     """
     if groups is None and hook.relation.unit in MANY_RECORDS:
         raise PrivacyError(
@@ -228,11 +213,8 @@ class ObjectivePrivacy:
     The regularization is the recipe's `quadratic`, raised where privacy needs more. What the guarantee does not cover:
     validation and test results, which look at other utterances, and the choice of the recipe itself.
 
-    Args:
-        relation: for one utterance, or one speaker: then every speaker counts once, as the average over utterances.
-        epsilon: in all.
-        delta: 0 for pure privacy.
-        norm: a public guess of the length of the weights; see `ObjectivePerturbation`.
+    `relation`: for one utterance, or one speaker: then every speaker counts once, as the average over utterances;
+    `norm`: a public guess of the length of the weights; see `ObjectivePerturbation`.
     """
 
     touches = (DataTouch("early_stopping", "untouched", "one certified solve"),)
@@ -275,8 +257,7 @@ class ObjectivePrivacy:
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Give the budget to the module's solver.
 
-        Raises:
-            PrivacyError: for a run of several solves, or a model of speakers that should hide one.
+        Raises PrivacyError for a run of several solves, or a model of speakers that should hide one.
         """
         convex = cast(HasObjective, module)
         if trainer.max_epochs != 1:

@@ -23,9 +23,6 @@ class PrivacyRecord:
         delta: at which epsilon is stated; 0 for pure privacy.
         touches: where the run looked, or did not look, at private data outside the account's events. What a run does
             not mention is exported as not covered.
-        float_safe: the released bits themselves obey the guarantee.
-        assumptions: what must hold outside the run.
-        caveats: what a reader must know.
     """
 
     account: Accountant
@@ -73,8 +70,7 @@ class PrivacyRecord:
     def from_plain(cls, plain: Mapping[str, Any]) -> "PrivacyRecord":
         """Read what `to_plain` wrote; the last three fields may be missing.
 
-        Raises:
-            PrivacyError: for a missing or unknown field, or events that cannot be replayed.
+        Raises PrivacyError for a missing or unknown field, or events that cannot be replayed.
         """
         needed = {"events", "unit", "adjacency", "delta", "touches"}
         optional = {"float_safe", "assumptions", "caveats"}
