@@ -15,6 +15,9 @@ Kind = Literal["pure", "approximate", "zcdp", "unproven", "broken", "none"]
 
 PROVEN: frozenset[Kind] = frozenset({"pure", "approximate", "zcdp"})
 
+REAL_NOISE = "noise is a float: low-order bits can leak (Mironov 2012)"
+"""The caveat of every mechanism that is not float-safe."""
+
 Value = TypeVar("Value", covariant=True)
 
 
@@ -91,10 +94,7 @@ class Guarantee:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Guarantee":
-        """Read what `to_json` wrote, and refuse anything else.
-
-        Raises PrivacyError for a missing, unknown or mistyped field.
-        """
+        """Read what `to_json` wrote; PrivacyError for a missing, unknown or mistyped field."""
         names = {field.name for field in fields(cls)} - {"relation"} | {"unit", "adjacency"}
         if not isinstance(plain, Mapping) or set(plain) != names:
             found = sorted(plain) if isinstance(plain, Mapping) else type(plain).__name__

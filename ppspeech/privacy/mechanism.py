@@ -72,10 +72,7 @@ MECHANISMS: Registry[Registered] = Registry(
 
 
 def mechanism(name: str, *events: type[Any], audit: Audit | None = None) -> Callable[[Made], Made]:
-    """Enter a mechanism under a name, which must not be taken.
-
-    `name`: what `ppspeech audit` calls it; `audit`: its audit; by default the class's own `audit(runs)`, if it has one.
-    """
+    """Enter a mechanism under a name that is free; `audit` is by default the class's own `audit(runs)`, if any."""
 
     def enter(kind: Made) -> Made:
         MECHANISMS.enter(name, Registered(kind, events, audit or getattr(kind, "audit", None)))

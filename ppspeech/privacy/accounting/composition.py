@@ -11,8 +11,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.parameters import check_positive, check_probability
 
-Pair = tuple[float, float, int]
-"""(epsilon, delta, how often)."""
+Pair = tuple[float, float, int]  # (epsilon, delta, how often)
 
 
 def basic_composition(pairs: Sequence[Pair]) -> tuple[float, float]:

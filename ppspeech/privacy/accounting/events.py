@@ -20,8 +20,7 @@ from ppspeech.privacy.parameters import check_count, check_positive, check_proba
 from ppspeech.privacy.relation import Relation, Unit, relation_from_json, relation_to_json
 from ppspeech.registry import Registry
 
-INTERVAL = 1e-4
-"""Default bucket width of privacy loss distributions."""
+INTERVAL = 1e-4  # default bucket width of privacy loss distributions
 
 
 class UnsupportedAnalysisError(PrivacyError):
@@ -53,7 +52,11 @@ class Event(Protocol):
         return smallest_epsilon(self.delta, delta)
 
     def rdp(self, alpha: float) -> float:
-        """The Renyi divergence of order alpha > 1."""
+        """The Renyi divergence of order alpha > 1; alpha rho, unless more is known."""
+        rho = self.zcdp()
+        if rho is None:
+            raise UnsupportedAnalysisError(f"event {self.type_name!r} has no Renyi divergence of order {alpha}")
+        return alpha * rho
 
     def zcdp(self) -> float | None:
         """The zCDP parameter rho."""
@@ -67,10 +70,7 @@ class Event(Protocol):
         """A pessimistic privacy loss distribution with buckets of `interval`."""
 
     def grouped(self, size: int, relation: Relation) -> "Event":
-        """The event seen by a unit that holds at most `size` of this one's: M epsilon, or M^2 rho.
-
-        Raises PrivacyError for events that have neither, which convert badly.
-        """
+        """Seen by a unit that holds up to `size` of this one's: M epsilon, or M^2 rho; without both PrivacyError."""
         pure, rho = self.pure(), self.zcdp()
         if pure is not None:
             return PureEvent(size * pure, relation)
@@ -146,10 +146,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
 
 
 def event_from_json(plain: Mapping[str, Any]) -> Event:
-    """Rebuild an event. Nothing is imported by name: only registered types and exactly their fields pass.
-
-    Raises PrivacyError for an unknown type, a missing or extra field, or a value the event itself refuses.
-    """
+    """Rebuild an event. Nothing is imported by name: only registered types and exactly their fields pass."""
     if not isinstance(plain, Mapping) or not isinstance(plain.get("type"), str):
         raise PrivacyError(f"an event is an object with a type, got {plain!r}")
     kind = EVENTS[plain["type"]]
@@ -244,10 +241,6 @@ class ZcdpEvent(Event):
         """By the best Renyi order."""
         check_probability("delta", delta, zero=True)
         return epsilon_from_zcdp(self.rho, delta)
-
-    def rdp(self, alpha: float) -> float:
-        """Alpha rho."""
-        return alpha * self.rho
 
     def zcdp(self) -> float:
         """The stated rho."""

@@ -86,5 +86,20 @@ def smallest_epsilon(delta_of: Callable[[float], float], delta: float, *, least:
     return high
 
 
+def least(enough: Callable[[float], bool], start: float, *, grow: float, tolerance: float, refusal: str) -> float:
+    """The least number that is `enough`, from above and to a relative tolerance; bracketed by factors of `grow`."""
+    low = high = start
+    while enough(low):
+        low /= grow
+    while not enough(high):
+        high *= grow
+        if high > 1e12 * start:
+            raise PrivacyError(refusal)
+    while high - low > tolerance * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
 def _log(value: float) -> float:
     return math.log(value) if value > 0 else -1e9

@@ -21,8 +21,7 @@ LossDistribution: TypeAlias = Any
 Survival = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """t -> an upper bound of P(Z > t), decreasing, for an array of t."""
 
-TAIL = 1e-16
-"""Probability that is moved to an infinite loss, so that a distribution has finitely many buckets."""
+TAIL = 1e-16  # probability that is moved to an infinite loss, so that a distribution has finitely many buckets
 
 
 def loss_of_pair(epsilon: float, delta: float, interval: float) -> LossDistribution:
@@ -60,13 +59,8 @@ def loss_from_survival(
     """A distribution from upper bounds of P(Z > t) in both directions.
 
     Bucket k holds P((k - 1) h < Z <= k h) at the loss k h, so every loss is rounded up; what lies above `top`
-    becomes an infinite loss, what lies below `bottom` is moved up to it.
-
-    Args:
-        remove: the survival bound when the unit is present.
-        add: the survival bound when it is absent.
-        top: a loss above which little or nothing lies.
-        bottom: a loss below which little or nothing lies.
+    becomes an infinite loss, what lies below `bottom` is moved up to it. `remove` holds when the unit is present, `add`
+    when it is absent.
     """
     first, last = math.floor(bottom / interval), math.ceil(top / interval)
     edges = np.arange(first, last + 1).astype(np.float64) * np.float64(interval)

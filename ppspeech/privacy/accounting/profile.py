@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.errors import PrivacyError
+from ppspeech.pictures import blank, save
 from ppspeech.privacy.accounting.accountant import Accountant, Method
-from ppspeech.storage import atomic_write
 
 
 def privacy_profile(account: Accountant, epsilons: Sequence[float], method: Method = "auto") -> NDArray[np.float64]:
@@ -22,26 +22,18 @@ def privacy_profile(account: Accountant, epsilons: Sequence[float], method: Meth
 def plot_profile(
     accounts: Mapping[str, Accountant], path: Path, *, largest: float | None = None, method: Method = "auto"
 ) -> None:
-    """Draw the profiles of accounts of one relation, delta on a logarithmic axis.
-
-    `largest`: the end of the epsilon axis; by default where the widest account reaches delta = 1e-9.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    """Draw profiles of accounts of one relation up to epsilon `largest`, by default where all reach delta = 1e-9."""
     if not accounts:
         raise PrivacyError("there is no account to draw")
     relations = {account.relation for account in accounts.values()}
     if len(relations) > 1:
-        raise PrivacyError(
-            f"profiles of different units or adjacencies do not compare: {', '.join(map(str, sorted(relations)))}"
-        )
+        names = ", ".join(map(str, sorted(relations)))
+        raise PrivacyError(f"profiles of different units or adjacencies do not compare: {names}")
     (relation,) = relations
     ends = [account.epsilon(1e-9, method) for account in accounts.values()]
     end = largest or max([e for e in ends if np.isfinite(e)], default=1.0) or 1.0
     epsilons = np.linspace(0.0, end, 129)
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank(6, 4)
     axes = figure.subplots()
     for name, account in accounts.items():
         deltas = privacy_profile(account, epsilons.tolist(), method)
@@ -49,5 +41,4 @@ def plot_profile(
     axes.set(xlabel=f"epsilon for {relation}", ylabel="delta", ylim=(1e-12, 1.5))
     axes.legend()
     axes.grid(alpha=0.3)
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary)
+    save(figure, path, dpi=100)

@@ -12,19 +12,16 @@ from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 from ppspeech.privacy.audit.exact import ExactAudit
 from ppspeech.privacy.audit.one_run import audit_one_run
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.audit.sampling import audit_sampling, stated_epsilon
+from ppspeech.privacy.audit.sampling import audit_sampling
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import MECHANISMS
 from ppspeech.privacy.relation import Relation
 
-CONFIDENCE = 0.999
-"""Of the sampling audits: a sound mechanism raises a false alarm once in a thousand audits."""
+CONFIDENCE = 0.999  # of the sampling audits: a sound mechanism raises a false alarm once in a thousand audits
 
-ONE_RECORD = Relation("record", "add_remove")
-"""What audits at standard parameters protect."""
+ONE_RECORD = Relation("record", "add_remove")  # what audits at standard parameters protect
 
-CANARIES = 1000
-"""In an audit by one run."""
+CANARIES = 1000  # in an audit by one run
 
 
 class Additive(Protocol):
@@ -48,10 +45,7 @@ def audited() -> tuple[str, ...]:
 
 
 def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[AuditReport]:
-    """Audit the named mechanisms, or all.
-
-    Raises PrivacyError for a name that is not registered, or of a mechanism without an audit.
-    """
+    """Audit the named mechanisms, or all; PrivacyError for a name without a registered audit."""
     reports: list[AuditReport] = []
     for name in audited() if names is None else names:
         audit = MECHANISMS[name].audit
@@ -97,15 +91,7 @@ def run_once(name: str) -> AuditReport:
 def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = "") -> AuditReport:
     """The report of an exact audit: the largest loss at delta = 0, else the epsilon that delta really needs."""
     lower = found.sup_loss if stated.delta == 0 else smallest_epsilon(found.delta, stated.delta)
-    return AuditReport(
-        mechanism=name,
-        method="exact",
-        relation=stated.relation,
-        eps_stated=stated_epsilon(stated),
-        eps_lower=lower,
-        delta=stated.delta,
-        note=note,
-    )
+    return AuditReport.of(name, "exact", stated, lower, note=note)
 
 
 def sampled_report(name: str, mechanism: Additive, runs: int) -> AuditReport:

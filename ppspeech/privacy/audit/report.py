@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.relation import Relation
 
 Verdict = Literal["violated", "no violation found"]
@@ -13,11 +14,8 @@ Verdict = Literal["violated", "no violation found"]
 class AuditReport:
     """A lower bound on the epsilon of a mechanism. An audit can refute privacy; it never proves it.
 
-    Attributes:
-        method: `exact`, `sampling`, `one_run` or `identity`.
-        eps_lower: the mechanism's epsilon is at least this, with `confidence`.
-        confidence: of the lower bound; 1 for exact calculations.
-        power: the largest eps_lower that this audit could have found with a perfect attack.
+    `eps_lower` holds with `confidence`, 1 for exact calculations; `method` is `exact`, `sampling`, `one_run` or
+    `identity`; `power` is the largest eps_lower that this audit could have found with a perfect attack.
     """
 
     mechanism: str
@@ -31,6 +29,13 @@ class AuditReport:
     fpr: float = math.nan
     power: float = math.inf
     note: str = ""
+
+    @classmethod
+    def of(cls, name: str, method: str, stated: Guarantee, eps_lower: float, **more: Any) -> "AuditReport":
+        """Of a guarantee under test: held to its proven epsilon, else to the claimed one."""
+        epsilon = stated.epsilon if stated.claimed_epsilon is None else stated.claimed_epsilon
+        terms: dict[str, Any] = {"relation": stated.relation, "eps_stated": epsilon, "delta": stated.delta}
+        return cls(mechanism=name, method=method, eps_lower=eps_lower, **terms, **more)
 
     @property
     def verdict(self) -> Verdict:

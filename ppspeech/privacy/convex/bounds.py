@@ -75,10 +75,7 @@ class HeadConstants:
     def pure_kappa(
         self, radius: float, regularization: float, epsilon: float, adjacency: Adjacency, *, averaged: bool = False
     ) -> float:
-        """kappa = (epsilon - J) / Delta of the gamma-norm noise that makes the minimizer epsilon-DP.
-
-        Raises PrivacyError if epsilon <= J, with the regularization that would do.
-        """
+        """kappa = (epsilon - J) / Delta of gamma-norm noise for epsilon-DP; PrivacyError if epsilon <= J."""
         check_positive("epsilon", epsilon)
         j = self.jacobian(radius, regularization, averaged=averaged)
         if epsilon <= j:
@@ -114,14 +111,9 @@ def large_margin_head(
 ) -> HeadConstants:
     """Large-margin Gaussians (K = 1) and mixtures, with phi = svec(x x') and so R -> rho (section 5).
 
-    Args:
-        classes: C >= 2.
-        mixtures: K >= 1 components a class.
-        smoothing: h of the smoothed hinge.
-        competitor: `sum` of one hinge for every wrong class (Pathak and Raj 2012), or `lse`: one hinge against the
-        soft minimum
-            of all wrong components, whose gradient does not grow with C.
-        class_average: divide the loss by C - 1.
+    `competitor` is `sum` of one hinge for every wrong class (Pathak and Raj 2012), or `lse`: one hinge against the soft
+    minimum of all wrong components, whose gradient does not grow with C. `class_average` divides the loss by C - 1;
+    `smoothing` is h of the smoothed hinge.
     """
     c, k, h = check_count("classes", classes, least=2), check_count("mixtures", mixtures), smoothing
     check_positive("smoothing", h)

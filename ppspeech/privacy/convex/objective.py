@@ -12,7 +12,8 @@ from public numbers alone: whatever cannot be done is refused before data is tou
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import torch
 from scipy.optimize import brentq
@@ -36,9 +37,9 @@ from ppspeech.privacy.convex.events import (
 )
 from ppspeech.privacy.convex.minimum import TiltableObjective, certified_minimum
 from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
 
@@ -67,14 +68,12 @@ class ObjectivePerturbation:
     relative_tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("regularization", self.regularization)
+        check_positives(self, "epsilon", "regularization", "relative_tolerance")
         check_probability("delta", self.delta, zero=True)
         if self.norm is not None:
             check_positive("norm", self.norm)
         check_probability("output_share", self.output_share)
         check_probability("curvature_share", self.curvature_share)
-        check_positive("relative_tolerance", self.relative_tolerance)
 
     @property
     def epsilon_objective(self) -> float:
@@ -166,16 +165,15 @@ class Perturbation:
         """kappa of the gamma-norm noise (pure), or sigma of the Gaussian."""
         budget, epsilon = self.budget, self.budget.epsilon_objective
         without_curvature = _without_curvature(budget, self.head, self.averaged)
-        if budget.delta == 0 and without_curvature:
-            return logistic_kappa(self.radius, self.regularization, epsilon, budget.relation.adjacency)
         if budget.delta == 0:
-            return self.head.pure_kappa(
-                self.radius, self.regularization, epsilon, budget.relation.adjacency, averaged=self.averaged
-            )
+            numbers = (self.radius, self.regularization, epsilon, budget.relation.adjacency)
+            if without_curvature:
+                return logistic_kappa(*numbers)
+            return self.head.pure_kappa(*numbers, averaged=self.averaged)
         if without_curvature:
             return self.radius * gaussian_sigma(epsilon, budget.delta)
-        numbers = (self.radius, self.regularization, budget.relation, self.averaged)
-        return _sigma(self.head, epsilon, budget.delta, *numbers)
+        terms = (self.radius, self.regularization, budget.relation, self.averaged)
+        return _sigma(self.head, epsilon, budget.delta, *terms)
 
     @property
     def expected_noise(self) -> float:
@@ -187,24 +185,18 @@ class Perturbation:
     @property
     def event(self) -> ComposedEvent:
         """The minimizer of the tilted objective, and the noise on it."""
-        budget = self.budget
-        relation = budget.relation
-        without_curvature = _without_curvature(budget, self.head, self.averaged)
+        budget, relation = self.budget, self.relation
         objective: Event
-        if without_curvature:
+        if _without_curvature(budget, self.head, self.averaged):
             kind = LogisticObjectivePureEvent if budget.delta == 0 else LogisticObjectiveGaussianEvent
             objective = kind(self.scale, self.radius, self.regularization, relation)
         elif budget.delta == 0:
             reach = self.head.sensitivity(self.radius, relation.adjacency)
             objective = ObjectivePureEvent(self.scale, reach, self.jacobian, relation)
         else:
+            numbers: dict[str, Any] = {"radius": self.radius, "regularization": self.regularization}
             objective = ObjectiveGaussianEvent.of_head(
-                self.head,
-                sigma=self.scale,
-                radius=self.radius,
-                regularization=self.regularization,
-                relation=relation,
-                averaged=self.averaged,
+                self.head, sigma=self.scale, relation=relation, averaged=self.averaged, **numbers
             )
         return ComposedEvent((objective, PureEvent(budget.epsilon * budget.output_share, relation)))
 
@@ -222,7 +214,7 @@ class Perturbation:
                 "real-valued noise",
                 *(("every unit counts once, as the average over its records",) if self.averaged else ()),
             ),
-            caveat="noise is a float: low-order bits can leak (Mironov 2012); running time is not protected",
+            caveat=f"{REAL_NOISE}; running time is not protected",
         )
 
     def noise(self, like: Tensor | None = None) -> Tensor:
@@ -232,10 +224,7 @@ class Perturbation:
         return self.scale * isotropic_normal(self.shape, centered=self.centered, like=like)
 
     def output_noise(self, like: Tensor | None = None) -> Tensor:
-        """What covers an inexact minimizer, fresh: gamma-norm noise for a sensitivity of 2 tau / Lambda.
-
-        On all of Theta, since rounding respects no subspace.
-        """
+        """Gamma-norm noise for a sensitivity of 2 tau / Lambda, on all of Theta: rounding respects no subspace."""
         epsilon = self.budget.epsilon * self.budget.output_share
         return gamma_norm_noise(self.shape, epsilon * self.regularization / (2 * self.tolerance), like=like)
 
@@ -247,15 +236,7 @@ class Perturbation:
         """
         if tuple(objective.shape) != tuple(self.shape):
             raise PrivacyError(f"this hook is for Theta of shape {self.shape}, the objective has {objective.shape}")
-        linear = self.noise()
-        theta = certified_minimum(
-            objective,
-            linear=linear,
-            quadratic=self.regularization,
-            tolerance=self.tolerance,
-            head=self.head,
-            radius=self.radius,
-        )
+        theta = certified_minimum(objective, self.noise(), self.regularization, self.tolerance, self.head, self.radius)
         return Released(theta + self.output_noise(like=theta), self.event, self.guarantee)
 
 
@@ -340,20 +321,15 @@ def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAud
     return audit_exact(log_density, 1.0, 0.0, points.squeeze(1), volumes=step)
 
 
-def _audit_logistic(name: str, delta: float) -> list[AuditReport]:
+def _audit_logistic(name: str, delta: float, runs: int) -> list[AuditReport]:  # noqa: ARG001
     """One weight, nobody against one record at the radius, Lambda as small as privacy allows: the hardest case."""
     budget = ObjectivePerturbation(epsilon=1.0, delta=delta, relation=ONE_RECORD, regularization=1.02)
     plan = budget.for_head(logistic_head(), 1.0, (1, 1))
     return [exact_report(name, objective_logistic_audit(plan), tilted_guarantee(plan), "one weight")]
 
 
-mechanism(
-    "objective_logistic_pure",
-    LogisticObjectivePureEvent,
-    audit=lambda runs: _audit_logistic("objective_logistic_pure", 0.0),  # noqa: ARG005
-)(Perturbation)
-mechanism(
-    "objective_logistic_gaussian",
-    LogisticObjectiveGaussianEvent,
-    audit=lambda runs: _audit_logistic("objective_logistic_gaussian", 1e-5),  # noqa: ARG005
-)(Perturbation)
+for _name, _event, _delta in (
+    ("objective_logistic_pure", LogisticObjectivePureEvent, 0.0),
+    ("objective_logistic_gaussian", LogisticObjectiveGaussianEvent, 1e-5),
+):
+    mechanism(_name, _event, audit=partial(_audit_logistic, _name, _delta))(Perturbation)

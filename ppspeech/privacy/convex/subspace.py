@@ -37,10 +37,7 @@ def subspace_dimension(shape: Sequence[int], *, symmetric: bool = False, centere
 def isotropic_normal(
     shape: Sequence[int], *, symmetric: bool = False, centered: bool = False, like: Tensor | None = None
 ) -> Tensor:
-    """N(0, I) in the subspace, in the ordinary (Frobenius) inner product: diagonal variance 1, off-diagonal 1/2.
-
-    Drawn and projected in float64, then given the dtype and device of `like`.
-    """
+    """N(0, I) in the subspace, in the Frobenius inner product: diagonal variance 1, off-diagonal 1/2; by float64."""
     subspace_dimension(shape, symmetric=symmetric, centered=centered)  # refuses wrong shapes
     drawn = standard_normal(shape)
     if symmetric:

@@ -16,7 +16,7 @@ from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_count, check_positive
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_laplace
 from ppspeech.privacy.samplers.grid import Grid, dyadic
@@ -97,8 +97,7 @@ class DiscreteLaplace:
     integer_valued: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "epsilon", "sensitivity")
         check_count("dimension", self.dimension)
 
     @property
@@ -119,13 +118,8 @@ class DiscreteLaplace:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.event.pure(),
-            float_safe=True,
-            assumptions=(f"l1 sensitivity at most {self.sensitivity:.6g}",),
-        )
+        assumptions, epsilon = (f"l1 sensitivity at most {self.sensitivity:.6g}",), self.event.pure()
+        return Guarantee(kind="pure", relation=self.relation, epsilon=epsilon, float_safe=True, assumptions=assumptions)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""

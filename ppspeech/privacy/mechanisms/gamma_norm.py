@@ -11,9 +11,9 @@ from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sam
 from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.convex.subspace import gamma_norm_noise
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.parameters import check_positives
 from ppspeech.privacy.relation import Relation
 
 
@@ -36,8 +36,7 @@ class GammaNorm:
     centered: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "epsilon", "sensitivity")
 
     @property
     def kappa(self) -> float:
@@ -53,12 +52,9 @@ class GammaNorm:
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         where = " inside the noise's subspace" if self.symmetric or self.centered else ""
+        assumptions = (f"l2 sensitivity at most {self.sensitivity:.6g}{where}", "real-valued noise")
         return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.epsilon,
-            assumptions=(f"l2 sensitivity at most {self.sensitivity:.6g}{where}", "real-valued noise"),
-            caveat="noise is a float: low-order bits can leak (Mironov 2012)",
+            kind="pure", relation=self.relation, epsilon=self.epsilon, assumptions=assumptions, caveat=REAL_NOISE
         )
 
     def release(self, value: Tensor) -> Released[Tensor]:

@@ -13,9 +13,9 @@ from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sampled_report, shift
 from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_positive, check_probability
+from ppspeech.privacy.parameters import check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.randomness import standard_normal
 
@@ -38,10 +38,6 @@ class GaussianEvent(Event):
     def epsilon(self, delta: float) -> float:
         """The root of H."""
         return gaussian_epsilon(delta, 1 / self.noise_multiplier)
-
-    def rdp(self, alpha: float) -> float:
-        """Alpha rho."""
-        return alpha * self.zcdp()
 
     def zcdp(self) -> float:
         """1 / (2 noise_multiplier^2)."""
@@ -80,8 +76,7 @@ class Gaussian:
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "sigma", "sensitivity")
         check_probability("delta", self.delta)
 
     @classmethod
@@ -106,7 +101,7 @@ class Gaussian:
             delta=self.delta,
             rho=self.event.zcdp(),
             assumptions=(f"l2 sensitivity at most {self.sensitivity:.6g}", "real-valued noise"),
-            caveat="noise is a float: low-order bits can leak (Mironov 2012)",
+            caveat=REAL_NOISE,
         )
 
     def release(self, value: Tensor) -> Released[Tensor]:

@@ -16,7 +16,7 @@ from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.parameters import check_positive, check_positives
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import bernoulli_exp
 from ppspeech.privacy.samplers.randomness import random_below, random_order
@@ -66,8 +66,7 @@ class _Choice:
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "epsilon", "sensitivity")
 
     @property
     def rate(self) -> Fraction:
@@ -78,12 +77,9 @@ class _Choice:
     def guarantee(self) -> Guarantee:
         """What one choice promises."""
         alike = ", all in one direction" if self.monotone else ""
+        assumptions = (f"every utility, as computed, moves by at most {self.sensitivity:.6g}{alike}",)
         return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.epsilon,
-            float_safe=True,
-            assumptions=(f"every utility, as computed, moves by at most {self.sensitivity:.6g}{alike}",),
+            kind="pure", relation=self.relation, epsilon=self.epsilon, float_safe=True, assumptions=assumptions
         )
 
 
@@ -172,10 +168,7 @@ class PermuteAndFlip(_Choice):
 
 
 def regrets(utilities: Tensor, rate: Fraction) -> tuple[list[int], int]:
-    """rate (max u - u) of every candidate, as exact whole numerators over one denominator.
-
-    Raises PrivacyError if the utilities are not one finite, non-empty vector.
-    """
+    """rate (max u - u) of every candidate of a finite vector, as exact whole numerators over one denominator."""
     if utilities.dim() != 1 or utilities.numel() == 0 or not bool(torch.isfinite(utilities).all()):
         raise PrivacyError(f"utilities must be a finite vector of candidates, got shape {tuple(utilities.shape)}")
     values = [Fraction(u) for u in utilities.detach().to(torch.float64).tolist()]

@@ -18,16 +18,13 @@ from scipy.special import gammaln
 
 from ppspeech.arrays import Whole
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.samplers.discrete import bernoulli, sample_discrete_laplace
+from ppspeech.privacy.samplers.discrete import bernoulli, sample_discrete_laplace, until_enough
 from ppspeech.privacy.samplers.grid import dyadic
 from ppspeech.privacy.samplers.randomness import random_below, random_bytes, random_words
 
-LARGEST_MEAN = 2.0**50
-"""Whole numbers around this mean, and their distance from it, are exact in a float64."""
-MARGIN = 1e-5
-"""More than the error of a logarithm below: sqrt(LARGEST_MEAN) times 40 deviations times 2^-53, and some."""
-DIRECT_MEAN = 2.0**20
-"""Up to here the plain formula of the Poisson law keeps more digits than are asked."""
+LARGEST_MEAN = 2.0**50  # whole numbers around this mean, and their distance from it, are exact in a float64
+MARGIN = 1e-5  # more than the error of a logarithm below: sqrt(LARGEST_MEAN) times 40 deviations times 2^-53, and some
+DIRECT_MEAN = 2.0**20  # up to here the plain formula of the Poisson law keeps more digits than are asked
 BITS = 256
 
 
@@ -65,23 +62,21 @@ def sample_poisson(mean: float, count: int) -> Whole:
     peaks = np.array([math.floor(mean * math.exp(sign * inverse)) + step for sign in (-1, 1) for step in (-1, 0, 1)])
     peaks = np.append(peaks[peaks >= 0], center)
     most = float((_log_ratio(peaks, mean, center) + np.abs(peaks - center) * inverse).max()) + 10 * MARGIN
-    found: list[Whole] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> Whole:
         k = center + sample_discrete_laplace(scale, missing + missing // 2 + 16)
         k = k[k >= 0]
         tilt = np.abs(k - center).astype(np.float64) * inverse
 
-        def exact(index: int, k: Whole = k) -> object:
+        def exact(index: int) -> object:
             value, distance = int(k[index]), Fraction(abs(int(k[index]) - center)) / scale
             log_pmf = (value - center) * gmpy2.log(gmpy2.mpfr(mean))
             log_pmf -= gmpy2.lgamma(gmpy2.mpfr(value + 1))[0] - gmpy2.lgamma(gmpy2.mpfr(center + 1))[0]
             return log_pmf + gmpy2.mpq(distance.numerator, distance.denominator) - gmpy2.mpfr(most)
 
-        drawn = k[lazy_bernoulli(_log_ratio(k, mean, center) + tilt - most, exact)][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return k[lazy_bernoulli(_log_ratio(k, mean, center) + tilt - most, exact)]
+
+    return until_enough(draw, count)
 
 
 def _log_ratio(k: Whole, mean: float, center: int) -> NDArray[np.float64]:
@@ -124,9 +119,8 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
     inverse = float(1 / scale)
     # The envelope of the last slots is 2 (1 - q) q^(k - end): the ratio is q^end / (2 k (1 - q)), at most 1.
     beyond = -end * inverse - math.log(2) - math.log(-math.expm1(-inverse))
-    found: list[Whole] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> Whole:
         block = random_below(blocks + 2, 2 * missing + 16)
         is_tail = block >= blocks
         start = np.where(is_tail, end, np.left_shift(1, np.minimum(block, blocks - 1)))
@@ -135,7 +129,7 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
         k[inside] += (random_words(inside.size) & (start[inside] - 1).astype(np.uint64)).astype(np.int64)
         k[is_tail] += _sample_geometric(scale, int(is_tail.sum()))
 
-        def exact(index: int, k: Whole = k, start: Whole = start, is_tail: NDArray[np.bool_] = is_tail) -> object:
+        def exact(index: int) -> object:
             slope = gmpy2.mpq(scale.denominator, scale.numerator)
             log_k = gmpy2.log(gmpy2.mpfr(int(k[index])))
             if is_tail[index]:
@@ -143,10 +137,10 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
             return -int(k[index]) * slope + gmpy2.log(gmpy2.mpfr(int(start[index]))) - log_k
 
         log_p = np.where(is_tail, beyond, -k * inverse + np.log(start)) - np.log(k)
-        drawn = k[lazy_bernoulli(log_p, exact)][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        kept: Whole = k[lazy_bernoulli(log_p, exact)]
+        return kept
+
+    return until_enough(draw, count)
 
 
 def _sample_geometric(scale: Fraction, count: int) -> Whole:
@@ -154,11 +148,10 @@ def _sample_geometric(scale: Fraction, count: int) -> Whole:
 
     P(|x| = 0) is half of what it must be, beside P(|x| = k): so 0 is taken always, and others every second time.
     """
-    found: list[Whole] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> Whole:
         drawn = np.abs(sample_discrete_laplace(scale, 2 * missing + 16))
-        drawn = drawn[(drawn == 0) | bernoulli(np.ones(drawn.size, dtype=np.int64), 2)][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        kept: Whole = drawn[(drawn == 0) | bernoulli(np.ones(drawn.size, dtype=np.int64), 2)]
+        return kept
+
+    return until_enough(draw, count)

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 from torch import Tensor
 
-DIRECT = 1024
-"""Up to so many bytes come straight from the operating system."""
+DIRECT = 1024  # up to so many bytes come straight from the operating system
 
 
 def random_bytes(count: int) -> bytes:
@@ -32,10 +31,7 @@ def random_words(count: int) -> NDArray[np.uint64]:
 
 
 def random_below(bound: int, count: int) -> NDArray[np.int64]:
-    """`count` independent uniform whole numbers in 0..bound-1, exactly: masked words, refused at or above the bound.
-
-    `bound`: from 1 to 2^62.
-    """
+    """`count` uniform whole numbers in 0..bound-1 (bound up to 2^62), exactly: masked words, those above refused."""
     if not 1 <= bound <= 2**62:
         raise ValueError(f"bound must be in 1..2^62, got {bound}")
     mask = np.uint64((1 << (bound - 1).bit_length()) - 1)

@@ -82,10 +82,7 @@ class CollateWithEmpty:
 
 
 class PoissonData(SpeechDataModule):
-    """A data module that is another in everything but its training batches, which are a plan's Poisson samples.
-
-    `data`: set up; it stays as it is; `plan`: whose `batches` are drawn; `place`: of several ranks.
-    """
+    """A data module that is another, set up, in everything but its training batches: a plan's Poisson samples."""
 
     def __init__(self, data: SpeechDataModule, plan: GradientPlan, place: Ranks) -> None:
         super().__init__()
@@ -123,24 +120,16 @@ class GradientPrivacy:
     @property
     def terms(self) -> dict[str, Any]:
         """What a resumed run must agree on."""
-        plan = self.plan
-        return {
-            "unit": plan.relation.unit,
-            "adjacency": plan.relation.adjacency,
-            "noise_multiplier": plan.noise_multiplier,
-            "sampling": plan.sampling,
-            "clip": plan.clip,
-            "delta": plan.delta,
-            "most": plan.most,
-        }
+        names = ("noise_multiplier", "sampling", "clip", "delta", "most")
+        relation = {"unit": self.plan.relation.unit, "adjacency": self.plan.relation.adjacency}
+        return relation | {name: getattr(self.plan, name) for name in names}
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Give the trainer Poisson batches, and the module private gradients."""
         data = getattr(trainer, "datamodule", None)
+        asks = hasattr(module, "gradient_hook")
         reasons = {
-            f"{type(module).__name__} does not ask its `gradient_hook` in training_step": hasattr(
-                module, "gradient_hook"
-            ),
+            f"{type(module).__name__} does not ask its `gradient_hook` in training_step": asks,
             "gradients accumulated over batches": trainer.accumulate_grad_batches == 1,
             "a limit on training batches": trainer.limit_train_batches == 1.0,
             "no SpeechDataModule": isinstance(data, SpeechDataModule) and bool(data.parts),
@@ -158,10 +147,7 @@ class GradientPrivacy:
         cast(HasLosses, module).gradient_hook = self
 
     def step(self, module: lightning.LightningModule, batch: Batch) -> Tensor:
-        """The gradients of a batch, bounded by unit, added up and made noisy; nothing is logged.
-
-        Returns a loss for Lightning to go backwards from, which moves no parameter.
-        """
+        """Bound, add up and blur the gradients of a batch, log nothing; returns a loss that moves no parameter."""
         if not self._parameters:
             self._find_parameters(module)
         batch = dict(batch)

@@ -72,7 +72,10 @@ class PrivacyHook(lightning.Callback):
         epsilon: spend this over the whole run. By gradients, `noise_multiplier` may be given in its place.
         delta: where the guarantee is stated; 0 for pure privacy, which only a convex objective has.
         unit: one `utterance`, or one `speaker` with all utterances.
+        adjacency: what neighboring means.
         transition_share: by statistics: see `StatisticsRelease`, as for the next two.
+        emission_norm: by statistics.
+        transition_norm: by statistics.
         noise_multiplier: by gradients: z; what it costs is told by `guarantee`.
         sampling: by gradients: q, the probability with which a unit joins a step; 0.1 unless given.
         clip: by gradients: C, the largest norm of a unit's gradient; 1 unless given.
@@ -161,12 +164,9 @@ class PrivacyHook(lightning.Callback):
                 raise PrivacyError("private gradients are for adjacency add_remove: units join by their own coin")
             if "noise_multiplier" not in settings:
                 assert self.epsilon is not None
+                steps = epochs * math.ceil(1 / sampling)
                 settings["noise_multiplier"] = noise_multiplier_for(
-                    self.epsilon,
-                    self.delta,
-                    sampling=sampling,
-                    steps=epochs * math.ceil(1 / sampling),
-                    relation=self.relation,
+                    self.epsilon, self.delta, sampling=sampling, steps=steps, relation=self.relation
                 )
             plan = GradientPlan(
                 relation=self.relation, sampling=sampling, delta=self.delta, clip=settings.pop("clip", 1.0), **settings

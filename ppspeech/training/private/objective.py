@@ -11,7 +11,7 @@ with noise in the objective or on the output.
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import pytorch_lightning as lightning
 import torch
@@ -42,8 +42,7 @@ ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGa
 MANY_RECORDS: frozenset[Unit] = frozenset({"speaker", "party"})
 """Units that own several rows: which rows belong together must be told."""
 
-ROUNDING = 1e-12
-"""What rounding may add to a clipped norm, relative."""
+ROUNDING = 1e-12  # what rounding may add to a clipped norm, relative
 
 
 class PlannedRelease(Protocol):
@@ -86,11 +85,8 @@ class ConvexHook(Protocol):
 class PrivateFit:
     """What private training did.
 
-    Attributes:
-        guarantee: what the parameters now in the module promise.
-        event: to be composed with whatever else touches the same data.
-        plan: the hook as it was used: its Lambda, noise and tolerance.
-        solution: the solver's own point and certificate. **Private**: it is not what was released, and must not leave.
+    `event` is to be composed with whatever else touches the same data; `plan` is the hook as it was used. The solver's
+    own point and certificate, `solution`, is **private**: it is not what was released, and must not leave.
     """
 
     guarantee: Guarantee
@@ -116,9 +112,8 @@ def fit_privately(
     ModelError for bad labels or values, or if the solver fails; the module then stays as it was.
     """
     if groups is None and hook.relation.unit in MANY_RECORDS:
-        raise PrivacyError(
-            f"a {hook.relation.unit} owns several rows: pass groups, the {hook.relation.unit} of every row"
-        )
+        unit = hook.relation.unit
+        raise PrivacyError(f"a {unit} owns several rows: pass groups, the {unit} of every row")
     terms: dict[str, Any] = {"weights": None if groups is None else contribution_weights(groups, 1.0)}
     if isinstance(module, LargeMarginGaussians):
         if module.components > 1:
@@ -139,14 +134,9 @@ def fit_privately(
 def head_of(module: ConvexModule) -> HeadConstants:
     """The constants of a module's loss."""
     if isinstance(module, LargeMarginGaussians):
-        margin = module.margin
-        return large_margin_head(
-            module.classes,
-            module.components,
-            margin.width,
-            competitor="lse" if margin.competitor == "lse" else "sum",
-            class_average=margin.class_average,
-        )
+        sizes, margin = (module.classes, module.components), module.margin
+        rival: Literal["lse", "sum"] = "lse" if margin.competitor == "lse" else "sum"
+        return large_margin_head(*sizes, margin.width, competitor=rival, class_average=margin.class_average)
     if isinstance(module, HuberSvm):
         return huber_svm_head(module.width)
     if isinstance(module, SoftmaxRegression):
@@ -246,19 +236,11 @@ class ObjectivePrivacy:
         return {**one, "epsilon": self.epsilon, "delta": self.delta, "norm": self.norm}
 
     def _budget(self, regularization: float) -> ObjectivePerturbation:
-        return ObjectivePerturbation(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            relation=self.relation,
-            regularization=regularization,
-            norm=self.norm,
-        )
+        terms: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
+        return ObjectivePerturbation(regularization=regularization, norm=self.norm, **terms)
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Give the budget to the module's solver.
-
-        Raises PrivacyError for a run of several solves, or a model of speakers that should hide one.
-        """
+        """Give the budget to the module's solver; refused are several solves, and hiding a speaker the model names."""
         convex = cast(HasObjective, module)
         if trainer.max_epochs != 1:
             raise PrivacyError(f"every epoch releases a model: set trainer.max_epochs to 1, got {trainer.max_epochs}")

@@ -1,15 +1,14 @@
 """What a private training run writes into its checkpoint about privacy, and what the exporter reads there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Accountant, Guarantee
 
-KEY = "privacy"
-"""Where it stands in a checkpoint."""
+KEY = "privacy"  # where it stands in a checkpoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +51,9 @@ class PrivacyRecord:
         """Plain JSON values: what `checkpoint["privacy"]` holds."""
         account = self.account.to_json()
         return {
-            "events": account["events"],
-            "unit": account["unit"],
-            "adjacency": account["adjacency"],
+            **{name: account[name] for name in ("events", "unit", "adjacency")},
             "delta": self.delta,
-            "touches": [{"topic": t.topic, "status": t.status, "note": t.note} for t in self.touches],
+            "touches": [asdict(touch) for touch in self.touches],
             "float_safe": self.float_safe,
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
@@ -68,10 +65,7 @@ class PrivacyRecord:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "PrivacyRecord":
-        """Read what `to_plain` wrote; the last three fields may be missing.
-
-        Raises PrivacyError for a missing or unknown field, or events that cannot be replayed.
-        """
+        """Read what `to_plain` wrote, the last three fields optional; PrivacyError for anything else."""
         needed = {"events", "unit", "adjacency", "delta", "touches"}
         optional = {"float_safe", "assumptions", "caveats"}
         if not isinstance(plain, Mapping) or not needed <= set(plain) <= needed | optional:
@@ -89,10 +83,6 @@ class PrivacyRecord:
             delta=plain["delta"],
             touches=touches,
             float_safe=plain.get("float_safe", False) is True,
-            assumptions=_texts(plain.get("assumptions", ())),
-            caveats=_texts(plain.get("caveats", ())),
+            assumptions=tuple(map(str, plain.get("assumptions", ()))),
+            caveats=tuple(map(str, plain.get("caveats", ()))),
         )
-
-
-def _texts(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(line) for line in lines)

@@ -47,10 +47,7 @@ class StatisticsPrivacy:
         return {**asdict(self.release), "weights": list(self.release.weights)}
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Give the module's E-step to the release.
-
-        Raises PrivacyError for a module that starts from private speech, or several devices.
-        """
+        """Give the module's E-step to the release, on one device."""
         assert isinstance(module, SpeechModule)
         if trainer.world_size != 1:
             raise PrivacyError(f"private statistics are added up on one device, the trainer has {trainer.world_size}")
@@ -157,10 +154,7 @@ def free_transitions(topology: Topology, like: Tensor) -> Tensor:
 
 @torch.no_grad()
 def mixture_moments(model: GaussianMixture, features: Tensor, lengths: Tensor) -> Moments:
-    """What each utterance says about a background model: a bank of one model whose cells are the components.
-
-    Raises ModelError if the mixture is not one diagonal mixture.
-    """
+    """What each utterance says about a diagonal background model: a bank of one, its cells the components."""
     gaussians = _one_diagonal(model)
     inside = length_mask(lengths, features.shape[1]).to(features.dtype)
     found = mixture_statistics(model, features, inside)
