@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import Event
+from ppspeech.privacy.accounting.events import Event, epsilon_of
 from ppspeech.privacy.parameters import check_choice, check_finite, check_positive, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation, Unit, check_relation, relation_from_json, relation_to_json
 
@@ -69,6 +69,12 @@ class Guarantee:
                 raise PrivacyError(f"kind {self.kind!r} proves nothing: put what is claimed into claimed_epsilon")
             if not self.caveat:
                 raise PrivacyError(f"a guarantee of kind {self.kind!r} must say why in its caveat")
+
+    @classmethod
+    def of(cls, event: Event, delta: float = 0.0, **more: Any) -> "Guarantee":
+        """What an event promises at this delta; pure privacy at 0."""
+        kind: Kind = "pure" if delta == 0 else "approximate"
+        return cls(kind=kind, relation=event.relation, epsilon=epsilon_of(cast(Any, event), delta), delta=delta, **more)
 
     @property
     def unit(self) -> Unit:

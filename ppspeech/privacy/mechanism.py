@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import Event
+from ppspeech.privacy.accounting.events import ROOMS, Event
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.relation import Relation
 from ppspeech.registry import Registry
@@ -62,13 +62,7 @@ class Registered:
     audit: Audit | None
 
 
-MECHANISMS: Registry[Registered] = Registry(
-    "mechanism",
-    "ppspeech.privacy.mechanisms",
-    "ppspeech.privacy.convex",
-    "ppspeech.privacy.gradients",
-    error=PrivacyError,
-)
+MECHANISMS: Registry[Registered] = Registry("mechanism", *ROOMS[1:], error=PrivacyError)
 
 
 def mechanism(name: str, *events: type[Any], audit: Audit | None = None) -> Callable[[Made], Made]:

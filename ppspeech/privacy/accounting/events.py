@@ -111,14 +111,8 @@ class PureLike(Event, Protocol):
 
 Registered = TypeVar("Registered", bound=type)
 
-EVENTS: Registry[type[Any]] = Registry(
-    "type of event",
-    "ppspeech.privacy.accounting",
-    "ppspeech.privacy.mechanisms",
-    "ppspeech.privacy.convex",
-    "ppspeech.privacy.gradients",
-    error=PrivacyError,
-)
+ROOMS = tuple(f"ppspeech.privacy.{room}" for room in ("accounting", "mechanisms", "convex", "gradients"))
+EVENTS: Registry[type[Any]] = Registry("type of event", *ROOMS, error=PrivacyError)
 
 
 def register_event(name: str) -> Callable[[Registered], Registered]:

@@ -7,13 +7,15 @@ the survival function of a stochastic upper bound Z of their privacy loss, which
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import dp_accounting
 import numpy as np
 from dp_accounting import privacy_accountant, rdp
 from dp_accounting.pld import common, privacy_loss_distribution
 from numpy.typing import NDArray
+
+from ppspeech.privacy.relation import Adjacency
 
 LossDistribution: TypeAlias = Any
 """`dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`, which has no types."""
@@ -32,11 +34,7 @@ def loss_of_pair(epsilon: float, delta: float, interval: float) -> LossDistribut
 
 
 def loss_of_gaussian(
-    noise_multiplier: float,
-    interval: float,
-    *,
-    sampling: float = 1.0,
-    adjacency: Literal["add_remove", "replace"] = "add_remove",
+    noise_multiplier: float, interval: float, *, sampling: float = 1.0, adjacency: Adjacency = "add_remove"
 ) -> LossDistribution:
     """Gaussian noise of `noise_multiplier` times what one unit adds, on a Poisson sample of the units."""
     relation = privacy_accountant.NeighboringRelation

@@ -77,15 +77,8 @@ def run_once(name: str) -> AuditReport:
         value[list(present)] = mechanism.sensitivity
         return mechanism.release(value).value
 
-    return audit_one_run(
-        release,
-        range(CANARIES),
-        lambda noisy, canary: float(noisy[canary]),
-        CANARIES // 5,
-        name=name,
-        stated=mechanism.guarantee,
-        confidence=CONFIDENCE,
-    )
+    held: dict[str, Any] = {"name": name, "stated": mechanism.guarantee, "confidence": CONFIDENCE}
+    return audit_one_run(release, range(CANARIES), lambda noisy, k: float(noisy[k]), CANARIES // 5, **held)
 
 
 def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = "") -> AuditReport:
@@ -96,16 +89,9 @@ def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = ""
 
 def sampled_report(name: str, mechanism: Additive, runs: int) -> AuditReport:
     """End to end, on one number that moves by the whole sensitivity."""
-    return audit_sampling(
-        lambda value: mechanism.release(value).value,
-        torch.zeros(1, dtype=torch.float64) + mechanism.sensitivity,
-        torch.zeros(1, dtype=torch.float64),
-        float,
-        runs,
-        name=name,
-        stated=mechanism.guarantee,
-        confidence=CONFIDENCE,
-    )
+    held: dict[str, Any] = {"name": name, "stated": mechanism.guarantee, "confidence": CONFIDENCE}
+    zero = torch.zeros(1, dtype=torch.float64)
+    return audit_sampling(lambda v: mechanism.release(v).value, zero + mechanism.sensitivity, zero, float, runs, **held)
 
 
 def line(reach: float, dimension: int = 1, points: int = 40_001) -> tuple[Tensor, float]:

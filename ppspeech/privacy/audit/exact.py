@@ -14,11 +14,7 @@ from ppspeech.errors import PrivacyError
 
 @dataclass(frozen=True)
 class ExactAudit:
-    """Log-densities of the outputs on two neighboring data sets, at the same points.
-
-    `log_p`: on the one data set, `(points,)`; `log_q`: on the other, `(points,)`; `volumes`: of the cell around each
-    point, `(points,)`; None if the points do not tile the space.
-    """
+    """Log-densities of outputs on two neighboring data sets, and cell volumes if the points tile, `(points,)` each."""
 
     log_p: Tensor
     log_q: Tensor

@@ -68,7 +68,6 @@ class ObjectiveGaussianEvent(Event):
     largest at an extreme point of A, of which there are few: P(Z > t) <= sum_a P(J + s_a^2/2 + s_a N > t), s_a =
     |a| R / sigma. Always valid besides: Z <= J + G^2 / 2 sigma^2 + (G / sigma) chi, chi of `directions` degrees.
     There is no zCDP parameter by this analysis. Under `replace`: two add_remove steps, or chi of twice the degrees.
-
     `extremes` are (count, norm) of the extreme points, norms times R; `gradient` is G for add_remove and Delta_rep for
     replace; of an `averaged` unit, an average of records, only the Renyi curve holds (by Jensen).
     """
@@ -209,10 +208,8 @@ class LogisticObjectiveGaussianEvent(Event):
     For every t >= c - s^2 / 2 the event {Z > t} is the event {s^2 / 2 + s N > t}: where the loss is large, p = 1 is
     worst, and there the curvature vanishes. (If s^2 / 2 >= c, Z is convex in p; otherwise the best p is below 1 only
     where s N < c - s^2, and Z is at most c - s^2 / 2 there.) So delta(epsilon) = H(epsilon; s), the plain Gaussian's,
-    once epsilon >= R^2 / Lambda - s^2 / 2.
-
-    `radius`: R, the bound on the features' norm; `relation`: under `add_remove`; for the rest `ObjectiveGaussianEvent`
-    holds.
+    once epsilon >= R^2 / Lambda - s^2 / 2. `radius`: R, the bound on the features' norm; `relation`: under
+    `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
     """
 
     sigma: float

@@ -301,11 +301,7 @@ def tilted_guarantee(plan: Perturbation) -> Guarantee:
 
 
 def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAudit:
-    """The minimizer's density with and without one record x = R: that of b = -gradient, times |db / dtheta|.
-
-    `plan`: of a logistic head with one weight; `noise`: a factor on the plan's noise; less than 1 is a mutant that must
-    be caught.
-    """
+    """The density with and without one record x = R: that of b, times |db / dtheta|; `noise` < 1 makes a mutant."""
     strength, radius = plan.regularization, plan.radius
     gaussian = plan.budget.delta > 0
     scale = noise * (plan.scale if gaussian else 1 / plan.scale)

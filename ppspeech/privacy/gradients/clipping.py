@@ -13,11 +13,7 @@ from ppspeech.privacy.samplers.randomness import random_words
 
 
 def clip_norm(x: Tensor, bound: float, *, dims: int = 1) -> Tensor:
-    """x min(1, bound / |x|_2) for every vector over the last `dims` axes: no norm exceeds `bound`.
-
-    `x`: `(..., features)`; zero vectors stay zero; `bound`: R > 0; `dims`: how many trailing axes make one vector.
-    Raises PrivacyError for values that are not finite, whose norm no scaling bounds.
-    """
+    """x min(1, bound / |x|_2) for every vector over the last `dims` axes, all finite: no norm exceeds `bound`."""
     check_positive("bound", bound)
     if not 1 <= dims <= x.dim():
         raise PrivacyError(f"dims must be in 1..{x.dim()} for shape {tuple(x.shape)}, got {dims}")

@@ -17,7 +17,7 @@ from torch import Tensor, distributed
 from torch.utils.data import Sampler
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, epsilon_of, register_event
+from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, register_event
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian, sampled_gaussian_renyi
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
 from ppspeech.privacy.audit.exact import audit_exact
@@ -166,14 +166,7 @@ class GradientPlan:
     @property
     def guarantee(self) -> Guarantee:
         """What one step promises."""
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(self.event, self.delta),
-            delta=self.delta,
-            assumptions=self.assumptions,
-            caveat=REAL_NOISE,
-        )
+        return Guarantee.of(self.event, self.delta, assumptions=self.assumptions, caveat=REAL_NOISE)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -196,11 +189,7 @@ class GradientPlan:
         return [torch.einsum("i,i...", shares.to(gradient), gradient) for gradient in gradients]
 
     def release(self, gradients: Sequence[Tensor], place: Ranks = ALONE) -> Released[list[Tensor]]:
-        """The noisy sums of one step, the same on every rank.
-
-        `gradients`: of this rank's units that joined, `(units, *shape)`, one tensor a parameter; units may be 0;
-        `place`: of several ranks, which must all call this.
-        """
+        """The noisy sums of gradients `(units, *shape)` of who joined, if any; all ranks call and get the same."""
         sums = self.clipped_sums(gradients)
         if place.rank == 0:
             scale = self.noise_multiplier * self.clip

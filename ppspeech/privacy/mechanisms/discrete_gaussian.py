@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import INTERVAL, Event, epsilon_of, loss_of_zcdp, register_event
+from ppspeech.privacy.accounting.events import INTERVAL, Event, loss_of_zcdp, register_event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_sigma, least
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp
@@ -44,9 +44,8 @@ class DiscreteGaussianEvent(Event):
     sigma sqrt(2 pi) (Poisson summation); for k <= 0 the same inequality is P(x >= m) >= P(y > m), m = 1 - k, where
     the sum exceeds the integral by far more than the factor 1 + 3 exp(-2 pi^2 sigma^2) of the normalizers. So x <=
     y + 1 in some coupling, for each coordinate and by symmetry each sign, and the loss
-    (|s|^2 + 2 <x, s>) / 2 sigma^2 is at most the Gaussian's plus |s|_1 / sigma^2.
-
-    `sigma`: in steps of the grid; `l2`: l2 sensitivity in steps of the grid; `l1`: l1 sensitivity in steps of the grid.
+    (|s|^2 + 2 <x, s>) / 2 sigma^2 is at most the Gaussian's plus |s|_1 / sigma^2. All are in
+    steps of the grid.
     """
 
     sigma: float
@@ -131,12 +130,10 @@ class DiscreteGaussian:
     """Rounds to a grid and adds whole noise with P(k) proportional to exp(-k^2 g^2 / 2 sigma^2).
 
     Formal guarantee: the profile of `DiscreteGaussianEvent` (zCDP, and the Gaussian's delta with a small shift), under
-    `relation`, if the value moves by at most `sensitivity` in l2 between neighbors. It holds for
-    the released bits: rounding is inside the sensitivity (s2 = l2/g + sqrt(d) steps), and the sampler uses whole
-    numbers only.
-
-    `sigma` > 0 is in the value's own units, rounded up by at most one part in 2^23; the guarantee is stated at `delta`,
-    the event holds the whole profile. `integer_valued`: a vector of whole numbers (counts), step 1, no growth.
+    `relation`, if the value moves by at most `sensitivity` in l2 between neighbors. It holds for the released bits:
+    rounding is inside the sensitivity (s2 = l2/g + sqrt(d) steps), and the sampler uses whole numbers only. `sigma` > 0
+    is in the value's own units, rounded up by at most one part in 2^23; the guarantee is stated at `delta`, the event
+    holds the whole profile. `integer_valued`: a vector of whole numbers (counts), step 1, no growth.
     """
 
     sigma: float
@@ -201,16 +198,8 @@ class DiscreteGaussian:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        event = self.event
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(event, self.delta),
-            delta=self.delta,
-            rho=event.zcdp(),
-            float_safe=True,
-            assumptions=(f"l2 sensitivity at most {self.sensitivity:.6g}",),
-        )
+        event, assumptions = self.event, (f"l2 sensitivity at most {self.sensitivity:.6g}",)
+        return Guarantee.of(event, self.delta, rho=event.zcdp(), float_safe=True, assumptions=assumptions)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""

@@ -85,9 +85,7 @@ class DiscreteLaplace:
 
     Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l1
     between neighbors. It holds for the released bits: rounding is inside the sensitivity (s1 = l1/g + d steps), and
-    the sampler uses whole numbers only.
-
-    `sensitivity`: l1, > 0; `integer_valued`: the value is a vector of whole numbers (counts): step 1, no growth.
+    the sampler uses whole numbers only. `integer_valued`: a vector of whole numbers (counts), step 1, no growth.
     """
 
     epsilon: float
@@ -118,8 +116,8 @@ class DiscreteLaplace:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        assumptions, epsilon = (f"l1 sensitivity at most {self.sensitivity:.6g}",), self.event.pure()
-        return Guarantee(kind="pure", relation=self.relation, epsilon=epsilon, float_safe=True, assumptions=assumptions)
+        assumptions = (f"l1 sensitivity at most {self.sensitivity:.6g}",)
+        return Guarantee.of(self.event, float_safe=True, assumptions=assumptions)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""

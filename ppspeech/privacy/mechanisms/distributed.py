@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.accountant import Accountant
-from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, epsilon_of, register_event
+from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, register_event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma, least
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import delta_at_order
@@ -63,10 +63,9 @@ class SkellamEvent(Event):
 
         delta(epsilon) <= e^(tau d) delta_G(epsilon - 2 tau d) + 2 d 1e-30,
 
-    with delta_G that of the discrete Gaussian of variance mu. For mu = 1e9 and d = 100, 2 tau d is 2e-4.
-
-    `variance`: mu of the noise that nobody in a coalition knows, in squared steps of the grid; `l2`: l2 sensitivity in
-    steps; `l1`: l1 sensitivity in steps.
+    with delta_G that of the discrete Gaussian of variance mu. For mu = 1e9 and d = 100, 2 tau d is 2e-4. `variance`: mu
+    of the noise that nobody in a coalition knows, in squared steps of the grid; `l2`: l2 sensitivity in steps; `l1`: l1
+    sensitivity in steps.
     """
 
     variance: float
@@ -209,14 +208,7 @@ class SkellamShares(_Shares):
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(self.event, self.delta),
-            delta=self.delta,
-            float_safe=True,
-            assumptions=self.assumptions,
-        )
+        return Guarantee.of(self.event, self.delta, float_safe=True, assumptions=self.assumptions)
 
     def share(self, count: int = 1) -> NDArray[np.int64]:
         """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""
@@ -257,8 +249,7 @@ class PolyaShares(_Shares):
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        numbers: dict[str, Any] = {"epsilon": self.event.pure(), "assumptions": self.assumptions}
-        return Guarantee(kind="pure", relation=self.relation, float_safe=True, **numbers)
+        return Guarantee.of(self.event, float_safe=True, assumptions=self.assumptions)
 
     def share(self, count: int = 1) -> NDArray[np.int64]:
         """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""

@@ -24,7 +24,6 @@ class GammaNorm:
 
     Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l2
     (Frobenius for matrices) between neighbors, inside the subspace that the noise lives in. Not float-safe.
-
     `sensitivity`: l2, > 0; `symmetric`: the value is `(*heads, p, p)`, symmetric; noise only there; `centered`: the
     value's heads sum to a constant that does not depend on the data; noise only there.
     """
@@ -53,9 +52,7 @@ class GammaNorm:
         """What one release promises."""
         where = " inside the noise's subspace" if self.symmetric or self.centered else ""
         assumptions = (f"l2 sensitivity at most {self.sensitivity:.6g}{where}", "real-valued noise")
-        return Guarantee(
-            kind="pure", relation=self.relation, epsilon=self.epsilon, assumptions=assumptions, caveat=REAL_NOISE
-        )
+        return Guarantee.of(self.event, assumptions=assumptions, caveat=REAL_NOISE)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value with fresh noise, same shape, dtype and device. Without `symmetric` or `centered`, any shape."""

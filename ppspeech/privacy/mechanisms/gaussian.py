@@ -7,7 +7,7 @@ from typing import cast
 
 from torch import Tensor
 
-from ppspeech.privacy.accounting.events import INTERVAL, Event, epsilon_of, register_event
+from ppspeech.privacy.accounting.events import INTERVAL, Event, register_event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sampled_report, shift
@@ -64,10 +64,8 @@ class Gaussian:
 
     Formal guarantee: (epsilon, delta)-DP with delta = H(epsilon; sensitivity / sigma) for every epsilon, and
     sensitivity^2 / 2 sigma^2 zCDP, under `relation`, if the value moves by at most `sensitivity` in
-    l2 between neighbors. Not float-safe: `DiscreteGaussian` is the default for releases.
-
-    `sigma`: standard deviation, > 0; `sensitivity`: l2, > 0; `delta`: where the guarantee is stated; the event holds
-    the whole profile.
+    l2 between neighbors. Not float-safe: `DiscreteGaussian` is the default for releases. The guarantee is stated at
+    `delta`; the event holds the whole profile.
     """
 
     sigma: float
@@ -94,15 +92,8 @@ class Gaussian:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(self.event, self.delta),
-            delta=self.delta,
-            rho=self.event.zcdp(),
-            assumptions=(f"l2 sensitivity at most {self.sensitivity:.6g}", "real-valued noise"),
-            caveat=REAL_NOISE,
-        )
+        event, assumptions = self.event, (f"l2 sensitivity at most {self.sensitivity:.6g}", "real-valued noise")
+        return Guarantee.of(event, self.delta, rho=event.zcdp(), assumptions=assumptions, caveat=REAL_NOISE)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with fresh noise, same shape, dtype and device."""

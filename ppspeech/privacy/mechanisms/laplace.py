@@ -69,8 +69,6 @@ class Laplace:
     Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l1
     between neighbors. The samples are floats, whose low bits can tell (float_safe is False): `DiscreteLaplace` is
     the default for releases.
-
-    `sensitivity`: l1, > 0.
     """
 
     epsilon: float

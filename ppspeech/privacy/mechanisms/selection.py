@@ -54,11 +54,7 @@ class BoundedRangeEvent(PureLike):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """What both ways to choose have in common.
-
-    `sensitivity`: of every utility, > 0; `monotone`: one more unit moves all utilities in the same direction, so that
-    the 2 can be dropped.
-    """
+    """What both ways to choose share; `monotone`: one more unit moves all utilities in one direction."""
 
     epsilon: float
     sensitivity: float

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -87,15 +88,9 @@ class SparseVector:
             raise PrivacyError(f"answers must be in [0, 1), got {answers}")
         ratio = (positives if monotone else 2 * positives) ** (2 / 3)
         comparing = epsilon * (1 - answers)
-        return cls(
-            epsilon_threshold=comparing / (1 + ratio),
-            epsilon_queries=comparing * ratio / (1 + ratio),
-            epsilon_answers=epsilon * answers,
-            positives=positives,
-            sensitivity=sensitivity,
-            relation=relation,
-            monotone=monotone,
-        )
+        split = {"epsilon_threshold": comparing / (1 + ratio), "epsilon_queries": comparing * ratio / (1 + ratio)}
+        terms: dict[str, Any] = {"positives": positives, "sensitivity": sensitivity, "relation": relation}
+        return cls(**split, epsilon_answers=epsilon * answers, **terms, monotone=monotone)
 
     @property
     def epsilon(self) -> float:
@@ -129,9 +124,7 @@ class SparseVector:
         alike = " in one direction" if self.monotone else ""
         moves = f"every query moves by at most {self.sensitivity:.6g}{alike}"
         assumptions = (moves, "thresholds do not depend on private data")
-        return Guarantee(
-            kind="pure", relation=self.relation, epsilon=self.epsilon, float_safe=True, assumptions=assumptions
-        )
+        return Guarantee.of(self.event, float_safe=True, assumptions=assumptions)
 
     def open(self) -> "SparseVectorRun":
         """Start a run; book `event` once for it."""

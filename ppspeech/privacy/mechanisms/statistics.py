@@ -141,11 +141,7 @@ def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> 
 
 
 class UnitSums:
-    """Adds up what units contribute, batch by batch, and bounds each: the sum that a mechanism releases.
-
-    `release`: the bounds; its unit decides what is clipped as one; `speakers`: how many there may be; their indices are
-    0..speakers - 1.
-    """
+    """Adds up what units contribute, batch by batch, and bounds each; speakers are 0..speakers - 1."""
 
     def __init__(self, release: StatisticsRelease, speakers: int) -> None:
         self.release = release

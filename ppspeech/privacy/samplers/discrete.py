@@ -23,11 +23,7 @@ LARGEST = 2**40  # scales above this are refused, so that samples stay far insid
 
 
 def bernoulli(numerators: NDArray[np.int64] | list[int], denominator: int) -> NDArray[np.bool_]:
-    """Independent draws that are true with probability exactly numerators[i] / denominator.
-
-    `numerators`: whole numbers in 0..denominator, `(count,)`; a list of Python integers where 64 bits are too few;
-    `denominator`: a whole number >= 1 of any size.
-    """
+    """True with probability exactly numerators[i] / denominator, of any size: as Python integers beyond 64 bits."""
     if isinstance(numerators, np.ndarray) and denominator <= WORD:
         return random_below(denominator, len(numerators)) < numerators
     rest = [int(numerator) for numerator in numerators]

@@ -24,11 +24,7 @@ LIMIT = 2**60  # values are clamped to so many steps; clamping moves no pair of 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A step and what the sensitivity becomes in whole steps.
-
-    `step`: g, the distance of two grid points; `sensitivity`: in steps: s1 (a whole number) for `norm` 1, s2 for `norm`
-    2; `dimension`: d.
-    """
+    """A step g and what the sensitivity becomes in whole steps: s1 (a whole number) for `norm` 1, s2 for `norm` 2."""
 
     step: float
     sensitivity: float

@@ -47,11 +47,7 @@ class Losses(nn.Module):
 def per_sample_gradients(
     module: nn.Module, batch: Batch, names: Sequence[str], chunk: int | None = None
 ) -> tuple[list[Tensor], Tensor]:
-    """The gradient of every utterance's loss by the named parameters.
-
-    `batch`: tensors with one leading axis, which may be empty. Returns one tensor `(batch, *parameter)` a name, and the
-    losses `(batch,)`.
-    """
+    """The gradient of every utterance's loss, `(batch, *parameter)` a name, and the losses `(batch,)`."""
     parameters = dict(module.named_parameters())
     size = len(next(iter(batch.values())))
     if size == 0:

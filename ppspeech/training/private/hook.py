@@ -125,11 +125,7 @@ class PrivacyHook(lightning.Callback):
         return 0 if self.way is None else self.way.spent
 
     def setup(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str) -> None:
-        """Pick the way that fits the module, and attach it.
-
-        Raises PrivacyError for a module that exposes nothing to protect, that starts from private data, or a run that
-        the way refuses.
-        """
+        """Pick the way that fits the module, and attach it, or refuse the module or the run."""
         if stage != "fit":
             return
         kind = kind_of(pl_module)

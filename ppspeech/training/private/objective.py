@@ -201,10 +201,9 @@ class ObjectivePrivacy:
     """Objective perturbation for a recipe with a convex objective.
 
     The regularization is the recipe's `quadratic`, raised where privacy needs more. What the guarantee does not cover:
-    validation and test results, which look at other utterances, and the choice of the recipe itself.
-
-    `relation`: for one utterance, or one speaker: then every speaker counts once, as the average over utterances;
-    `norm`: a public guess of the length of the weights; see `ObjectivePerturbation`.
+    validation and test results, which look at other utterances, and the choice of the recipe itself. `relation`: for
+    one utterance, or one speaker: then every speaker counts once, as the average over utterances; `norm`: a public
+    guess of the length of the weights; see `ObjectivePerturbation`.
     """
 
     touches = (DataTouch("early_stopping", "untouched", "one certified solve"),)

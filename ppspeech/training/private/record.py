@@ -15,13 +15,8 @@ KEY = "privacy"  # where it stands in a checkpoint
 class PrivacyRecord:
     """The account of a run and what the run knows about its edges; plain JSON values in the checkpoint.
 
-    In `on_save_checkpoint`: `PrivacyRecord.of(account, guarantee, touches=(...)).write_(checkpoint)`.
-
-    Attributes:
-        account: every event of the run, for one unit under one adjacency.
-        delta: at which epsilon is stated; 0 for pure privacy.
-        touches: where the run looked, or did not look, at private data outside the account's events. What a run does
-            not mention is exported as not covered.
+    `epsilon` is stated at `delta`, 0 for pure privacy. `touches` tell where the run looked, or did not look, at private
+    data outside the account's events; what a run does not mention is exported as not covered.
     """
 
     account: Accountant
@@ -34,14 +29,9 @@ class PrivacyRecord:
     @classmethod
     def of(cls, account: Accountant, guarantee: Guarantee, touches: Sequence[DataTouch] = ()) -> "PrivacyRecord":
         """The record of an account and of the guarantee that the run states from it."""
-        return cls(
-            account=account,
-            delta=guarantee.delta,
-            touches=tuple(touches),
-            float_safe=guarantee.float_safe,
-            assumptions=guarantee.assumptions,
-            caveats=(guarantee.caveat,) if guarantee.caveat else (),
-        )
+        terms: dict[str, Any] = {"delta": guarantee.delta, "float_safe": guarantee.float_safe}
+        terms |= {"assumptions": guarantee.assumptions, "caveats": (guarantee.caveat,) if guarantee.caveat else ()}
+        return cls(account=account, touches=tuple(touches), **terms)
 
     def guarantee(self) -> Guarantee:
         """What the account comes to; kind `none` if something in it is not private."""

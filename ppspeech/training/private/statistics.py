@@ -110,11 +110,7 @@ class StatisticsPrivacy:
 
 @torch.no_grad()
 def hmm_moments(bank: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> Moments:
-    """What each utterance says about a bank of word models: one row an utterance.
-
-    `features`: `(batch, frames, d)`; `labels`: the word of each, `(batch,)`. Raises ModelError if the bank's emissions
-    are not one diagonal Gaussian a state.
-    """
+    """What each utterance of features `(batch, frames, d)` says about word models of one diagonal Gaussian a state."""
     found = utterance_hmm_statistics(bank, features, lengths, labels)
     count, first, second = about(_diagonal(bank), found.emissions, labels)
     own = (labels.unsqueeze(-1) == torch.arange(bank.models, device=labels.device)).to(count)
@@ -224,11 +220,7 @@ def kept_share(estimate: Tensor, variance: Tensor | float, most: Tensor | float 
 
 @torch.no_grad()
 def reestimate_(gaussians: Gaussians, noisy: Moments, release: StatisticsRelease) -> Tensor:
-    """Set a diagonal bank `(models, cells)` from released sums: post-processing.
-
-    `noisy`: one row, the released sums in their own units; `release`: says how large the noise in them is. Returns the
-    counts it believed, `(models, cells)`, all positive.
-    """
+    """Set a diagonal bank from released sums (post-processing); returns the counts believed `(models, cells)`, > 0."""
     count_sd, first_sd, second_sd = (release.mechanism.sigma / scale for scale in release.scales[:3])
     total = noisy.mass[0].sum().clamp_min(1.0)
     even = total / noisy.count[0].numel()
