@@ -223,8 +223,7 @@ def _merged(events: tuple[Entry, ...]) -> tuple[Entry, ...]:
     kinds: dict[type[Event], list[Entry]] = {}
     for event, count in events:
         kinds.setdefault(type(event), []).append((event, count))
-    merged: list[Entry] = []
-    rest: list[Entry] = []
+    merged, rest = list[Entry](), list[Entry]()
     for entries in kinds.values():
         one = entries[0][0].merged(entries) if sum(count for _, count in entries) > 1 else None
         if one is None:

@@ -135,7 +135,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
     name = getattr(event, "type_name", "")
     if name not in EVENTS or type(event) is not EVENTS[name]:
         raise PrivacyError(f"{type(event).__name__} is not a registered event")
-    plain = {name: _plain(value) for name, value in _fields(event).items()}
+    plain = {field.name: _plain(getattr(event, field.name)) for field in fields(EVENTS[name])}
     return {"type": event.type_name, **relation_to_json(plain)}
 
 
@@ -156,10 +156,6 @@ def event_from_json(plain: Mapping[str, Any]) -> Event:
     values = {name: _frozen(plain[name]) for name in wanted}
     event: Event = kind(**(relation_from_json(values) if "unit" in values else values))
     return event
-
-
-def _fields(event: Any) -> dict[str, Any]:
-    return {field.name: getattr(event, field.name) for field in fields(event)}
 
 
 def _plain(value: Any) -> Any:

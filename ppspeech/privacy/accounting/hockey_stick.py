@@ -57,8 +57,11 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
             raise PrivacyError(f"no practical noise reaches epsilon={epsilon}, delta={delta}")
     while gaussian_delta(epsilon, 1 / low) <= delta:
         low /= 2
-    root = float(brentq(lambda log_sigma: _log(gaussian_delta(epsilon, math.exp(-log_sigma))) - math.log(delta),
-                        math.log(low), math.log(high), xtol=1e-13))  # fmt: skip
+
+    def excess(log_sigma: float) -> float:
+        return math.log(gaussian_delta(epsilon, math.exp(-log_sigma))) - math.log(delta)
+
+    root = float(brentq(excess, math.log(low), math.log(high), xtol=1e-13))
     sigma = math.exp(root)
     while gaussian_delta(epsilon, 1 / sigma) > delta:  # end on the private side of the rounding
         sigma *= 1 + 1e-13
@@ -99,7 +102,3 @@ def least(enough: Callable[[float], bool], start: float, *, grow: float, toleran
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -1e9

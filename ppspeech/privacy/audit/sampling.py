@@ -35,9 +35,8 @@ def epsilon_lower_bound(
         raise PrivacyError(f"counts must be in 0..{trials}, got {true_positives} and {false_positives}")
     half = (1 - confidence) / 2
     tpr_low = float(beta.ppf(half, true_positives, trials - true_positives + 1)) if true_positives else 0.0
-    fpr_high = (
-        float(beta.ppf(1 - half, false_positives + 1, trials - false_positives)) if false_positives < trials else 1.0
-    )
+    alarms = false_positives
+    fpr_high = float(beta.ppf(1 - half, alarms + 1, trials - alarms)) if alarms < trials else 1.0
     bound = 0.0
     for low, high in ((tpr_low, fpr_high), (1 - fpr_high, 1 - tpr_low)):
         if low > delta and high > 0:
@@ -59,7 +58,6 @@ def audit_sampling(
     """Attack by thresholding a score; the threshold and its direction are chosen on one half of the runs only.
 
     With little power at small epsilon: use `audit_exact` first where the density is known.
-
     `mechanism` draws fresh noise in every call; `score` is higher for `data` or lower, consistently. Of an even number
     >= 4 of `runs` on each data set half choose, half test.
     """

@@ -21,12 +21,10 @@ Competitor = Literal["sum", "lse"]
 class HeadConstants:
     """What the theorem of section 4.1 needs to know about a loss.
 
-    Attributes:
-        gradient: sup |a| over records and parameters.
-        difference: sup |a (x) phi - a' (x) phi'| over two records, for `replace`.
-        trace: T, sup of the trace of the Hessian in the outputs.
-        curvature: (multiplicity, coefficient) pairs with J = sum m ln(1 + c R^2 / Lambda).
-        extremes: (count, norm) of the nonzero extreme points of the convex hull of A.
+    `gradient` is sup |a| over records and parameters, `difference` sup |a (x) phi - a' (x) phi'| over two records, for
+    `replace`; `trace` T, sup of the trace of the Hessian in the outputs; `curvature` holds (multiplicity, coefficient)
+    with J = sum m ln(1 + c R^2 / Lambda), `extremes` (count, norm) of the nonzero extreme points of the convex hull of
+    A, which spans `directions`.
     """
 
     name: str

@@ -276,12 +276,10 @@ def _sigma(
     if relation.adjacency == "replace":  # two add_remove steps: (2 epsilon, (1 + e^epsilon) delta)
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
 
-    one_step = Relation(relation.unit, "add_remove")
+    terms = (jacobian, extremes, head.gradient * radius, head.directions, True, Relation(relation.unit, "add_remove"))
 
     def excess(log_sigma: float) -> float:
-        event = ObjectiveGaussianEvent(
-            math.exp(log_sigma), jacobian, extremes, head.gradient * radius, head.directions, True, one_step
-        )
+        event = ObjectiveGaussianEvent(math.exp(log_sigma), *terms)
         return math.log(max(delta_from_renyi(event.rdp, epsilon), 1e-300)) - math.log(delta)
 
     low = high = math.log(radius * head.gradient * gaussian_sigma(epsilon, delta))

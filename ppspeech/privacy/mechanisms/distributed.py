@@ -63,9 +63,8 @@ class SkellamEvent(Event):
 
         delta(epsilon) <= e^(tau d) delta_G(epsilon - 2 tau d) + 2 d 1e-30,
 
-    with delta_G that of the discrete Gaussian of variance mu. For mu = 1e9 and d = 100, 2 tau d is 2e-4. `variance`: mu
-    of the noise that nobody in a coalition knows, in squared steps of the grid; `l2`: l2 sensitivity in steps; `l1`: l1
-    sensitivity in steps.
+    with delta_G that of the discrete Gaussian of variance mu. For mu = 1e9 and d = 100, 2 tau d is 2e-4.
+    All is in steps of the grid; `variance` is mu of the noise that nobody in a coalition knows.
     """
 
     variance: float

@@ -123,10 +123,8 @@ class Moments:
 
     def flat(self) -> tuple[Tensor, Tensor]:
         """Emission parts and transition parts as vectors, `(n, ...)` each, unscaled."""
-        return (
-            torch.cat([self.count.flatten(1), self.first.flatten(1), self.second, self.mass], dim=1),
-            self.transitions.flatten(1),
-        )
+        emissions = [self.count.flatten(1), self.first.flatten(1), self.second, self.mass]
+        return torch.cat(emissions, dim=1), self.transitions.flatten(1)
 
 
 def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> Tensor:

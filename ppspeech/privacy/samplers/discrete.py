@@ -59,10 +59,8 @@ def bernoulli_exp_fraction(numerators: NDArray[np.int64] | list[int], denominato
     odd = np.zeros(len(numerators), dtype=np.bool_)
     k = 1
     while alive.size:
-        if isinstance(values, list):
-            won = bernoulli([values[i] for i in alive], denominator * k)
-        else:
-            won = bernoulli(values[alive], denominator * k)
+        left = [values[i] for i in alive] if isinstance(values, list) else values[alive]
+        won = bernoulli(left, denominator * k)
         odd[alive[~won]] = k % 2 == 1
         alive = alive[won]
         k += 1

@@ -40,8 +40,7 @@ class Losses(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """The losses of a batch, `(batch,)`."""
-        losses: Tensor = cast(HasLosses, self.module).losses(batch)
-        return losses
+        return cast(HasLosses, self.module).losses(batch)
 
 
 def per_sample_gradients(

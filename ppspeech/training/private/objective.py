@@ -100,14 +100,9 @@ def fit_privately(
 ) -> PrivateFit:
     """Train a module to the guarantee of a hook, and set its parameters to what may be released.
 
-    Args:
-        module: with a public `radius`, to which examples are clipped.
-        x: examples, `(n, d)`, scaled by public constants.
-        y: classes, `(n,)`.
-        groups: whose example each is, `(n,)`; every group then counts once, as the average over its examples. None
-            means that every row is a unit of its own.
-        gamma: gamma_tot of the trace regularizer, for large-margin models: a public constant.
-
+    Examples x `(n, d)` of classes y `(n,)` are scaled by public constants and clipped to the module's public `radius`.
+    `groups` `(n,)` tell whose each is: every group then counts once, as the average over its examples; without, every
+    row is a unit of its own. `gamma` is gamma_tot of the trace regularizer of large-margin models, a public constant.
     Raises PrivacyError for a module without a radius, a unit that needs groups, or several components a class;
     ModelError for bad labels or values, or if the solver fails; the module then stays as it was.
     """

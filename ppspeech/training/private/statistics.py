@@ -99,13 +99,9 @@ class StatisticsPrivacy:
 
     def guarantee(self) -> Guarantee:
         """What the releases so far promise together."""
-        return self.account().guarantee(
-            self.release.delta,
-            assumptions=(
-                f"the start is public: {self._start}",
-                "the vocabulary, bounds and number of iterations were chosen without the private recordings",
-            ),
-        )
+        chosen = "the vocabulary, bounds and number of iterations were chosen without the private recordings"
+        assumptions = (f"the start is public: {self._start}", chosen)
+        return self.account().guarantee(self.release.delta, assumptions=assumptions)
 
 
 @torch.no_grad()
