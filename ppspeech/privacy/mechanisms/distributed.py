@@ -308,11 +308,9 @@ def shares_for(
         return SkellamShares(**fixed, sigma=sigma, delta=delta)
 
     def enough(sigma: float) -> bool:  # several releases are one of a longer vector: l2 grows with the root
-        event, n = at(sigma).event, releases
-        return (
-            replace(event, l2=math.sqrt(n) * event.l2, l1=n * event.l1, dimension=n * event.dimension).delta(epsilon)
-            <= delta
-        )
+        one, n = at(sigma).event, releases
+        together = replace(one, l2=math.sqrt(n) * one.l2, l1=n * one.l1, dimension=n * one.dimension)
+        return together.delta(epsilon) <= delta
 
     refusal = "no practical noise reaches this epsilon and delta together"
     start = sensitivity * math.sqrt(releases) * gaussian_sigma(epsilon, delta)
