@@ -41,4 +41,4 @@ def plot_profile(
     axes.set(xlabel=f"epsilon for {relation}", ylabel="delta", ylim=(1e-12, 1.5))
     axes.legend()
     axes.grid(alpha=0.3)
-    save(figure, path, dpi=100)
+    save(figure, path)
