@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppspeech.errors import PpspeechError
-from ppspeech.intervals import Mean
 from ppspeech.storage import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ppspeech.intervals import Mean
 
 SUFFIXES = (".png", ".pdf", ".svg")
 
@@ -35,7 +36,7 @@ def save(picture: "Figure", path: str | Path, dpi: int = 150) -> None:
         picture.savefig(temporary, dpi=dpi)
 
 
-def curve(axes: "Axes", points: Mapping[float, Mean], label: str, **style: Any) -> None:
+def curve(axes: "Axes", points: "Mapping[float, Mean]", label: str, **style: Any) -> None:
     """Draw means with their intervals."""
     means = points.values()
     looks: dict[str, Any] = {"marker": "o", "capsize": 3} | style
@@ -43,7 +44,7 @@ def curve(axes: "Axes", points: Mapping[float, Mean], label: str, **style: Any) 
 
 
 def save_curves(
-    curves: Mapping[str, Mapping[float, Mean]],
+    curves: "Mapping[str, Mapping[float, Mean]]",
     path: Path,
     *,
     title: str,

@@ -216,11 +216,9 @@ def _plot(learned: "LearnedFilter", path: Path) -> None:
 
 def _plot_attacks(report: "AttackReport", task: float, title: str, path: Path) -> None:
     """Each attacker's accuracy with its interval, at the task's accuracy."""
-    from matplotlib.figure import Figure as Picture
+    from ppspeech.pictures import blank, save
 
-    from ppspeech.storage import atomic_write
-
-    picture = Picture(figsize=(6, 4), layout="constrained")
+    picture = blank(6, 4)
     axes = picture.subplots()
     for f in report.findings:
         errors = [[f.accuracy - f.low], [f.high - f.accuracy]]
@@ -228,5 +226,4 @@ def _plot_attacks(report: "AttackReport", task: float, title: str, path: Path) -
     axes.axvline(report.chance, color="0.6", linestyle=":", label="chance")
     axes.set(title=title, xlabel="private accuracy", ylabel="task accuracy", xlim=(0, 1), ylim=(0, 1.02))
     axes.legend(fontsize="small")
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

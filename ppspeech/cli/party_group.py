@@ -27,15 +27,7 @@ def run_in_group(
 ) -> None:
     """Meet the others, run our part, and show what came of it and what we saw.
 
-    Args:
-        console: to print to.
-        protocol: which the file must agree with.
-        name: who we are in the file.
-        config: the group's file.
-        files: our certificate and key.
-        inputs: our private ones.
-        limits: of every channel.
-        out: where to keep the result: a bundle of a model, JSON of anything else.
+    `out`: where to keep the result: a bundle of a model, JSON of anything else.
     """
     from ppspeech.network import Transcript
     from ppspeech.network.group import Group, Identity, join
@@ -61,8 +53,7 @@ def run_in_group(
 def check_out(out: Path | None, protocol: str, terms: Any) -> None:
     """Refuse a place for the result before anyone has worked for it.
 
-    Raises:
-        PpspeechError: if something is there already, or a model would have no guarantee to state.
+    Raises `PpspeechError` if something is there already, or a model would have no guarantee to state.
     """
     if out is None:
         return

@@ -9,8 +9,8 @@ import soundfile
 from ppspeech.data.corpus import Corpus
 from ppspeech.errors import CorpusError
 from ppspeech.figures import Figure
+from ppspeech.pictures import blank, save
 from ppspeech.progress import track
-from ppspeech.storage import atomic_write
 
 
 @dataclass(frozen=True)
@@ -76,20 +76,15 @@ def summarize(corpus: Corpus) -> CorpusSummary:
 
 def plot_corpus(summary: CorpusSummary, path: Path) -> None:
     """Draw durations, utterances of each speaker, and of each word or emotion; saved as .png, .pdf or .svg."""
-    import matplotlib.pyplot as plt
-
     label = next((field for field in ("word", "emotion") if field in summary.labels), "gender")
-    figure, (times, speakers, values) = plt.subplots(1, 3, figsize=(12, 3.2), layout="constrained")
-    try:
-        times.hist(summary.durations, bins=40, color="#4c72b0")
-        times.set(xlabel="seconds", ylabel="utterances", title=f"{summary.name}: {summary.utterances:,} utterances")
-        for axis, field in ((speakers, "speaker"), (values, label)):
-            counts = dict(sorted(summary.labels.get(field, {}).items()))
-            axis.bar(range(len(counts)), list(counts.values()), color="#55a868")
-            axis.set(xlabel=field, ylabel="utterances", title=f"{len(counts)} {field}s")
-            if len(counts) <= 20:
-                axis.set_xticks(range(len(counts)), list(counts), rotation=90)
-        with atomic_write(path) as temporary:
-            figure.savefig(temporary, dpi=120)
-    finally:
-        plt.close(figure)
+    figure = blank(12, 3.2)
+    times, speakers, values = figure.subplots(1, 3)
+    times.hist(summary.durations, bins=40, color="#4c72b0")
+    times.set(xlabel="seconds", ylabel="utterances", title=f"{summary.name}: {summary.utterances:,} utterances")
+    for axis, field in ((speakers, "speaker"), (values, label)):
+        counts = dict(sorted(summary.labels.get(field, {}).items()))
+        axis.bar(range(len(counts)), list(counts.values()), color="#55a868")
+        axis.set(xlabel=field, ylabel="utterances", title=f"{len(counts)} {field}s")
+        if len(counts) <= 20:
+            axis.set_xticks(range(len(counts)), list(counts), rotation=90)
+    save(figure, path, dpi=120)

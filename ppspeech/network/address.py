@@ -20,11 +20,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `HOST:PORT`, with an IPv6 address in square brackets.
-
-        Raises:
-            PpspeechError: for anything else.
-        """
+        """Read `HOST:PORT`, with an IPv6 address in square brackets. Raises `PpspeechError` for anything else."""
         host, colon, port = text.rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
         if not colon or not bare or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -45,9 +41,8 @@ class Address:
     def check_security(self, has_tls: bool, insecure: bool) -> None:
         """Refuse a conversation that others could hear or change.
 
-        Raises:
-            ValueError: without TLS, unless this is a loopback address and `insecure` says that it is meant; and for
-                `insecure` beside TLS, where it means nothing.
+        Raises `ValueError` without TLS, unless this is a loopback address and `insecure` says that it is meant; and for
+        `insecure` beside TLS, where it means nothing.
         """
         if has_tls and insecure:
             raise ValueError("insecure=True is for plain TCP; with TLS leave it out")

@@ -55,13 +55,9 @@ def _open_carry(engine: ShareEngine, own: Residues, bits: int) -> int:
 def simulate(shape: list[tuple[str, int, int]]) -> list[bytes]:
     """What a party receives, made without anyone's number: nobody can tell it from the real messages.
 
-    Args:
-        shape: direction, kind and size of each message of that party's transcript, which is public.
-
-    Returns:
-        The payloads of the received ones: points of the group, uniform bytes, and for the share of the answer a
-        uniform bit (with the party's own share it gives the answer). The greeting, which repeats the party's own,
-        is left out.
+    `shape`: direction, kind and size of each message of that party's transcript, which is public. Returns the payloads
+    of the received ones: points of the group, uniform bytes, and for the share of the answer a uniform bit (with the
+    party's own share it gives the answer). The greeting, which repeats the party's own, is left out.
     """
     received = [(kind, size) for direction, kind, size in shape if direction == "received" and kind != Kind.RESUME]
     return [_simulate_message(kind, size) for kind, size in received]

@@ -34,9 +34,7 @@ class Party:
     Where several hold one role, a seat is the role and a number: `party 0`, `party 1`, …; elsewhere it is the role.
 
     Attributes:
-        role: our own.
         channels: to those we talk to, by seat.
-        seat: our own.
         names: what people call everyone who takes part, by seat, in order; also those we do not talk to.
         group: the file by which all have found each other; None in memory and between two.
         identity: with a group, our certificate and key.
@@ -59,10 +57,7 @@ class Party:
     def met(cls, channels: Mapping[str, Channel], group: Group, identity: Identity) -> "Party":
         """The member of a group that this identity is, once it has met the others.
 
-        Args:
-            channels: to those it talks to, by their names.
-            group: who takes part.
-            identity: whose pin stands in the group.
+        `channels`: to those it talks to, by their names; `identity`: whose pin stands in the group.
         """
         name = next(member.name for member in group.members if member.pin == identity.pin)
         seats = dict(zip(group.names, seats_of([member.role for member in group.members]), strict=True))
@@ -72,11 +67,7 @@ class Party:
 
     @property
     def channel(self) -> Channel:
-        """To the only one we talk to.
-
-        Raises:
-            PpspeechError: if there are several.
-        """
+        """To the only one we talk to. Raises `PpspeechError` if there are several."""
         if len(self.channels) != 1:
             raise PpspeechError(f"{self.seat} talks to {', '.join(self.channels) or 'nobody'}: say to whom")
         return next(iter(self.channels.values()))
@@ -114,16 +105,9 @@ def run_in_memory(
 ) -> list[Result]:
     """Run all parties of a protocol as threads of this process.
 
-    Args:
-        programs: the role and the program of each; close over its inputs and terms.
-        hub: the role that all others talk to; None for everyone to everyone.
-        limits: of every channel.
-
-    Returns:
-        What they returned, in order.
-
-    Raises:
-        Exception: the first error of a party that is not merely another's end.
+    `programs`: the role and the program of each; close over its inputs and terms. `hub`: the role that all others talk
+    to; None for everyone to everyone. Returns what they returned, in order. Raises the first error of a party that is
+    not merely another's end.
 
     >>> greet = lambda party: party.channel.send(1, b"42")
     >>> run_in_memory([("ann", greet), ("bob", lambda party: int(party.channel.receive(1, 2)))])
@@ -177,11 +161,7 @@ class RegisteredProtocol:
         return enter
 
     def program(self, role: str) -> Callable[..., Any]:
-        """The program of a role.
-
-        Raises:
-            PpspeechError: if there is none.
-        """
+        """The program of a role. Raises `PpspeechError` if there is none."""
         if role not in self.parties:
             raise PpspeechError(
                 f"{self.name} has the roles {', '.join(self.parties)}; choose one of them, got {role!r}"
@@ -191,8 +171,7 @@ class RegisteredProtocol:
     def bind(self, role: str, inputs: Sequence[Any] = (), terms: Mapping[str, Any] | None = None) -> "Bound":
         """One party's program with its inputs and terms, to be run once the others are met.
 
-        Raises:
-            PpspeechError: for a role that is none, or inputs and terms that the program does not take.
+        Raises `PpspeechError` for a role that is none, or inputs and terms that the program does not take.
         """
         program, named = self.program(role), dict(terms or {})
         try:
@@ -270,15 +249,8 @@ def register_protocol(
 ) -> RegisteredProtocol:
     """Enter a protocol under `name`; its parties then enter with the `party` decorator of what is returned.
 
-    Args:
-        name: what people and HELLOs call it.
-        functionality: what an honest third party would compute for the parties, and who learns it.
-        leakage: what else anyone learns.
-        assumptions: under what this holds.
-        terms: a dataclass of public terms, for programs that take them as `**terms`.
-
-    Raises:
-        PpspeechError: if the name is taken, or one of the statements is empty.
+    `terms`: a dataclass of public terms, for programs that take them as `**terms`. Raises `PpspeechError` if the name
+    is taken, or one of the statements is empty.
 
     >>> coin = register_protocol("doc_coin", functionality="a coin, to both", leakage="nothing", assumptions="none")
     >>> @coin.party("caller")

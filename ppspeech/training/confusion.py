@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.storage import atomic_write
+from ppspeech.pictures import blank, save
 
 
 class Confusion:
@@ -43,23 +43,18 @@ class Confusion:
 
     def plot(self, path: str | Path, title: str = "") -> None:
         """Draw it with a count in every cell; saved as .png, .pdf or .svg."""
-        import matplotlib.pyplot as plt
-
         counts = self.counts.cpu().numpy()
         size = 2.5 + 0.45 * len(self.names)
-        figure, axes = plt.subplots(figsize=(size, size), layout="constrained")
-        try:
-            axes.imshow(counts / counts.sum(1, keepdims=True).clip(1), cmap="Blues", vmin=0, vmax=1)
-            for row, column in zip(*counts.nonzero(), strict=True):
-                shade = "white" if counts[row, column] > counts[row].sum() / 2 else "black"
-                axes.text(column, row, counts[row, column], ha="center", va="center", color=shade, fontsize=8)
-            axes.set_xticks(range(len(self.names)), self.names, rotation=90)
-            axes.set_yticks(range(len(self.names)), self.names)
-            axes.set(xlabel="heard", ylabel="said", title=title or f"{100 * float(self.accuracy()):.2f} % right")
-            with atomic_write(Path(path)) as temporary:
-                figure.savefig(temporary, dpi=120)
-        finally:
-            plt.close(figure)
+        figure = blank(size, size)
+        axes = figure.subplots()
+        axes.imshow(counts / counts.sum(1, keepdims=True).clip(1), cmap="Blues", vmin=0, vmax=1)
+        for row, column in zip(*counts.nonzero(), strict=True):
+            shade = "white" if counts[row, column] > counts[row].sum() / 2 else "black"
+            axes.text(column, row, counts[row, column], ha="center", va="center", color=shade, fontsize=8)
+        axes.set_xticks(range(len(self.names)), self.names, rotation=90)
+        axes.set_yticks(range(len(self.names)), self.names)
+        axes.set(xlabel="heard", ylabel="said", title=title or f"{100 * float(self.accuracy()):.2f} % right")
+        save(figure, path, dpi=120)
 
 
 class ConfusionCallback(lightning.Callback):

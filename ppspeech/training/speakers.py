@@ -23,7 +23,7 @@ from ppspeech.models.gaussian import (
     start_mixture_,
     update_mixture_,
 )
-from ppspeech.storage import atomic_write
+from ppspeech.pictures import blank, save
 from ppspeech.training.module import KEY, MaximizationStep, SpeechModule
 
 Heard = Mapping[tuple[int, int], Sequence[Tensor]]
@@ -224,9 +224,6 @@ def _spread(utterances: Sequence[Tensor], every: int) -> Tensor:
 
 
 def _draw_det(scores: Tensor, genuine: Tensor, path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5, 5), layout="constrained")
+    figure = blank(5, 5)
     plot_det(figure.subplots(), scores, genuine)
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, dpi=120)
+    save(figure, path, dpi=120)

@@ -35,8 +35,8 @@ from ppspeech.filters import (
 )
 from ppspeech.filters.attack import attack
 from ppspeech.intervals import Mean
+from ppspeech.pictures import blank, save
 from ppspeech.progress import track
-from ppspeech.storage import atomic_write
 
 PEOPLE = 15
 FEATURES = 20
@@ -235,10 +235,8 @@ def _joined(filters: Sequence[nn.Module], part: list[tuple[Tensor, Tensor]]) -> 
 
 def _plot(found: Found, path: Path) -> None:
     """Both accuracies over the rounds, as figure 5 draws them."""
-    from matplotlib.figure import Figure as Picture
-
     methods = ["common", *(f"round{number}" for number in range(1, ROUNDS)), "personal"]
-    picture = Picture(figsize=(7, 4), layout="constrained")
+    picture = blank(7, 4)
     axes = picture.subplots()
     for label, results, style in (("activity", found.task, "C0o-"), ("subject risk (weighted)", found.private, "C3s-")):
         means = [Mean.of(results[method]) for method in methods]
@@ -248,5 +246,4 @@ def _plot(found: Found, path: Path) -> None:
     axes.set(xlabel="rounds of Algorithm 3", ylabel="test accuracy", title="UCI HAR: personal filters", ylim=(0.4, 1))
     axes.set_xticks(range(len(methods)))
     axes.legend()
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

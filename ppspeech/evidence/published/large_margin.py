@@ -43,13 +43,8 @@ class PublishedLargeMargin:
 
     One deviation from the print: the sign of eq. (9), without which misclassified examples would cost nothing.
 
-    Attributes:
-        epsilon: as stated by the paper for the noise.
-        classes: C.
-        features: d.
-        lam: lambda.
-        gamma: of the traces.
-        width: h of the Huber hinge.
+    `epsilon`: as stated by the paper for the noise; `classes`: C; `features`: d; `lam`: lambda; `gamma`: of the traces;
+    `width`: h of the Huber hinge.
     """
 
     epsilon: float
@@ -84,12 +79,7 @@ class PublishedLargeMargin:
     def module(self) -> LargeMarginGaussians:
         """The untrained model."""
         return LargeMarginGaussians(
-            self.classes,
-            self.features,
-            loss=MarginLoss(self.width),
-            psd="projection",
-            radius=1.0,
-            dtype=torch.double,
+            self.classes, self.features, loss=MarginLoss(self.width), psd="projection", radius=1.0, dtype=torch.double
         )
 
     def fit(self, rows: Rows) -> LargeMarginGaussians:
@@ -120,11 +110,8 @@ class PublishedLargeMargin:
     def audit(self, rows: Rows, runs: int, *, tolerance: float = 1e-5, confidence: float = 0.95) -> AuditReport:
         """Can an attacker tell from the released matrices whether the first record was there? By the equation, yes.
 
-        Args:
-            rows: the data set; its neighbor lacks the first record.
-            runs: on each of the two.
-            tolerance: residuals up to this count as zero.
-            confidence: of the lower bound on epsilon.
+        `rows`: the data set; its neighbor lacks the first record. `runs`: on each of the two. `tolerance`: residuals up
+        to this count as zero. `confidence`: of the lower bound on epsilon.
         """
         x, y = rows
         return audit_leak_identity(
@@ -149,11 +136,8 @@ class SeedBounds:
     ignores n. They are reported beside `trivial`, the excess that Phi = 0 is certain not to exceed: a bound above it
     says nothing.
 
-    Attributes:
-        empirical: theorem 5.2, on the regularized empirical risk.
-        true: theorem 5.3 as printed, on the true risk.
-        corrected: theorem 5.3 with the factor 2 that its proof loses.
-        trivial: the objective at Phi = 0.
+    `empirical`: theorem 5.2, on the regularized empirical risk; `true`: theorem 5.3 as printed, on the true risk;
+    `corrected`: theorem 5.3 with the factor 2 that its proof loses; `trivial`: the objective at Phi = 0.
     """
 
     empirical: float

@@ -24,12 +24,8 @@ class PublishedOutputLaplace:
     sqrt(d) / (n lambda). The true epsilon is up to sqrt(d) / 2 times the stated one; up to d = 4 the noise happens to
     be enough, though not by the paper's proof. Sound are l2 mechanisms with sensitivity 1 / (n lambda).
 
-    Attributes:
-        epsilon: as stated by the paper.
-        records: n.
-        penalty: lambda of lambda w'w, beside a loss averaged over n.
-        dimension: d, number of weights.
-        unit: one record.
+    `epsilon`: as stated by the paper; `records`: n; `penalty`: lambda of lambda w'w, beside a loss averaged over n;
+    `dimension`: d, number of weights.
     """
 
     epsilon: float
@@ -96,10 +92,7 @@ class PublishedSharedNoise:
     never does, and differences of classes are released without any noise. Besides, b is not symmetric, its length has
     shape p^2 instead of p(p+1)/2, and its scale ignores the gradient's true size.
 
-    Attributes:
-        epsilon: as stated by the paper.
-        size: p = d + 1.
-        unit: one record.
+    `epsilon`: as stated by the paper; `size`: p = d + 1.
     """
 
     epsilon: float

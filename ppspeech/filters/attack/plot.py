@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ppspeech.intervals import Mean
-from ppspeech.storage import atomic_write
+from ppspeech.pictures import blank, save
 
 MARKERS = {"none": "k*", "random": "C7v", "pca": "C0s", "ppls": "C1^", "ddd": "C2D", "minimax": "C3o"}
 LEVEL = 0.1
@@ -29,9 +29,7 @@ def plot_trade_off(panels: Mapping[int, Sequence[Point]], title: str, path: Path
         title: over all of them.
         path: of the picture.
     """
-    from matplotlib.figure import Figure as Picture
-
-    picture = Picture(figsize=(1 + 3.2 * len(panels), 4), layout="constrained")
+    picture = blank(1 + 3.2 * len(panels), 4)
     row = picture.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     everyone = [point for points in panels.values() for point in points]
     low = min(point.task.value for point in everyone) - 0.05
@@ -52,5 +50,4 @@ def plot_trade_off(panels: Mapping[int, Sequence[Point]], title: str, path: Path
     row[0].set_ylabel("task accuracy")
     row[-1].legend(fontsize="small")
     picture.suptitle(title)
-    with atomic_write(path) as temporary:
-        picture.savefig(temporary, dpi=150)
+    save(picture, path)

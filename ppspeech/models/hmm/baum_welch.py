@@ -125,10 +125,10 @@ def flat_start_(
     Mixture components start from k-means within the states. Arguments as in `baum_welch`.
     """
     check_training_set(model, features, lengths, labels)
-    flat_start_batches_(model, list(by_length(features, lengths, labels, batch_frames=batch_frames)), prior)
+    batches = list(by_length(features, lengths, labels, batch_frames=batch_frames))
+    _start_(model, [(some, _uniform_segments(model, some, lasting), named) for some, lasting, named in batches], prior)
 
 
-@torch.no_grad()
 def flat_start_batches_(
     model: HiddenMarkovModel,
     batches: Iterable[tuple[Tensor, ...]],
@@ -144,8 +144,13 @@ def flat_start_batches_(
     Raises:
         ModelError: for no batch, or inputs that do not fit the bank.
     """
+    _start_(model, _Segments(model, batches), prior)
+
+
+@torch.no_grad()
+def _start_(model: HiddenMarkovModel, owned: Iterable[tuple[Tensor, Tensor, Tensor]], prior: Prior) -> None:
+    """From batches of features, one-hot states `(batch, frames, states)` and labels."""
     emission = model.emission
-    owned = _Segments(model, batches)
     if isinstance(emission, GaussianEmission) and emission.components > 1:
         start_components_(emission, owned)
     total: HmmStatistics | None = None

@@ -35,19 +35,9 @@ def pack_header(kind: int, session: bytes, sequence: int, length: int) -> bytes:
 def check_header(header: bytes, *, kind: int, session: bytes, sequence: int, size: int | None, at_most: int) -> int:
     """Check that a header is the one that may come now, before a byte of its payload is read.
 
-    Args:
-        header: 28 bytes from the peer.
-        kind: the only type that may come, beside ABORT.
-        session: the only session.
-        sequence: the only sequence number.
-        size: the only length, or None.
-        at_most: the largest length, where `size` is None.
-
-    Returns:
-        The length of the payload that follows.
-
-    Raises:
-        ProtocolError: of the kind that fits, for anything else; `PeerGoneError` for an ABORT.
+    `kind`: the only type that may come, beside ABORT; `size`: the only length, or None; `at_most`: the largest length,
+    where `size` is None. Returns the length of the payload that follows. Raises `ProtocolError` of the kind that fits,
+    for anything else; `PeerGoneError` for an ABORT.
     """
     magic, version, got_kind, got_session, got_sequence, length = HEADER.unpack(header)
     if magic != MAGIC or version != VERSION:

@@ -13,7 +13,6 @@ from ppspeech.network.channel.frames import HELLO, VERSION
 from ppspeech.network.channel.session import StreamChannel
 
 Params = Mapping[str, Any]
-"""Public parameters of a protocol, as JSON can hold them."""
 
 MAX_BYTES = 4096
 NONCE_BYTES = 16
@@ -24,11 +23,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 class Hello:
     """What a party says first.
 
-    Attributes:
-        protocol: its name: lower case letters, digits and `_.-`, so that it cannot run into the parameters when
-            both are hashed.
-        params: the public parameters; they must be equal on both sides.
-        nonce: 16 fresh bytes.
+    `protocol`: its name: lower case letters, digits and `_.-`, so that it cannot run into the parameters when both are
+    hashed. `params`: the public parameters; they must be equal on both sides. `nonce`: 16 fresh bytes.
     """
 
     protocol: str
@@ -36,11 +32,7 @@ class Hello:
     nonce: bytes
 
     def encode(self) -> bytes:
-        """As canonical JSON.
-
-        Raises:
-            ValueError: for a name or parameters that cannot be sent.
-        """
+        """As canonical JSON. Raises `ValueError` for a name or parameters that cannot be sent."""
         if not NAME.fullmatch(self.protocol):
             raise ValueError(f"a protocol is named by up to 64 of a-z, 0-9, '_', '.', '-', got {self.protocol!r}")
         said = {"nonce": self.nonce.hex(), "params": self.params, "protocol": self.protocol, "version": VERSION}
@@ -55,11 +47,7 @@ class Hello:
 
     @classmethod
     def decode(cls, data: bytes) -> "Hello":
-        """Read what a peer sent.
-
-        Raises:
-            WrongSessionError: for anything that `encode` does not write, to the byte.
-        """
+        """Read what a peer sent. Raises `WrongSessionError` for anything that `encode` does not write, to the byte."""
         try:
             said = json.loads(data)
             if said["version"] != VERSION or not isinstance(said["params"], dict):
@@ -79,8 +67,7 @@ def canonical(value: object) -> bytes:
     >>> canonical({"b": 1, "a": [True, "e"]})
     b'{"a":[true,"e"],"b":1}'
 
-    Raises:
-        ValueError: for a value JSON cannot hold, NaN and infinity too.
+    Raises `ValueError` for a value JSON cannot hold, NaN and infinity too.
     """
     try:
         text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -101,10 +88,8 @@ def session_id(client: Hello, server: Hello) -> bytes:
 def greet(channel: StreamChannel, protocol: str, params: Params) -> None:
     """Say what we want to the party that listens, and begin the session; the caller ends it on an error.
 
-    Raises:
-        ValueError: for a name or parameters that cannot be sent.
-        WrongSessionError: if it answers with another protocol or other parameters.
-        ProtocolError: if it refuses or is silent.
+    Raises `ValueError` for a name or parameters that cannot be sent; `WrongSessionError` if it answers with another
+    protocol or other parameters; `ProtocolError` if it refuses or is silent.
     """
     ours = Hello(protocol, dict(params), secrets.token_bytes(NONCE_BYTES))
     channel.send_frame(HELLO, ours.encode())
@@ -119,15 +104,9 @@ def greet(channel: StreamChannel, protocol: str, params: Params) -> None:
 def answer(channel: StreamChannel, accept: Callable[[str, Params], None]) -> tuple[str, Params]:
     """Answer the party that connected, and begin the session; the caller ends it on an error.
 
-    Args:
-        channel: the connection.
-        accept: called with what the peer wants; raises `WrongSessionError` if that cannot be had here.
-
-    Returns:
-        The protocol and its parameters.
-
-    Raises:
-        ProtocolError: if the peer cannot be understood, wants something else, or is silent.
+    `accept`: called with what the peer wants; raises `WrongSessionError` if that cannot be had here. Returns the
+    protocol and its parameters. Raises `ProtocolError` if the peer cannot be understood, wants something else, or is
+    silent.
     """
     theirs = Hello.decode(channel.receive_frame(HELLO, None, MAX_BYTES))
     accept(theirs.protocol, theirs.params)

@@ -34,10 +34,7 @@ class StreamChannel:
     constant ABORT frame and the end of the stream; the reason is raised here and goes to this party's log, where no
     payload is ever written. After that every call raises `PeerGoneError`.
 
-    Args:
-        stream: the connection.
-        limits: how long and large anything may be.
-        greet_by: when (of `time.monotonic`) the session must have begun; `handshake_seconds` from now by default.
+    `greet_by`: when (of `time.monotonic`) the session must have begun; `handshake_seconds` from now by default.
     """
 
     def __init__(self, stream: ByteStream, limits: Limits, greet_by: float | None = None) -> None:
@@ -177,11 +174,7 @@ class StreamChannel:
 
 
 def check_kind(kind: int) -> None:
-    """Refuse a kind that is not a protocol's own.
-
-    Raises:
-        ValueError: unless 1 <= kind <= 254.
-    """
+    """Refuse a kind that is not a protocol's own. Raises `ValueError` unless 1 <= kind <= 254."""
     if not HELLO < kind < ABORT:
         raise ValueError(f"the kind of a message must be in 1..254 (0 and 255 are the session's own), got {kind}")
 
@@ -189,8 +182,7 @@ def check_kind(kind: int) -> None:
 def check_bounds(size: int | None, at_most: int | None) -> None:
     """Refuse a step of a script that does not say how long its message may be.
 
-    Raises:
-        ValueError: unless exactly one of the two is given, and is not negative.
+    Raises `ValueError` unless exactly one of the two is given, and is not negative.
     """
     bounds = [bound for bound in (size, at_most) if bound is not None]
     if len(bounds) != 1 or bounds[0] < 0:

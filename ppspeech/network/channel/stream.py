@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from ppspeech.errors import BadLengthError, BadTypeError, PeerGoneError, PeerTimeoutError, ProtocolError
 
 PIECE = 2**18
-"""The most bytes asked of the socket in one call."""
 BUFFERED = 2**14
 """Payloads up to this size may come out of the inbox; larger ones are read straight into their own buffer."""
 BLOCKING_SECONDS = 1
@@ -26,9 +25,8 @@ polls."""
 class Peer:
     """Who is at the other end, as far as the connection shows it.
 
-    Attributes:
-        address: its IP address, which many may share and anyone may change; None without a network.
-        certificate: SHA-256 fingerprint of the certificate it has proved to own, in hexadecimal; None without one.
+    `address`: its IP address, which many may share and anyone may change; None without a network. `certificate`:
+    SHA-256 fingerprint of the certificate it has proved to own, in hexadecimal; None without one.
     """
 
     address: str | None
@@ -54,14 +52,8 @@ class ByteStream:
     it is sending too, what it sends is put aside in an inbox until ours are out, so two parties that send at the
     same time do not block each other. The inbox is bounded; beyond that the peer is made to wait, as TCP does.
 
-    Args:
-        connection: a connected stream socket; the stream owns and closes it.
-        inbox_bytes: the most bytes put aside while sending.
-
-    Attributes:
-        peer: who is at the other end.
-        bytes_sent: by us so far.
-        bytes_received: from the peer so far.
+    `connection`: a connected stream socket; the stream owns and closes it. `inbox_bytes`: the most bytes put aside
+    while sending.
     """
 
     def __init__(self, connection: socket.socket, inbox_bytes: int) -> None:
@@ -87,8 +79,7 @@ class ByteStream:
     def write(self, data: bytes | bytearray | memoryview, deadline: float) -> None:
         """Send all of `data` before `deadline` (of `time.monotonic`).
 
-        Raises:
-            ProtocolError: if the peer is gone, or does not take it in time. Part of it may have been sent.
+        Raises `ProtocolError` if the peer is gone, or does not take it in time. Part of it may have been sent.
         """
         rest = data if len(data) <= PIECE else memoryview(data)
         while rest:
@@ -109,14 +100,9 @@ class ByteStream:
     def read(self, size: int, deadline: float, *, inside: bool = False) -> bytes:
         """Receive exactly `size` bytes before `deadline`.
 
-        Args:
-            size: how many; the caller has made sure that it is agreed.
-            deadline: of `time.monotonic`.
-            inside: whether these bytes continue a message, so that the end of the stream is the peer's fault.
-
-        Raises:
-            BadLengthError: if the stream ends inside a message.
-            ProtocolError: if the peer is gone or silent for too long.
+        `size`: how many; the caller has made sure that it is agreed. `deadline`: of `time.monotonic`. `inside`: whether
+        these bytes continue a message, so that the end of the stream is the peer's fault. Raises `BadLengthError` if
+        the stream ends inside a message; `ProtocolError` if the peer is gone or silent for too long.
         """
         inbox = self._inbox
         if size <= BUFFERED:

@@ -14,12 +14,8 @@ from ppspeech.channel import Channel
 class Entry:
     """One message.
 
-    Attributes:
-        direction: `sent` or `received`, as seen from the party that records.
-        kind: of the message.
-        size: of its payload, in bytes; a frame adds 28.
-        seconds: since the transcript began.
-        payload: its bytes, where they are kept.
+    `direction`: `sent` or `received`, as seen from the party that records. `size`: of its payload, in bytes; a frame
+    adds 28. `seconds`: since the transcript began. `payload`: its bytes, where they are kept.
     """
 
     direction: Literal["sent", "received"]
@@ -32,9 +28,7 @@ class Entry:
 class Transcript:
     """A channel that passes everything on to another one and writes it down.
 
-    Args:
-        channel: the one to use.
-        keep_payloads: keep the bytes too. A transcript with bytes is what a corrupt party would have: not for logs.
+    `keep_payloads`: keep the bytes too. A transcript with bytes is what a corrupt party would have: not for logs.
     """
 
     def __init__(self, channel: Channel, *, keep_payloads: bool = False) -> None:
@@ -92,11 +86,7 @@ class Transcript:
         return {kind: (len(each), sum(each)) for kind, each in sizes.items()}
 
     def table(self, kinds: dict[int, str] | None = None) -> Table:
-        """A table for people: runs of messages of one kind and direction in one line, and the totals.
-
-        Args:
-            kinds: names of the kinds, where they have some.
-        """
+        """A table for people: runs of messages of one kind and direction in one line, and the totals."""
         table = Table(title="What went over the wire", show_footer=True)
         table.add_column("step", "", justify="right")
         table.add_column("direction", f"{self.rounds} rounds")

@@ -33,11 +33,8 @@ FIELDS = {"protocol", "hub", "parties", "params", "wait_seconds"}
 class Member:
     """One party of a group.
 
-    Attributes:
-        name: within the group.
-        role: in the protocol.
-        pin: SHA-256 fingerprint of its certificate, 64 hexadecimal digits.
-        address: where it listens; None for one that only connects.
+    `pin`: SHA-256 fingerprint of its certificate, 64 hexadecimal digits. `address`: where it listens; None for one that
+    only connects.
     """
 
     name: str
@@ -50,15 +47,13 @@ class Member:
 class Group:
     """Who takes part in what; the same for all.
 
+    Raises `PpspeechError` for a group that cannot meet.
+
     Attributes:
-        protocol: its name.
         members: in order; where everyone talks to everyone, the earlier of two listens.
         hub: the one all others talk to; None for everyone to everyone.
         params: public parameters of the protocol, as JSON can hold them.
         wait_seconds: how long those who are there wait for those who are late.
-
-    Raises:
-        PpspeechError: for a group that cannot meet.
     """
 
     protocol: str
@@ -107,11 +102,7 @@ class Group:
         return hashlib.sha256(canonical(plain)).hexdigest()
 
     def member(self, name: str) -> Member:
-        """The member called `name`.
-
-        Raises:
-            PpspeechError: if there is none.
-        """
+        """The member called `name`. Raises `PpspeechError` if there is none."""
         for member in self.members:
             if member.name == name:
                 return member
@@ -147,11 +138,7 @@ class Group:
 
     @classmethod
     def from_yaml(cls, text: str) -> "Group":
-        """Read what `to_yaml` wrote, or a person.
-
-        Raises:
-            PpspeechError: for anything that is no group.
-        """
+        """Read what `to_yaml` wrote, or a person. Raises `PpspeechError` for anything that is no group."""
         try:
             plain = yaml.safe_load(text)
         except (yaml.YAMLError, RecursionError) as error:
@@ -172,11 +159,7 @@ class Group:
 
     @classmethod
     def load(cls, path: Path) -> "Group":
-        """Read a file.
-
-        Raises:
-            PpspeechError: if it cannot be read or is no group.
-        """
+        """Read a file. Raises `PpspeechError` if it cannot be read or is no group."""
         try:
             if path.stat().st_size > MOST_BYTES:
                 raise PpspeechError(f"{path} is larger than {MOST_BYTES} bytes: no group's file is")

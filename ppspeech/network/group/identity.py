@@ -27,12 +27,8 @@ LARGEST = 2 + LARGEST_CERTIFICATE + LARGEST_SIGNATURE
 class Identity:
     """A party's own certificate and key.
 
-    Attributes:
-        certificate: PEM file.
-        key: PEM file of its private key, on an elliptic curve, as `make_certificate` makes it.
-
-    Raises:
-        PpspeechError: if a file cannot be read or does not fit.
+    `key`: PEM file of its private key, on an elliptic curve, as `make_certificate` makes it. Raises `PpspeechError` if
+    a file cannot be read or does not fit.
     """
 
     certificate: Path
@@ -77,11 +73,7 @@ class Identity:
 
 
 def verify(signed: bytes, message: bytes, pin: str) -> None:
-    """Check that the party with this pin has signed the message.
-
-    Raises:
-        WrongKeyError: if it has not.
-    """
+    """Check that the party with this pin has signed the message. Raises `WrongKeyError` if it has not."""
     length = int.from_bytes(signed[:2], "big")
     der, signature = signed[2 : 2 + length], signed[2 + length :]
     check_pin(der, pin)  # before anything is parsed: what follows are bytes that we have agreed on

@@ -43,17 +43,10 @@ def join(
 
     An error inside the block aborts every channel, so that no other party waits in vain.
 
-    Args:
-        group: the same for all.
-        name: who we are in it.
-        identity: our certificate, whose pin stands in the group, and its key.
-        limits: of every channel.
-        say: told in words what happens meanwhile.
-        listener: bound before, where the address was not known when the others were told; owned by the caller.
-
-    Raises:
-        PpspeechError: if the certificate is not the one in the group, or our address cannot be had.
-        ProtocolError: if somebody did not come in time, with their names.
+    `identity`: our certificate, whose pin stands in the group, and its key. `say`: told in words what happens
+    meanwhile. `listener`: bound before, where the address was not known when the others were told; owned by the caller.
+    Raises `PpspeechError` if the certificate is not the one in the group, or our address cannot be had; `ProtocolError`
+    if somebody did not come in time, with their names.
     """
     member, chosen = group.member(name), limits or Limits()
     if identity.pin != member.pin:

@@ -30,12 +30,7 @@ Program = Callable[[Mapping[str, Channel], Group, Identity], Any]
 
 @dataclass(frozen=True)
 class Player:
-    """A party of a local run.
-
-    Attributes:
-        role: in the protocol.
-        program: what it does.
-    """
+    """A party of a local run."""
 
     role: str
     program: Program
@@ -74,16 +69,9 @@ def run_group(
     The processes are forks of this one. Threads do not survive a fork: do not call this after native thread pools
     (OpenMP, torch) have been used.
 
-    Args:
-        protocol: its name.
-        players: by name, in the group's order.
-        hub: the one all others talk to; None for everyone to everyone.
-        params: public parameters.
-        limits: of all channels.
-        wait_seconds: how long parties wait for each other at the start.
-
-    Returns:
-        How each ended; a party that failed does not raise here.
+    `players`: by name, in the group's order. `hub`: the one all others talk to; None for everyone to everyone.
+    `wait_seconds`: how long parties wait for each other at the start. Returns how each ended; a party that failed does
+    not raise here.
     """
     sys.stdout.flush()
     sys.stderr.flush()

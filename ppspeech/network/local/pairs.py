@@ -33,16 +33,9 @@ def run_together(
 ) -> tuple[First, Second]:
     """Run two parties as threads of this process.
 
-    Args:
-        first: a party program; close over its input.
-        second: its peer.
-        channels: both ends, closed afterwards; in memory by default, `socket_pair()` for the real socket code.
-
-    Returns:
-        What the two returned.
-
-    Raises:
-        Exception: the first error of a party that is not merely the other's end (`PeerGoneError`).
+    `first`: a party program; close over its input. `channels`: both ends, closed afterwards; in memory by default,
+    `socket_pair()` for the real socket code. Returns what the two returned. Raises the first error of a party that is
+    not merely the other's end (`PeerGoneError`).
 
     >>> run_together(lambda c: c.send(1, b"42"), lambda c: int(c.receive(1, size=2)))
     (None, 42)
@@ -57,15 +50,8 @@ def run_in_threads(
 ) -> list[First]:
     """Run any number of parties as threads, each with a channel in memory to every other.
 
-    Args:
-        parties: programs that take a mapping from the number of another party to the channel to it.
-        limits: of every channel.
-
-    Returns:
-        What they returned, in order.
-
-    Raises:
-        Exception: as `run_together`.
+    `parties`: programs that take a mapping from the number of another party to the channel to it. Returns what they
+    returned, in order. Raises as `run_together`.
     """
     ends: list[dict[int, MemoryChannel]] = [{} for _ in parties]
     for one in range(len(parties)):
@@ -100,21 +86,14 @@ def run_in_processes(
     """Run two parties as two processes that talk over TCP on the loopback address, so that both have a core.
 
     The second party is a fork of this process. Threads do not survive a fork: do not call this after native thread
-    pools (OpenMP, torch) have been used.
+    pools (OpenMP, torch) have been used. Returns what `first` returned. Raises `ProtocolError` if `second` failed, with
+    the name of its error; what `first` raised.
 
     Args:
         first: the party in this process, which connects.
         second: the party in the other process, which listens; what it returns is lost.
         tls: both sides' TLS; plain TCP without.
-        limits: of both channels.
         delay: seconds that bytes take each way, through a process that holds them back; half a round trip.
-
-    Returns:
-        What `first` returned.
-
-    Raises:
-        ProtocolError: if `second` failed, with the name of its error.
-        Exception: what `first` raised.
     """
     local = Address("127.0.0.1", 0)
     client, server = tls or (None, None)

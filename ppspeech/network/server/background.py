@@ -14,13 +14,7 @@ from ppspeech.network.server.server import Server
 
 @dataclass
 class RunningServer:
-    """A server in a process of its own.
-
-    Attributes:
-        address: where it listens.
-        pid: its process.
-        counters: what it did, once it has stopped.
-    """
+    """A server in a process of its own. `counters`: what it did, once it has stopped."""
 
     address: Address
     pid: int

@@ -9,8 +9,8 @@ class Capacity:
 
     Attributes:
         sessions: processes at a time.
-        handshakes: of these, how many may still be at TLS and HELLO, so that clients who stall there cannot take
-            all the places.
+        handshakes: of these, how many may still be at TLS and HELLO, so that clients who stall there cannot take all
+            the places.
         waiting: connections that wait for a process, silent ones included.
         waiting_seconds: how long a connection that has something to say may wait for a process.
         session_bytes: memory one session may take beyond what the server held when the session began. All sessions

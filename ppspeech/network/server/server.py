@@ -27,7 +27,6 @@ from ppspeech.network.tls.context import ServerTls
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
-"""How often deadlines are looked at while nothing happens."""
 KILL_SECONDS = 2.0
 """How much later than its own deadline a process is killed."""
 
@@ -66,17 +65,9 @@ class Server:
 
     The socket is bound when the server is made; clients can connect from then on, and are served from `run` on.
 
-    Args:
-        address: where to listen; port 0 takes a free one, and `address` says which.
-        services: what is offered, by the name of the protocol.
-        tls: how to prove who we are.
-        insecure: plain TCP, on a loopback address, in place of `tls`.
-        limits: of every session.
-        capacity: how much to take on.
-
-    Raises:
-        ValueError: without services, and for plain TCP where it is not allowed.
-        OSError: if the address cannot be had.
+    `address`: where to listen; port 0 takes a free one, and `address` says which. `insecure`: plain TCP, on a loopback
+    address, in place of `tls`. Raises `ValueError` without services, and for plain TCP where it is not allowed;
+    `OSError` if the address cannot be had.
     """
 
     def __init__(
@@ -106,11 +97,7 @@ class Server:
         self.address = Address(address.host, self._listening.getsockname()[1])
 
     def run(self) -> Counters:
-        """Serve until `stop` is called, or SIGTERM or Ctrl-C comes; then end in order.
-
-        Returns:
-            The counts.
-        """
+        """Serve until `stop` is called, or SIGTERM or Ctrl-C comes; then end in order. Returns the counts."""
         previous = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):

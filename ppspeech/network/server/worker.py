@@ -25,17 +25,15 @@ from ppspeech.network.tls.context import wrap_server
 logger = logging.getLogger(__name__)
 
 REPORT_BYTES = 4096
-"""The most a child says to its parent."""
 
 
 @dataclass(frozen=True)
 class Service:
     """A party program that a server offers.
 
-    Attributes:
-        program: called with the channel and the session's public parameters.
-        params: the only parameters it is offered with; None leaves them to the client, and the program must judge
-            them itself, for instance whether the sizes they ask for can be borne.
+    `program`: called with the channel and the session's public parameters. `params`: the only parameters it is offered
+    with; None leaves them to the client, and the program must judge them itself, for instance whether the sizes they
+    ask for can be borne.
     """
 
     program: Callable[[Channel, Params], object]
@@ -56,13 +54,8 @@ def be_worker(
 ) -> None:
     """Run one session; the process is to be left afterwards.
 
-    Args:
-        connection: the accepted connection.
-        services: what is offered, by the name of the protocol.
-        context: for TLS, or None.
-        limits: of the session.
-        session_bytes: the memory the session may take beyond what the server held when it started.
-        report: the pipe to the parent; it gets a line of JSON when the client has been greeted and one at the end.
+    `session_bytes`: the memory the session may take beyond what the server held when it started. `report`: the pipe to
+    the parent; it gets a line of JSON when the client has been greeted and one at the end.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, _stop)

@@ -23,20 +23,10 @@ def connect(
 ) -> StreamChannel:
     """Connect to a party that listens, and begin a session.
 
-    Args:
-        address: where it listens.
-        protocol: which protocol to run.
-        params: its public parameters; the other party must want the same.
-        tls: whom to trust.
-        insecure: plain TCP, on a loopback address, in place of `tls`.
-        limits: how long and large anything may be.
-
-    Returns:
-        The channel, to be used in a `with` statement.
-
-    Raises:
-        ValueError: for plain TCP where it is not allowed, and parameters that cannot be sent.
-        ProtocolError: if there is nobody, or not the one we trust, or it does not want the same.
+    `params`: its public parameters; the other party must want the same. `insecure`: plain TCP, on a loopback address,
+    in place of `tls`. Returns the channel, to be used in a `with` statement. Raises `ValueError` for plain TCP where it
+    is not allowed, and parameters that cannot be sent; `ProtocolError` if there is nobody, or not the one we trust, or
+    it does not want the same.
     """
     address.check_security(tls is not None, insecure)
     accept_only(protocol, params)  # refuse our own mistakes before anyone is called
@@ -63,15 +53,9 @@ def connect(
 class Listener:
     """Waits for one peer at a time, for two parties who both know what they want. `Server` serves many.
 
-    Args:
-        address: where; port 0 takes a free one, and `address` says which.
-        tls: how to prove who we are.
-        insecure: plain TCP, on a loopback address, in place of `tls`.
-        limits: how long and large anything may be.
-
-    Raises:
-        ValueError: for plain TCP where it is not allowed.
-        OSError: if the address cannot be had.
+    `address`: where; port 0 takes a free one, and `address` says which. `insecure`: plain TCP, on a loopback address,
+    in place of `tls`. Raises `ValueError` for plain TCP where it is not allowed; `OSError` if the address cannot be
+    had.
     """
 
     def __init__(
@@ -86,8 +70,7 @@ class Listener:
     def wait(self, protocol: str, params: Params, seconds: float | None = None) -> StreamChannel:
         """Wait for a peer that wants this protocol with these parameters.
 
-        Raises:
-            ProtocolError: if nobody comes within `seconds`, or someone who wants something else.
+        Raises `ProtocolError` if nobody comes within `seconds`, or someone who wants something else.
         """
         accept = accept_only(protocol, params)
         self._socket.settimeout(seconds)
@@ -118,11 +101,7 @@ class Listener:
 
 
 def listen(address: Address) -> socket.socket:
-    """A listening socket.
-
-    Raises:
-        OSError: if the address cannot be had.
-    """
+    """A listening socket. Raises `OSError` if the address cannot be had."""
     family, _, _, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:

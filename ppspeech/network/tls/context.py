@@ -26,10 +26,7 @@ logger = logging.getLogger(__name__)
 class ServerTls:
     """How the party that listens proves itself, and whom it lets in.
 
-    Attributes:
-        certificate: its certificate chain, PEM.
-        key: its private key, PEM.
-        client_ca: certificates (PEM) that must have signed, or be, every client's; None lets any client in.
+    `client_ca`: certificates (PEM) that must have signed, or be, every client's; None lets any client in.
     """
 
     certificate: Path
@@ -37,11 +34,7 @@ class ServerTls:
     client_ca: Path | None = None
 
     def context(self) -> ssl.SSLContext:
-        """The settings for the `ssl` module.
-
-        Raises:
-            PpspeechError: if a file cannot be read or does not fit.
-        """
+        """The settings for the `ssl` module. Raises `PpspeechError` if a file cannot be read or does not fit."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         _load(context, self.certificate, self.key, self.client_ca)
@@ -56,14 +49,12 @@ class ServerTls:
 class ClientTls:
     """Whom the party that connects trusts: one certificate by its fingerprint, or those an authority signed.
 
+    Raises `ValueError` unless exactly one of `pin` and `ca` is given, and `certificate` and `key` both or neither.
+
     Attributes:
         pin: SHA-256 fingerprint of the server's certificate, in hexadecimal, colons allowed.
         ca: certificates (PEM) of the authorities; the server's must name the host we connect to.
         certificate: our own certificate chain (PEM), where the server asks for one.
-        key: its private key (PEM).
-
-    Raises:
-        ValueError: unless exactly one of `pin` and `ca` is given, and `certificate` and `key` both or neither.
     """
 
     pin: str | None = None
@@ -83,11 +74,7 @@ class ClientTls:
             object.__setattr__(self, "pin", plain)
 
     def context(self) -> ssl.SSLContext:
-        """The settings for the `ssl` module.
-
-        Raises:
-            PpspeechError: if a file cannot be read or does not fit.
-        """
+        """The settings for the `ssl` module. Raises `PpspeechError` if a file cannot be read or does not fit."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         if self.pin is not None:
@@ -111,9 +98,8 @@ def _load(context: ssl.SSLContext, certificate: Path | None, key: Path | None, a
 def wrap_server(connection: socket.socket, context: ssl.SSLContext, deadline: float) -> ssl.SSLSocket:
     """TLS on an accepted connection.
 
-    Raises:
-        ProtocolError: if the peer is not trusted, speaks something else, is gone or too slow; the connection is
-            closed then.
+    Raises `ProtocolError` if the peer is not trusted, speaks something else, is gone or too slow; the connection is
+    closed then.
     """
     return _handshake(connection, context, None, deadline)
 
@@ -123,8 +109,7 @@ def wrap_client(
 ) -> ssl.SSLSocket:
     """TLS on a connection we made, with a server that is the one we trust.
 
-    Raises:
-        ProtocolError: as `wrap_server`; `WrongKeyError` if the server is not trusted.
+    Raises `ProtocolError`, as `wrap_server`; `WrongKeyError` if the server is not trusted.
     """
     wrapped = _handshake(connection, context, host, deadline)
     if pin is not None:

@@ -16,14 +16,9 @@ def own_tls(
 ) -> Iterator[ServerTls | None]:
     """TLS for a listener; None for plain TCP, which `insecure` asks for.
 
-    Args:
-        certificate: PEM; one is made that lasts as long as the `with` block where there is none.
-        key: its private key, PEM.
-        client_ca: let in only clients whose certificate is, or is signed by, one of these.
-        insecure: plain TCP is meant.
-
-    Raises:
-        PpspeechError: for a certificate without its key, or a key without its certificate.
+    `certificate`: PEM; one is made that lasts as long as the `with` block where there is none. `client_ca`: let in only
+    clients whose certificate is, or is signed by, one of these. Raises `PpspeechError` for a certificate without its
+    key, or a key without its certificate.
     """
     if insecure:
         yield None

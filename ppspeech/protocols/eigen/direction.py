@@ -21,10 +21,7 @@ QUOTIENT_FRACTION = 16
 def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Whole:
     """u / u_j in steps of 2^-16, `(k,)`, to both parties.
 
-    Args:
-        engine: this party's.
-        residues: narrow shares of the upper half.
-        features: k.
+    `residues`: narrow shares of the upper half; `features`: k.
     """
     column, largest = _largest_column(engine, whole(residues, features))
     negative = is_negative(engine, column, NARROW)

@@ -45,24 +45,18 @@ def find_together(
 ) -> NDArray[np.float64]:
     """Any party's program.
 
+    Returns unit vectors `(count, features)`, the same for all. Raises `RangeError` for unfit frames, as `two.alice`, or
+    computing parties that are not two of the parties; `ProtocolError` if a party is missing.
+
     Args:
-        party: who talks to every other party.
         frames: ours, `(frames, features)`.
         features: k, public.
         bound: what no party's sum of squares exceeds, public.
-        count: how many directions.
         squarings: of the matrix, for each direction.
         computing: the numbers of the two who compute.
         epsilon: with differential privacy for one of our frames, as `two.alice`.
         delta: of that guarantee.
         radius: to which frames are then clipped, public.
-
-    Returns:
-        Unit vectors `(count, features)`, the same for all.
-
-    Raises:
-        RangeError: for unfit frames, as `two.alice`, or computing parties that are not two of the parties.
-        ProtocolError: if a party is missing.
     """
     own, channels = party.place, party.channels_to(party.role)
     if len(set(computing)) != 2 or not set(computing) <= {own, *channels}:

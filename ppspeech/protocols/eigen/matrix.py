@@ -109,13 +109,8 @@ def normalize(engine: ShareEngine, residues: Residues, features: int, ring: Ring
     Which power it is stays shared: for 2^16, 2^8, … in turn, the trace is compared and the product with the shared bit
     added.
 
-    Args:
-        engine: this party's.
-        residues: upper halves, flat.
-        features: k.
-        ring: of the residues.
-        fraction: their bits after the point.
-        most: so many doublings suffice.
+    `residues`: upper halves, flat; `features`: k; `fraction`: their bits after the point; `most`: so many doublings
+    suffice.
     """
     rows, columns = np.triu_indices(features)
     diagonal = rows == columns

@@ -40,15 +40,9 @@ def private_moments(
     Negative eigenvalues, which only noise makes, become zero, and a trace above the bound is scaled down to it: both
     are computed from the release alone, so that the protocol never stops in a way that depends on the frames.
 
-    Args:
-        frames: `(frames, features)`; clipped to the mechanism's radius.
-        mechanism: calibrated in advance.
-        bound: the public bound on a party's trace.
-        unit_ids: whose each frame is, `(frames,)`, where a unit has several.
-
-    Raises:
-        RangeError: unless the bound is a number above 0.
-        PrivacyError: for frames that the mechanism does not take.
+    `frames`: `(frames, features)`; clipped to the mechanism's radius. `bound`: the public bound on a party's trace.
+    `unit_ids`: whose each frame is, `(frames,)`, where a unit has several. Raises `RangeError` unless the bound is a
+    number above 0; `PrivacyError` for frames that the mechanism does not take.
     """
     _check_bound(bound)
     ids = None if unit_ids is None else torch.from_numpy(np.asarray(unit_ids))
@@ -65,9 +59,8 @@ def own_moments(
 ) -> NDArray[np.float64]:
     """What a party program starts from: exact moments, or with `epsilon` private ones, one frame the unit.
 
-    Raises:
-        RangeError: for frames of no shape, or an epsilon without the radius that frames are clipped to.
-        PrivacyError: for an epsilon, delta or radius that cannot be.
+    Raises `RangeError` for frames of no shape, or an epsilon without the radius that frames are clipped to;
+    `PrivacyError` for an epsilon, delta or radius that cannot be.
     """
     if epsilon is None:
         return second_moments(frames)
@@ -85,9 +78,8 @@ def own_moments(
 def start_share(moments: Reals, features: int, bound: float, parties: int) -> Residues:
     """A party's own moments over `parties * bound`, as its share: upper half, flat.
 
-    Raises:
-        RangeError: for moments of another shape, that are not finite, symmetric and without negative eigenvalues, or
-            whose trace exceeds the bound.
+    Raises `RangeError` for moments of another shape, that are not finite, symmetric and without negative eigenvalues,
+    or whose trace exceeds the bound.
     """
     _check_bound(bound)
     given = np.asarray(moments, np.float64)

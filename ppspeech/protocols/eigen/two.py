@@ -66,25 +66,20 @@ def alice(
 ) -> NDArray[np.float64]:
     """Alice's program.
 
+    Returns unit vectors `(count, features)`, the largest entry of each positive. Raises `RangeError` for frames of
+    another shape, not finite, or beyond the bound; before anything is sent; `PrivacyError` for an epsilon, delta or
+    radius that cannot be.
+
     Args:
-        party: who talks to Bob.
         frames: hers, `(frames, features)`.
         features: k, public.
         bound: what neither party's sum of squares exceeds, public; it may be far above: up to 2^25 times cost no
             precision.
-        count: how many directions.
         squarings: of the matrix, for each direction.
         epsilon: release the directions with differential privacy for one frame of hers (`AnalyzeGauss`, add_remove);
             both parties add their own noise. Without, the directions are exact.
         delta: of that guarantee.
         radius: to which frames are then clipped, public.
-
-    Returns:
-        Unit vectors `(count, features)`, the largest entry of each positive.
-
-    Raises:
-        RangeError: for frames of another shape, not finite, or beyond the bound; before anything is sent.
-        PrivacyError: for an epsilon, delta or radius that cannot be.
     """
     job = EigenJob(features, count, squarings)
     own = start_share(own_moments(frames, bound, epsilon, delta, radius), features, bound, parties=2)
@@ -114,10 +109,7 @@ def bob(
 class EigenJob:
     """What is computed, all of it public.
 
-    Attributes:
-        features: k, 2 to 128.
-        count: how many directions, fewer than there are features.
-        squarings: 1 to 12.
+    `features`: k, 2 to 128; `count`: how many directions, fewer than there are features; `squarings`: 1 to 12.
     """
 
     features: int

@@ -48,20 +48,15 @@ def alice(
 ) -> NDArray[np.float64]:
     """Alice's program.
 
+    Returns unit vectors `(count, features[0] + features[1])`. Raises `RangeError` for frames of another shape, not
+    finite, or beyond the bound; before anything is sent.
+
     Args:
-        party: who talks to Bob.
         frames: her features of the frames, `(samples, features[0])`.
         features: how many features Alice and Bob have, public.
         samples: how many frames, public; both hold the same ones in the same order.
         bound: what the sum of squares of neither party's frames exceeds, public.
-        count: how many directions.
         squarings: of the matrix, for each direction.
-
-    Returns:
-        Unit vectors `(count, features[0] + features[1])`.
-
-    Raises:
-        RangeError: for frames of another shape, not finite, or beyond the bound; before anything is sent.
     """
     job, features = EigenJob(sum(features), count, squarings), (features[0], features[1])
     scaled = _scaled(frames, (samples, features[0]), bound)

@@ -33,12 +33,8 @@ class SupersededError(ProtocolError):
 class Seat:
     """One contributor on the board.
 
-    Attributes:
-        standing: where it is.
-        shown: what it shows; None before it has, and after it was expelled.
-        turns: how many it has taken.
-        session: how often it has come; only the last one counts.
-        ticket: what it must show to come back.
+    `shown`: what it shows; None before it has, and after it was expelled. `session`: how often it has come; only the
+    last one counts. `ticket`: what it must show to come back.
     """
 
     standing: Standing = "expected"
@@ -54,8 +50,8 @@ class Board:
     Args:
         contributors: their names, in order.
         rounds: turns each may take; public.
-        order: `sequential` lets one move at a time, as Algorithm 3 writes it; `asynchronous` lets everyone move on
-            what is there.
+        order: `sequential` lets one move at a time, as Algorithm 3 writes it; `asynchronous` lets everyone move on what
+            is there.
         gather_seconds: how long those who came wait for those who have not.
     """
 
@@ -68,12 +64,8 @@ class Board:
     def enter(self, name: str | None, ticket: bytes) -> tuple[str, int, bytes]:
         """Give a contributor its seat: who it is, the number of its session, and the ticket to come back with.
 
-        Args:
-            name: where the channel has proved it; None believes a ticket alone.
-            ticket: of an earlier session, or `NO_TICKET`.
-
-        Raises:
-            WrongKeyError: for nobody we expect, or somebody who was expelled.
+        `name`: where the channel has proved it; None believes a ticket alone. `ticket`: of an earlier session, or
+        `NO_TICKET`. Raises `WrongKeyError` for nobody we expect, or somebody who was expelled.
         """
         with self._changed:
             if name is None:
@@ -93,8 +85,7 @@ class Board:
     def show(self, name: str, session: int, shown: Filtered, *, turn: bool) -> None:
         """Put up what a contributor shows, after a turn or on coming.
 
-        Raises:
-            SupersededError: if it has come back in another session.
+        Raises `SupersededError` if it has come back in another session.
         """
         with self._changed:
             seat = self._seat(name, session)

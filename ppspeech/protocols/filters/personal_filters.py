@@ -57,8 +57,6 @@ class PersonalTerms:
         features: d.
         classes: of the task, 2 to 65,536.
         rounds: turns of each contributor.
-        settings: of a turn.
-        order: of the turns.
         most_samples: one contributor may have.
         bound: on every filtered number's magnitude; the common filter's features have deviation about 1.
         gather_seconds: how long the aggregator lets those who came wait for those who have not.
@@ -109,18 +107,10 @@ personal_filters = register_protocol(
 class Contributor:
     """One contributor: its samples, which stay here, and its filter.
 
-    Args:
-        inputs: `(n, D)`.
-        labels: of the task, `(n,)`.
-        terms: what all agree on.
-        make: from the common filter to one's own at its start, a module with the same `.features`.
-
-    Attributes:
-        filter: one's own; None before the common one has come.
-        history: Phi before and after every step, a turn each.
-
-    Raises:
-        RangeError: for samples or labels that do not fit the terms; before anything is sent.
+    `inputs`: `(n, D)`; `labels`: of the task, `(n,)`; `make`: from the common filter to one's own at its start, a
+    module with the same `.features`. `filter`: one's own; None before the common one has come. `history`: Phi before
+    and after every step, a turn each. Raises `RangeError` for samples or labels that do not fit the terms; before
+    anything is sent.
     """
 
     def __init__(
@@ -148,11 +138,8 @@ class Contributor:
     def take_part(self, channel: Channel) -> str:
         """Run one session, from wherever the last one ended.
 
-        Returns:
-            The aggregator's last word.
-
-        Raises:
-            ProtocolError: if the session breaks; another call on a new channel goes on with the filter as it is.
+        Returns the aggregator's last word. Raises `ProtocolError` if the session breaks; another call on a new channel
+        goes on with the filter as it is.
         """
         terms = self.terms
         channel.send(Kind.ENTER, self._ticket)  # 1
@@ -182,14 +169,9 @@ class Contributor:
 class Aggregator:
     """The aggregator: passes filtered samples on, and sees no others.
 
-    Args:
-        common: the filter that all start from, learned from public data.
-        contributors: the names of those expected, in order; at most 1,000.
-        terms: what all agree on.
-        gather_seconds: another time than that of the terms.
-
-    Raises:
-        ModelError: for a filter or a number of contributors that does not fit.
+    `common`: the filter that all start from, learned from public data. `contributors`: the names of those expected, in
+    order; at most 1,000. `gather_seconds`: another time than that of the terms. Raises `ModelError` for a filter or a
+    number of contributors that does not fit.
     """
 
     def __init__(
@@ -209,12 +191,8 @@ class Aggregator:
     def attend(self, channel: Channel, name: str | None = None) -> str:
         """Run one session with one contributor; call it in a thread of its own for each.
 
-        Args:
-            channel: to the contributor.
-            name: who it is, where the channel has proved it; None lets in whoever has a ticket.
-
-        Returns:
-            How it ended, in words. A contributor's failure is no error here.
+        `name`: who it is, where the channel has proved it; None lets in whoever has a ticket. Returns how it ended, in
+        words. A contributor's failure is no error here.
         """
         try:
             who, session, ticket = self.board.enter(name, channel.receive(Kind.ENTER, TICKET_BYTES))  # 1
@@ -260,8 +238,7 @@ class Aggregator:
 def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dict[str, Any]:
     """A contributor's program: its samples `(n, D)` and labels `(n,)`, and the fields of `PersonalTerms`.
 
-    Returns:
-        Its filter, as plain numbers, the last word and how Phi went.
+    Returns its filter, as plain numbers, the last word and how Phi went.
     """
     own_samples = torch.as_tensor(samples, dtype=torch.float64)
     learner = Contributor(own_samples, torch.as_tensor(labels), PersonalTerms.of(terms))
@@ -275,8 +252,7 @@ def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dic
 def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[str, Any]:
     """The aggregator's program: the common filter's weight `(d, D)` and bias `(d,)`, and the fields of `PersonalTerms`.
 
-    Returns:
-        By contributor: where it is, how many turns it took, and its filtered samples and labels.
+    Returns by contributor: where it is, how many turns it took, and its filtered samples and labels.
     """
     common = LinearFilter.of(torch.as_tensor(weight, dtype=torch.float64), torch.as_tensor(bias, dtype=torch.float64))
     named = {party.names[seat]: party.channels[seat] for seat in party.seats("contributor")}
@@ -296,8 +272,7 @@ def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[st
 def attend_all(party: Aggregator, channels: Mapping[str, Channel]) -> dict[str, str]:
     """Attend to every contributor at the same time, and wait for the end of all.
 
-    Returns:
-        How each session ended, in words.
+    Returns how each session ended, in words.
     """
     words: dict[str, str] = {}
 
@@ -342,11 +317,7 @@ def _read_filter(payload: bytes, terms: PersonalTerms) -> LinearFilter:
 
 
 def _read_features(payload: bytes, terms: PersonalTerms) -> Tensor:
-    """`(n, d)`, float64.
-
-    Raises:
-        RangeError: for numbers that are not finite or out of bounds.
-    """
+    """`(n, d)`, float64. Raises `RangeError` for numbers that are not finite or out of bounds."""
     features = torch.from_numpy(np.frombuffer(payload, "<f4").astype(np.float64)).view(-1, terms.features)
     if not (features.abs() <= terms.bound).all():  # also refuses what is not a number
         raise RangeError(f"filtered samples must be finite and within {terms.bound:g}")

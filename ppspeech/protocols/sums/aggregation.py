@@ -41,15 +41,8 @@ PARTY, CURATOR = "party", "curator"
 class SumTerms:
     """The public terms of one noisy sum.
 
-    Attributes:
-        dimension: how many numbers everyone brings.
-        sensitivity: how far one unit moves the sum, l2.
-        epsilon: of the release.
-        delta: of the release.
-        law: of the noise.
-        unit: what is protected.
-        adjacency: what neighboring data are.
-        colluders: how many parties may share what they know.
+    `dimension`: how many numbers everyone brings; `sensitivity`: how far one unit moves the sum, l2; `colluders`: how
+    many parties may share what they know.
     """
 
     dimension: int
@@ -95,8 +88,7 @@ class RoundEndedError(ProtocolError):
 def contribute(party: Party, value: Sequence[float], **terms: Any) -> list[float]:
     """One party's program: its vector, and the fields of `SumTerms`. Returns the noisy sum.
 
-    Raises:
-        RangeError: for a vector of another length than all agreed on.
+    Raises `RangeError` for a vector of another length than all agreed on.
     """
     agreed = SumTerms(**terms)
     if len(value) != agreed.dimension:
@@ -124,14 +116,9 @@ def noisy_steps(value: torch.Tensor, shares: NoiseShares) -> Whole:
 class PartySession:
     """One party's end: keys agreed on, then any number of sums.
 
-    Args:
-        channel: to the curator.
-        parties: how many there must be, 2 to 100; noise and masks are made for this number.
-        signatures: checks that the keys are the parties' own; None trusts the curator to pass them on unchanged.
-
-    Raises:
-        RoundEndedError: if a party is missing.
-        ProtocolError: if a key is not its party's.
+    `parties`: how many there must be, 2 to 100; noise and masks are made for this number. `signatures`: checks that the
+    keys are the parties' own; None trusts the curator to pass them on unchanged. Raises `RoundEndedError` if a party is
+    missing; `ProtocolError` if a key is not its party's.
     """
 
     def __init__(self, channel: Channel, parties: int, signatures: Signatures | None = None) -> None:
@@ -154,9 +141,8 @@ class PartySession:
     def sum(self, steps: Whole) -> Whole:
         """The sum of all parties' whole numbers, `(count,)`; all have as many.
 
-        Raises:
-            RangeError: for a number that could make the sum wrap around.
-            RoundEndedError: if a party is missing; there is no sum then.
+        Raises `RangeError` for a number that could make the sum wrap around; `RoundEndedError` if a party is missing;
+        there is no sum then.
         """
         largest = 2**62 // self._parties
         if steps.size and int(np.abs(steps).max()) > largest:
@@ -183,11 +169,8 @@ class PartySession:
 class CuratorSession:
     """The curator's end: passes keys on, adds up residues, and tells everyone how it went.
 
-    Args:
-        channels: to every party, by name, in the order on which all agree.
-
-    Raises:
-        RoundEndedError: if a party is missing; all others have been told.
+    `channels`: to every party, by name, in the order on which all agree. Raises `RoundEndedError` if a party is
+    missing; all others have been told.
     """
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
@@ -255,8 +238,7 @@ def _pack(keys: Sequence[bytes]) -> bytes:
 def _unpack(roster: bytes, parties: int) -> list[bytes]:
     """The introductions of exactly so many parties.
 
-    Raises:
-        BadLengthError: for anything else; a party more or less would make the noise too small or the sum wrong.
+    Raises `BadLengthError` for anything else; a party more or less would make the noise too small or the sum wrong.
     """
     keys = []
     rest = memoryview(roster)

@@ -21,15 +21,13 @@ WholeSum = Callable[[Whole], Whole]
 """From one party's whole numbers to the sum of all parties': `PartySession.sum`, or a stand-in of an experiment."""
 
 PLAIN_STEP = 2.0**-16
-"""The grid of sums without noise."""
 
 
 class JointSum:
     """From our vector to the sum of all parties', every one of them a release.
 
-    Args:
-        add_up: the sum of whole numbers over all parties.
-        shares: our part of the noise, which also says what the grid is.
+    `add_up`: the sum of whole numbers over all parties; `shares`: our part of the noise, which also says what the grid
+    is.
     """
 
     def __init__(self, add_up: WholeSum, shares: Shares) -> None:
@@ -40,9 +38,8 @@ class JointSum:
     def __call__(self, value: Tensor) -> Tensor:
         """The noisy sum, of the shape and type of our own vector.
 
-        Raises:
-            PrivacyError: if the vector has another size than the noise was made for, or is not finite.
-            RoundEndedError: if a party is missing; there is no sum then.
+        Raises `PrivacyError` if the vector has another size than the noise was made for, or is not finite;
+        `RoundEndedError` if a party is missing; there is no sum then.
         """
         total = self._add_up(noisy_steps(value, self.shares))
         self._releases += 1
@@ -65,9 +62,7 @@ class PlainSum:
 
     The sum itself is seen by all, and gives away what it gives away.
 
-    Args:
-        add_up: the sum of whole numbers over all parties.
-        step: of the grid, a power of two.
+    `step`: of the grid, a power of two.
     """
 
     def __init__(self, add_up: WholeSum, step: float = PLAIN_STEP) -> None:
@@ -77,9 +72,8 @@ class PlainSum:
     def __call__(self, value: Tensor) -> Tensor:
         """The sum, of the shape and type of our own vector.
 
-        Raises:
-            RangeError: for values that are not finite, or too large for the grid.
-            RoundEndedError: if a party is missing; there is no sum then.
+        Raises `RangeError` for values that are not finite, or too large for the grid; `RoundEndedError` if a party is
+        missing; there is no sum then.
         """
         if not bool(torch.isfinite(value).all()):
             raise RangeError("cannot add up infinities or NaN: remove them before")

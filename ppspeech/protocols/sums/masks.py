@@ -25,13 +25,7 @@ LARGEST_KEY = KEY_BYTES + LARGEST
 
 
 class Signatures:
-    """Signs our session key and checks those of others, by the pins of a group.
-
-    Args:
-        group: who has which pin; those who play `role` take part in the sum, in the group's order.
-        identity: ours.
-        role: of those who take part.
-    """
+    """Signs our session key and checks those of others, by the pins of a group. `role`: of those who take part."""
 
     def __init__(self, group: Group, identity: Identity, role: str = "party") -> None:
         self.names = group.with_role(role)
@@ -43,11 +37,7 @@ class Signatures:
         return self._identity.sign(self._statement(key))
 
     def check(self, place: int, key: bytes, signed: bytes) -> None:
-        """Refuse a session key that the party at this place has not signed.
-
-        Raises:
-            WrongKeyError: if it has not.
-        """
+        """Refuse a session key that the party at this place has not signed. Raises `WrongKeyError` if it has not."""
         name = self.names[place]
         try:
             verify(signed, self._statement(key), self._group.member(name).pin)
@@ -61,8 +51,7 @@ class Signatures:
 class SessionKey:
     """A party's key for one session, from which the masks with all others come.
 
-    Args:
-        signatures: None where the curator is trusted to pass keys on unchanged.
+    `signatures`: None where the curator is trusted to pass keys on unchanged.
     """
 
     def __init__(self, signatures: Signatures | None) -> None:
@@ -77,12 +66,9 @@ class SessionKey:
     def masks(self, introductions: Sequence[bytes]) -> "PairMasks":
         """The masks with all others.
 
-        Args:
-            introductions: of all parties, ours too, as the curator passed them on, in an order that all agree on.
-
-        Raises:
-            WrongKeyError: if a key is not the one its party sent, or ours is missing.
-            NotInGroupError: for a key that gives no secret.
+        `introductions`: of all parties, ours too, as the curator passed them on, in an order that all agree on. Raises
+        `WrongKeyError` if a key is not the one its party sent, or ours is missing; `NotInGroupError` for a key that
+        gives no secret.
         """
         keys = [introduction[:KEY_BYTES] for introduction in introductions]
         if keys.count(self._public) != 1:
@@ -110,9 +96,7 @@ class SessionKey:
 class PairMasks:
     """One party's masks, which add up to zero over all parties; the streams move on, so none comes twice.
 
-    Args:
-        added: streams shared with later parties.
-        taken: streams shared with earlier ones.
+    `added`: streams shared with later parties; `taken`: streams shared with earlier ones.
     """
 
     def __init__(self, added: Sequence[CipherContext], taken: Sequence[CipherContext]) -> None:

@@ -90,9 +90,8 @@ class JointDescent:
 class DescentTraining(TableTerms):
     """The public terms of a joint descent on rows: those of `TableTerms`, and those of `JointDescent`.
 
-    Attributes:
-        adjacency: `replace` doubles the noise.
-        personal: Lambda of the weights that every party then fits for itself (`personalize`); None for none.
+    `adjacency`: `replace` doubles the noise. `personal`: Lambda of the weights that every party then fits for itself
+    (`personalize`); None for none.
     """
 
     rounds: int
@@ -152,11 +151,7 @@ def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tenso
     A linear model's gradient is an outer product of slopes and features, whose norm is the product of both norms:
     no record's gradient is ever written out.
 
-    Args:
-        module: where its weights stand now.
-        x: examples, `(n, d)`.
-        y: classes, `(n,)`.
-        clip: C > 0.
+    `module`: where its weights stand now; `x`: examples, `(n, d)`; `y`: classes, `(n,)`; `clip`: C > 0.
     """
     check_positive("clip", clip)
     features = module.features(x.to(module.weight.dtype))
@@ -172,16 +167,9 @@ def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tenso
 def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: JointDescent) -> None:
     """Be one party of a descent; all parties end with the same weights in their modules.
 
-    Args:
-        module: in double precision, with the same public start everywhere.
-        total: the sum over all parties.
-        x: our examples, `(n_j, d)`.
-        y: their classes, `(n_j,)`.
-        descent: the terms.
-
-    Raises:
-        RoundEndedError: if a party is missing.
-        PrivacyError: if the sums grew beyond all bounds: the step is too long.
+    `module`: in double precision, with the same public start everywhere; `total`: the sum over all parties; `x`: our
+    examples, `(n_j, d)`; `y`: their classes, `(n_j,)`. Raises `RoundEndedError` if a party is missing; `PrivacyError`
+    if the sums grew beyond all bounds: the step is too long.
     """
     speed, late = torch.zeros_like(module.weight), torch.zeros_like(module.weight)
     for done in range(1, descent.rounds + 1):
@@ -200,11 +188,8 @@ def personalize(module: Linear, x: Tensor, y: Tensor, regularization: float) -> 
 
     It stays with us: nothing protects our records in it.
 
-    Args:
-        module: holds the common w_0; not changed.
-        x: our examples, `(n_j, d)`.
-        y: their classes, `(n_j,)`.
-        regularization: Lambda > 0: how strongly we are held to w_0.
+    `module`: holds the common w_0; not changed. `x`: our examples, `(n_j, d)`. `y`: their classes, `(n_j,)`.
+    `regularization`: Lambda > 0: how strongly we are held to w_0.
     """
     check_positive("regularization", regularization)
     own = _copy(module)

@@ -133,8 +133,7 @@ def write_plain(
 def terms_of(name: str, plain: Mapping[str, Any]) -> JointTerms:
     """The terms of a training protocol from a group's file.
 
-    Raises:
-        PpspeechError: if they are not complete, or others.
+    Raises `PpspeechError` if they are not complete, or others.
     """
     try:
         return METHODS[name](**plain)
@@ -154,17 +153,9 @@ def write_joint_bundle(
 ) -> Bundle:
     """Write what all parties hold; each can, and the bundles are equal.
 
-    Args:
-        folder: must not exist yet.
-        model: the released one, with the tensors of the config's type.
-        config: its public choices.
-        account: every sum that was released.
-        guarantee: what they promise, from `JointSum.guarantee` or a `JointFit`.
-        touches: where data was looked at outside the sums.
-        metrics: how well it does.
-
-    Raises:
-        BundleError: for a guarantee that is none, or anything a bundle refuses.
+    `folder`: must not exist yet; `account`: every sum that was released; `guarantee`: what they promise, from
+    `JointSum.guarantee` or a `JointFit`; `touches`: where data was looked at outside the sums. Raises `BundleError` for
+    a guarantee that is none, or anything a bundle refuses.
     """
     if not guarantee.proven:
         raise BundleError(f"this model has no guarantee to state ({guarantee}): joint bundles are for private ones")

@@ -78,12 +78,8 @@ class SpeechTerms:
     def read(self, given: Any) -> tuple[Tensor, Tensor, list[str]]:
         """Features `(n, frames, d)`, lengths `(n,)` and what is said in each, if it is known.
 
-        Args:
-            given: a folder of recordings, as `load_corpus` opens it; or utterances, each `(frames, d)`; or a mapping
-                with `utterances` and `words`.
-
-        Raises:
-            RangeError: for utterances without frames, or of another number of features.
+        `given`: a folder of recordings, as `load_corpus` opens it; or utterances, each `(frames, d)`; or a mapping with
+        `utterances` and `words`. Raises `RangeError` for utterances without frames, or of another number of features.
         """
         words: list[str] = []
         if isinstance(given, str):
@@ -169,10 +165,7 @@ class WordTraining(SpeechTerms):
 
     They start from the built-in voices, which every user hears for itself (`public_bank`).
 
-    Attributes:
-        words: the vocabulary, two words or more.
-        states: of each word.
-        transition_share: of the budget of every round.
+    `words`: the vocabulary, two words or more; `transition_share`: of the budget of every round.
     """
 
     words: tuple[str, ...]
@@ -192,11 +185,7 @@ class WordTraining(SpeechTerms):
         return hmm_dimension(bank)
 
     def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
-        """From recordings of words.
-
-        Raises:
-            RangeError: for words that are not in the vocabulary.
-        """
+        """From recordings of words. Raises `RangeError` for words that are not in the vocabulary."""
         features, lengths, said = self.read(*inputs)
         unknown = set(said) - set(self.words)
         if len(said) != len(lengths) or unknown:
@@ -221,11 +210,8 @@ class WordTraining(SpeechTerms):
 def statistics_shares(release: StatisticsRelease, parties: int, dimension: int, colluders: int = 1) -> Shares:
     """One user's part of the noise of every round, so that all rounds together meet the release's budget.
 
-    Args:
-        release: the bounds, the budget and the number of rounds.
-        parties: how many users take part.
-        dimension: of the statistics: `mixture_dimension` or `hmm_dimension`.
-        colluders: how many may share what they know.
+    `dimension`: of the statistics: `mixture_dimension` or `hmm_dimension`; `colluders`: how many may share what they
+    know.
     """
     return shares_for(
         "skellam",
@@ -249,8 +235,7 @@ def mixture_dimension(model: GaussianMixture) -> int:
 def hmm_dimension(bank: HiddenMarkovModel) -> int:
     """How many numbers a private round adds up, transitions too.
 
-    Raises:
-        ModelError: if the emissions are not one Gaussian a state.
+    Raises `ModelError` if the emissions are not one Gaussian a state.
     """
     if not isinstance(bank.emission, GaussianEmission) or bank.emission.components > 1:
         raise ModelError("private Baum-Welch needs one Gaussian of diagonal covariance a state")
@@ -265,15 +250,8 @@ def fit_mixture_jointly_(
 ) -> None:
     """Be one user of EM without noise, for any covariance; all users end with the same model.
 
-    Args:
-        model: the public start.
-        total: the exact sum over all users.
-        features: our utterances, `(n, frames, d)`.
-        lengths: `(n,)`.
-        rounds: R, fixed in advance.
-
-    Raises:
-        RoundEndedError: if a user is missing.
+    `model`: the public start; `total`: the exact sum over all users; `features`: our utterances, `(n, frames, d)`;
+    `lengths`: `(n,)`; `rounds`: R, fixed in advance. Raises `RoundEndedError` if a user is missing.
     """
     check_count("rounds", rounds)
     inside = length_mask(lengths, features.shape[1]).flatten()
@@ -288,13 +266,11 @@ def fit_mixture_jointly_(
 
 @torch.no_grad()
 def fit_mixture_privately_(
-    model: GaussianMixture,
-    total: JointSum | PlainSum,
-    features: Tensor,
-    lengths: Tensor,
-    release: StatisticsRelease,
+    model: GaussianMixture, total: JointSum | PlainSum, features: Tensor, lengths: Tensor, release: StatisticsRelease
 ) -> None:
     """Be one user of private EM for one diagonal mixture (a background model); all users end with the same.
+
+    Raises `RoundEndedError` if a user is missing.
 
     Args:
         model: the public start.
@@ -302,9 +278,6 @@ def fit_mixture_privately_(
         features: our utterances, `(n, frames, d)`; where the unit is a speaker they are one speaker's.
         lengths: `(n,)`.
         release: the bounds; its iterations are the rounds.
-
-    Raises:
-        RoundEndedError: if a user is missing.
     """
     for _ in range(release.iterations):
         noisy = _released(total, mixture_moments(model, features, lengths), lengths, release)

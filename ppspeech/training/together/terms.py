@@ -24,8 +24,6 @@ class JointFit:
     """What training together gave; the same for every party.
 
     Attributes:
-        module: the released model.
-        guarantee: what its parameters promise.
         account: every sum that was released, to be composed with others on the same data.
         theta: the released parameters of a convex model, `(heads, features)`, before any projection.
         own: parameters that stay with this party alone; nothing protects its records in them.
@@ -73,7 +71,6 @@ class TableTerms:
     """What all terms about rows of a table have in common; chosen without looking at the data.
 
     Attributes:
-        model: which convex model.
         features: d of the examples.
         classes: two for `logistic` and `huber_svm`.
         radius: examples are clipped to this norm, after scaling.
@@ -141,8 +138,7 @@ class TableTerms:
     def read(self, rows: Sequence[Sequence[float]]) -> tuple[Tensor, Tensor]:
         """Examples `(n, features)`, scaled, and classes `(n,)` from rows whose last number is the class.
 
-        Raises:
-            RangeError: for rows of another shape, not finite, or a class that is none.
+        Raises `RangeError` for rows of another shape, not finite, or a class that is none.
         """
         given = torch.as_tensor(rows, dtype=torch.double)
         if given.ndim != 2 or given.shape[1] != self.features + 1 or not bool(given.isfinite().all()):

@@ -34,8 +34,7 @@ def genuine_rounds(seen: Seen) -> list[int]:
 def recover_moments(seen: Seen) -> Reals:
     """C, `(features, features)`, padding included: it adds a multiple of the identity.
 
-    Raises:
-        PpspeechError: for fewer genuine pairs than features.
+    Raises `PpspeechError` for fewer genuine pairs than features.
     """
     rounds = genuine_rounds(seen)
     pairs = list(itertools.pairwise(rounds))

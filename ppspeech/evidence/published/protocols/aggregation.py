@@ -165,15 +165,8 @@ def _agreed(party: Party, terms: dict[str, Any]) -> tuple[Channels, PublishedJob
 def take_part(channels: Channels, classifier: Reals, size: int, *, own: int, job: PublishedJob) -> PartyView:
     """A party's part.
 
-    Args:
-        channels: to all others by number; Charlie is number K.
-        classifier: w, `(d,)`.
-        size: n, 1 to 2^31 - 1.
-        own: our number.
-        job: what is agreed on.
-
-    Raises:
-        RangeError: for a classifier of another shape, not finite or too large, or a size out of range.
+    `channels`: to all others by number; Charlie is number K. `classifier`: w, `(d,)`. `size`: n, 1 to 2^31 - 1. Raises
+    `RangeError` for a classifier of another shape, not finite or too large, or a size out of range.
     """
     if np.shape(classifier) != (job.dimension,):
         raise RangeError(f"a classifier has {job.dimension} weights, got shape {np.shape(classifier)}")
@@ -250,11 +243,8 @@ def classify(shares: Residues, parties: int, rows: Reals) -> NDArray[np.int64]:
 class Result:
     """What `run_published` did.
 
-    Attributes:
-        classifier: the published one, `(d,)`.
-        views: of the parties.
-        seconds: from the first key to the published shares, all parties in one process.
-        bytes_sent: by each party and, last, by Charlie.
+    `classifier`: the published one, `(d,)`; `seconds`: from the first key to the published shares, all parties in one
+    process; `bytes_sent`: by each party and, last, by Charlie.
     """
 
     classifier: Reals
@@ -275,14 +265,7 @@ def run_published(
 ) -> Result:
     """Run all K parties and Charlie as threads of this process.
 
-    Args:
-        classifiers: `(K, d)`.
-        sizes: n_j, one for each party.
-        epsilon: of the paper's claim.
-        penalty: λ.
-        key_bits: of both Paillier keys.
-        rerandomize: see `PublishedJob`.
-        insecure_demo: allow keys of fewer than 2048 bits.
+    `classifiers`: `(K, d)`; `sizes`: n_j, one for each party.
     """
     if classifiers.ndim != 2 or len(sizes) != len(classifiers):
         raise RangeError(
@@ -290,13 +273,7 @@ def run_published(
         )
     parties, dimension = classifiers.shape
     job = PublishedJob(
-        parties,
-        dimension,
-        epsilon,
-        penalty,
-        key_bits=key_bits,
-        rerandomize=rerandomize,
-        insecure_demo=insecure_demo,
+        parties, dimension, epsilon, penalty, key_bits=key_bits, rerandomize=rerandomize, insecure_demo=insecure_demo
     )
     logger.warning("%s is the paper's own and leaks: %s", published_aggregation.name, published_aggregation.leakage)
     records: list[list[Transcript]] = [[] for _ in range(parties + 1)]

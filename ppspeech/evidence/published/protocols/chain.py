@@ -14,12 +14,8 @@ TOLERANCE = 1e-6
 class Chain:
     """Π and A of the paper.
 
-    Attributes:
-        initial: P(state 1), `(states,)`.
-        transitions: P(next state | state), `(states, states)`, a row for each state.
-
-    Raises:
-        ModelError: unless these are probabilities that add up to 1.
+    `initial`: P(state 1), `(states,)`; `transitions`: P(next state | state), `(states, states)`, a row for each state.
+    Raises `ModelError` unless these are probabilities that add up to 1.
     """
 
     initial: Reals
@@ -42,11 +38,7 @@ class Chain:
 
 
 def check_distributions(rows: Reals, what: str) -> None:
-    """Refuse rows that are not distributions.
-
-    Raises:
-        ModelError: with the first row that is none.
-    """
+    """Refuse rows that are not distributions. Raises `ModelError` with the first row that is none."""
     good = (rows >= 0).all(1) & (np.abs(rows.sum(1) - 1) <= TOLERANCE)
     if not good.all():
         row = rows[np.flatnonzero(~good)[0]]

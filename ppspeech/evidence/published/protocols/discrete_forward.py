@@ -103,17 +103,7 @@ def alice(
 ) -> None:
     """Alice's program.
 
-    Args:
-        channel: to Bob.
-        key: hers.
-        symbols: `(frames,)`, each below `alphabet`.
-        states: of Bob's HMM.
-        alphabet: M, 2 to 256.
-        strict: step 8 as printed.
-        insecure_demo: allow keys below 2048 bits.
-
-    Raises:
-        RangeError: for no symbols, or one outside the alphabet.
+    `symbols`: `(frames,)`, each below `alphabet`. Raises `RangeError` for no symbols, or one outside the alphabet.
     """
     if symbols.ndim != 1 or not len(symbols):
         raise RangeError(f"symbols have the shape (frames,) and there is at least one, got {symbols.shape}")
@@ -124,29 +114,13 @@ def alice(
 
 
 def bob(
-    channel: Channel,
-    chain: Chain,
-    emissions: Reals,
-    *,
-    frames: int,
-    strict: bool = False,
-    insecure_demo: bool = False,
+    channel: Channel, chain: Chain, emissions: Reals, *, frames: int, strict: bool = False, insecure_demo: bool = False
 ) -> Ciphertext:
     """Bob's program.
 
-    Args:
-        channel: to Alice.
-        chain: initial and transition probabilities.
-        emissions: b, `(states, alphabet)`, a distribution for each state.
-        frames: how many symbols Alice has.
-        strict: send results as they come out of the homomorphic operations, and step 8 as printed.
-        insecure_demo: allow keys below 2048 bits.
-
-    Returns:
-        ξ(log P), at `LOG_SCALE`.
-
-    Raises:
-        ModelError: for emissions of another shape than the chain's, or no distributions.
+    `emissions`: b, `(states, alphabet)`, a distribution for each state; `strict`: send results as they come out of the
+    homomorphic operations, and step 8 as printed. Returns ξ(log P), at `LOG_SCALE`. Raises `ModelError` for emissions
+    of another shape than the chain's, or no distributions.
     """
     if emissions.ndim != 2 or len(emissions) != chain.states:
         raise ModelError(

@@ -59,7 +59,6 @@ class PublishedEigenTerms:
     Attributes:
         features: k.
         samples: how many frames each party has, in order.
-        rounds: how many.
         padding: ρ of a party is drawn below this; 0 for none.
         genuine: p, the probability that a round is no decoy, above 0.
         decoy_noise: standard deviation of what is added to an earlier vector for a decoy.
@@ -92,8 +91,7 @@ published_eigenvector = register_protocol(
 def take_part(own: Party, frames: list[list[float]], primes: list[int], /, **terms: Any) -> list[float]:
     """A party's program: its frames, and the two primes of the key that all parties have from their authority.
 
-    Returns:
-        The direction.
+    Returns the direction.
     """
     agreed, given = PublishedEigenTerms(**terms), np.asarray(frames, np.float64)
     if given.shape != (agreed.samples[own.place], agreed.features):
@@ -116,10 +114,8 @@ def arbitrate(own: Party, modulus: int, /, **terms: Any) -> list[float]:
 class Seen:
     """What a party saw in the clear by following the protocol.
 
-    Attributes:
-        vectors: r u or a decoy of each round, `(rounds, features)`.
-        norms: n of each round, `(rounds,)`.
-        component: its own α at the end, `(samples,)`.
+    `vectors`: r u or a decoy of each round, `(rounds, features)`; `norms`: n of each round, `(rounds,)`; `component`:
+    its own α at the end, `(samples,)`.
     """
 
     vectors: Reals
@@ -146,18 +142,8 @@ def party(
 ) -> Seen:
     """A party's part.
 
-    Args:
-        channel: to Trent.
-        frames: A', `(samples, features)`.
-        key: the one that all parties have from their authority.
-        rounds: how many, public.
-        padding: ρ is drawn below this; 0 for none.
-        fraction: bits after the point of all numbers.
-        insecure_demo: accept a key of fewer than 2048 bits.
-
-    Raises:
-        RangeError: for frames that are not finite or of no shape.
-        PrivacyError: for a key too short.
+    `frames`: A', `(samples, features)`; `key`: the one that all parties have from their authority. Raises `RangeError`
+    for frames that are not finite or of no shape; `PrivacyError` for a key too short.
     """
     data = np.asarray(frames, np.float64)
     if data.ndim != 2 or not np.isfinite(data).all():
@@ -193,19 +179,8 @@ def trent(
 ) -> Reals:
     """Trent's part.
 
-    Args:
-        channels: to the parties by number.
-        public: the parties' public key.
-        features: k.
-        samples: how many frames each party has, in order of their numbers.
-        rounds: how many.
-        genuine: p, the probability that a round is no decoy, above 0.
-        decoy_noise: standard deviation of what is added to an earlier vector for a decoy.
-        fraction: bits after the point.
-        insecure_demo: accept a key of fewer than 2048 bits.
-
-    Returns:
-        All weights joined, the principal eigenvector of M'M: `(sum of samples,)`.
+    `samples`: how many frames each party has, in order of their numbers. Returns all weights joined, the principal
+    eigenvector of M'M: `(sum of samples,)`.
     """
     if not 0 < genuine <= 1:
         raise RangeError(f"the probability of a genuine round is above 0 and at most 1, got {genuine}")
@@ -235,10 +210,7 @@ def trent(
 class Result:
     """What `run_published` did.
 
-    Attributes:
-        seen: by each party.
-        weights: what Trent has at the end.
-        seconds: all rounds, all parties in one process.
+    `weights`: what Trent has at the end; `seconds`: all rounds, all parties in one process.
     """
 
     seen: list[Seen]

@@ -26,14 +26,8 @@ LARGEST_WEIGHT = 1e9
 class GaussianWord:
     """λ and τ of the paper.
 
-    Attributes:
-        word: its spelling.
-        chain: initial and transition probabilities.
-        means: μ, `(states, d)`.
-        covariances: C, `(states, d, d)`, positive definite.
-
-    Raises:
-        ModelError: for shapes that do not fit each other, or matrices that are no covariances.
+    `means`: μ, `(states, d)`; `covariances`: C, `(states, d, d)`, positive definite. Raises `ModelError` for shapes
+    that do not fit each other, or matrices that are no covariances.
     """
 
     word: str
@@ -58,8 +52,7 @@ class GaussianWord:
     def parse(cls, plain: Mapping[str, Any]) -> "GaussianWord":
         """From a mapping of `word`, `initial`, `transitions`, `means` and `covariances`, as JSON can hold them.
 
-        Raises:
-            ModelError: for other fields.
+        Raises `ModelError` for other fields.
         """
         fields = ("initial", "transitions", "means", "covariances")
         if set(plain) != {"word", *fields}:
@@ -75,8 +68,7 @@ class GaussianWord:
     def weights(self, *, strict: bool = False) -> Reals:
         """W of every state, `(states, d + 1, d + 1)`; with `strict`, the printed constant.
 
-        Raises:
-            RangeError: for an entry above 10^9.
+        Raises `RangeError` for an entry above 10^9.
         """
         precisions = np.linalg.inv(self.covariances)
         shifted = np.einsum("jab,jb->ja", precisions, self.means)

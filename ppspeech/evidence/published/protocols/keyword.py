@@ -47,13 +47,8 @@ SPELLING_BYTES = 32
 class KeywordTerms:
     """What both agree on.
 
-    Attributes:
-        frames: how many Alice has.
-        words: Δ, how many Bob has, 2 to 256.
-        states: of each of his HMMs.
-        key_bits: of Alice's key.
-        strict: what is printed, wherever it can run.
-        insecure_demo: allow keys below 2048 bits.
+    `frames`: how many Alice has; `words`: Δ, how many Bob has, 2 to 256; `states`: of each of his HMMs; `key_bits`: of
+    Alice's key; `strict`: what is printed, wherever it can run; `insecure_demo`: allow keys below 2048 bits.
     """
 
     frames: int
@@ -107,20 +102,8 @@ def alice(
 ) -> str:
     """Alice's program.
 
-    Args:
-        channel: to Bob.
-        key: hers.
-        frames: `(frames, features)`.
-        words: Δ, how many Bob has, 2 to 256.
-        states: of each of his HMMs.
-        strict: the last step of the forward algorithm as printed.
-        insecure_demo: allow keys below 2048 bits.
-
-    Returns:
-        The word.
-
-    Raises:
-        RangeError: for frames that cannot be encoded; before anything is sent.
+    `frames`: `(frames, features)`; `strict`: the last step of the forward algorithm as printed. Returns the word.
+    Raises `RangeError` for frames that cannot be encoded; before anything is sent.
     """
     check_frames(frames)
     met = meet_as_alice(channel, key, keyword, insecure_demo=insecure_demo)
@@ -134,15 +117,9 @@ def bob(
 ) -> None:
     """Bob's program.
 
-    Args:
-        channel: to Alice.
-        words: 2 to 256, of as many states and features each.
-        frames: how many Alice has.
-        strict: what is printed, wherever it can run: w_j, results that are not re-randomized, the last step.
-        insecure_demo: allow keys below 2048 bits.
-
-    Raises:
-        ModelError: for words that do not fit each other, or whose spelling is too long.
+    `words`: 2 to 256, of as many states and features each; `strict`: what is printed, wherever it can run: w_j, results
+    that are not re-randomized, the last step. Raises `ModelError` for words that do not fit each other, or whose
+    spelling is too long.
     """
     models = list(words)
     spellings = spell(models)
@@ -175,11 +152,7 @@ def offer_words(bob: Bob, scores: Sequence[Unfinished], spellings: NDArray[np.ui
 
 
 def spell(models: list[GaussianWord]) -> NDArray[np.uint64]:
-    """The words as entries of the transfer, `(words, 4)`.
-
-    Raises:
-        ModelError: see `bob`.
-    """
+    """The words as entries of the transfer, `(words, 4)`. Raises `ModelError`, as `bob`."""
     if not 2 <= len(models) <= 256:
         raise ModelError(f"keyword recognition is among 2 to 256 words, got {len(models)}")
     if len({(model.chain.states, model.dimensions) for model in models}) > 1:

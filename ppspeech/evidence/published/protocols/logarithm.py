@@ -59,11 +59,7 @@ def bob(
 
 
 def alice_logarithm(alice: Alice, count: int) -> None:
-    """Alice's steps.
-
-    Raises:
-        RangeError: for a number that is not positive.
-    """
+    """Alice's steps. Raises `RangeError` for a number that is not positive."""
     products = alice.receive(Kind.SCALED, count)
     if min(products, default=1) <= 0:
         raise RangeError("asked for the logarithm of a number that is zero or negative")
@@ -73,14 +69,8 @@ def alice_logarithm(alice: Alice, count: int) -> None:
 def bob_logarithm(bob: Bob, thetas: Sequence[Encrypted], scale: int, *, bits: int = BETA_BITS) -> list[Unfinished]:
     """Bob's steps.
 
-    Args:
-        bob: himself.
-        thetas: positive numbers at `scale`.
-        scale: which is taken off.
-        bits: of β.
-
-    Returns:
-        Their logarithms, at `LOG_SCALE`.
+    `thetas`: positive numbers at `scale`; `scale`: which is taken off; `bits`: of β. Returns their logarithms, at
+    `LOG_SCALE`.
     """
     betas = [1 + int(uniform_below((mpz(1) << bits) - 1)) for _ in thetas]
     bob.send(Kind.SCALED, [bob.public.scale(theta, beta) for theta, beta in zip(thetas, betas, strict=True)])  # step 1

@@ -69,13 +69,8 @@ def alice_logsum(alice: Alice, *, groups: int, terms: int, sums: int) -> None:
 def bob_logsum(bob: Bob, logs: Sequence[Encrypted], weights: NDArray[np.int64]) -> list[Unfinished]:
     """Bob's steps.
 
-    Args:
-        bob: himself.
-        logs: `groups * terms`, at `LOG_SCALE`.
-        weights: `(groups, sums, terms)`, at `FACTOR`.
-
-    Returns:
-        `groups * sums` logarithms, at `LOG_SCALE`.
+    `logs`: `groups * terms`, at `LOG_SCALE`; `weights`: `(groups, sums, terms)`, at `FACTOR`. Returns `groups * sums`
+    logarithms, at `LOG_SCALE`.
     """
     groups, sums, terms = weights.shape
     thetas, tops = bob_exponent(bob, logs, group=terms)  # step 1
@@ -89,11 +84,7 @@ def bob_logsum(bob: Bob, logs: Sequence[Encrypted], weights: NDArray[np.int64]) 
 
 
 def encode_weights(weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Weights at `FACTOR`.
-
-    Raises:
-        RangeError: for a weight that is negative, not finite, or above 10^6.
-    """
+    """Weights at `FACTOR`. Raises `RangeError` for a weight that is negative, not finite, or above 10^6."""
     if not ((weights >= 0) & (weights <= FACTOR)).all():
         raise RangeError(f"weights lie between 0 and {FACTOR}, got {weights.min()} to {weights.max()}")
     return np.rint(weights * FACTOR).astype(np.int64)

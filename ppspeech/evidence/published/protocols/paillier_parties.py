@@ -23,12 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Alice:
-    """The key holder.
-
-    Attributes:
-        channel: to Bob.
-        key: hers.
-    """
+    """The key holder."""
 
     channel: Channel
     key: PaillierSecretKey
@@ -45,13 +40,7 @@ class Alice:
 
 @dataclass(frozen=True)
 class Bob:
-    """The one who computes on ciphertexts.
-
-    Attributes:
-        channel: to Alice.
-        public: her public key.
-        strict: send results as printed, without a fresh encryption of zero.
-    """
+    """The one who computes on ciphertexts. `strict`: send results as printed, without a fresh encryption of zero."""
 
     channel: Channel
     public: PaillierPublicKey
@@ -76,8 +65,7 @@ def meet_as_alice(
 ) -> Alice:
     """Say what the protocol leaks, and send Bob the public key.
 
-    Raises:
-        PrivacyError: for a key of fewer than 2048 bits without `insecure_demo`.
+    Raises `PrivacyError` for a key of fewer than 2048 bits without `insecure_demo`.
     """
     _announce(protocol, key.public, insecure_demo=insecure_demo)
     channel.send(Kind.PAILLIER_KEY, key.public.to_bytes())
@@ -87,9 +75,8 @@ def meet_as_alice(
 def meet_as_bob(channel: Channel, protocol: RegisteredProtocol, *, strict: bool, insecure_demo: bool) -> Bob:
     """Say what the protocol leaks, and take Alice's public key.
 
-    Raises:
-        PrivacyError: for a key of fewer than 2048 bits without `insecure_demo`.
-        ProtocolError: for one that is malformed.
+    Raises `PrivacyError` for a key of fewer than 2048 bits without `insecure_demo`; `ProtocolError` for one that is
+    malformed.
     """
     data = channel.receive(Kind.PAILLIER_KEY, at_most=LARGEST_KEY_BYTES)
     public = PaillierPublicKey.from_bytes(data, insecure_demo=insecure_demo)

@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from ppspeech.errors import RangeError
 
 FACTOR = 10**6
-"""The scale of features, weights and probabilities."""
 
 LOG_SCALE = FACTOR * FACTOR
-"""The scale of logarithms."""
 
 LOG_ZERO = -1e6
 """What stands for the logarithm of zero, in nats: e to it is no more than 0 at any scale used here."""
@@ -23,8 +21,7 @@ LOG_ZERO = -1e6
 def encode(value: float, scale: int = FACTOR) -> int:
     """The nearest integer to scale times value.
 
-    Raises:
-        RangeError: for NaN or an infinity.
+    Raises `RangeError` for NaN or an infinity.
 
     >>> encode(-1.5), encode(2.0, LOG_SCALE)
     (-1500000, 2000000000000)
@@ -37,8 +34,7 @@ def encode(value: float, scale: int = FACTOR) -> int:
 def encode_log(probability: float) -> int:
     """The logarithm of a probability, at `LOG_SCALE`; that of 0 is `LOG_ZERO`.
 
-    Raises:
-        RangeError: for a negative number, NaN or an infinity.
+    Raises `RangeError` for a negative number, NaN or an infinity.
     """
     if not probability >= 0:
         raise RangeError(f"{probability} has no logarithm: probabilities are 0 or more")

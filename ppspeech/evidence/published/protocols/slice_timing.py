@@ -38,18 +38,11 @@ from ppspeech.protocols import Kind
 Result = TypeVar("Result")
 
 SAMPLE = 64
-"""How often each operation of phe is timed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What a slice took and the whole would.
-
-    Attributes:
-        measured_s: seconds that were measured.
-        extrapolated_s: seconds of the whole.
-        what: how the one became the other, for people.
-    """
+    """What a slice took and the whole would. `what`: how the one became the other, for people."""
 
     measured_s: float
     extrapolated_s: float
@@ -92,20 +85,16 @@ def published_keyword_seconds(
 ) -> Slice:
     """Time a slice and extrapolate to the whole.
 
+    Raises `RangeError` for a slice larger than the whole, or without a frame or two words.
+
     Args:
-        frames: of the whole.
-        dimensions: features a frame.
         words: of the whole, 2 or more.
-        states: of each word.
         key_bits: of the Paillier key; any size, since nothing is protected here.
         slice_frames: frames that are run.
         slice_words: words that are run, 2 or more. Bob's tables of powers serve all words, so that fewer than `words`
             make the whole look slower than it is.
         peer: `"ours"` runs the slice; `"phe"` times that library's operations one by one and multiplies by the number
             of them in the whole: a ciphertext a number, a power and a product a term, nothing packed or shared.
-
-    Raises:
-        RangeError: for a slice larger than the whole, or without a frame or two words.
     """
     if not (1 <= slice_frames <= frames and 2 <= slice_words <= words and dimensions >= 1 and states >= 1):
         raise RangeError(
@@ -133,8 +122,7 @@ def _ours(whole: Size, part: Size, key_bits: int) -> Slice:
     )
     scoring, (_, emissions) = _timed(
         lambda: run_together(
-            lambda c: _resend(c, sent),
-            lambda c: receive_emissions(Bob(c, key.public), plan, part.frames),
+            lambda c: _resend(c, sent), lambda c: receive_emissions(Bob(c, key.public), plan, part.frames)
         )
     )
     recursion, (_, scores) = _timed(

@@ -19,12 +19,7 @@ from ppspeech.protocols import Kind
 def offer_entries(channel: Channel, tables: Residues) -> None:
     """Be Bob: of each table, Alice gets the one entry of her choice.
 
-    Args:
-        channel: to Alice.
-        tables: `(count, entries, words)`, 64 bits a word.
-
-    Raises:
-        RangeError: for fewer than 2 or more than 256 entries.
+    `tables`: `(count, entries, words)`, 64 bits a word. Raises `RangeError` for fewer than 2 or more than 256 entries.
     """
     count, entries, words = tables.shape
     batch = _batch(count, entries, words)
@@ -40,11 +35,7 @@ def offer_entries(channel: Channel, tables: Residues) -> None:
 
 
 def choose_entries(channel: Channel, choices: NDArray[np.int64], entries: int, words: int) -> Residues:
-    """Be Alice: the chosen entry of each table, `(count, words)`.
-
-    Raises:
-        RangeError: for a choice that is no entry.
-    """
+    """Be Alice: the chosen entry of each table, `(count, words)`. Raises `RangeError` for a choice that is no entry."""
     if len(choices) and not (choices.min() >= 0 and choices.max() < entries):
         raise RangeError(f"choices lie between 0 and {entries - 1}, got {choices.min()} to {choices.max()}")
     batch = _batch(len(choices), entries, words)
