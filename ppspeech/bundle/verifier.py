@@ -87,7 +87,7 @@ class Verifier:
         *,
         threshold: float | None = None,
     ) -> Identified:
-        """Whose voice is it, if any of these people's? Arguments as in `verify`."""
+        """Whose voice is it, if any of these people's, whose clips come by name? The rest as in `verify`."""
         least = self._least(threshold)
         scores = self._scores(list(speakers.values()), sounds, rate).tolist()
         found = dict(zip(speakers, scores, strict=True))

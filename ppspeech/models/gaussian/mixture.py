@@ -73,7 +73,7 @@ class GaussianMixture(nn.Module):
         return torch.where(mask.reshape(*mask.shape, *(1,) * len(self.batch)), log_prob, 0)
 
     def average_log_prob(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Log-density of `(utterances, frames, d)` a valid frame, of which each has one: `(utterances, *batch)`."""
+        """Mean log-density of valid frames, at least one, of `(utterances, frames, d)`: `(utterances, *batch)`."""
         if x.ndim != 3:
             raise ModelError(f"utterances have shape (utterances, frames, features), got {tuple(x.shape)}")
         if lengths is None:
