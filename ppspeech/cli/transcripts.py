@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from ppspeech.network import Transcript
 
 SHOWN_BYTES = 12
-SIDE = 160
-"""Bytes of a row of the picture of what the server gets."""
+SIDE = 160  # bytes of a row of the picture of what the server gets
 
 
 def show_transcript(record: "Transcript") -> None:

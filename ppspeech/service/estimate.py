@@ -14,18 +14,12 @@ from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import KeywordJob, Order, end_cost, stream_cost, stream_plan
 from ppspeech.service.requests import ORDERS
 
-PRODUCT_SECONDS = 9e-6
-"""Of one polynomial multiplied into an accumulator, by the server."""
-POLYNOMIAL_SECONDS = 4e-4
-"""Of one polynomial sent, received and transformed, both parties together."""
-ZERO_SECONDS = 4e-4
-"""Of one encryption of zero, offline."""
-TABLE_OFFLINE_SECONDS, TABLE_ONLINE_SECONDS = 3.5e-6, 1.5e-6
-"""Of one table that is looked up in, both parties together."""
-MESSAGE_SECONDS = 1.5e-4
-"""Of one message on loopback with TLS, and of the numpy calls around it."""
-BYTES_PER_SECOND = 100e6 / 8
-"""Of a link of 100 Mbit/s, where there is one."""
+PRODUCT_SECONDS = 9e-6  # of one polynomial multiplied into an accumulator, by the server
+POLYNOMIAL_SECONDS = 4e-4  # of one polynomial sent, received and transformed, both parties together
+ZERO_SECONDS = 4e-4  # of one encryption of zero, offline
+TABLE_OFFLINE_SECONDS, TABLE_ONLINE_SECONDS = 3.5e-6, 1.5e-6  # of one table that is looked up in, both parties together
+MESSAGE_SECONDS = 1.5e-4  # of one message on loopback with TLS, and of the numpy calls around it
+BYTES_PER_SECOND = 100e6 / 8  # of a link of 100 Mbit/s, where there is one
 
 
 @dataclass(frozen=True, slots=True)

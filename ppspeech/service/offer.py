@@ -15,14 +15,11 @@ from ppspeech.network.channel import NAME
 from ppspeech.registry import Registry
 
 FORMAT = 1
-LONGEST = 1 << 20
-"""Bytes of a description."""
+LONGEST = 1 << 20  # bytes of a description
 MOST_OFFERS = 64
 
-DESCRIBE = "describe"
-"""The service that says what is offered, to whoever asks."""
-HEALTH = "health"
-"""The service that says whether the server is well, for whoever watches it."""
+DESCRIBE = "describe"  # the service that says what is offered, to whoever asks
+HEALTH = "health"  # the service that says whether the server is well, for whoever watches it
 
 
 class Terms(Protocol):
@@ -114,10 +111,7 @@ def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
 
 
 def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[OfTask]:
-    """The offer of this name, or the only one.
-
-    Raises PpspeechError if there is none, or there are several and no name.
-    """
+    """The offer of this name, or the only one. Raises PpspeechError if there is none, or several and no name."""
     names = ", ".join(offer.name for offer in offers)
     if model is None and len(offers) > 1:
         raise PpspeechError(f"the server offers several models, choose one of {names}")
@@ -128,10 +122,7 @@ def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[
 
 
 def check_name(name: str) -> str:
-    """Refuse what cannot name a service.
-
-    Raises BundleError unless it is up to 64 lower-case letters, digits and `_.-`.
-    """
+    """Refuse, with a BundleError, what is no name of a service: up to 64 lower-case letters, digits and `_.-`."""
     if not NAME.fullmatch(name):
         raise BundleError(f"a service is named by up to 64 of a-z, 0-9, '_', '.', '-', got {name!r:.80}")
     return name

@@ -28,14 +28,9 @@ from ppspeech.crypto.shares import Shared, ShareEngine, choose, concatenate
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.meeting import Meeting
 
-SCORE_BITS = 21
-"""Of a shared score: a comparison of 21 bits takes two rounds, of 22 three."""
-
-WEIGHT_BITS = 18
-"""After the point of a weight."""
-
-SLACK = 1 + 1e-6
-"""By what an embedding may be longer than its bound: one of unit length in single precision is."""
+SCORE_BITS = 21  # of a shared score: a comparison of 21 bits takes two rounds, of 22 three
+WEIGHT_BITS = 18  # after the point of a weight
+SLACK = 1 + 1e-6  # by what an embedding may be longer than its bound: one of unit length in single precision is
 
 
 @dataclass(frozen=True)
@@ -105,10 +100,7 @@ class LinearPlan:
 
 
 def check_vectors(vectors: Reals, features: int, norm: float, what: str) -> Reals:
-    """Vectors `(count, features)`, none longer than the bound.
-
-    Raises RangeError for other shapes, numbers that are not finite, and longer ones.
-    """
+    """Vectors `(count, features)`; a RangeError for other shapes, numbers not finite, or one longer than the bound."""
     given = np.asarray(vectors, np.float64)
     if given.ndim != 2 or given.shape[1] != features:
         raise RangeError(f"{what} have {features} numbers each, got shape {given.shape}")
@@ -126,10 +118,7 @@ class ScoreNorm:
     std: Reals
 
     def fold(self, weights: Reals, bias: Reals) -> tuple[Reals, Reals]:
-        """The normed models' weights `(features, models)` and constants.
-
-        Raises ModelError if sizes differ or a spread is not positive.
-        """
+        """The normed weights `(features, models)` and constants. Raises ModelError for other sizes or a spread <= 0."""
         mean, std = np.asarray(self.mean, np.float64), np.asarray(self.std, np.float64)
         if mean.shape != bias.shape or std.shape != bias.shape or not (std > 0).all():
             raise ModelError(f"Z-norm needs a mean and a spread > 0 for each of {len(bias)} models")

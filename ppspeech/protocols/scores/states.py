@@ -18,8 +18,7 @@ from ppspeech.crypto.shares import text_residues, text_size
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 
-RAREST = -100.0
-"""ln of the rarest transition: what is rarer, or impossible, counts as this rare."""
+RAREST = -100.0  # ln of the rarest transition: what is rarer, or impossible, counts as this rare
 
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
 """What a party agrees to: beyond, a peer's parameters are refused before anything is allocated."""

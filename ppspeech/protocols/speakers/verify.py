@@ -89,10 +89,7 @@ def verify_as_client(met: Meeting, job: Verification, voice: Reals, claimed: int
 
 
 def verify_as_server(met: Meeting, job: Verification, scorer: Scorer) -> bool | None:
-    """The server's program: the decision, or None where it is the client's.
-
-    Raises ModelError if the scorer was made for another plan.
-    """
+    """The server's program: the decision, or None where it is the client's. A scorer of another plan is refused."""
     check_scorer(job.plan, scorer)
     with met.session():
         engine = met.prepare(job.plan.product, job.cost)

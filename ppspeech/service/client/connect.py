@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from ppspeech.protocols.words import Order
     from ppspeech.service.client.words import Listening
 
-MOST_BYTES = 256 * 2**20
-"""What a client is ready to exchange for one question: an offer that asks for more is refused."""
+MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
 """What may be asked of a model of each task."""
@@ -154,14 +153,11 @@ def connect_through(
 
 
 def server_health(door: Door) -> dict[str, Any]:
-    """What the health service says: status, version, and sums over all sessions.
-
-    Raises ProtocolError if the server is not there, or says something else.
-    """
+    """Status, version, and sums over all sessions. Raises ProtocolError if the server says anything else."""
     try:
         said = json.loads(door.hear(HEALTH))
     except ValueError:
-        raise WrongSessionError("the server's health cannot be read") from None
+        said = None
     if not isinstance(said, dict):
         raise WrongSessionError("the server's health cannot be read")
     return said
@@ -252,10 +248,7 @@ class Client:
         self._asked("publish")(gallery, sealed)
 
     def fetch(self, gallery: str) -> Any:
-        """A gallery that someone has published, an `EncryptedGallery`.
-
-        Raises PpspeechError if the server keeps none, or not this one.
-        """
+        """A gallery that someone has published, an `EncryptedGallery`. Raises PpspeechError if it is not kept here."""
         return self._asked("fetch")(gallery)
 
     def probing(self, keeper: Door) -> "Client":

@@ -13,8 +13,7 @@ from ppspeech.protocols import Kind
 from ppspeech.service.requests import Ask, BudgetSpentError, Request, send_request
 
 PINGS = 3
-STALE_SECONDS = 10.0
-"""After so long a silence the server is asked whether it is still there before more is said."""
+STALE_SECONDS = 10.0  # after so long a silence the server is asked whether it is still there before more is said
 
 Value = TypeVar("Value")
 

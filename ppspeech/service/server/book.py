@@ -16,8 +16,7 @@ from ppspeech.storage import SharedTable, atomic_write
 
 logger = logging.getLogger(__name__)
 
-FIELDS = "fields"
-"""The attribute of a log record that holds facts beside its message."""
+FIELDS = "fields"  # the attribute of a log record that holds facts beside its message
 
 _TABLE = (
     "protocol TEXT, outcome TEXT, count INTEGER, queries INTEGER, refused INTEGER, rounds INTEGER, seconds REAL,"
@@ -74,8 +73,7 @@ class Tally:
         self.rounds += record.rounds
 
 
-Program = Callable[[Channel, Tally], None]
-"""One client's session."""
+Program = Callable[[Channel, Tally], None]  # one client's session
 
 
 class SessionBook:

@@ -17,10 +17,8 @@ from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance, clips_by_spe
 from ppspeech.errors import ModelError
 from ppspeech.service.tasks.speakers import MOST_COHORT
 
-FEWEST = 3
-"""A member's own clips say nothing about impostors: there must be two others."""
-MOST_CLIPS = 8
-"""Of one member; more change little."""
+FEWEST = 3  # a member's own clips say nothing about impostors: there must be two others
+MOST_CLIPS = 8  # of one member; more change little
 BUILT_IN, BUILT_IN_VOICES = "synthetic", 16
 
 
@@ -44,10 +42,7 @@ class Cohort:
 
     @staticmethod
     def of(bundle: Bundle, speakers: Sequence[Sequence[Tensor]]) -> "Cohort":
-        """From the features of each member's clips, `(frames, features)`.
-
-        Raises ModelError for fewer than 3 members or more than 64, or one without a clip.
-        """
+        """From features `(frames, features)` of members' clips. Raises ModelError unless there are 3 to 64 members."""
         if not FEWEST <= len(speakers) <= MOST_COHORT:
             raise ModelError(f"a cohort has {FEWEST} to {MOST_COHORT} members, got {len(speakers)}")
         verifier = bundle.verifier

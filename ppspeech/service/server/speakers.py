@@ -203,10 +203,7 @@ class ServedSpeakers:
 
 
 def threshold_for(terms: Speakers, bundle: Bundle, chosen: float | None) -> float:
-    """The threshold that was chosen, else the usual one of this scoring.
-
-    Raises PpspeechError where there is no usual one.
-    """
+    """The threshold that was chosen, else the usual one. Raises PpspeechError where this scoring has none."""
     if chosen is not None:
         return chosen
     if terms.normed:

@@ -53,10 +53,7 @@ class ServedWords:
 
     @classmethod
     def of(cls, name: str, bundle: Bundle, deployment: Deployment) -> "ServedWords":
-        """Export and encode a released model.
-
-        Raises ModelError if there is no exporter for it; RangeError if a weight does not fit its fixed-point form.
-        """
+        """Export and encode a model. Raises ModelError without an exporter, RangeError for weights that do not fit."""
         models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
         stream = _encrypted(models) if models.shape.frames > 1 else None
         modes: list[Mode] = ["frames"]
