@@ -40,12 +40,9 @@ OfTask = TypeVar("OfTask", bound=Terms, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What every offer says, whatever its task.
+    """What every offer says: its task in one sentence, and what is promised to the people it was trained on.
 
-    Attributes:
-        task: in one sentence.
-        privacy: what is promised to the people it was trained on, in words.
-        queries_left: of this client; None where they are not counted.
+    `queries_left` are this client's; None where they are not counted.
     """
 
     name: str
@@ -94,10 +91,7 @@ def describe(offers: Iterable[Offer[Any]]) -> bytes:
 
 
 def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
-    """What a server offers for one task, checked to the last field; of other tasks only the names are read.
-
-    Raises WrongSessionError for anything that `describe` does not write.
-    """
+    """A server's offers for one task, checked to the last field, and others' names. Raises WrongSessionError."""
     try:
         plain = read_json(data, "the description")
         if plain.pop("format", None) is not FORMAT:

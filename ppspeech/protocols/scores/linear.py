@@ -80,17 +80,11 @@ class LinearPlan:
         return plan_product(1, self.features, self.columns, precision)
 
     def rows(self, voice: Reals) -> Reals:
-        """The client's factor of the product: an embedding `(features,)` as a matrix of one row.
-
-        Raises RangeError if it has another length, is not finite, or is longer than the public bound.
-        """
+        """The client's factor: an embedding `(features,)` as a row. Raises RangeError if it is not within the bound."""
         return check_vectors(np.asarray(voice, np.float64)[None], self.features, self.norm, "embeddings")
 
     def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Shared:
-        """The claimed model's score and the cohort's, `(1 + cohort,)`, from our shares of all columns, `(1, columns)`.
-
-        The claim is the second party's; None for the first.
-        """
+        """The claimed model's score and the cohort's, `(1 + cohort,)`, of shares `(1, columns)`; the second claims."""
         every = Shared(engine, shares, self.ring)
         return concatenate([choose(every[:, : self.models], claimed), every[0, self.models :]])
 
@@ -185,9 +179,8 @@ class LinearColumns:
         """Models `(features, models)` without constants, and a cohort if there is T-norm, Z-normed where asked."""
         weights: Reals = np.asarray(models, np.float64)
         others: Reals = np.zeros((len(weights), 0)) if cohort is None else np.asarray(cohort, np.float64)
-        bias: Reals
-        other_bias: Reals
-        bias, other_bias = np.zeros(weights.shape[1]), np.zeros(others.shape[1])
+        bias: Reals = np.zeros(weights.shape[1])
+        other_bias: Reals = np.zeros(others.shape[1])
         if norm is not None:
             weights, bias = norm.fold(weights, bias)
         if cohort_norm is not None:

@@ -110,10 +110,7 @@ class MixturePlan:
         return plan_product(self.frames, self.features, self.mixtures * self.components, precision)
 
     def rows(self, voice: Reals) -> Reals:
-        """The client's factor of the product: monomials of frames `(at most frames, dimensions)`, padded.
-
-        Raises RangeError for frames of another shape, too many, not finite, or longer than the public bound.
-        """
+        """The client's factor: monomials of frames, padded. Raises RangeError for too many, or beyond the bound."""
         x = np.asarray(voice, np.float64)
         if x.ndim != 2 or x.shape[1] != self.dimensions or not 1 <= len(x) <= self.frames:
             raise RangeError(f"a trial has 1 to {self.frames} frames of {self.dimensions} numbers, got shape {x.shape}")
@@ -150,13 +147,7 @@ class MixturePlan:
 
 @dataclass(frozen=True, eq=False)
 class Mixtures:
-    """Gaussian mixtures in the clear.
-
-    Attributes:
-        log_weights: `(mixtures, components)`.
-        means: `(mixtures, components, d)`.
-        covariances: diagonals `(mixtures, components, d)`, or matrices `(mixtures, components, d, d)`.
-    """
+    """Mixtures in clear: log-weights `(mixtures, components)`, means `(…, d)`, covariances `(…, d)`, `(…, d, d)`."""
 
     log_weights: Reals
     means: Reals

@@ -5,7 +5,7 @@ no torch.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -132,10 +132,7 @@ class WordShape:
 
     def to_params(self) -> dict[str, Any]:
         """As public parameters of a session: what JSON can hold."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__)
-        }
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
@@ -147,10 +144,7 @@ class WordShape:
             raise RangeError(f"not the shape of word models: {error}") from None
 
     def frame_monomials(self, frames: Reals) -> Reals:
-        """Frames `(count, dimensions)`, clipped to the public limit, as monomials `(count, monomials)`.
-
-        Raises RangeError for frames of another size, none, or values that are not finite.
-        """
+        """Frames `(count, dimensions)`, clipped to the limit, as monomials; RangeError for others, or not finite."""
         given = np.asarray(frames, np.float64)
         if given.ndim != 2 or given.shape[1] != self.dimensions or not len(given):
             raise RangeError(f"frames must be (frames, {self.dimensions}), at least one, got {given.shape}")

@@ -72,12 +72,9 @@ def is_positive(scores: Shared) -> SharedBits:
 
 
 def accept_against(score: Shared, deviations: Shared, *, turn: bool) -> SharedBits:
-    """The decision with T-norm.
+    """The decision with T-norm of D, `(1,)`, where the squares of deviations, `(cohort,)`, add up to V.
 
-    Args:
-        score: D, `(1,)`.
-        deviations: θ (c_j - mean) / sqrt(cohort - 1), `(cohort,)`: their squares add up to V.
-        turn: whether θ is negative; the first party's, False for the second.
+    A deviation is θ (c_j - mean) / sqrt(cohort - 1); `turn`, whether θ is negative, is the first party's.
     """
     wide = square_ring(score.ring, len(deviations))
     squares = square(concatenate([score, deviations]), wide)

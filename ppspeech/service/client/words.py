@@ -92,8 +92,7 @@ class AskWords:
                     yield BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
 
     def _recognize(self, frames: list[Reals], order: Order | None) -> list[Word]:
-        session = self._client.session(meet_as_client)
-        shape, count = self._terms.shape, len(frames)
+        session, shape, count = self._client.session(meet_as_client), self._terms.shape, len(frames)
         chosen = order or choose_order(shape, count, session.round_trip)
         job = planned_job(shape, count, chosen)
         with session.asking(Request(Ask.WORDS, chosen, count)) as record:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ppspeech.channel import Channel
-from ppspeech.network import StreamChannel, Transcript
+from ppspeech.network import StreamChannel
 from ppspeech.storage import SharedTable, atomic_write
 
 logger = logging.getLogger(__name__)
@@ -67,10 +67,6 @@ class Tally:
     queries: int = 0
     refused: int = 0
     rounds: int = 0
-
-    def add(self, record: Transcript) -> None:
-        """Count the round trips of one request."""
-        self.rounds += record.rounds
 
 
 Program = Callable[[Channel, Tally], None]  # one client's session

@@ -61,10 +61,7 @@ class Cohort:
         return len(self.directions)
 
     def impostors(self, scores: Reals) -> tuple[Reals, Reals]:
-        """Mean and spread of what impostors score, from scores `(clips, speakers + members)`, the members last.
-
-        A member's own clips are left out under its own model.
-        """
+        """Mean and spread of impostors' scores `(clips, speakers + members)`; members' own clips are left out."""
         foreign = np.ones(scores.shape, bool)
         foreign[:, scores.shape[1] - self.members :] = self.owners[:, None] != np.arange(self.members)
         mean = scores.mean(axis=0, where=foreign)
@@ -74,8 +71,7 @@ class Cohort:
 def cohort_at(bundle: Bundle, where: str) -> Cohort:
     """The cohort that people name: a folder with one folder of clips a person, or `synthetic`, the built-in voices.
 
-    Raises CorpusError if there is no such folder, or a person in it has no clip; ModelError for too few or too many
-    people.
+    Raises CorpusError without such a folder, or for a person without a clip; ModelError for too few or too many people.
     """
     if where == BUILT_IN:
         found: dict[str, list[Utterance]] = {}

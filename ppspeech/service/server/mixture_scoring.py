@@ -132,10 +132,7 @@ def together(*mixtures: Mixtures) -> Mixtures:
 
 
 def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> MixturePlan:
-    """Public sizes and scales: log-densities have a bit more room than the background's own need.
-
-    Raises RangeError if the background's variances are too small for any plan.
-    """
+    """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
     ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
     norm = LONGEST_FRAME if bundle.mfcc.cmvn == "none" else min(LONGEST_FRAME, DEVIATIONS * math.sqrt(size))

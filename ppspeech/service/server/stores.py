@@ -87,10 +87,7 @@ class Gallery:
         self._features = features
 
     def enroll(self, name: str, template: Reals) -> int | None:
-        """Put a speaker in the next place; None where the name is taken or there is no room: which is not said.
-
-        Raises RangeError for a name or template that cannot be.
-        """
+        """The next place, now the speaker's; None where the name is taken or there is no room: which is not said."""
         vector = self.check(name, template)
         with self._table.transaction() as database:
             taken = database.execute("SELECT name FROM speakers WHERE model = ? AND kind = ?", self._own).fetchall()

@@ -75,8 +75,12 @@ class Speakers:
             raise BundleError(f"encrypted galleries have up to {MOST_PLACES} places, got {self.places}")
         if (self.mixture is not None) != (self.scoring == "gmm"):
             raise BundleError("sizes of mixtures are told where mixtures are scored, and nowhere else")
-        if self.mixture is not None:
-            self._check_mixture(self.mixture)
+        plan = self.mixture
+        if plan is not None and plan.dimensions * plan.components != self.features:
+            raise BundleError(f"{plan.components} means of {plan.dimensions} numbers are not {self.features} numbers")
+        sizes = self.places, self.cohort
+        if plan is not None and ((plan.models, plan.cohort) != sizes or plan.frames > MOST_FRAMES):
+            raise BundleError(f"mixtures of {plan} are not those of {self.places} places and a cohort of {self.cohort}")
         if self.scoring == "hardened":
             if self.normed or self.decision != "server":
                 raise BundleError("a hardened verification has no norm, and its decision is the server's")
@@ -85,12 +89,6 @@ class Speakers:
                     f"a hardened verification among {self.places} places would send "
                     f"{self.hardened.bytes_down / 2**20:.0f} MiB, more than {MOST_TABLE_BYTES >> 20}: use fewer places"
                 )
-
-    def _check_mixture(self, plan: MixturePlan) -> None:
-        if plan.dimensions * plan.components != self.features:
-            raise BundleError(f"{plan.components} means of {plan.dimensions} numbers are not {self.features} numbers")
-        if (plan.models, plan.cohort) != (self.places, self.cohort) or plan.frames > MOST_FRAMES:
-            raise BundleError(f"mixtures of {plan} are not those of {self.places} places and a cohort of {self.cohort}")
 
     @property
     def identifies(self) -> bool:
