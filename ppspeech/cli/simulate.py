@@ -165,10 +165,7 @@ def _speech(name: str, corpus: str, parties: int, terms: dict[str, Any]) -> tupl
 
 
 def _find_direction(console: Console, rows: "Rows", parties: int, kill: str) -> None:
-    """Run the protocol between processes that hold parts of the rows, and say how good the answer is.
-
-    Raises `PpspeechError` if the table has too many features, or the round ended without a result.
-    """
+    """Run the protocol between processes that hold parts of the rows, and say how good the answer is."""
     import numpy as np
 
     from ppspeech.protocols.eigen import MOST_FEATURES

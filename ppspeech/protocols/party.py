@@ -55,10 +55,7 @@ class Party:
 
     @classmethod
     def met(cls, channels: Mapping[str, Channel], group: Group, identity: Identity) -> "Party":
-        """The member of a group that this identity is, once it has met the others.
-
-        `channels`: to those it talks to, by their names; `identity`: whose pin stands in the group.
-        """
+        """The member of a group that this identity is, with channels by name to those it talks to."""
         name = next(member.name for member in group.members if member.pin == identity.pin)
         seats = dict(zip(group.names, seats_of([member.role for member in group.members]), strict=True))
         by_seat = {seats[other]: channel for other, channel in channels.items()}
@@ -169,10 +166,7 @@ class RegisteredProtocol:
         return self.parties[role]
 
     def bind(self, role: str, inputs: Sequence[Any] = (), terms: Mapping[str, Any] | None = None) -> "Bound":
-        """One party's program with its inputs and terms, to be run once the others are met.
-
-        Raises `PpspeechError` for a role that is none, or inputs and terms that the program does not take.
-        """
+        """One party's program to be run once the others are met; refuses inputs and terms it does not take."""
         program, named = self.program(role), dict(terms or {})
         try:
             inspect.signature(program).bind(None, *inputs, **named)

@@ -21,10 +21,9 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a party says first.
-
-    `protocol`: its name: lower case letters, digits and `_.-`, so that it cannot run into the parameters when both are
-    hashed. `params`: the public parameters; they must be equal on both sides. `nonce`: 16 fresh bytes.
+    """What a party says first. `protocol`: its name: lower case letters, digits and `_.-`, so that it cannot run into
+    the parameters when both are hashed. `params`: the public parameters; they must be equal on both sides. `nonce`:
+    16 fresh bytes.
     """
 
     protocol: str

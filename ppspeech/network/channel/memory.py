@@ -12,10 +12,7 @@ _Message = tuple[int, bytes] | None
 
 
 class MemoryChannel:
-    """One end of a conversation through two queues; `memory_pair` makes both ends.
-
-    It refuses what `StreamChannel` refuses, with the same errors, and ends the session in the same way.
-    """
+    """One end of a conversation through two queues (`memory_pair`); refuses and ends as `StreamChannel` does."""
 
     def __init__(
         self, outgoing: "queue.SimpleQueue[_Message]", incoming: "queue.SimpleQueue[_Message]", limits: Limits

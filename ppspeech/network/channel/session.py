@@ -180,10 +180,7 @@ def check_kind(kind: int) -> None:
 
 
 def check_bounds(size: int | None, at_most: int | None) -> None:
-    """Refuse a step of a script that does not say how long its message may be.
-
-    Raises `ValueError` unless exactly one of the two is given, and is not negative.
-    """
+    """Raises `ValueError` unless exactly one of the two says how long the next message may be, and is not negative."""
     bounds = [bound for bound in (size, at_most) if bound is not None]
     if len(bounds) != 1 or bounds[0] < 0:
         raise ValueError(f"give either size or at_most, and not below 0; got size={size}, at_most={at_most}")

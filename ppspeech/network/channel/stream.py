@@ -77,10 +77,7 @@ class ByteStream:
         self._poll.register(connection, self._polled)
 
     def write(self, data: bytes | bytearray | memoryview, deadline: float) -> None:
-        """Send all of `data` before `deadline` (of `time.monotonic`).
-
-        Raises `ProtocolError` if the peer is gone, or does not take it in time. Part of it may have been sent.
-        """
+        """Send all before `deadline` (of `time.monotonic`); after a `ProtocolError` part of it may have been sent."""
         rest = data if len(data) <= PIECE else memoryview(data)
         while rest:
             try:
@@ -98,11 +95,10 @@ class ByteStream:
                 rest = memoryview(rest)[sent:]
 
     def read(self, size: int, deadline: float, *, inside: bool = False) -> bytes:
-        """Receive exactly `size` bytes before `deadline`.
-
-        `size`: how many; the caller has made sure that it is agreed. `deadline`: of `time.monotonic`. `inside`: whether
-        these bytes continue a message, so that the end of the stream is the peer's fault. Raises `BadLengthError` if
-        the stream ends inside a message; `ProtocolError` if the peer is gone or silent for too long.
+        """Receive exactly `size` bytes before `deadline`. `size`: how many; the caller has made sure that it is agreed.
+        `deadline`: of `time.monotonic`. `inside`: whether these bytes continue a message, so that the end of the
+        stream is the peer's fault. Raises `BadLengthError` if the stream ends inside a message; `ProtocolError` if
+        the peer is gone or silent for too long.
         """
         inbox = self._inbox
         if size <= BUFFERED:

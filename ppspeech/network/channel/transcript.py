@@ -12,10 +12,8 @@ from ppspeech.channel import Channel
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message.
-
-    `direction`: `sent` or `received`, as seen from the party that records. `size`: of its payload, in bytes; a frame
-    adds 28. `seconds`: since the transcript began. `payload`: its bytes, where they are kept.
+    """One message. `direction`: `sent` or `received`, as seen from the party that records. `size`: of its payload, in
+    bytes; a frame adds 28. `seconds`: since the transcript began. `payload`: its bytes, where they are kept.
     """
 
     direction: Literal["sent", "received"]
@@ -26,10 +24,7 @@ class Entry:
 
 
 class Transcript:
-    """A channel that passes everything on to another one and writes it down.
-
-    `keep_payloads`: keep the bytes too. A transcript with bytes is what a corrupt party would have: not for logs.
-    """
+    """A channel that writes down what it passes on; payloads are what a corrupt party would have: not for logs."""
 
     def __init__(self, channel: Channel, *, keep_payloads: bool = False) -> None:
         self.entries: list[Entry] = []

@@ -31,10 +31,8 @@ FIELDS = {"protocol", "hub", "parties", "params", "wait_seconds"}
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One party of a group.
-
-    `pin`: SHA-256 fingerprint of its certificate, 64 hexadecimal digits. `address`: where it listens; None for one that
-    only connects.
+    """One party of a group. `pin`: SHA-256 fingerprint of its certificate, 64 hexadecimal digits. `address`: where it
+    listens; None for one that only connects.
     """
 
     name: str

@@ -48,11 +48,7 @@ def run_together(
 def run_in_threads(
     parties: Sequence[Callable[[Mapping[int, Channel]], First]], limits: Limits | None = None
 ) -> list[First]:
-    """Run any number of parties as threads, each with a channel in memory to every other.
-
-    `parties`: programs that take a mapping from the number of another party to the channel to it. Returns what they
-    returned, in order. Raises as `run_together`.
-    """
+    """Run parties as threads, each with a mapping from another's number to the channel to it; as `run_together`."""
     ends: list[dict[int, MemoryChannel]] = [{} for _ in parties]
     for one in range(len(parties)):
         for other in range(one):

@@ -23,10 +23,7 @@ class RunningServer:
 
 @contextmanager
 def in_background(server: Server) -> Iterator[RunningServer]:
-    """Run a server in a process of its own while the `with` block lasts, for tests, benchmarks and notebooks.
-
-    The process is a fork of this one; see `Server` for what that asks.
-    """
+    """Run a server in a fork of this process (see `Server` for what that asks) while the `with` block lasts."""
     reader, writer = os.pipe()
     # A signal to stop that comes before the child can handle it waits until it can.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})

@@ -60,10 +60,7 @@ def fingerprint(certificate: Path) -> str:
 
 
 def check_pin(der: bytes | None, pin: str) -> None:
-    """Check that a peer's certificate is the pinned one and within its time.
-
-    Raises `WrongKeyError` if it is another, none, or has expired.
-    """
+    """Raises `WrongKeyError` unless a peer's certificate is the pinned one and within its time."""
     if der is None or not hmac.compare_digest(hashlib.sha256(der).hexdigest(), pin):
         raise WrongKeyError("the peer's certificate is not the pinned one: ask the peer for its fingerprint again")
     pinned = x509.load_der_x509_certificate(der)

@@ -68,10 +68,7 @@ class Listener:
         self.address = Address(address.host, self._socket.getsockname()[1])
 
     def wait(self, protocol: str, params: Params, seconds: float | None = None) -> StreamChannel:
-        """Wait for a peer that wants this protocol with these parameters.
-
-        Raises `ProtocolError` if nobody comes within `seconds`, or someone who wants something else.
-        """
+        """Wait for a peer, else `ProtocolError`: also for one who wants another protocol or other parameters."""
         accept = accept_only(protocol, params)
         self._socket.settimeout(seconds)
         try:

@@ -24,10 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """How the party that listens proves itself, and whom it lets in.
-
-    `client_ca`: certificates (PEM) that must have signed, or be, every client's; None lets any client in.
-    """
+    """How the party that listens proves itself; `client_ca` (PEM) must have signed, or be, every client's."""
 
     certificate: Path
     key: Path
@@ -96,21 +93,14 @@ def _load(context: ssl.SSLContext, certificate: Path | None, key: Path | None, a
 
 
 def wrap_server(connection: socket.socket, context: ssl.SSLContext, deadline: float) -> ssl.SSLSocket:
-    """TLS on an accepted connection.
-
-    Raises `ProtocolError` if the peer is not trusted, speaks something else, is gone or too slow; the connection is
-    closed then.
-    """
+    """TLS on an accepted connection. A `ProtocolError` (not trusted, not TLS, gone, too slow) leaves it closed."""
     return _handshake(connection, context, None, deadline)
 
 
 def wrap_client(
     connection: socket.socket, context: ssl.SSLContext, pin: str | None, host: str, deadline: float
 ) -> ssl.SSLSocket:
-    """TLS on a connection we made, with a server that is the one we trust.
-
-    Raises `ProtocolError`, as `wrap_server`; `WrongKeyError` if the server is not trusted.
-    """
+    """TLS on a connection we made, as `wrap_server`; `WrongKeyError` if the server is not the one we trust."""
     wrapped = _handshake(connection, context, host, deadline)
     if pin is not None:
         try:

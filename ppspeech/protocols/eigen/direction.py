@@ -19,10 +19,7 @@ QUOTIENT_FRACTION = 16
 
 
 def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Whole:
-    """u / u_j in steps of 2^-16, `(k,)`, to both parties.
-
-    `residues`: narrow shares of the upper half; `features`: k.
-    """
+    """u / u_j in steps of 2^-16, `(k,)`, to both parties, from narrow shares of the upper half."""
     column, largest = _largest_column(engine, whole(residues, features))
     negative = is_negative(engine, column, NARROW)
     turned = multiply_bit(engine, negative, NARROW.reduce(column * np.uint64(2)), NARROW)

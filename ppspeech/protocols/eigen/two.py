@@ -107,10 +107,7 @@ def bob(
 
 @dataclass(frozen=True, slots=True)
 class EigenJob:
-    """What is computed, all of it public.
-
-    `features`: k, 2 to 128; `count`: how many directions, fewer than there are features; `squarings`: 1 to 12.
-    """
+    """What is computed, all public: 2 to 128 features, fewer directions than that, 1 to 12 squarings for each."""
 
     features: int
     count: int = 1

@@ -31,10 +31,8 @@ class SupersededError(ProtocolError):
 
 @dataclass
 class Seat:
-    """One contributor on the board.
-
-    `shown`: what it shows; None before it has, and after it was expelled. `session`: how often it has come; only the
-    last one counts. `ticket`: what it must show to come back.
+    """One contributor on the board. `shown`: what it shows; None before it has, and after it was expelled. `session`:
+    how often it has come; only the last one counts. `ticket`: what it must show to come back.
     """
 
     standing: Standing = "expected"
@@ -83,10 +81,7 @@ class Board:
             return name, seat.session, seat.ticket
 
     def show(self, name: str, session: int, shown: Filtered, *, turn: bool) -> None:
-        """Put up what a contributor shows, after a turn or on coming.
-
-        Raises `SupersededError` if it has come back in another session.
-        """
+        """Put up what a contributor shows, on coming or after a turn; `SupersededError` if it has come again since."""
         with self._changed:
             seat = self._seat(name, session)
             seat.shown = shown

@@ -236,10 +236,7 @@ class Aggregator:
 
 @personal_filters.party("contributor")
 def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dict[str, Any]:
-    """A contributor's program: its samples `(n, D)` and labels `(n,)`, and the fields of `PersonalTerms`.
-
-    Returns its filter, as plain numbers, the last word and how Phi went.
-    """
+    """A contributor's: samples `(n, D)` and labels `(n,)`. Returns its filter, the last word and how Phi went."""
     own_samples = torch.as_tensor(samples, dtype=torch.float64)
     learner = Contributor(own_samples, torch.as_tensor(labels), PersonalTerms.of(terms))
     word = learner.take_part(party.channels["aggregator"])
@@ -250,10 +247,7 @@ def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dic
 
 @personal_filters.party("aggregator")
 def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[str, Any]:
-    """The aggregator's program: the common filter's weight `(d, D)` and bias `(d,)`, and the fields of `PersonalTerms`.
-
-    Returns by contributor: where it is, how many turns it took, and its filtered samples and labels.
-    """
+    """The aggregator's: the common weight `(d, D)` and bias `(d,)`. Returns where each is and what it showed."""
     common = LinearFilter.of(torch.as_tensor(weight, dtype=torch.float64), torch.as_tensor(bias, dtype=torch.float64))
     named = {party.names[seat]: party.channels[seat] for seat in party.seats("contributor")}
     hub = Aggregator(common, list(named), PersonalTerms.of(terms))
@@ -270,10 +264,7 @@ def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[st
 
 
 def attend_all(party: Aggregator, channels: Mapping[str, Channel]) -> dict[str, str]:
-    """Attend to every contributor at the same time, and wait for the end of all.
-
-    Returns how each session ended, in words.
-    """
+    """Attend to every contributor at the same time; when all are done, how each session ended, in words."""
     words: dict[str, str] = {}
 
     def attend(name: str, channel: Channel) -> None:

@@ -39,10 +39,8 @@ PARTY, CURATOR = "party", "curator"
 
 @dataclass(frozen=True, kw_only=True)
 class SumTerms:
-    """The public terms of one noisy sum.
-
-    `dimension`: how many numbers everyone brings; `sensitivity`: how far one unit moves the sum, l2; `colluders`: how
-    many parties may share what they know.
+    """The public terms of one noisy sum. `dimension`: how many numbers everyone brings; `sensitivity`: how far one unit
+    moves the sum, l2; `colluders`: how many parties may share what they know.
     """
 
     dimension: int
@@ -86,10 +84,7 @@ class RoundEndedError(ProtocolError):
 
 @aggregate.party(PARTY)
 def contribute(party: Party, value: Sequence[float], **terms: Any) -> list[float]:
-    """One party's program: its vector, and the fields of `SumTerms`. Returns the noisy sum.
-
-    Raises `RangeError` for a vector of another length than all agreed on.
-    """
+    """One party's program: its vector, of the length all agreed on. Returns the noisy sum."""
     agreed = SumTerms(**terms)
     if len(value) != agreed.dimension:
         raise RangeError(f"all parties agreed on {agreed.dimension} numbers, got {len(value)}")
@@ -236,9 +231,8 @@ def _pack(keys: Sequence[bytes]) -> bytes:
 
 
 def _unpack(roster: bytes, parties: int) -> list[bytes]:
-    """The introductions of exactly so many parties.
-
-    Raises `BadLengthError` for anything else; a party more or less would make the noise too small or the sum wrong.
+    """The introductions of exactly so many parties. Raises `BadLengthError` for anything else; a party more or less
+    would make the noise too small or the sum wrong.
     """
     keys = []
     rest = memoryview(roster)

@@ -49,10 +49,7 @@ class Signatures:
 
 
 class SessionKey:
-    """A party's key for one session, from which the masks with all others come.
-
-    `signatures`: None where the curator is trusted to pass keys on unchanged.
-    """
+    """A party's key for the masks of one session; without signatures the curator is trusted to pass keys on."""
 
     def __init__(self, signatures: Signatures | None) -> None:
         self._signatures = signatures
@@ -64,11 +61,9 @@ class SessionKey:
         return self._public + (b"" if self._signatures is None else self._signatures.sign(self._public))
 
     def masks(self, introductions: Sequence[bytes]) -> "PairMasks":
-        """The masks with all others.
-
-        `introductions`: of all parties, ours too, as the curator passed them on, in an order that all agree on. Raises
-        `WrongKeyError` if a key is not the one its party sent, or ours is missing; `NotInGroupError` for a key that
-        gives no secret.
+        """The masks with all others. `introductions`: of all parties, ours too, as the curator passed them on, in an
+        order that all agree on. Raises `WrongKeyError` if a key is not the one its party sent, or ours is missing;
+        `NotInGroupError` for a key that gives no secret.
         """
         keys = [introduction[:KEY_BYTES] for introduction in introductions]
         if keys.count(self._public) != 1:

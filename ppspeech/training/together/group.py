@@ -131,10 +131,7 @@ def write_plain(
 
 
 def terms_of(name: str, plain: Mapping[str, Any]) -> JointTerms:
-    """The terms of a training protocol from a group's file.
-
-    Raises `PpspeechError` if they are not complete, or others.
-    """
+    """The terms of a training protocol from a group's file; `PpspeechError` unless they are complete and known."""
     try:
         return METHODS[name](**plain)
     except TypeError as error:

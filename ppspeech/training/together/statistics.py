@@ -208,11 +208,7 @@ class WordTraining(SpeechTerms):
 
 
 def statistics_shares(release: StatisticsRelease, parties: int, dimension: int, colluders: int = 1) -> Shares:
-    """One user's part of the noise of every round, so that all rounds together meet the release's budget.
-
-    `dimension`: of the statistics: `mixture_dimension` or `hmm_dimension`; `colluders`: how many may share what they
-    know.
-    """
+    """One user's part of the noise of every round: all rounds together meet the budget, against so many colluders."""
     return shares_for(
         "skellam",
         epsilon=release.epsilon,
@@ -233,10 +229,7 @@ def mixture_dimension(model: GaussianMixture) -> int:
 
 
 def hmm_dimension(bank: HiddenMarkovModel) -> int:
-    """How many numbers a private round adds up, transitions too.
-
-    Raises `ModelError` if the emissions are not one Gaussian a state.
-    """
+    """How many numbers a private round adds up, transitions too; for one Gaussian a state, else `ModelError`."""
     if not isinstance(bank.emission, GaussianEmission) or bank.emission.components > 1:
         raise ModelError("private Baum-Welch needs one Gaussian of diagonal covariance a state")
     models, cells, features = bank.emission.gaussians.mean.shape

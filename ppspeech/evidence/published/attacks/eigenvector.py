@@ -32,10 +32,7 @@ def genuine_rounds(seen: Seen) -> list[int]:
 
 
 def recover_moments(seen: Seen) -> Reals:
-    """C, `(features, features)`, padding included: it adds a multiple of the identity.
-
-    Raises `PpspeechError` for fewer genuine pairs than features.
-    """
+    """C, `(features, features)`, plus a multiple of the identity for padding; needs as many pairs as features."""
     rounds = genuine_rounds(seen)
     pairs = list(itertools.pairwise(rounds))
     features = seen.vectors.shape[1]

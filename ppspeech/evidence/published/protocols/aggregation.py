@@ -163,10 +163,9 @@ def _agreed(party: Party, terms: dict[str, Any]) -> tuple[Channels, PublishedJob
 
 
 def take_part(channels: Channels, classifier: Reals, size: int, *, own: int, job: PublishedJob) -> PartyView:
-    """A party's part.
-
-    `channels`: to all others by number; Charlie is number K. `classifier`: w, `(d,)`. `size`: n, 1 to 2^31 - 1. Raises
-    `RangeError` for a classifier of another shape, not finite or too large, or a size out of range.
+    """A party's part. `channels`: to all others by number; Charlie is number K. `classifier`: w, `(d,)`. `size`: n, 1
+    to 2^31 - 1. Raises `RangeError` for a classifier of another shape, not finite or too large, or a size out of
+    range.
     """
     if np.shape(classifier) != (job.dimension,):
         raise RangeError(f"a classifier has {job.dimension} weights, got shape {np.shape(classifier)}")
@@ -241,10 +240,8 @@ def classify(shares: Residues, parties: int, rows: Reals) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What `run_published` did.
-
-    `classifier`: the published one, `(d,)`; `seconds`: from the first key to the published shares, all parties in one
-    process; `bytes_sent`: by each party and, last, by Charlie.
+    """What `run_published` did. `classifier`: the published one, `(d,)`; `seconds`: from the first key to the published
+    shares, all parties in one process; `bytes_sent`: by each party and, last, by Charlie.
     """
 
     classifier: Reals
@@ -263,10 +260,7 @@ def run_published(
     rerandomize: bool = False,
     insecure_demo: bool = False,
 ) -> Result:
-    """Run all K parties and Charlie as threads of this process.
-
-    `classifiers`: `(K, d)`; `sizes`: n_j, one for each party.
-    """
+    """Run all K parties, with classifiers `(K, d)` and sizes `(K,)`, and Charlie as threads of this process."""
     if classifiers.ndim != 2 or len(sizes) != len(classifiers):
         raise RangeError(
             f"classifiers {classifiers.shape} are (parties, d), and each has a size; got {len(sizes)} sizes"

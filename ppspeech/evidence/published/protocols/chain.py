@@ -12,10 +12,8 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Π and A of the paper.
-
-    `initial`: P(state 1), `(states,)`; `transitions`: P(next state | state), `(states, states)`, a row for each state.
-    Raises `ModelError` unless these are probabilities that add up to 1.
+    """Π and A of the paper. `initial`: P(state 1), `(states,)`; `transitions`: P(next state | state), `(states,
+    states)`, a row for each state. Raises `ModelError` unless these are probabilities that add up to 1.
     """
 
     initial: Reals

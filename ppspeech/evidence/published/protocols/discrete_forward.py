@@ -101,10 +101,7 @@ def alice(
     strict: bool = False,
     insecure_demo: bool = False,
 ) -> None:
-    """Alice's program.
-
-    `symbols`: `(frames,)`, each below `alphabet`. Raises `RangeError` for no symbols, or one outside the alphabet.
-    """
+    """Alice's program: her symbols `(frames,)`, at least one, each below `alphabet`, else `RangeError`."""
     if symbols.ndim != 1 or not len(symbols):
         raise RangeError(f"symbols have the shape (frames,) and there is at least one, got {symbols.shape}")
     met = meet_as_alice(channel, key, forward, insecure_demo=insecure_demo)
@@ -116,11 +113,9 @@ def alice(
 def bob(
     channel: Channel, chain: Chain, emissions: Reals, *, frames: int, strict: bool = False, insecure_demo: bool = False
 ) -> Ciphertext:
-    """Bob's program.
-
-    `emissions`: b, `(states, alphabet)`, a distribution for each state; `strict`: send results as they come out of the
-    homomorphic operations, and step 8 as printed. Returns ξ(log P), at `LOG_SCALE`. Raises `ModelError` for emissions
-    of another shape than the chain's, or no distributions.
+    """Bob's program. `emissions`: b, `(states, alphabet)`, a distribution for each state; `strict`: send results as
+    they come out of the homomorphic operations, and step 8 as printed. Returns ξ(log P), at `LOG_SCALE`. Raises
+    `ModelError` for emissions of another shape than the chain's, or no distributions.
     """
     if emissions.ndim != 2 or len(emissions) != chain.states:
         raise ModelError(

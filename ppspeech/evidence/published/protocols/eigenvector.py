@@ -89,10 +89,7 @@ published_eigenvector = register_protocol(
 
 @published_eigenvector.party("party")
 def take_part(own: Party, frames: list[list[float]], primes: list[int], /, **terms: Any) -> list[float]:
-    """A party's program: its frames, and the two primes of the key that all parties have from their authority.
-
-    Returns the direction.
-    """
+    """A party's program: its frames, and the primes of the key from the parties' authority. Returns the direction."""
     agreed, given = PublishedEigenTerms(**terms), np.asarray(frames, np.float64)
     if given.shape != (agreed.samples[own.place], agreed.features):
         raise RangeError(f"the terms say {agreed.samples[own.place]} frames of {agreed.features}, got {given.shape}")
@@ -140,10 +137,8 @@ def party(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Seen:
-    """A party's part.
-
-    `frames`: A', `(samples, features)`; `key`: the one that all parties have from their authority. Raises `RangeError`
-    for frames that are not finite or of no shape; `PrivacyError` for a key too short.
+    """A party's part. `frames`: A', `(samples, features)`; `key`: the one that all parties have from their authority.
+    Raises `RangeError` for frames that are not finite or of no shape; `PrivacyError` for a key too short.
     """
     data = np.asarray(frames, np.float64)
     if data.ndim != 2 or not np.isfinite(data).all():
@@ -177,10 +172,8 @@ def trent(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Reals:
-    """Trent's part.
-
-    `samples`: how many frames each party has, in order of their numbers. Returns all weights joined, the principal
-    eigenvector of M'M: `(sum of samples,)`.
+    """Trent's part. `samples`: how many frames each party has, in order of their numbers. Returns all weights joined,
+    the principal eigenvector of M'M: `(sum of samples,)`.
     """
     if not 0 < genuine <= 1:
         raise RangeError(f"the probability of a genuine round is above 0 and at most 1, got {genuine}")
@@ -208,10 +201,7 @@ def trent(
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What `run_published` did.
-
-    `weights`: what Trent has at the end; `seconds`: all rounds, all parties in one process.
-    """
+    """What `run_published` did: `weights` are Trent's, `seconds` those of all rounds, all parties in one process."""
 
     seen: list[Seen]
     weights: Reals

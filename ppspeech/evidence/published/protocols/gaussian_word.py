@@ -24,10 +24,8 @@ LARGEST_WEIGHT = 1e9
 
 @dataclass(frozen=True, eq=False)
 class GaussianWord:
-    """λ and τ of the paper.
-
-    `means`: μ, `(states, d)`; `covariances`: C, `(states, d, d)`, positive definite. Raises `ModelError` for shapes
-    that do not fit each other, or matrices that are no covariances.
+    """λ and τ of the paper. `means`: μ, `(states, d)`; `covariances`: C, `(states, d, d)`, positive definite. Raises
+    `ModelError` for shapes that do not fit each other, or matrices that are no covariances.
     """
 
     word: str
@@ -50,10 +48,7 @@ class GaussianWord:
 
     @classmethod
     def parse(cls, plain: Mapping[str, Any]) -> "GaussianWord":
-        """From a mapping of `word`, `initial`, `transitions`, `means` and `covariances`, as JSON can hold them.
-
-        Raises `ModelError` for other fields.
-        """
+        """From a mapping of `word`, `initial`, `transitions`, `means` and `covariances`; other fields are refused."""
         fields = ("initial", "transitions", "means", "covariances")
         if set(plain) != {"word", *fields}:
             raise ModelError(f"a word has the fields word, {', '.join(fields)}, got {', '.join(sorted(plain))}")
@@ -66,10 +61,7 @@ class GaussianWord:
         return int(self.means.shape[-1])
 
     def weights(self, *, strict: bool = False) -> Reals:
-        """W of every state, `(states, d + 1, d + 1)`; with `strict`, the printed constant.
-
-        Raises `RangeError` for an entry above 10^9.
-        """
+        """W of every state, `(states, d + 1, d + 1)`, with `strict` the printed constant; at most 10^9 in magnitude."""
         precisions = np.linalg.inv(self.covariances)
         shifted = np.einsum("jab,jb->ja", precisions, self.means)
         square = np.einsum("ja,ja->j", self.means, shifted)

@@ -63,21 +63,14 @@ class Bob:
 def meet_as_alice(
     channel: Channel, key: PaillierSecretKey, protocol: RegisteredProtocol, *, insecure_demo: bool
 ) -> Alice:
-    """Say what the protocol leaks, and send Bob the public key.
-
-    Raises `PrivacyError` for a key of fewer than 2048 bits without `insecure_demo`.
-    """
+    """Say what the protocol leaks, and send Bob the public key; a short one needs `insecure_demo`."""
     _announce(protocol, key.public, insecure_demo=insecure_demo)
     channel.send(Kind.PAILLIER_KEY, key.public.to_bytes())
     return Alice(channel, key)
 
 
 def meet_as_bob(channel: Channel, protocol: RegisteredProtocol, *, strict: bool, insecure_demo: bool) -> Bob:
-    """Say what the protocol leaks, and take Alice's public key.
-
-    Raises `PrivacyError` for a key of fewer than 2048 bits without `insecure_demo`; `ProtocolError` for one that is
-    malformed.
-    """
+    """Say what the protocol leaks, and take Alice's public key; a short one needs `insecure_demo`."""
     data = channel.receive(Kind.PAILLIER_KEY, at_most=LARGEST_KEY_BYTES)
     public = PaillierPublicKey.from_bytes(data, insecure_demo=insecure_demo)
     _announce(protocol, public, insecure_demo=insecure_demo)

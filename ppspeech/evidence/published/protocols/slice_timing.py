@@ -159,10 +159,9 @@ def _ours(whole: Size, part: Size, key_bits: int) -> Slice:
 
 
 def _theirs(whole: Size, key_bits: int) -> Slice:
-    """phe's cost of the operations, one by one.
-
-    A word's step of the recursion has N exponentials and N logarithms (one in the last step): Alice decrypts each and
-    encrypts the answer and one maximum; Bob masks and re-randomizes each, takes powers by μ, a and β, and adds.
+    """phe's cost of the operations, one by one. A word's step of the recursion has N exponentials and N logarithms (one
+    in the last step): Alice decrypts each and encrypts the answer and one maximum; Bob masks and re-randomizes each,
+    takes powers by μ, a and β, and adds.
     """
     import phe  # GPL: of the extra `peers`, never a requirement
 
