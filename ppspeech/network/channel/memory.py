@@ -18,8 +18,7 @@ class MemoryChannel:
         self, outgoing: "queue.SimpleQueue[_Message]", incoming: "queue.SimpleQueue[_Message]", limits: Limits
     ) -> None:
         self.limits = limits
-        self._outgoing = outgoing
-        self._incoming = incoming
+        self._outgoing, self._incoming = outgoing, incoming
         self._ends = time.monotonic() + limits.session_seconds
         self._over = False
 
@@ -39,7 +38,9 @@ class MemoryChannel:
         check_bounds(size, at_most)
         self._check_open()
         try:
-            message = self._incoming.get(timeout=self._patience())
+            message = self._incoming.get(
+                timeout=max(0.0, min(self.limits.message_seconds, self._ends - time.monotonic()))
+            )
         except queue.Empty:
             self.close()
             raise PeerTimeoutError("the peer did not answer in time") from None
@@ -68,9 +69,6 @@ class MemoryChannel:
     def _check_open(self) -> None:
         if self._over:
             raise PeerGoneError("the session is over")
-
-    def _patience(self) -> float:
-        return max(0.0, min(self.limits.message_seconds, self._ends - time.monotonic()))
 
 
 def memory_pair(limits: Limits | None = None) -> tuple[MemoryChannel, MemoryChannel]:

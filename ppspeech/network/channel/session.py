@@ -1,8 +1,8 @@
 """A session over a connection: frames out, frames in, and one way to end."""
 
+import contextlib
 import logging
 import time
-from types import TracebackType
 from typing import Self
 
 from ppspeech.errors import FrameTooLargeError, PeerGoneError, ProtocolError
@@ -42,8 +42,7 @@ class StreamChannel:
         self.session = NO_SESSION
         self._stream = stream
         self._ends = time.monotonic() + limits.handshake_seconds if greet_by is None else greet_by
-        self._sent = 0
-        self._received = 0
+        self._sent = self._received = 0
         self._over = False
         self._inside_write = False
 
@@ -116,14 +115,8 @@ class StreamChannel:
                     f"{self.limits.message_bytes}: raise Limits.message_bytes"
                 )
             deadline = min(time.monotonic() + self.limits.message_seconds, self._ends)
-            length = check_header(
-                self._stream.read(HEADER.size, deadline),
-                kind=kind,
-                session=self.session,
-                sequence=self._received,
-                size=size,
-                at_most=largest,
-            )
+            header, number = self._stream.read(HEADER.size, deadline), self._received
+            length = check_header(header, kind=kind, session=self.session, sequence=number, size=size, at_most=largest)
             payload = self._stream.read(length, deadline, inside=True) if length else b""
             self._received += 1
         except ProtocolError as error:
@@ -137,11 +130,9 @@ class StreamChannel:
             return
         self._over = True
         if not self._inside_write:  # inside a frame, an ABORT would only be part of its payload
-            try:
-                farewell = pack_header(ABORT, self.session, self._sent, len(ABORT_PAYLOAD)) + ABORT_PAYLOAD
+            farewell = pack_header(ABORT, self.session, self._sent, len(ABORT_PAYLOAD)) + ABORT_PAYLOAD
+            with contextlib.suppress(ProtocolError):  # the peer is gone, and needs no telling
                 self._stream.write(farewell, time.monotonic() + FAREWELL_SECONDS)
-            except ProtocolError:
-                pass  # the peer is gone, and needs no telling
         self._stream.close()
 
     def fail(self, error: BaseException) -> None:
@@ -160,9 +151,7 @@ class StreamChannel:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:

@@ -65,8 +65,7 @@ class ByteStream:
         if connection.family in {socket.AF_INET, socket.AF_INET6}:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.peer = Peer.of(connection)
-        self.bytes_sent = 0
-        self.bytes_received = 0
+        self.bytes_sent = self.bytes_received = 0
         self._socket = connection
         self._inbox = bytearray()
         self._scratch = memoryview(bytearray(BUFFERED))
@@ -103,8 +102,10 @@ class ByteStream:
         inbox = self._inbox
         if size <= BUFFERED:
             while len(inbox) < size:
-                if not self._fill(deadline):
+                got = self._receive_into(self._scratch, deadline)
+                if not got:
                     raise _end_of_stream(len(inbox), size, inside)
+                inbox += self._scratch[:got]
             data = bytes(inbox[:size]) if len(inbox) > size else bytes(inbox)
             del inbox[:size]
             return data
@@ -131,12 +132,6 @@ class ByteStream:
                 self._socket.unwrap()  # sends the closing notice; the peer's is not waited for
         self._socket.close()
         self._inbox.clear()
-
-    def _fill(self, deadline: float) -> int:
-        """Wait for bytes and put them in the inbox; 0 at the end of the stream."""
-        got = self._receive_into(self._scratch, deadline)
-        self._inbox += self._scratch[:got]
-        return got
 
     def _receive_into(self, view: memoryview, deadline: float) -> int:
         """Wait for bytes and put them in `view`; 0 at the end of the stream."""

@@ -56,7 +56,12 @@ def join(
     channels: dict[str, StreamChannel] = {}
     with ExitStack() as stack:
         if guests and listener is None:
-            listener = stack.enter_context(_listen(group, name, identity, chosen))
+            assert member.address is not None
+            try:
+                tls = ServerTls(identity.certificate, identity.key)
+                listener = stack.enter_context(Listener(member.address, tls=tls, limits=chosen))
+            except OSError as error:
+                raise PpspeechError(f"cannot listen at {member.address}: {error}") from None
         try:
             for host in (other for other in group.others(name) if other not in guests):
                 channels[host] = _visit(group, name, host, identity, chosen, deadline, say)
@@ -72,15 +77,6 @@ def join(
             raise
         for channel in channels.values():
             channel.close()
-
-
-def _listen(group: Group, name: str, identity: Identity, limits: Limits) -> Listener:
-    address = group.member(name).address
-    assert address is not None
-    try:
-        return Listener(address, tls=ServerTls(identity.certificate, identity.key), limits=limits)
-    except OSError as error:
-        raise PpspeechError(f"cannot listen at {address}: {error}") from None
 
 
 def _visit(
@@ -126,7 +122,8 @@ def _receive_guests(
     while missing := [guest for guest in guests if guest not in channels]:
         left = deadline - time.monotonic()
         if left <= 0:
-            word = f"{_list(missing)} did not come within {group.wait_seconds:g} seconds"
+            names = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+            word = f"{names} did not come within {group.wait_seconds:g} seconds"
             _tell_all(channels, guests, word)
             raise PeerTimeoutError(word + (f"; someone was refused: {refused}" if refused else ""))
         try:
@@ -186,7 +183,3 @@ def _tell_all(channels: Mapping[str, StreamChannel], guests: list[str], word: st
         if guest in channels:
             with contextlib.suppress(ProtocolError):
                 channels[guest].send(BEGIN, word.encode()[:LONGEST_WORD])
-
-
-def _list(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from ppspeech.channel import Channel
@@ -41,7 +42,7 @@ def run_together(
     (None, 42)
     """
     here, there = channels or memory_pair()
-    results = _run_threads([(lambda: first(here), [here]), (lambda: second(there), [there])])
+    results = _run_threads([(partial(first, here), [here]), (partial(second, there), [there])])
     return cast(First, results[0]), cast(Second, results[1])
 
 
@@ -53,10 +54,7 @@ def run_in_threads(
     for one in range(len(parties)):
         for other in range(one):
             ends[one][other], ends[other][one] = memory_pair(limits)
-    jobs = [
-        ((lambda party=party, mine=mine: party(mine)), list(mine.values()))
-        for party, mine in zip(parties, ends, strict=True)
-    ]
+    jobs = [(partial(party, mine), list(mine.values())) for party, mine in zip(parties, ends, strict=True)]
     return cast(list[First], _run_threads(jobs))
 
 

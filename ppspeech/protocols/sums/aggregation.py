@@ -89,8 +89,7 @@ def contribute(party: Party, value: Sequence[float], **terms: Any) -> list[float
     if len(value) != agreed.dimension:
         raise RangeError(f"all parties agreed on {agreed.dimension} numbers, got {len(value)}")
     shares = agreed.shares(len(party.seats(PARTY)))
-    session = PartySession.of(party)
-    total = session.sum(noisy_steps(torch.tensor(list(value), dtype=torch.float64), shares))
+    total = PartySession.of(party).sum(noisy_steps(torch.tensor(list(value), dtype=torch.float64), shares))
     return [float(step) * shares.grid.step for step in total]
 
 
@@ -173,7 +172,7 @@ class CuratorSession:
             raise RangeError(f"sums are of 2 to {MOST_PARTIES} parties, got {len(channels)}")
         self._channels = dict(channels)
         keys = self._from_all(lambda channel: channel.receive(Kind.SESSION_KEY, at_most=LARGEST_KEY), Kind.ROSTER)
-        self._to_all(Kind.ROSTER, _pack(keys))
+        self._to_all(Kind.ROSTER, b"".join(len(key).to_bytes(2, "big") + key for key in keys))
 
     @classmethod
     def of(cls, party: Party) -> "CuratorSession":
@@ -224,10 +223,6 @@ def _reason(error: ProtocolError) -> str:
     if isinstance(error, PeerGoneError):
         return "is gone"
     return "did not answer in time" if isinstance(error, PeerTimeoutError) else "broke the protocol"
-
-
-def _pack(keys: Sequence[bytes]) -> bytes:
-    return b"".join(len(key).to_bytes(2, "big") + key for key in keys)
 
 
 def _unpack(roster: bytes, parties: int) -> list[bytes]:

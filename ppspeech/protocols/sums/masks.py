@@ -69,8 +69,7 @@ class SessionKey:
         if keys.count(self._public) != 1:
             raise WrongKeyError("the curator does not pass on the key we sent")
         own = keys.index(self._public)
-        added: list[CipherContext] = []
-        taken: list[CipherContext] = []
+        added, taken = list[CipherContext](), list[CipherContext]()
         for place, key in enumerate(keys):
             if self._signatures is not None:
                 self._signatures.check(place, key, introductions[place][KEY_BYTES:])
@@ -95,8 +94,7 @@ class PairMasks:
     """
 
     def __init__(self, added: Sequence[CipherContext], taken: Sequence[CipherContext]) -> None:
-        self._added = list(added)
-        self._taken = list(taken)
+        self._added, self._taken = list(added), list(taken)
 
     def next(self, count: int) -> Residues:
         """The next `count` residues mod 2^64."""

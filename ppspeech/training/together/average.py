@@ -88,10 +88,7 @@ class JointTraining(TableTerms):
     @property
     def count(self) -> int:
         """K."""
-        if self.sizes is not None:
-            return len(self.sizes)
-        assert self.parties is not None
-        return self.parties
+        return len(self.sizes) if self.sizes is not None else self.parties or 0
 
     @property
     def adjacency(self) -> Adjacency:
@@ -109,10 +106,9 @@ class JointTraining(TableTerms):
 
     def strength(self, place: int) -> float:
         """Lambda_j."""
-        if self.sizes is None:
+        if self.sizes is None or self.penalty is None:
             assert self.regularization is not None
             return self.regularization
-        assert self.penalty is not None
         return 2 * self.sizes[place] * self.penalty
 
     @property

@@ -41,10 +41,8 @@ class SpeechTerms:
     """What all terms about users' speech have in common; chosen without looking at it.
 
     Attributes:
-        epsilon: of all rounds together.
-        delta: of all rounds together.
+        epsilon: of all rounds together, as is `delta`.
         rounds: R, fixed in advance.
-        sample_rate: of the front end: `MfccConfig.at_rate`.
         unit: `speaker` where every user is one, or `utterance`.
         colluders: how many users may share what they know.
         floor: smallest variance.
@@ -149,13 +147,8 @@ class MixtureTraining(SpeechTerms):
 
     def config(self) -> BundleConfig:
         """The public choices of the released model."""
-        settings = SpeakerUbmSettings(
-            components=self.components,
-            covariance="diagonal",
-            floor=self.floor,
-            relevance=self.relevance,
-            threshold=None,
-        )
+        sizes: dict[str, Any] = {"components": self.components, "covariance": "diagonal", "floor": self.floor}
+        settings = SpeakerUbmSettings(**sizes, relevance=self.relevance, threshold=None)
         return BundleConfig(settings, (), self.mfcc)
 
 
@@ -252,8 +245,8 @@ def fit_mixture_jointly_(
         found = mixture_statistics(model, features.flatten(0, 1), inside.to(features.dtype))
         # The likelihood is left out: the M-step does not need it.
         parts = (found.count, found.first, found.second)
-        sums = _split(total(torch.cat([part.flatten() for part in parts])), [part.shape for part in parts])
-        count, first, second = sums
+        flat = total(torch.cat([part.flatten() for part in parts]))
+        count, first, second = _split(flat, [part.shape for part in parts])
         update_mixture_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
 
 
@@ -263,14 +256,8 @@ def fit_mixture_privately_(
 ) -> None:
     """Be one user of private EM for one diagonal mixture (a background model); all users end with the same.
 
-    Raises `RoundEndedError` if a user is missing.
-
-    Args:
-        model: the public start.
-        total: the noisy sum over all users.
-        features: our utterances, `(n, frames, d)`; where the unit is a speaker they are one speaker's.
-        lengths: `(n,)`.
-        release: the bounds; its iterations are the rounds.
+    `model` is the public start. `features`: our utterances, `(n, frames, d)`, of one speaker where that is the unit;
+    `lengths`: `(n,)`. The release's iterations are the rounds. Raises `RoundEndedError` if a user is missing.
     """
     for _ in range(release.iterations):
         noisy = _released(total, mixture_moments(model, features, lengths), lengths, release)
@@ -288,13 +275,8 @@ def fit_hmm_privately_(
 ) -> None:
     """Be one user of private Baum-Welch for a bank of word models; all users end with the same.
 
-    Args:
-        bank: the public start, one diagonal Gaussian a state.
-        total: the noisy sum over all users.
-        features: our utterances, `(n, frames, d)`.
-        lengths: `(n,)`.
-        labels: the word of each, `(n,)`.
-        release: the bounds; its iterations are the rounds.
+    `bank` is the public start, one diagonal Gaussian a state. `features`: our utterances, `(n, frames, d)`; `labels`:
+    the word of each, `(n,)`. The release's iterations are the rounds.
     """
     for _ in range(release.iterations):
         noisy = _released(total, hmm_moments(bank, features, lengths, labels), lengths, release)
@@ -308,9 +290,8 @@ def _released(
     sums = UnitSums(release, speakers=1)
     sums.add(moments, lengths, torch.zeros_like(lengths))
     pieces = _split(total(sums.total()), [part.shape[1:] for part in moments.parts])
-    return Moments(
-        *((piece / (scale or 1.0)).unsqueeze(0) for piece, scale in zip(pieces, release.scales, strict=True))
-    )
+    scaled = [piece / (scale or 1.0) for piece, scale in zip(pieces, release.scales, strict=True)]
+    return Moments(*(piece.unsqueeze(0) for piece in scaled))
 
 
 def _split(vector: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:

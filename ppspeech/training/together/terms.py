@@ -42,28 +42,22 @@ class JointTerms(Protocol):
     @property
     def rounds(self) -> int:
         """How many sums."""
-        ...
 
     @property
     def dimension(self) -> int:
         """How many numbers every sum has."""
-        ...
 
     def check(self, parties: int) -> None:
         """Refuse another number of parties than the terms are for."""
-        ...
 
     def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:
         """One party's training, from its private inputs as JSON can hold them."""
-        ...
 
     def config(self) -> BundleConfig:
         """The public choices of the released model."""
-        ...
 
     def released(self, module: nn.Module) -> nn.Module:
         """The model with the tensors that a bundle of `config` holds."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

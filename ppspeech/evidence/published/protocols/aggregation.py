@@ -228,14 +228,12 @@ def party_bytes(job: PublishedJob, own: int, *, moves: bool) -> int:
 
 def aggregate(shares: Residues, parties: int) -> Reals:
     """The published classifier: shares `(K + 1, d)` added up and divided by K."""
-    total = SUMS.to_signed(shares.sum(axis=0, dtype=np.uint64))
-    return NUMBERS.decode(total) / parties
+    return NUMBERS.decode(SUMS.to_signed(shares.sum(axis=0, dtype=np.uint64))) / parties
 
 
 def classify(shares: Residues, parties: int, rows: Reals) -> NDArray[np.int64]:
     """The testing phase: 1 where 1 / (1 + exp(-ŵ·x)) > 1/2, else -1, for rows `(count, d)`."""
-    odds = 1 / (1 + np.exp(-(rows @ aggregate(shares, parties))))
-    return np.where(odds > 0.5, 1, -1)
+    return np.where(1 / (1 + np.exp(-(rows @ aggregate(shares, parties)))) > 0.5, 1, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,25 +248,14 @@ class Result:
     bytes_sent: list[int]
 
 
-def run_published(
-    classifiers: Reals,
-    sizes: Sequence[int],
-    epsilon: float,
-    penalty: float,
-    *,
-    key_bits: int = SECURE_BITS,
-    rerandomize: bool = False,
-    insecure_demo: bool = False,
-) -> Result:
-    """Run all K parties, with classifiers `(K, d)` and sizes `(K,)`, and Charlie as threads of this process."""
+def run_published(classifiers: Reals, sizes: Sequence[int], epsilon: float, penalty: float, **options: Any) -> Result:
+    """Run all K parties, with classifiers `(K, d)` and sizes `(K,)`, and Charlie as threads."""
     if classifiers.ndim != 2 or len(sizes) != len(classifiers):
         raise RangeError(
             f"classifiers {classifiers.shape} are (parties, d), and each has a size; got {len(sizes)} sizes"
         )
     parties, dimension = classifiers.shape
-    job = PublishedJob(
-        parties, dimension, epsilon, penalty, key_bits=key_bits, rerandomize=rerandomize, insecure_demo=insecure_demo
-    )
+    job = PublishedJob(parties, dimension, epsilon, penalty, **options)
     logger.warning("%s is the paper's own and leaks: %s", published_aggregation.name, published_aggregation.leakage)
     records: list[list[Transcript]] = [[] for _ in range(parties + 1)]
 

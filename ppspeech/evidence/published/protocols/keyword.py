@@ -38,9 +38,7 @@ from ppspeech.evidence.published.protocols.transfer import choose_entries, offer
 from ppspeech.protocols import Kind, Party, register_protocol
 
 COEFFICIENT_BITS = 40
-
-SPELLING_BYTES = 32
-"""Every word is padded to this length in UTF-8."""
+SPELLING_BYTES = 32  # every word is padded to this length in UTF-8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +74,8 @@ def recognize(party: Party, utterance: list[list[float]], /, **terms: Any) -> st
     if len(given) != agreed.frames:
         raise RangeError(f"the terms say {agreed.frames} frames, got {len(given)}")
     key = generate_paillier(agreed.key_bits, insecure_demo=agreed.insecure_demo)
-    sizes: dict[str, Any] = {"words": agreed.words, "states": agreed.states}
-    return alice(party.channel, key, given, **sizes, strict=agreed.strict, insecure_demo=agreed.insecure_demo)
+    options: dict[str, Any] = {"strict": agreed.strict, "insecure_demo": agreed.insecure_demo}
+    return alice(party.channel, key, given, words=agreed.words, states=agreed.states, **options)
 
 
 @keyword.party("bob")

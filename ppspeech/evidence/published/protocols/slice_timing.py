@@ -114,28 +114,21 @@ def _ours(whole: Size, part: Size, key_bits: int) -> Slice:
     plan = emission_plan(models)
     size = key.public.wire_bytes(plan.terms)
 
-    encrypting, (_, sent) = _timed(
-        lambda: run_together(
-            lambda c: send_products(Alice(c, key), features),
-            lambda c: [c.receive(Kind.PRODUCTS, size) for _ in range(part.frames)],
-        )
+    encrypting, sent = _timed_pair(
+        lambda c: send_products(Alice(c, key), features),
+        lambda c: [c.receive(Kind.PRODUCTS, size) for _ in range(part.frames)],
     )
-    scoring, (_, emissions) = _timed(
-        lambda: run_together(
-            lambda c: _resend(c, sent), lambda c: receive_emissions(Bob(c, key.public), plan, part.frames)
-        )
+    scoring, emissions = _timed_pair(
+        lambda c: _resend(c, sent),
+        lambda c: receive_emissions(Bob(c, key.public), plan, part.frames),
     )
-    recursion, (_, scores) = _timed(
-        lambda: run_together(
-            lambda c: alice_forward(Alice(c, key), frames=part.frames, chains=part.words, states=part.states),
-            lambda c: bob_forward(Bob(c, key.public), [model.chain for model in models], emissions),
-        )
+    recursion, scores = _timed_pair(
+        lambda c: alice_forward(Alice(c, key), frames=part.frames, chains=part.words, states=part.states),
+        lambda c: bob_forward(Bob(c, key.public), [model.chain for model in models], emissions),
     )
-    selection, _ = _timed(
-        lambda: run_together(
-            lambda c: choose_word(Alice(c, key), part.words),
-            lambda c: offer_words(Bob(c, key.public), scores, spell(models)),
-        )
+    selection, _ = _timed_pair(
+        lambda c: choose_word(Alice(c, key), part.words),
+        lambda c: offer_words(Bob(c, key.public), scores, spell(models)),
     )
     frames = whole.frames / part.frames
     parts = (
@@ -144,17 +137,14 @@ def _ours(whole: Size, part: Size, key_bits: int) -> Slice:
         recursion * whole.crossing / part.crossing,
         selection,
     )
+    shared = "; tables of powers, which all words share, are counted for each slice of words"
+    repeated = shared if part.words < whole.words else ""
     return Slice(
         encrypting + scoring + recursion + selection,
         sum(parts),
         f"{key_bits} bits, one core; {part} run, extrapolated by operations to {whole}: Alice encrypts "
         f"{parts[0]:.1f} s, Bob's log-densities {parts[1]:.1f} s, recursion {parts[2]:.1f} s, "
-        f"selection {parts[3]:.1f} s"
-        + (
-            "; tables of powers, which all words share, are counted for each slice of words"
-            if part.words < whole.words
-            else ""
-        ),
+        f"selection {parts[3]:.1f} s{repeated}",
     )
 
 
@@ -225,3 +215,8 @@ def _timed(work: Callable[[], Result]) -> tuple[float, Result]:
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
+
+
+def _timed_pair(first: Callable[[Channel], object], second: Callable[[Channel], Result]) -> tuple[float, Result]:
+    seconds, (_, result) = _timed(lambda: run_together(first, second))
+    return seconds, result
