@@ -33,11 +33,8 @@ class Party:
 
     Where several hold one role, a seat is the role and a number: `party 0`, `party 1`, …; elsewhere it is the role.
 
-    Attributes:
-        channels: to those we talk to, by seat.
-        names: what people call everyone who takes part, by seat, in order; also those we do not talk to.
-        group: the file by which all have found each other; None in memory and between two.
-        identity: with a group, our certificate and key.
+    `channels` are by seat, to those we talk to; `names`, what people call them, has everyone who takes part, in order.
+    `group`: the file by which all have found each other, with our `identity`; None in memory and between two.
     """
 
     role: str
@@ -127,13 +124,9 @@ def run_in_memory(
 class RegisteredProtocol:
     """A protocol that can be run by name; `register_protocol` makes one.
 
-    Attributes:
-        name: what people and HELLOs call it.
-        functionality: what an honest third party would compute for the parties, and who learns it.
-        leakage: what else anyone learns.
-        assumptions: under what this holds.
-        terms: a dataclass whose fields are public terms that every program takes by name, where one exists.
-        parties: the programs by role.
+    `functionality`: what an honest third party would compute for the parties, and who learns it. `leakage`: what else
+    anyone learns. `assumptions`: under what this holds. `terms`: a dataclass whose fields are public terms that every
+    program takes by name, where one exists. `parties`: the programs by role.
     """
 
     def __init__(

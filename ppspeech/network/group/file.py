@@ -47,11 +47,8 @@ class Group:
 
     Raises `PpspeechError` for a group that cannot meet.
 
-    Attributes:
-        members: in order; where everyone talks to everyone, the earlier of two listens.
-        hub: the one all others talk to; None for everyone to everyone.
-        params: public parameters of the protocol, as JSON can hold them.
-        wait_seconds: how long those who are there wait for those who are late.
+    `members` are in order: where everyone talks to everyone, the earlier of two listens. `hub`: the one all others talk
+    to, if there is one. `wait_seconds`: how long those who are there wait for those who are late.
     """
 
     protocol: str

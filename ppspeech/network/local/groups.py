@@ -40,12 +40,8 @@ class Player:
 class Outcome:
     """How one process ended.
 
-    Attributes:
-        result: what the program returned; None without one.
-        error: type and words of what it raised, or `Killed`; empty if it finished.
-        bytes_sent: of frames, headers included, TLS not.
-        bytes_received: likewise.
-        seconds: from the start of all processes to the end of this one.
+    `error`: type and words of what it raised, or `Killed`; empty if it finished. Bytes are those of frames, headers
+    included, TLS not; seconds go from the start of all processes to the end of this one.
     """
 
     result: Any = None

@@ -83,11 +83,8 @@ def run_in_processes(
     pools (OpenMP, torch) have been used. Returns what `first` returned. Raises `ProtocolError` if `second` failed, with
     the name of its error; what `first` raised.
 
-    Args:
-        first: the party in this process, which connects.
-        second: the party in the other process, which listens; what it returns is lost.
-        tls: both sides' TLS; plain TCP without.
-        delay: seconds that bytes take each way, through a process that holds them back; half a round trip.
+    `first` connects from this process; `second` listens in the other, and what it returns is lost. Plain TCP without
+    `tls`. `delay`: seconds that bytes take each way, through a process that holds them back; half a round trip.
     """
     local = Address("127.0.0.1", 0)
     client, server = tls or (None, None)

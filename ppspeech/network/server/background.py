@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ppspeech.network.address import Address
-from ppspeech.network.server.counters import Counters
+from ppspeech.network.server.load import Counters
 from ppspeech.network.server.server import Server
 
 

@@ -18,8 +18,7 @@ from typing import NoReturn
 
 from ppspeech.network.address import Address
 from ppspeech.network.limits import Limits
-from ppspeech.network.server.capacity import Capacity
-from ppspeech.network.server.counters import Counters
+from ppspeech.network.server.load import Capacity, Counters
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
 from ppspeech.network.tls.connect import listen
 from ppspeech.network.tls.context import ServerTls

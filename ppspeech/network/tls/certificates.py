@@ -24,11 +24,8 @@ def make_certificate(
 
     Returns its fingerprint, which the other party pins. Raises `FileExistsError` if there is a file at `key`.
 
-    Args:
-        certificate: file to write; may be given to anyone.
-        key: file to write, readable by its owner alone; an existing file is not replaced.
-        names: host names and addresses the certificate is for.
-        days: how long it is valid; negative makes one that has expired.
+    The key's file is readable by its owner alone. `names`: host names and addresses it is for; negative `days` make one
+    that has expired.
     """
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])

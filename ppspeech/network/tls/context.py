@@ -5,7 +5,10 @@ import re
 import select
 import socket
 import ssl
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from ppspeech.errors import (
     WrongKeyError,
     WrongSessionError,
 )
-from ppspeech.network.tls.certificates import check_pin
+from ppspeech.network.tls.certificates import check_pin, make_certificate
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +51,9 @@ class ClientTls:
 
     Raises `ValueError` unless exactly one of `pin` and `ca` is given, and `certificate` and `key` both or neither.
 
-    Attributes:
-        pin: SHA-256 fingerprint of the server's certificate, in hexadecimal, colons allowed.
-        ca: certificates (PEM) of the authorities; the server's must name the host we connect to.
-        certificate: our own certificate chain (PEM), where the server asks for one.
+    `pin`: SHA-256 fingerprint of the server's certificate, in hexadecimal, colons allowed. `ca`: PEM of the
+    authorities; the server's certificate must name the host we connect to. `certificate` and `key`: our own, where the
+    server asks.
     """
 
     pin: str | None = None
@@ -90,6 +92,29 @@ def _load(context: ssl.SSLContext, certificate: Path | None, key: Path | None, a
     except OSError as error:
         files = ", ".join(str(file) for file in (certificate, key, authority) if file is not None)
         raise PpspeechError(f"cannot use the certificates and key in {files}: {error}") from None
+
+
+@contextmanager
+def own_tls(
+    certificate: Path | None, key: Path | None, client_ca: Path | None = None, *, insecure: bool = False
+) -> Iterator[ServerTls | None]:
+    """TLS for a listener; None for plain TCP, which `insecure` asks for.
+
+    `certificate`: PEM; one is made that lasts as long as the `with` block where there is none. `client_ca`: let in only
+    clients whose certificate is, or is signed by, one of these. Raises `PpspeechError` for a certificate without its
+    key, or a key without its certificate.
+    """
+    if insecure:
+        yield None
+    elif certificate is not None and key is not None:
+        yield ServerTls(certificate, key, client_ca)
+    elif certificate is not None or key is not None:
+        raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            made = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"), client_ca)
+            make_certificate(made.certificate, made.key)
+            yield made
 
 
 def wrap_server(connection: socket.socket, context: ssl.SSLContext, deadline: float) -> ssl.SSLSocket:

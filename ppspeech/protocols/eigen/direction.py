@@ -24,7 +24,9 @@ def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> 
     negative = is_negative(engine, column, NARROW)
     turned = multiply_bit(engine, negative, NARROW.reduce(column * np.uint64(2)), NARROW)
     quotient = _divide(engine, NARROW.reduce(column - turned), np.repeat(largest, features))
-    opened = _open_to_both(engine, np.concatenate([negative, quotient.reshape(-1)]))
+    released = np.concatenate([negative, quotient.reshape(-1)])
+    answers = [open_bits_to(engine, receiver, released) for receiver in (Side.SECOND, Side.FIRST)]
+    opened = next(answer for answer in answers if answer is not None)
     places = np.int64(1) << np.arange(QUOTIENT_FRACTION, -1, -1, dtype=np.int64)
     magnitudes = places @ opened[features:].reshape(-1, features).astype(np.int64)
     return np.where(opened[:features] == 1, -magnitudes, magnitudes)
@@ -53,8 +55,3 @@ def _divide(engine: ShareEngine, rest: Residues, divisor: Residues) -> Bits:
         rest = NARROW.reduce(rest - multiply_bit(engine, fits, divisor, NARROW))
         bits.append(fits)
     return np.stack(bits)
-
-
-def _open_to_both(engine: ShareEngine, bits: Bits) -> Bits:
-    opened = [open_bits_to(engine, receiver, bits) for receiver in (Side.SECOND, Side.FIRST)]
-    return next(answer for answer in opened if answer is not None)

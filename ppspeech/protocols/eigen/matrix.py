@@ -114,7 +114,7 @@ def normalize(engine: ShareEngine, residues: Residues, features: int, ring: Ring
     """
     rows, columns = np.triu_indices(features)
     diagonal = rows == columns
-    for step in _steps(most):
+    for step in (1 << place for place in reversed(range(most.bit_length()))):  # they add up to `most` or more
         trace = residues[diagonal].sum(keepdims=True, dtype=np.uint64)
         limit = engine.public(np.array([1 << (fraction - step)], np.uint64))
         small = is_negative(engine, ring.reduce(trace - limit), ring)
@@ -150,8 +150,3 @@ def project(share: Residues, found: Reals) -> Residues:
 def squaring_shift(features: int) -> int:
     """Doublings that bring the trace of a square back to 1/2: it is at least (1/2)^2 / k, for equal eigenvalues."""
     return (2 * features - 1).bit_length()
-
-
-def _steps(most: int) -> list[int]:
-    """Powers of two, the largest first, that add up to `most` or more."""
-    return [1 << place for place in reversed(range(most.bit_length()))]

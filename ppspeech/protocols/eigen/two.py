@@ -70,16 +70,10 @@ def alice(
     another shape, not finite, or beyond the bound; before anything is sent; `PrivacyError` for an epsilon, delta or
     radius that cannot be.
 
-    Args:
-        frames: hers, `(frames, features)`.
-        features: k, public.
-        bound: what neither party's sum of squares exceeds, public; it may be far above: up to 2^25 times cost no
-            precision.
-        squarings: of the matrix, for each direction.
-        epsilon: release the directions with differential privacy for one frame of hers (`AnalyzeGauss`, add_remove);
-            both parties add their own noise. Without, the directions are exact.
-        delta: of that guarantee.
-        radius: to which frames are then clipped, public.
+    `frames`: hers, `(frames, features)`. `bound`: what neither party's sum of squares exceeds, public; it may be far
+    above: up to 2^25 times cost no precision. `epsilon`: release the directions with (epsilon, delta)-differential
+    privacy for one frame of hers, clipped to the public `radius` (`AnalyzeGauss`, add_remove); both parties add their
+    own noise. Without, the directions are exact.
     """
     job = EigenJob(features, count, squarings)
     own = start_share(own_moments(frames, bound, epsilon, delta, radius), features, bound, parties=2)

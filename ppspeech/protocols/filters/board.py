@@ -45,12 +45,9 @@ class Seat:
 class Board:
     """Seats, and the order of turns.
 
-    Args:
-        contributors: their names, in order.
-        rounds: turns each may take; public.
-        order: `sequential` lets one move at a time, as Algorithm 3 writes it; `asynchronous` lets everyone move on what
-            is there.
-        gather_seconds: how long those who came wait for those who have not.
+    `rounds`: turns each may take; public. `order`: `sequential` lets one move at a time, as Algorithm 3 writes it;
+    `asynchronous` lets everyone move on what is there. `gather_seconds`: how long those who came wait for those who
+    have not.
     """
 
     def __init__(self, contributors: Sequence[str], rounds: int, order: Order, gather_seconds: float) -> None:

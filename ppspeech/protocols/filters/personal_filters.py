@@ -52,14 +52,9 @@ those who were not there; against the parties themselves they are worth what the
 class PersonalTerms:
     """What all agree on, and what is let in.
 
-    Attributes:
-        inputs: D.
-        features: d.
-        classes: of the task, 2 to 65,536.
-        rounds: turns of each contributor.
-        most_samples: one contributor may have.
-        bound: on every filtered number's magnitude; the common filter's features have deviation about 1.
-        gather_seconds: how long the aggregator lets those who came wait for those who have not.
+    D `inputs` become d `features`. `classes`: of the task, 2 to 65,536. `rounds`: turns of each contributor. `bound`:
+    on every filtered number's magnitude; the common filter's features have deviation about 1. `gather_seconds`: how
+    long the aggregator lets those who came wait for those who have not.
     """
 
     inputs: int
@@ -148,7 +143,7 @@ class Contributor:
         self._ticket = answer[:TICKET_BYTES]
         if self.filter is None:
             self.filter = self._make(_read_filter(answer[TICKET_BYTES:], terms)).double()
-        channel.send(Kind.TASK_LABELS, self.labels.numpy(force=True).astype("<u2").tobytes())  # 3
+        channel.send(Kind.TASK_LABELS, _labels_bytes(self.labels))  # 3
         channel.send(Kind.FILTERED, self._filtered())
         largest = MOST_CONTRIBUTORS * terms.most_samples * (4 * terms.features + 2)
         while True:
@@ -201,7 +196,8 @@ class Aggregator:
                 self.board.leave(name, 0, expelled=not _vanished(error))
             return f"{name or 'someone'} did not come in: {error}"
         try:
-            channel.send(Kind.COMMON_FILTER, ticket + _filter_bytes(self.common))  # 2
+            common = _features_bytes(self.common.weight) + _features_bytes(self.common.bias)
+            channel.send(Kind.COMMON_FILTER, ticket + common)  # 2
             payload = channel.receive(Kind.TASK_LABELS, at_most=2 * self.terms.most_samples)  # 3
             labels = _read_labels(payload, self.terms)
             self._show(channel, who, session, labels, turn=False)
@@ -209,7 +205,8 @@ class Aggregator:
                 others = self.board.others(who)
                 if others is None:
                     raise PeerGoneError("nobody else is there to hide among")
-                channel.send(Kind.OTHERS, GO_ON + _others_bytes(others))  # 4
+                labeled = _features_bytes(others.features) + _labels_bytes(others.labels)
+                channel.send(Kind.OTHERS, GO_ON + labeled)  # 4
                 self._show(channel, who, session, labels, turn=True)  # 5
             channel.send(Kind.OTHERS, OVER + FINISHED.encode())  # 6
         except SupersededError as error:
@@ -291,12 +288,8 @@ def _features_bytes(features: Tensor) -> bytes:
     return bytes(features.numpy(force=True).astype("<f4").tobytes())
 
 
-def _others_bytes(others: Filtered) -> bytes:
-    return _features_bytes(others.features) + bytes(others.labels.numpy(force=True).astype("<u2").tobytes())
-
-
-def _filter_bytes(common: LinearFilter) -> bytes:
-    return _features_bytes(common.weight.detach()) + _features_bytes(common.bias.detach())
+def _labels_bytes(labels: Tensor) -> bytes:
+    return bytes(labels.numpy(force=True).astype("<u2").tobytes())
 
 
 def _read_filter(payload: bytes, terms: PersonalTerms) -> LinearFilter:

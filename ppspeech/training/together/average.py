@@ -34,12 +34,9 @@ from ppspeech.training.together.terms import JointFit, TableTerms
 class JointTraining(TableTerms):
     """The public terms of an average of local minimizers, beside those of `TableTerms`.
 
-    Attributes:
-        penalty: lambda of the papers, beside a loss averaged over n_j; needs `sizes`.
-        sizes: n_j of every party, public; None keeps them private.
-        regularization: Lambda of every party's sum-form objective, where sizes are private.
-        parties: K, where sizes are private.
-        relative_tolerance: of the solver, over the bound on one unit's gradient.
+    Public `sizes`, n_j of every party, go with `penalty`, lambda of the papers beside a loss averaged over n_j; private
+    ones with `regularization`, Lambda of every party's sum-form objective, and the number of `parties`.
+    `relative_tolerance`: of the solver, over the bound on one unit's gradient.
 
     With unit `speaker` every example belongs to a group that counts once; sizes then count groups.
     """

@@ -40,12 +40,8 @@ from ppspeech.training.words import public_bank
 class SpeechTerms:
     """What all terms about users' speech have in common; chosen without looking at it.
 
-    Attributes:
-        epsilon: of all rounds together, as is `delta`.
-        rounds: R, fixed in advance.
-        unit: `speaker` where every user is one, or `utterance`.
-        colluders: how many users may share what they know.
-        floor: smallest variance.
+    The budget is for all `rounds` together, whose number is fixed in advance. `unit`: `speaker` where every user is
+    one, or `utterance`. `colluders`: how many users may share what they know. `floor`: smallest variance.
     """
 
     epsilon: float
@@ -105,11 +101,8 @@ class SpeechTerms:
 class MixtureTraining(SpeechTerms):
     """The public terms of a background model from users' speech, beside those of `SpeechTerms`.
 
-    Attributes:
-        epsilon: of all rounds together; None for exact sums, which guarantee nothing.
-        components: of the mixture, of diagonal covariance.
-        relevance: of the enrollment from it.
-        seed: of the public start, which is drawn around zero: features are normalized by utterance.
+    Without `epsilon` the sums are exact, and guarantee nothing. `components`: of diagonal covariance. `relevance`: of
+    the enrollment. `seed`: of the public start, drawn around zero: features are normalized by utterance.
     """
 
     epsilon: float | None = None  # type: ignore[assignment]  # exact sums are for mixtures alone

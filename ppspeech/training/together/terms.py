@@ -23,10 +23,9 @@ ModelName = Literal["logistic", "softmax", "huber_svm", "large_margin"]
 class JointFit:
     """What training together gave; the same for every party.
 
-    Attributes:
-        account: every sum that was released, to be composed with others on the same data.
-        theta: the released parameters of a convex model, `(heads, features)`, before any projection.
-        own: parameters that stay with this party alone; nothing protects its records in them.
+    `account`: every sum that was released, to be composed with others on the same data. `theta`: the released
+    parameters of a convex model, `(heads, features)`, before any projection. `own`: those that stay with this party
+    alone; nothing protects its records in them.
     """
 
     module: nn.Module
@@ -64,19 +63,10 @@ class JointTerms(Protocol):
 class TableTerms:
     """What all terms about rows of a table have in common; chosen without looking at the data.
 
-    Attributes:
-        features: d of the examples.
-        classes: two for `logistic` and `huber_svm`.
-        radius: examples are clipped to this norm, after scaling.
-        epsilon: of all that is released.
-        delta: 0 for pure privacy, with Polya noise.
-        unit: `record`, or `utterance` where every row is one.
-        colluders: how many parties may share what they know.
-        constant: the last element of every example; 0 leaves the intercept out.
-        width: h of the hinge of `huber_svm` and `large_margin`.
-        scale: rows are divided by it, a public number.
-        columns: their names; numbers by default.
-        labels: names of the classes; numbers by default.
+    `radius`: examples are clipped to this norm, after rows are divided by `scale`, a public number. `delta`: 0 for pure
+    privacy, with Polya noise. `unit`: `record`, or `utterance` where every row is one. `colluders`: how many parties
+    may share what they know. `constant`: the last element of every example; 0 leaves the intercept out. `width`: h of
+    the hinge of `huber_svm` and `large_margin`. `columns` and `labels`: names; numbers by default.
     """
 
     units: ClassVar[tuple[str, ...]] = ("record", "utterance")

@@ -26,7 +26,9 @@ def genuine_rounds(seen: Seen) -> list[int]:
     chains: list[list[int]] = [[] for _ in range(rounds)]
     for at in reversed(range(rounds)):
         # A decoy that passes by chance leads nowhere: of all that may follow, the one with the longest chain does.
-        follow = [chains[later] for later in range(at + 1, rounds) if _is_scaling(_scaling(seen, at, later))]
+        scalings = {later: _scaling(seen, at, later) for later in range(at + 1, rounds)}
+        genuine = [later for later, r in scalings.items() if 0.5 < r < 2**SCALING_BITS and abs(r - round(r)) < WHOLE]
+        follow = [chains[later] for later in genuine]
         chains[at] = [at, *max(follow, key=len, default=[])]
     return max(chains, key=len)
 
@@ -54,7 +56,3 @@ def recover_moments(seen: Seen) -> Reals:
 def _scaling(seen: Seen, at: int, later: int) -> float:
     """r of round `later` if it continues round `at`."""
     return float(seen.vectors[at] @ seen.vectors[later] / np.sqrt(seen.norms[at]))
-
-
-def _is_scaling(found: float) -> bool:
-    return 0.5 < found < 2**SCALING_BITS and abs(found - round(found)) < WHOLE

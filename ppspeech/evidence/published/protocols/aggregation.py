@@ -80,14 +80,9 @@ logger = logging.getLogger(__name__)
 class PublishedJob:
     """What is agreed on.
 
-    Attributes:
-        parties: K, at least 3: of two each would know the other's classifier from the mean.
-        dimension: d.
-        epsilon: of the paper's claim.
-        penalty: λ.
-        key_bits: of both Paillier keys.
-        rerandomize: send ψ_j with a fresh encryption of zero, which the paper does not.
-        insecure_demo: allow keys of fewer than 2048 bits.
+    `parties`: K, at least 3: of two each would know the other's classifier from the mean. `epsilon` and `penalty`, λ,
+    are the paper's. `rerandomize`: send ψ_j with a fresh encryption of zero, which the paper does not. `insecure_demo`:
+    allow keys of fewer than 2048 bits.
     """
 
     parties: int
@@ -122,12 +117,9 @@ published_aggregation = register_protocol(
 class PartyView:
     """What a party has at the end by following the protocol.
 
-    Attributes:
-        shares: the published ones of K ŵ, `(K + 1, d)`, mod 2^64 with 20 bits after the point.
-        noise: its own η, in steps of 2^-20, `(d,)`.
-        indicator: ζ(v), in the order of the parties.
-        noise_terms: ψ of every party, for party 0; empty for others.
-        curator: Charlie's public key.
+    `shares`: the published ones of K ŵ, `(K + 1, d)`, mod 2^64 with 20 bits after the point. `noise`: its own η, in
+    steps of 2^-20, `(d,)`. `indicator`: ζ(v), in the order of the parties. `noise_terms`: ψ of every party, for party
+    0; empty for others.
     """
 
     shares: Residues

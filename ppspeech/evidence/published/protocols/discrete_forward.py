@@ -40,13 +40,8 @@ LIFT = 1 << 64
 class ForwardTerms:
     """What both agree on.
 
-    Attributes:
-        frames: how many symbols Alice has.
-        states: of Bob's HMM.
-        alphabet: M, 2 to 256.
-        key_bits: of Alice's key.
-        strict: step 8 as printed, and results as they come out of the homomorphic operations.
-        insecure_demo: allow keys below 2048 bits.
+    Alice has `frames` symbols of M = `alphabet`, 2 to 256. `strict`: step 8 as printed, and results as they come out of
+    the homomorphic operations. `insecure_demo`: allow keys below 2048 bits.
     """
 
     frames: int

@@ -54,14 +54,10 @@ FRACTION = 30
 class PublishedEigenTerms:
     """What all agree on.
 
-    Attributes:
-        features: k.
-        samples: how many frames each party has, in order.
-        padding: ρ of a party is drawn below this; 0 for none.
-        genuine: p, the probability that a round is no decoy, above 0.
-        decoy_noise: standard deviation of what is added to an earlier vector for a decoy.
-        fraction: bits after the point of all numbers.
-        insecure_demo: accept a key of fewer than 2048 bits.
+    `samples`: how many frames each party has, in order. `padding`: ρ of a party is drawn below this; 0 for none.
+    `genuine`: p, the probability that a round is no decoy, above 0. `decoy_noise`: standard deviation of what is added
+    to an earlier vector for a decoy. `fraction`: bits after the point. `insecure_demo`: accept a key of fewer than 2048
+    bits.
     """
 
     features: int
