@@ -17,9 +17,7 @@ from ppspeech.errors import (
 HEADER = struct.Struct(">HBB16sII")
 MAGIC = 0x5053
 VERSION = 1
-
-HELLO = 0
-"""The first frame in each direction, before there is a session: its session field is `NO_SESSION`."""
+HELLO = 0  # the first frame in each direction, before there is a session: its session field is `NO_SESSION`
 ABORT = 255
 """Ends the session. Its payload is one byte, always the same: why is nobody's business but the sender's log's."""
 ABORT_PAYLOAD = b"\x00"

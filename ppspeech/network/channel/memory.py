@@ -7,8 +7,7 @@ from ppspeech.errors import BadLengthError, BadTypeError, FrameTooLargeError, Pe
 from ppspeech.network.channel.session import check_bounds, check_kind
 from ppspeech.network.limits import Limits
 
-_Message = tuple[int, bytes] | None
-"""A kind and a payload; None when the sender is gone."""
+_Message = tuple[int, bytes] | None  # A kind and a payload; None when the sender is gone
 
 
 class MemoryChannel:

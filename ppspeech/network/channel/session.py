@@ -21,10 +21,8 @@ from ppspeech.network.limits import Limits
 
 logger = logging.getLogger(__name__)
 
-COALESCED = 2**16
-"""Payloads up to this size are copied behind their header and sent in one piece."""
-FAREWELL_SECONDS = 0.2
-"""How long an ABORT may take: a peer that reads nothing gets none."""
+COALESCED = 2**16  # payloads up to this size are copied behind their header and sent in one piece
+FAREWELL_SECONDS = 0.2  # how long an ABORT may take: a peer that reads nothing gets none
 
 
 class StreamChannel:

@@ -23,8 +23,7 @@ INTRODUCTION = 80
 BEGIN = 81
 LONGEST_WORD = 1000
 RETRY_SECONDS = 0.1
-PATIENCE = 3
-"""How much longer than the hub the others wait for one message: it waits for all of them meanwhile."""
+PATIENCE = 3  # how much longer than the hub the others wait for one message: it waits for all of them meanwhile
 
 Say = Callable[[str], None]
 

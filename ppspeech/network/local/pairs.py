@@ -25,8 +25,7 @@ First = TypeVar("First")
 Second = TypeVar("Second")
 Pair = tuple[MemoryChannel, MemoryChannel] | tuple[StreamChannel, StreamChannel]
 
-PROTOCOL = "together"
-"""What the HELLOs say where both parties come from one call and cannot disagree."""
+PROTOCOL = "together"  # what the HELLOs say where both parties come from one call and cannot disagree
 
 
 def run_together(

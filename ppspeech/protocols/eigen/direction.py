@@ -14,8 +14,7 @@ from ppspeech.crypto.shares import Shared, ShareEngine, argmax, is_negative, mul
 from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.eigen.matrix import NARROW, whole
 
-QUOTIENT_FRACTION = 16
-"""Bits after the point of the released quotients, which are at most 1."""
+QUOTIENT_FRACTION = 16  # bits after the point of the released quotients, which are at most 1
 
 
 def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Whole:

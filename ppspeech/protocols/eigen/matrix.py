@@ -44,9 +44,7 @@ LIMB, LIMBS = 15, 4
 LIMIT = 2 - 2.0**-40
 """The kernel's numbers stay below half its range; the few residues beyond this are moved by less than 2^-40."""
 
-START_SHIFT = 31
-"""Powers of two by which a small trace may be scaled up at the start."""
-
+START_SHIFT = 31  # powers of two by which a small trace may be scaled up at the start
 PROJECTION_FRACTION = 14
 """Bits after the point of a public projection: applied on both sides it adds 28 to the 29 of a wide residue."""
 

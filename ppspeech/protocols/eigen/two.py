@@ -36,9 +36,7 @@ from ppspeech.protocols.eigen.moments import DELTA, own_moments, start_share
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.party import Party, register_protocol
 
-SQUARINGS = 7
-"""128 steps of the power method: an eigenvalue 1.1 times the next one outweighs it 200,000-fold."""
-
+SQUARINGS = 7  # 128 steps of the power method: an eigenvalue 1.1 times the next one outweighs it 200,000-fold
 MOST_SQUARINGS = 12
 MOST_FEATURES = 128
 """Beyond, a flat spectrum would drown in the error of a squaring (`matrix`), and memory grows with k^2."""

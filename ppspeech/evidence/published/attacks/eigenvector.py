@@ -16,8 +16,7 @@ from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.published.protocols.eigenvector import SCALING_BITS, Seen
 
-WHOLE = 1e-3
-"""How near to a whole number counts: one decoy in 500 passes for one pair, and few for two."""
+WHOLE = 1e-3  # how near to a whole number counts: one decoy in 500 passes for one pair, and few for two
 
 
 def genuine_rounds(seen: Seen) -> list[int]:

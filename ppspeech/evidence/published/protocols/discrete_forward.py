@@ -23,8 +23,8 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_bytes
 from ppspeech.crypto.paillier import SECURE_BITS, Ciphertext, PaillierSecretKey, generate_paillier
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.evidence.published.protocols.chain import Chain, check_distributions
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
+from ppspeech.evidence.published.protocols.gaussian_word import Chain, check_distributions
 from ppspeech.evidence.published.protocols.paillier_parties import meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.real_numbers import encode_log
 from ppspeech.evidence.published.protocols.transfer import choose_entries, offer_entries
@@ -32,8 +32,7 @@ from ppspeech.protocols import Kind, Party, register_protocol
 
 GAMMA_BYTES = 15
 ENTRY_WORDS = 2
-LIFT = 1 << 64
-"""Added to every entry, so that none is negative: more than the largest logarithm."""
+LIFT = 1 << 64  # added to every entry, so that none is negative: more than the largest logarithm
 
 
 @dataclass(frozen=True, kw_only=True)

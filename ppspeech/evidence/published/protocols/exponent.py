@@ -32,9 +32,7 @@ from ppspeech.evidence.published.protocols.real_numbers import LOG_SCALE, decode
 from ppspeech.protocols import Kind, RegisteredProtocol
 
 MU_LARGEST = 255
-
-LARGEST_LOG = 60.0
-"""The largest logarithm whose exponential Alice gives: what follows must have room in her plaintexts."""
+LARGEST_LOG = 60.0  # the largest logarithm whose exponential Alice gives: what follows must have room in her plaintexts
 
 exponent = RegisteredProtocol(
     "published_exponent",

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from ppspeech.crypto.paillier import Unfinished
 from ppspeech.errors import ModelError
-from ppspeech.evidence.published.protocols.chain import Chain
+from ppspeech.evidence.published.protocols.gaussian_word import Chain
 from ppspeech.evidence.published.protocols.logsum import alice_logsum, bob_logsum, encode_weights
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob, Encrypted
 from ppspeech.evidence.published.protocols.real_numbers import LOG_SCALE, LOG_ZERO, encode, encode_log

@@ -11,11 +11,9 @@ from collections.abc import Iterable
 from ppspeech.errors import RangeError
 
 FACTOR = 10**6
-
 LOG_SCALE = FACTOR * FACTOR
 
-LOG_ZERO = -1e6
-"""What stands for the logarithm of zero, in nats: e to it is no more than 0 at any scale used here."""
+LOG_ZERO = -1e6  # what stands for the logarithm of zero, in nats: e to it is no more than 0 at any scale used here
 
 
 def encode(value: float, scale: int = FACTOR) -> int:

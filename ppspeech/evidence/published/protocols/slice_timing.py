@@ -25,10 +25,9 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_residues
 from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.errors import RangeError
-from ppspeech.evidence.published.protocols.chain import Chain
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
 from ppspeech.evidence.published.protocols.gaussian_forward import emission_plan, receive_emissions, send_products
-from ppspeech.evidence.published.protocols.gaussian_word import GaussianWord
+from ppspeech.evidence.published.protocols.gaussian_word import Chain, GaussianWord
 from ppspeech.evidence.published.protocols.keyword import choose_word, offer_words, spell
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob
 from ppspeech.evidence.published.protocols.real_numbers import FACTOR
