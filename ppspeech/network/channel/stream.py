@@ -94,10 +94,8 @@ class ByteStream:
                 rest = memoryview(rest)[sent:]
 
     def read(self, size: int, deadline: float, *, inside: bool = False) -> bytes:
-        """Receive exactly `size` bytes before `deadline`. `size`: how many; the caller has made sure that it is agreed.
-        `deadline`: of `time.monotonic`. `inside`: whether these bytes continue a message, so that the end of the
-        stream is the peer's fault. Raises `BadLengthError` if the stream ends inside a message; `ProtocolError` if
-        the peer is gone or silent for too long.
+        """Receive exactly `size` bytes before `deadline`; the caller has made sure that the size is agreed. `inside`:
+        these bytes continue a message, so that the end of the stream is the peer's fault, a `BadLengthError`.
         """
         inbox = self._inbox
         if size <= BUFFERED:

@@ -43,12 +43,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Group:
-    """Who takes part in what; the same for all.
+    """Who takes part in what, the same for all; `PpspeechError` if they cannot meet.
 
-    Raises `PpspeechError` for a group that cannot meet.
-
-    `members` are in order: where everyone talks to everyone, the earlier of two listens. `hub`: the one all others talk
-    to, if there is one. `wait_seconds`: how long those who are there wait for those who are late.
+    `members` are in order: where there is no `hub` that all others talk to, the earlier of two listens. `wait_seconds`:
+    how long those who are there wait for those who are late.
     """
 
     protocol: str

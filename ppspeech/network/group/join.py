@@ -40,12 +40,8 @@ def join(
 ) -> Iterator[Mapping[str, StreamChannel]]:
     """Channels to everyone `name` talks to, once all of the group are there; closed at the end of the block.
 
-    An error inside the block aborts every channel, so that no other party waits in vain.
-
-    `identity`: our certificate, whose pin stands in the group, and its key. `say`: told in words what happens
-    meanwhile. `listener`: bound before, where the address was not known when the others were told; owned by the caller.
-    Raises `PpspeechError` if the certificate is not the one in the group, or our address cannot be had; `ProtocolError`
-    if somebody did not come in time, with their names.
+    An error inside aborts every channel, so that no other party waits in vain. `say` is told in words what happens; a
+    `listener` may have been bound before. Raises `ProtocolError` with the names of those who did not come in time.
     """
     member, chosen = group.member(name), limits or Limits()
     if identity.pin != member.pin:

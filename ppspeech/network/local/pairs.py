@@ -78,12 +78,10 @@ def run_in_processes(
 ) -> First:
     """Run two parties as two processes that talk over TCP on the loopback address, so that both have a core.
 
-    The second party is a fork of this process. Threads do not survive a fork: do not call this after native thread
-    pools (OpenMP, torch) have been used. Returns what `first` returned. Raises `ProtocolError` if `second` failed, with
-    the name of its error; what `first` raised.
-
-    `first` connects from this process; `second` listens in the other, and what it returns is lost. Plain TCP without
-    `tls`. `delay`: seconds that bytes take each way, through a process that holds them back; half a round trip.
+    `first` connects from this process; `second` listens in a fork of it, and what it returns is lost. Threads do not
+    survive a fork: do not call this after native thread pools (OpenMP, torch) have been used. `delay`: seconds that
+    bytes take each way, half a round trip. Raises what `first` raised, or `ProtocolError` with the name of the error of
+    `second`.
     """
     local = Address("127.0.0.1", 0)
     client, server = tls or (None, None)

@@ -20,12 +20,10 @@ from ppspeech.errors import WrongKeyError
 def make_certificate(
     certificate: Path, key: Path, names: Sequence[str] = ("localhost", "127.0.0.1"), days: float = 365
 ) -> str:
-    """Make a key (P-256) and a certificate signed with it, as PEM files.
+    """Make a key (P-256), readable by its owner alone, and a certificate signed with it, as PEM files.
 
-    Returns its fingerprint, which the other party pins. Raises `FileExistsError` if there is a file at `key`.
-
-    The key's file is readable by its owner alone. `names`: host names and addresses it is for; negative `days` make one
-    that has expired.
+    Returns the fingerprint, which the other party pins. Never replaces a key; negative `days` make one that has
+    expired.
     """
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])

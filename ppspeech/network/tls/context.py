@@ -49,11 +49,8 @@ class ServerTls:
 class ClientTls:
     """Whom the party that connects trusts: one certificate by its fingerprint, or those an authority signed.
 
-    Raises `ValueError` unless exactly one of `pin` and `ca` is given, and `certificate` and `key` both or neither.
-
-    `pin`: SHA-256 fingerprint of the server's certificate, in hexadecimal, colons allowed. `ca`: PEM of the
-    authorities; the server's certificate must name the host we connect to. `certificate` and `key`: our own, where the
-    server asks.
+    Either `pin`, a SHA-256 in hexadecimal, or `ca` (PEM); the server's certificate must then name the host we connect
+    to. `certificate` and `key`: our own, where the server asks.
     """
 
     pin: str | None = None
@@ -98,11 +95,8 @@ def _load(context: ssl.SSLContext, certificate: Path | None, key: Path | None, a
 def own_tls(
     certificate: Path | None, key: Path | None, client_ca: Path | None = None, *, insecure: bool = False
 ) -> Iterator[ServerTls | None]:
-    """TLS for a listener; None for plain TCP, which `insecure` asks for.
-
-    `certificate`: PEM; one is made that lasts as long as the `with` block where there is none. `client_ca`: let in only
-    clients whose certificate is, or is signed by, one of these. Raises `PpspeechError` for a certificate without its
-    key, or a key without its certificate.
+    """TLS for a listener; None for plain TCP, which `insecure` asks for. A certificate lasts as long as the `with`
+    block where none is given; `client_ca`: let in only clients whose certificate is, or is signed by, one of these.
     """
     if insecure:
         yield None

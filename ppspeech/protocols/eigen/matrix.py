@@ -105,10 +105,7 @@ def normalize(engine: ShareEngine, residues: Residues, features: int, ring: Ring
     """Shares of the matrix times the power of two, at most 2^most, that brings its trace to at least 1/2.
 
     Which power it is stays shared: for 2^16, 2^8, … in turn, the trace is compared and the product with the shared bit
-    added.
-
-    `residues`: upper halves, flat; `features`: k; `fraction`: their bits after the point; `most`: so many doublings
-    suffice.
+    added. `residues`: upper halves, flat.
     """
     rows, columns = np.triu_indices(features)
     diagonal = rows == columns

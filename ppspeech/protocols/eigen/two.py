@@ -62,16 +62,12 @@ def alice(
     delta: float = DELTA,
     radius: float | None = None,
 ) -> NDArray[np.float64]:
-    """Alice's program.
+    """Alice's program: her frames `(frames, features)`. Returns unit vectors `(count, features)`.
 
-    Returns unit vectors `(count, features)`, the largest entry of each positive. Raises `RangeError` for frames of
-    another shape, not finite, or beyond the bound; before anything is sent; `PrivacyError` for an epsilon, delta or
-    radius that cannot be.
-
-    `frames`: hers, `(frames, features)`. `bound`: what neither party's sum of squares exceeds, public; it may be far
-    above: up to 2^25 times cost no precision. `epsilon`: release the directions with (epsilon, delta)-differential
-    privacy for one frame of hers, clipped to the public `radius` (`AnalyzeGauss`, add_remove); both parties add their
-    own noise. Without, the directions are exact.
+    `bound`: what neither party's sum of squares exceeds, public; it may be far above: up to 2^25 times cost no
+    precision. `epsilon`: release the directions with (epsilon, delta)-differential privacy for one frame of hers,
+    clipped to the public `radius` (`AnalyzeGauss`, add_remove); both parties add their own noise. Without, the
+    directions are exact. The largest entry of each is positive. Unfit frames are refused before anything is sent.
     """
     job = EigenJob(features, count, squarings)
     own = start_share(own_moments(frames, bound, epsilon, delta, radius), features, bound, parties=2)

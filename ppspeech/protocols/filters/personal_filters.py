@@ -100,12 +100,10 @@ personal_filters = register_protocol(
 
 
 class Contributor:
-    """One contributor: its samples, which stay here, and its filter.
+    """One contributor: its samples `(n, D)` and labels `(n,)`, which stay here, and its own filter.
 
-    `inputs`: `(n, D)`; `labels`: of the task, `(n,)`; `make`: from the common filter to one's own at its start, a
-    module with the same `.features`. `filter`: one's own; None before the common one has come. `history`: Phi before
-    and after every step, a turn each. Raises `RangeError` for samples or labels that do not fit the terms; before
-    anything is sent.
+    `make`: from the common filter to one's own at its start, a module with the same `.features`. `history`: Phi before
+    and after every step, a turn each. Unfit samples and labels are refused before anything is sent.
     """
 
     def __init__(
@@ -131,10 +129,8 @@ class Contributor:
         self._ticket = NO_TICKET
 
     def take_part(self, channel: Channel) -> str:
-        """Run one session, from wherever the last one ended.
-
-        Returns the aggregator's last word. Raises `ProtocolError` if the session breaks; another call on a new channel
-        goes on with the filter as it is.
+        """Run one session, from wherever the last one ended; returns the aggregator's last word. After a
+        `ProtocolError` another call on a new channel goes on with the filter as it is.
         """
         terms = self.terms
         channel.send(Kind.ENTER, self._ticket)  # 1
@@ -162,11 +158,8 @@ class Contributor:
 
 
 class Aggregator:
-    """The aggregator: passes filtered samples on, and sees no others.
-
-    `common`: the filter that all start from, learned from public data. `contributors`: the names of those expected, in
-    order; at most 1,000. `gather_seconds`: another time than that of the terms. Raises `ModelError` for a filter or a
-    number of contributors that does not fit.
+    """The aggregator: passes filtered samples on, and sees no others; at most 1,000 contributors are expected, by name.
+    All start from the common filter, learned from public data.
     """
 
     def __init__(
@@ -184,10 +177,8 @@ class Aggregator:
         self.board = Board(contributors, terms.rounds, terms.order, waiting)
 
     def attend(self, channel: Channel, name: str | None = None) -> str:
-        """Run one session with one contributor; call it in a thread of its own for each.
-
-        `name`: who it is, where the channel has proved it; None lets in whoever has a ticket. Returns how it ended, in
-        words. A contributor's failure is no error here.
+        """Run one session with one contributor, in a thread of its own; returns how it ended, in words. `name`: who it
+        is, where the channel has proved it; None lets in whoever has a ticket.
         """
         try:
             who, session, ticket = self.board.enter(name, channel.receive(Kind.ENTER, TICKET_BYTES))  # 1

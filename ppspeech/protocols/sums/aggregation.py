@@ -108,11 +108,8 @@ def noisy_steps(value: torch.Tensor, shares: NoiseShares) -> Whole:
 
 
 class PartySession:
-    """One party's end: keys agreed on, then any number of sums.
-
-    `parties`: how many there must be, 2 to 100; noise and masks are made for this number. `signatures`: checks that the
-    keys are the parties' own; None trusts the curator to pass them on unchanged. Raises `RoundEndedError` if a party is
-    missing; `ProtocolError` if a key is not its party's.
+    """One party's end: keys agreed on, then any number of sums, of 2 to 100 parties. Without `signatures` the curator
+    is trusted to pass keys on unchanged. Raises `RoundEndedError` if a party is missing.
     """
 
     def __init__(self, channel: Channel, parties: int, signatures: Signatures | None = None) -> None:
@@ -133,10 +130,8 @@ class PartySession:
         return cls(party.channels[CURATOR], len(party.seats(PARTY)), signatures)
 
     def sum(self, steps: Whole) -> Whole:
-        """The sum of all parties' whole numbers, `(count,)`; all have as many.
-
-        Raises `RangeError` for a number that could make the sum wrap around; `RoundEndedError` if a party is missing;
-        there is no sum then.
+        """The sum of all parties' whole numbers, `(count,)`, none so large that it could wrap around. Without a party
+        there is no sum: `RoundEndedError`.
         """
         largest = 2**62 // self._parties
         if steps.size and int(np.abs(steps).max()) > largest:
@@ -161,10 +156,8 @@ class PartySession:
 
 
 class CuratorSession:
-    """The curator's end: passes keys on, adds up residues, and tells everyone how it went.
-
-    `channels`: to every party, by name, in the order on which all agree. Raises `RoundEndedError` if a party is
-    missing; all others have been told.
+    """The curator's end: passes keys on, adds up residues, and tells everyone how it went, by name and in the order on
+    which all agree. Raises `RoundEndedError` if a party is missing; all others have been told.
     """
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:

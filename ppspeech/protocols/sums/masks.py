@@ -61,9 +61,9 @@ class SessionKey:
         return self._public + (b"" if self._signatures is None else self._signatures.sign(self._public))
 
     def masks(self, introductions: Sequence[bytes]) -> "PairMasks":
-        """The masks with all others. `introductions`: of all parties, ours too, as the curator passed them on, in an
-        order that all agree on. Raises `WrongKeyError` if a key is not the one its party sent, or ours is missing;
-        `NotInGroupError` for a key that gives no secret.
+        """The masks with all others, from the introductions of all, ours too, in an order that all agree on. Raises
+        `WrongKeyError` if a key is not the one its party sent, or ours is missing; `NotInGroupError` for one that
+        gives no secret.
         """
         keys = [introduction[:KEY_BYTES] for introduction in introductions]
         if keys.count(self._public) != 1:
@@ -88,9 +88,8 @@ class SessionKey:
 
 
 class PairMasks:
-    """One party's masks, which add up to zero over all parties; the streams move on, so none comes twice.
-
-    `added`: streams shared with later parties; `taken`: streams shared with earlier ones.
+    """One party's masks, which add up to zero over all: those with later parties added, with earlier ones taken. None
+    comes twice.
     """
 
     def __init__(self, added: Sequence[CipherContext], taken: Sequence[CipherContext]) -> None:

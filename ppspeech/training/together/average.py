@@ -136,11 +136,8 @@ class JointTraining(TableTerms):
 
 
 def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None) -> Tensor:
-    """One party's own minimizer, certified, `(heads, features)`. **Private**: it must not leave.
-
-    `x`: our examples, `(n_j, d)`; `y`: their classes, `(n_j,)`; `place`: j; `groups`: whose example each is, `(n_j,)`,
-    where the unit is a speaker. Raises `PrivacyError` if we have another number of units than the terms say, or groups
-    are missing; `ModelError` for bad labels or values, or if the solver fails.
+    """One party's own minimizer, certified, `(heads, features)`, from examples `(n_j, d)` and classes `(n_j,)`.
+    **Private**: it must not leave. `groups`: whose example each is, `(n_j,)`, where the unit is a speaker.
     """
     if not 0 <= place < training.count:
         raise PrivacyError(f"there are {training.count} parties, numbered from 0, got {place}")
@@ -159,11 +156,8 @@ def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, g
 def train_jointly(
     training: JointTraining, add_up: WholeSum, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None
 ) -> JointFit:
-    """Be one party: train, take part in the sum, and hold the released model.
-
-    `add_up`: the sum over all parties, such as `PartySession.sum`; `x`: our examples, `(n_j, d)`; `y`: their classes,
-    `(n_j,)`; `place`: which party we are, from 0; `groups`: whose example each is, where the unit is a speaker. Raises
-    `RoundEndedError` if a party is missing; nothing is released then.
+    """Be one party: train, take part in the sum (`PartySession.sum`), and hold the released model; see
+    `local_minimizer`. Raises `RoundEndedError` if a party is missing; nothing is released then.
     """
     joint = JointSum(add_up, training.shares())
     theta = joint(training.weight(place) * local_minimizer(training, x, y, place, groups))

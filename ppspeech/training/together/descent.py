@@ -123,10 +123,8 @@ class DescentTraining(JointDescent, TableTerms):
 def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tensor:
     """The sum of the records' loss gradients, each clipped to norm `clip`, `(heads, features)`.
 
-    A linear model's gradient is an outer product of slopes and features, whose norm is the product of both norms:
-    no record's gradient is ever written out.
-
-    `module`: where its weights stand now; `x`: examples, `(n, d)`; `y`: classes, `(n,)`; `clip`: C > 0.
+    A linear model's gradient is an outer product of slopes and features, whose norm is the product of both norms: no
+    record's gradient is ever written out.
     """
     check_positive("clip", clip)
     features = module.features(x.to(module.weight.dtype))
@@ -142,9 +140,8 @@ def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tenso
 def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: JointDescent) -> None:
     """Be one party of a descent; all parties end with the same weights in their modules.
 
-    `module`: in double precision, with the same public start everywhere; `total`: the sum over all parties; `x`: our
-    examples, `(n_j, d)`; `y`: their classes, `(n_j,)`. Raises `RoundEndedError` if a party is missing; `PrivacyError`
-    if the sums grew beyond all bounds: the step is too long.
+    The module is in double precision, with the same public start everywhere. Raises `RoundEndedError` if a party is
+    missing; `PrivacyError` if the sums grew beyond all bounds: the step is too long.
     """
     speed, late = torch.zeros_like(module.weight), torch.zeros_like(module.weight)
     for done in range(1, descent.rounds + 1):
@@ -161,10 +158,7 @@ def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: 
 def personalize(module: Linear, x: Tensor, y: Tensor, regularization: float) -> Linear:
     """w_j = w_0 + v_j on our own data alone: the minimizer of our losses and (Lambda / 2) |w - w_0|^2.
 
-    It stays with us: nothing protects our records in it.
-
-    `module`: holds the common w_0; not changed. `x`: our examples, `(n_j, d)`. `y`: their classes, `(n_j,)`.
-    `regularization`: Lambda > 0: how strongly we are held to w_0.
+    It stays with us: nothing protects our records in it. The module holds the common w_0, and is not changed.
     """
     check_positive("regularization", regularization)
     own = _copy(module)

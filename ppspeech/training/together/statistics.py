@@ -227,10 +227,8 @@ def hmm_dimension(bank: HiddenMarkovModel) -> int:
 def fit_mixture_jointly_(
     model: GaussianMixture, total: PlainSum, features: Tensor, lengths: Tensor, rounds: int
 ) -> None:
-    """Be one user of EM without noise, for any covariance; all users end with the same model.
-
-    `model`: the public start; `total`: the exact sum over all users; `features`: our utterances, `(n, frames, d)`;
-    `lengths`: `(n,)`; `rounds`: R, fixed in advance. Raises `RoundEndedError` if a user is missing.
+    """Be one user of EM without noise, for any covariance, on utterances `(n, frames, d)`; all users end with the same
+    model, which begins as the public start. Raises `RoundEndedError` if a user is missing.
     """
     check_count("rounds", rounds)
     inside = length_mask(lengths, features.shape[1]).flatten()

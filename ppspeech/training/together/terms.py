@@ -120,10 +120,7 @@ class TableTerms:
         raise PrivacyError(f"model must be logistic, softmax, huber_svm or large_margin, got {self.model!r}")
 
     def read(self, rows: Sequence[Sequence[float]]) -> tuple[Tensor, Tensor]:
-        """Examples `(n, features)`, scaled, and classes `(n,)` from rows whose last number is the class.
-
-        Raises `RangeError` for rows of another shape, not finite, or a class that is none.
-        """
+        """Examples `(n, features)`, scaled, and classes `(n,)` from finite rows whose last number is the class."""
         given = torch.as_tensor(rows, dtype=torch.double)
         if given.ndim != 2 or given.shape[1] != self.features + 1 or not bool(given.isfinite().all()):
             raise RangeError(

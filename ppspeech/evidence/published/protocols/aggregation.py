@@ -78,11 +78,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublishedJob:
-    """What is agreed on.
-
-    `parties`: K, at least 3: of two each would know the other's classifier from the mean. `epsilon` and `penalty`, λ,
-    are the paper's. `rerandomize`: send ψ_j with a fresh encryption of zero, which the paper does not. `insecure_demo`:
-    allow keys of fewer than 2048 bits.
+    """What is agreed on, with the paper's ε and λ. Of two parties each would know the other's classifier from the mean,
+    so there are 3 or more. `rerandomize`: send ψ_j with a fresh encryption of zero, which the paper does not.
     """
 
     parties: int

@@ -37,10 +37,8 @@ LIFT = 1 << 64  # added to every entry, so that none is negative: more than the 
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardTerms:
-    """What both agree on.
-
-    Alice has `frames` symbols of M = `alphabet`, 2 to 256. `strict`: step 8 as printed, and results as they come out of
-    the homomorphic operations. `insecure_demo`: allow keys below 2048 bits.
+    """What both agree on: Alice's frames are of M = `alphabet` symbols, 2 to 256; with `strict`, step 8 is as printed,
+    and results leave as they come out of the homomorphic operations.
     """
 
     frames: int
@@ -107,9 +105,8 @@ def alice(
 def bob(
     channel: Channel, chain: Chain, emissions: Reals, *, frames: int, strict: bool = False, insecure_demo: bool = False
 ) -> Ciphertext:
-    """Bob's program. `emissions`: b, `(states, alphabet)`, a distribution for each state; `strict`: send results as
-    they come out of the homomorphic operations, and step 8 as printed. Returns ξ(log P), at `LOG_SCALE`. Raises
-    `ModelError` for emissions of another shape than the chain's, or no distributions.
+    """Bob's program: b `(states, alphabet)`, a distribution for each state, else `ModelError`. Returns ξ(log P), at
+    `LOG_SCALE`.
     """
     if emissions.ndim != 2 or len(emissions) != chain.states:
         raise ModelError(

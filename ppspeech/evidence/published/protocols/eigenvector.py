@@ -52,12 +52,9 @@ FRACTION = 30
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedEigenTerms:
-    """What all agree on.
-
-    `samples`: how many frames each party has, in order. `padding`: ρ of a party is drawn below this; 0 for none.
-    `genuine`: p, the probability that a round is no decoy, above 0. `decoy_noise`: standard deviation of what is added
-    to an earlier vector for a decoy. `fraction`: bits after the point. `insecure_demo`: accept a key of fewer than 2048
-    bits.
+    """What all agree on: how many frames each party has, in order; ρ is drawn below `padding`; `genuine`, above 0, is
+    the probability p that a round is no decoy, and `decoy_noise` the deviation of what is added to an earlier vector
+    for one.
     """
 
     features: int
@@ -131,9 +128,7 @@ def party(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Seen:
-    """A party's part. `frames`: A', `(samples, features)`; `key`: the one that all parties have from their authority.
-    Raises `RangeError` for frames that are not finite or of no shape; `PrivacyError` for a key too short.
-    """
+    """A party's part: A' `(samples, features)`, and the key that all parties have from their authority."""
     data = np.asarray(frames, np.float64)
     if data.ndim != 2 or not np.isfinite(data).all():
         raise RangeError(f"frames are finite numbers (samples, features), got shape {data.shape}")
@@ -166,9 +161,7 @@ def trent(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Reals:
-    """Trent's part. `samples`: how many frames each party has, in order of their numbers. Returns all weights joined,
-    the principal eigenvector of M'M: `(sum of samples,)`.
-    """
+    """Trent's part. Returns all weights joined, the principal eigenvector of M'M: `(sum of samples,)`."""
     if not 0 < genuine <= 1:
         raise RangeError(f"the probability of a genuine round is above 0 and at most 1, got {genuine}")
     announce(published_eigenvector, public, insecure_demo=insecure_demo)

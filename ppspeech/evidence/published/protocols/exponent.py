@@ -56,9 +56,7 @@ def bob(
 
 
 def alice_exponent(alice: Alice, count: int, *, group: int = 0) -> None:
-    """Alice's steps. `group`: so many at a time are normalized by their largest; 0 leaves all as they are. Raises
-    `RangeError` for a number whose exponential has no place in a plaintext.
-    """
+    """Alice's steps; so many numbers at a time (`group`) are normalized by their largest, 0 for none."""
     blinded = decode(alice.receive(Kind.BLINDED_LOG, count), LOG_SCALE)
     tops = [max(blinded[at : at + group]) for at in range(0, count, group)] if group else []
     relative = [log - (tops[at // group] if group else 0.0) for at, log in enumerate(blinded)]

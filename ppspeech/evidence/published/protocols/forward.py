@@ -41,9 +41,8 @@ def alice_forward(alice: Alice, *, frames: int, chains: int, states: int, strict
 
 
 def bob_forward(bob: Bob, chains: Sequence[Chain], emissions: Sequence[Sequence[Encrypted]]) -> list[Unfinished]:
-    """Bob's part. `bob`: himself; with `strict`, step 8 is as printed. `chains`: all of as many states. `emissions`:
-    for each frame log b_j of all states of all chains, `chains * states`, at `LOG_SCALE`. Returns for each chain log
-    P of the frames, at `LOG_SCALE`. Raises `ModelError` for chains of different sizes.
+    """Bob's part: chains of as many states each, and for each frame log b_j of all states of all chains. Returns for
+    each chain log P of the frames. All logarithms are at `LOG_SCALE`.
     """
     states = chains[0].states
     if any(chain.states != states for chain in chains):

@@ -43,10 +43,7 @@ SPELLING_BYTES = 32  # every word is padded to this length in UTF-8
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordTerms:
-    """What both agree on. `frames`: how many Alice has; `words`: Δ, how many Bob has, 2 to 256; `states`: of each of
-    his HMMs; `key_bits`: of Alice's key; `strict`: what is printed, wherever it can run; `insecure_demo`: allow keys
-    below 2048 bits.
-    """
+    """What both agree on: Bob has 2 to 256 words; with `strict`, what is printed is run wherever it can be."""
 
     frames: int
     words: int
@@ -97,9 +94,7 @@ def alice(
     strict: bool = False,
     insecure_demo: bool = False,
 ) -> str:
-    """Alice's program. `frames`: `(frames, features)`; `strict`: the last step of the forward algorithm as printed.
-    Returns the word. Raises `RangeError` for frames that cannot be encoded; before anything is sent.
-    """
+    """Alice's program: frames `(frames, features)` that can be encoded. Returns the word."""
     check_frames(frames)
     met = meet_as_alice(channel, key, keyword, insecure_demo=insecure_demo)
     send_products(met, frames)
@@ -110,9 +105,8 @@ def alice(
 def bob(
     channel: Channel, words: Sequence[GaussianWord], *, frames: int, strict: bool = False, insecure_demo: bool = False
 ) -> None:
-    """Bob's program. `words`: 2 to 256, of as many states and features each; `strict`: what is printed, wherever it can
-    run: w_j, results that are not re-randomized, the last step. Raises `ModelError` for words that do not fit each
-    other, or whose spelling is too long.
+    """Bob's program: 2 to 256 words of as many states and features each, else `ModelError`. `strict`: what is printed,
+    wherever it can run: w_j, results that are not re-randomized, the last step.
     """
     models = list(words)
     spellings = spell(models)

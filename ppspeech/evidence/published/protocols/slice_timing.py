@@ -82,14 +82,11 @@ def published_keyword_seconds(
     slice_words: int,
     peer: Literal["ours", "phe"] = "ours",
 ) -> Slice:
-    """Time a slice and extrapolate to the whole.
+    """Time a slice and extrapolate to the whole; keys may be of any size, since nothing is protected here.
 
-    Raises `RangeError` for a slice larger than the whole, or without a frame or two words.
-
-    Keys may be of any size, since nothing is protected here. Bob's tables of powers serve all words, so that fewer
-    `slice_words` than `words` make the whole look slower than it is. `peer`: `"ours"` runs the slice; `"phe"` times
-    that library's operations one by one and multiplies by the number of them in the whole: a ciphertext a number, a
-    power and a product a term, nothing packed or shared.
+    Bob's tables of powers serve all words, so that fewer `slice_words` than `words` make the whole look slower than it
+    is. `peer`: `"ours"` runs the slice; `"phe"` times that library's operations one by one and multiplies by the number
+    of them in the whole: a ciphertext a number, a power and a product a term, nothing packed or shared.
     """
     if not (1 <= slice_frames <= frames and 2 <= slice_words <= words and dimensions >= 1 and states >= 1):
         raise RangeError(
