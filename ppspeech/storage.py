@@ -26,8 +26,7 @@ def cache_folder() -> Path:
 def data_folder() -> Path:
     """The folder that holds the real corpora: `PPSPEECH_DATA`, else `../shared/data` beside the project.
 
-    Raises:
-        CorpusError: if neither is there.
+    Raises CorpusError if neither is there.
     """
     chosen = os.environ.get("PPSPEECH_DATA")
     folder = Path(chosen) if chosen else Path(__file__).parents[2] / "shared" / "data"
@@ -43,14 +42,10 @@ def data_folder() -> Path:
 def atomic_write(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it becomes `path`, on any failure it is removed.
 
-    A reader sees the old file, the new file or no file, never part of one, also after Ctrl-C, on a full
-    disk, and with several writers of the same path. The temporary name keeps the suffix of `path`, which
-    many writers choose their format by.
-
-    Args:
-        path: the file to make or replace; missing parent folders are made.
-        durable: wait until the bytes are on the disk; False for caches of many small files, which a power
-            failure may empty.
+    A reader sees the old file, the new file or no file, never part of one, also after Ctrl-C, on a full disk, and with
+    several writers of the same path. The temporary name keeps the suffix of `path`, which many writers choose their
+    format by; missing parent folders are made. `durable` waits until the bytes are on the disk; False is for caches of
+    many small files, which a power failure may empty.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
@@ -74,16 +69,9 @@ class SharedTable:
     """One table in a file of its own that processes read and write at the same time, and that outlives them.
 
     A connection is opened for each use, since none may be carried over a fork. Only the file's owner can read it.
+    SQLite locks it between processes; missing parent folders are made; `fresh` drops what an earlier process left.
 
-    Attributes:
-        path: of the file (SQLite, which locks it between processes); missing parent folders are made.
-        name: of the table.
-        columns: their definitions, as SQL.
-        what: it holds, for the errors.
-        fresh: whether what an earlier process left is dropped.
-
-    Raises:
-        PpspeechError: for a file that is no database, or that has a table of this name with other columns.
+    Raises PpspeechError for a file that is no database, or that has a table of this name with other columns.
     """
 
     path: Path

@@ -30,8 +30,7 @@ def door_to(
 ) -> "Door":
     """The door that these options describe.
 
-    Raises:
-        PpspeechError: if there is no server, or the options do not fit together.
+    Raises PpspeechError if there is no server, or the options do not fit together.
     """
     from ppspeech.service import open_door
 

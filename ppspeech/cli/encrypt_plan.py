@@ -111,10 +111,7 @@ def _speaker_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
     return [
         ("model", plan.task),
         ("trained with", plan.guarantee),
-        (
-            "clients will know",
-            f"the bundle, {sizes}, taken or not",
-        ),
+        ("clients will know", f"the bundle, {sizes}, taken or not"),
         (
             "the server knows",
             "templates of enrolled speakers; with a private gallery ciphertexts only, and a keeper knows the templates",

@@ -49,11 +49,7 @@ def show_transcript(record: "Transcript") -> None:
 
 
 def saw_table(received: Mapping[str, Mapping[str, Mapping[int, Sequence[int]]]]) -> Table:
-    """What each party received: from whom, of what kind, how often and how much.
-
-    Args:
-        received: by party, then by whom it talked to, as `Transcript.received` counts.
-    """
+    """What each party received, as `Transcript.received` counts: from whom, of what kind, how often and how much."""
     from ppspeech.protocols import kind_of
 
     table = Table(title="What each party saw")
@@ -84,14 +80,7 @@ def _entropy(data: bytes) -> float:
 def plot_views(frames: "Reals", record: "Transcript", path: Path, title: str = "") -> None:
     """Draw features `(frames, features)` beside the encrypted bytes of the same clip, and how often each byte occurs.
 
-    Args:
-        frames: the client's.
-        record: its transcript, with payloads.
-        path: .png, .pdf or .svg.
-        title: of the whole picture.
-
-    Raises:
-        PpspeechError: for a transcript without payloads, or another suffix.
+    Raises PpspeechError for a transcript without payloads, or a path that is not .png, .pdf or .svg.
     """
     import numpy as np
 

@@ -25,12 +25,7 @@ FAR = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A quantity at worst and usually.
-
-    Attributes:
-        certain: never exceeded within the public limit.
-        typical: as the module says.
-    """
+    """A quantity at worst, never exceeded within the public limit, and usually, as the module says."""
 
     certain: float
     typical: float

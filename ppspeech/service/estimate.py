@@ -34,8 +34,7 @@ class Estimate:
 
     Attributes:
         bytes_up: payload from client to server, offline and online.
-        bytes_down: payload from server to client.
-        online_bytes: of both, what goes after the voice is there.
+        online_bytes: of both ways, what goes after the voice is there.
         rounds: round trips online.
         offline_seconds: of work before the voice is there, on loopback.
         online_seconds: from the voice to the word, on loopback.

@@ -51,16 +51,9 @@ EXPORTERS: Registry[Exporter] = Registry("exporter", error=ModelError)
 def export_words(
     kind: str, module: nn.Module, labels: tuple[str, ...], deployment: Deployment | None = None
 ) -> WordModels:
-    """The encrypted layer's form of a model that chooses among labels.
+    """The encrypted layer's form of a model that chooses among labels; its kind is such as a bundle's `config.type`.
 
-    Args:
-        kind: the name of its kind, such as a bundle's `config.type`.
-        module: the model.
-        labels: what its scores stand for.
-        deployment: what whoever serves it chooses.
-
-    Raises:
-        ModelError: if there is no exporter for it, or it holds what cannot be served.
+    Raises ModelError if there is no exporter for it, or it holds what cannot be served.
     """
     if kind not in EXPORTERS:
         raise ModelError(f"a {kind} cannot be served encrypted: there are exporters for {', '.join(EXPORTERS)}")

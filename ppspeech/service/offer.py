@@ -46,9 +46,7 @@ class _Told:
     """What every offer says, whatever its task.
 
     Attributes:
-        name: of its service.
         task: in one sentence.
-        fingerprint: of the bundle.
         privacy: what is promised to the people it was trained on, in words.
         queries_left: of this client; None where they are not counted.
     """
@@ -71,19 +69,7 @@ class _Told:
 
 @dataclass(frozen=True, slots=True)
 class Offer(_Told, Generic[OfTask]):
-    """One model that is served.
-
-    Attributes:
-        name: of its service.
-        task: in one sentence.
-        fingerprint: of the bundle.
-        privacy: what is promised to the people it was trained on, in words.
-        terms: of its task.
-        queries_left: of this client; None where they are not counted.
-
-    Raises:
-        BundleError: for parts that cannot be.
-    """
+    """One model that is served, on the terms of its task. Raises BundleError for parts that cannot be."""
 
     terms: OfTask
 
@@ -101,11 +87,7 @@ _GENERAL = frozenset(_Told.__dataclass_fields__)
 
 
 def describe(offers: Iterable[Offer[Any]]) -> bytes:
-    """Offers as JSON, by task.
-
-    Raises:
-        BundleError: for no offer, too many, or two of one name.
-    """
+    """Offers as JSON, by task. Raises BundleError for no offer, too many, or two of one name."""
     told: dict[str, list[dict[str, Any]]] = {}
     for offer in offers:
         plain = to_plain(offer)
@@ -117,8 +99,7 @@ def describe(offers: Iterable[Offer[Any]]) -> bytes:
 def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
     """What a server offers for one task, checked to the last field; of other tasks only the names are read.
 
-    Raises:
-        WrongSessionError: for anything that `describe` does not write.
+    Raises WrongSessionError for anything that `describe` does not write.
     """
     try:
         plain = read_json(data, "the description")
@@ -135,8 +116,7 @@ def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
 def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[OfTask]:
     """The offer of this name, or the only one.
 
-    Raises:
-        PpspeechError: if there is none, or there are several and no name.
+    Raises PpspeechError if there is none, or there are several and no name.
     """
     names = ", ".join(offer.name for offer in offers)
     if model is None and len(offers) > 1:
@@ -150,8 +130,7 @@ def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[
 def check_name(name: str) -> str:
     """Refuse what cannot name a service.
 
-    Raises:
-        BundleError: unless it is up to 64 lower-case letters, digits and `_.-`.
+    Raises BundleError unless it is up to 64 lower-case letters, digits and `_.-`.
     """
     if not NAME.fullmatch(name):
         raise BundleError(f"a service is named by up to 64 of a-z, 0-9, '_', '.', '-', got {name!r:.80}")

@@ -33,13 +33,9 @@ MEETING_BYTES = 49_329
 
 @dataclass(frozen=True, slots=True)
 class WayToRun:
-    """One way to run.
+    """One way to run, with the protocol's statement of what is computed and leaks.
 
-    Attributes:
-        mode: which.
-        cost: of one utterance.
-        seconds: from the voice (streaming: from its last frame) to the word, at each of `ROUND_TRIPS`; estimates.
-        statement: what is computed, what leaks, under which assumptions.
+    `seconds` are from the voice (streaming: from its last frame) to the word, at each of `ROUND_TRIPS`; estimates.
     """
 
     mode: str
@@ -69,7 +65,6 @@ class ServicePlan:
     """What whoever serves a model should know before.
 
     Attributes:
-        task: of the model.
         guarantee: what is promised to the people it was trained on.
         modes: the ways to run, or what may be asked by each scoring.
         warnings: what should be looked at before serving, or cannot be had, and why.
@@ -102,8 +97,7 @@ class ServicePlan:
 def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServicePlan:
     """What serving a model of words will cost and leak; nothing is encrypted for it.
 
-    Raises:
-        ModelError: if the model cannot be served.
+    Raises ModelError if the model cannot be served.
     """
     models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
     shape, errors = models.shape, error_budget(models)
@@ -128,14 +122,8 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
 def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, members: int = 0) -> ServicePlan:
     """What each scoring would cost and leak, whichever the deployment has chosen; nothing is encrypted for it.
 
-    Args:
-        bundle: a background model.
-        deployment: sizes and recipients.
-        members: of the cohort; 0 without.
-
-    Raises:
-        ModelError: if the bundle holds no background model.
-        BundleError: for sizes that no scoring could have.
+    `members` are the cohort's. Raises ModelError if the bundle holds no background model; BundleError for sizes that no
+    scoring could have.
     """
     chosen = deployment or SpeakerDeployment()
     linear = replace(chosen, scoring="linear", stores=False).terms(bundle, members)

@@ -50,13 +50,7 @@ class BudgetSpentError(PpspeechError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request.
-
-    Attributes:
-        what: is asked.
-        order: of the recursion, for `WORDS`.
-        utterances: in lock step; 1 where there is nothing to count.
-    """
+    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for `WORDS`."""
 
     what: Ask
     order: Order = "frames"
@@ -68,11 +62,7 @@ class Request:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """From a peer's bytes.
-
-        Raises:
-            BadTypeError: for anything that `encode` does not write.
-        """
+        """From a peer's bytes. Raises BadTypeError for anything that `encode` does not write."""
         what, order, utterances = _REQUEST.unpack(data)
         if what not in set(Ask) or order >= len(ORDERS) or not utterances:
             raise BadTypeError(f"a request of kind {what}, order {order}, {utterances} utterances is not known")
@@ -80,13 +70,9 @@ class Request:
 
 
 def send_request(channel: Channel, request: Request) -> int | None:
-    """Client: ask, and wait for the word to begin.
+    """Client: ask, and wait for the word to begin: queries left after this one, None where they are not counted.
 
-    Returns:
-        Queries left after this one; None where they are not counted.
-
-    Raises:
-        BudgetSpentError: if the server answers no more.
+    Raises BudgetSpentError if the server answers no more.
     """
     channel.send(Kind.REQUEST, request.encode())
     ready, left = receive_ready(channel)
@@ -99,11 +85,7 @@ def send_request(channel: Channel, request: Request) -> int | None:
 
 
 def receive_ready(channel: Channel) -> tuple[bool, int | None]:
-    """Client: yes or no, and a number, or None where there is none.
-
-    Raises:
-        BadTypeError: for anything else.
-    """
+    """Client: yes or no, and a number, or None where there is none. Raises BadTypeError for anything else."""
     ready, number = _READY.unpack(channel.receive(Kind.READY, _READY.size))
     if ready not in (0, 1):
         raise BadTypeError(f"READY says yes (1) or no (0), got {ready}")
@@ -111,11 +93,7 @@ def receive_ready(channel: Channel) -> tuple[bool, int | None]:
 
 
 def receive_request(channel: Channel) -> Request:
-    """Server: the next request.
-
-    Raises:
-        BadTypeError: for one that is not known.
-    """
+    """Server: the next request. Raises BadTypeError for one that is not known."""
     return Request.decode(channel.receive(Kind.REQUEST, _REQUEST.size))
 
 
@@ -127,8 +105,7 @@ def send_ready(channel: Channel, will_answer: bool, left: int | None) -> None:
 def send_template(channel: Channel, name: str, template: NDArray[np.floating]) -> None:
     """Client: a speaker's name and template `(features,)`.
 
-    Raises:
-        RangeError: for a name that is too long; nothing is sent then.
+    Raises RangeError for a name that is too long; nothing is sent then.
     """
     channel.send(Kind.GALLERY, _spelled(name) + template.astype("<f4").tobytes())
 
@@ -136,28 +113,19 @@ def send_template(channel: Channel, name: str, template: NDArray[np.floating]) -
 def receive_template(channel: Channel, features: int) -> tuple[str, NDArray[np.floating]]:
     """Server: what `send_template` sent; its meaning is checked by the gallery.
 
-    Raises:
-        BadTypeError: for a name that is no text.
+    Raises BadTypeError for a name that is no text.
     """
     data = channel.receive(Kind.GALLERY, LONGEST_NAME + 4 * features)
     return _read(data[:LONGEST_NAME]), np.frombuffer(data[LONGEST_NAME:], "<f4").astype(np.float64)
 
 
 def send_name(channel: Channel, name: str) -> None:
-    """Client: the name of an encrypted gallery.
-
-    Raises:
-        RangeError: for a name that is too long; nothing is sent then.
-    """
+    """Client: the name of an encrypted gallery. Raises RangeError for a name that is too long; nothing is sent then."""
     channel.send(Kind.REQUEST, _spelled(name))
 
 
 def receive_name(channel: Channel) -> str:
-    """Server: what `send_name` sent.
-
-    Raises:
-        BadTypeError: for a name that is no text.
-    """
+    """Server: what `send_name` sent. Raises BadTypeError for a name that is no text."""
     return _read(channel.receive(Kind.REQUEST, LONGEST_NAME))
 
 

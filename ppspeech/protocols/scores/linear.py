@@ -87,8 +87,7 @@ class LinearPlan:
     def rows(self, voice: Reals) -> Reals:
         """The client's factor of the product: an embedding `(features,)` as a matrix of one row.
 
-        Raises:
-            RangeError: if it has another length, is not finite, or is longer than the public bound.
+        Raises RangeError if it has another length, is not finite, or is longer than the public bound.
         """
         return check_vectors(np.asarray(voice, np.float64)[None], self.features, self.norm, "embeddings")
 
@@ -108,8 +107,7 @@ class LinearPlan:
 def check_vectors(vectors: Reals, features: int, norm: float, what: str) -> Reals:
     """Vectors `(count, features)`, none longer than the bound.
 
-    Raises:
-        RangeError: for other shapes, numbers that are not finite, and longer ones.
+    Raises RangeError for other shapes, numbers that are not finite, and longer ones.
     """
     given = np.asarray(vectors, np.float64)
     if given.ndim != 2 or given.shape[1] != features:
@@ -122,12 +120,7 @@ def check_vectors(vectors: Reals, features: int, norm: float, what: str) -> Real
 
 @dataclass(frozen=True)
 class ScoreNorm:
-    """What impostors score under the models: the Z-norm, in the models' order (the cohort's too).
-
-    Attributes:
-        mean: μ, `(models,)`.
-        std: σ > 0, `(models,)`.
-    """
+    """The Z-norm: mean μ and deviation σ > 0, `(models,)`, of impostors' scores under models (the cohort's too)."""
 
     mean: Reals
     std: Reals
@@ -135,8 +128,7 @@ class ScoreNorm:
     def fold(self, weights: Reals, bias: Reals) -> tuple[Reals, Reals]:
         """The normed models' weights `(features, models)` and constants.
 
-        Raises:
-            ModelError: if sizes differ or a spread is not positive.
+        Raises ModelError if sizes differ or a spread is not positive.
         """
         mean, std = np.asarray(self.mean, np.float64), np.asarray(self.std, np.float64)
         if mean.shape != bias.shape or std.shape != bias.shape or not (std > 0).all():
@@ -149,8 +141,6 @@ class LinearScorer:
     """The server's side of a linear scorer; `of` makes one.
 
     Attributes:
-        plan: what the client knows of it.
-        weights: of all columns, encoded once.
         offsets: what the server adds to its share, `(columns,)` residues.
         turn: whether the threshold is negative where there is T-norm.
         bound: how far a score can be from the plain one.
@@ -164,17 +154,9 @@ class LinearScorer:
 
     @staticmethod
     def of(plan: LinearPlan, columns: "LinearColumns", threshold: float, workers: int = 1) -> "LinearScorer":
-        """Fold threshold and T-norm into the columns and encode them.
+        """Fold the threshold, at or above which a trial is accepted, and T-norm into the columns and encode them.
 
-        Args:
-            plan: the public part.
-            columns: models and cohort, Z-normed if they are.
-            threshold: a trial is accepted at or above it.
-            workers: threads of the encoding.
-
-        Raises:
-            RangeError: if a score could leave the plan's range.
-            ModelError: if the columns are not those of the plan.
+        Raises RangeError if a score could leave the plan's range; ModelError if the columns are not those of the plan.
         """
         weights, offsets = columns.folded(plan, threshold)
         return LinearScorer.of_folded(plan, weights, offsets, threshold < 0, workers)
@@ -200,14 +182,7 @@ class LinearScorer:
 
 @dataclass(frozen=True, eq=False)
 class LinearColumns:
-    """Enrolled models and cohort in the clear, as the server has them.
-
-    Attributes:
-        models: weights, `(features, models)`.
-        bias: constants, `(models,)`.
-        cohort: weights of other people's models, `(features, cohort)`.
-        cohort_bias: constants, `(cohort,)`.
-    """
+    """Enrolled models `(features, models)`, the cohort `(features, cohort)` and their constants in the clear."""
 
     models: Reals
     bias: Reals
@@ -216,10 +191,7 @@ class LinearColumns:
 
     @staticmethod
     def of(
-        models: Reals,
-        cohort: Reals | None = None,
-        norm: ScoreNorm | None = None,
-        cohort_norm: ScoreNorm | None = None,
+        models: Reals, cohort: Reals | None = None, norm: ScoreNorm | None = None, cohort_norm: ScoreNorm | None = None
     ) -> "LinearColumns":
         """Models `(features, models)` without constants, and a cohort if there is T-norm, Z-normed where asked."""
         weights: Reals = np.asarray(models, np.float64)

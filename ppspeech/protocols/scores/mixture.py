@@ -48,10 +48,8 @@ class MixturePlan:
     Attributes:
         frames: of a trial, padding included.
         dimensions: d, numbers of a frame.
-        components: of every mixture.
         models: enrolled speakers; the claimed one hides among them.
         cohort: models of T-norm, 0 without.
-        covariance: what the monomials of a frame are.
         joined: `sum`: components add up, in log-add; `max`: the best one counts.
         norm: public bound on the length |x| of a frame.
         reach: log-densities of components stay within ±2^reach nats.
@@ -115,8 +113,7 @@ class MixturePlan:
     def rows(self, voice: Reals) -> Reals:
         """The client's factor of the product: monomials of frames `(at most frames, dimensions)`, padded.
 
-        Raises:
-            RangeError: for frames of another shape, too many, not finite, or longer than the public bound.
+        Raises RangeError for frames of another shape, too many, not finite, or longer than the public bound.
         """
         x = np.asarray(voice, np.float64)
         if x.ndim != 2 or x.shape[1] != self.dimensions or not 1 <= len(x) <= self.frames:
@@ -128,16 +125,12 @@ class MixturePlan:
         return np.concatenate([monomials_of(x, self.covariance), padding])
 
     def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Shared:
-        """Log-likelihood ratios summed over frames: of the claimed model and the cohort, `(1 + cohort,)`.
+        """Log-likelihood ratios summed over frames, of the claimed model and the cohort: `(1 + cohort,)`.
 
+        From our shares of all log-densities, `(frames, mixtures * components)`; `claimed` is the second party's.
         Log-densities are chosen before components are joined, so that joining does not grow with the models. The sums
         are T times the averages that thresholds are about; as they are zero on padding and compared with zero, or with
         each other in T-norm, the true T never enters.
-
-        Args:
-            engine: this party's.
-            shares: our shares of all log-densities, `(frames, mixtures * components)`.
-            claimed: the second party's; None for the first.
         """
         frames, parts = self.frames, self.components
         every = shares.reshape(frames, self.mixtures, parts)
@@ -174,8 +167,7 @@ class Mixtures:
     def parse(given: dict[str, Any]) -> "Mixtures":
         """From nested lists by the names of the fields.
 
-        Raises:
-            ModelError: for other names, or lists that are no arrays of numbers.
+        Raises ModelError for other names, or lists that are no arrays of numbers.
         """
         try:
             return Mixtures(**{name: np.asarray(value, np.float64) for name, value in given.items()})
@@ -185,8 +177,7 @@ class Mixtures:
     def weights(self, covariance: Covariance) -> Reals:
         """Coefficients of the monomials: `(features, mixtures, components)`.
 
-        Raises:
-            ModelError: for shapes that do not fit each other or the kind of covariance.
+        Raises ModelError for shapes that do not fit each other or the kind of covariance.
         """
         shape = self.means.shape
         expected = shape if covariance == "diagonal" else (*shape, shape[-1])
@@ -203,8 +194,6 @@ class MixtureScorer:
     """The server's side of a mixture scorer; `of` makes one.
 
     Attributes:
-        plan: what the client knows of it.
-        weights: of all components of all mixtures, encoded once.
         spreads: σ of Z-norm under models and cohort, `(models + cohort,)`, where there is T-norm too; else ones.
         threshold: θ, used where there is T-norm; else it is in the weights.
         bound: how far a component's log-density can be from the plain one.
@@ -231,18 +220,13 @@ class MixtureScorer:
         """Fold thresholds and the Z-norm's means into the constants and encode all mixtures.
 
         Args:
-            plan: the public part.
             background: one mixture.
-            speakers: `plan.models` of them.
             threshold: θ, in units of the (normed) average over frames; a trial is accepted at or above it.
-            cohort: `plan.cohort` other people's models, for T-norm.
+            cohort: other people's models, for T-norm.
             mean: μ of Z-norm, per frame, `(models + cohort,)`; 0 without.
             std: σ of Z-norm, `(models + cohort,)`; 1 without.
-            workers: threads of the encoding.
 
-        Raises:
-            ModelError: if the mixtures are not those of the plan.
-            RangeError: if a log-density could leave the plan's range.
+        Raises ModelError if the mixtures are not those of the plan; RangeError if a log-density could leave its range.
         """
         others = [] if cohort is None else [cohort]
         found = [each.weights(plan.covariance) for each in (background, speakers, *others)]

@@ -33,8 +33,6 @@ class WordShape:
         frames: T, the length that every utterance is padded to.
         dimensions: d, numbers of a frame.
         terms: `full`, `diagonal` or `linear`: which monomials a frame becomes.
-        words: how many models.
-        states: of each.
         ends: states a path may end in.
         components: Gaussians of a state.
         moves: how far a path may move in a step: (0, 1) for a chain; negative moves make any structure.
@@ -42,8 +40,7 @@ class WordShape:
         operation: `forward` adds up all paths, `viterbi` takes the best.
         reject: whether there is a garbage model, whose victory means "none of the words".
         label_bytes: every label is padded to this.
-        bits: of a share.
-        fraction: of them, after the point of a nat.
+        fraction: bits of a share after the point of a nat.
         limit: bound on the magnitude of every feature; frames are clipped to it.
     """
 
@@ -143,11 +140,7 @@ class WordShape:
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """What a peer proposes, checked.
-
-        Raises:
-            RangeError: for anything that is not a shape this party agrees to.
-        """
+        """What a peer proposes, checked. Raises RangeError for anything that is not a shape this party agrees to."""
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
         try:
             return cls(**given)
@@ -157,8 +150,7 @@ class WordShape:
     def frame_monomials(self, frames: Reals) -> Reals:
         """Frames `(count, dimensions)`, clipped to the public limit, as monomials `(count, monomials)`.
 
-        Raises:
-            RangeError: for frames of another size, none, or values that are not finite.
+        Raises RangeError for frames of another size, none, or values that are not finite.
         """
         given = np.asarray(frames, np.float64)
         if given.ndim != 2 or given.shape[1] != self.dimensions or not len(given):
@@ -170,8 +162,7 @@ class WordShape:
     def padded_monomials(self, frames: Reals) -> Reals:
         """Monomials of an utterance, its last frame repeated up to the public length: `(frames, monomials)`.
 
-        Raises:
-            RangeError: if it is shorter than the shortest path or longer than the public length.
+        Raises RangeError if it is shorter than the shortest path or longer than the public length.
         """
         if not self.shortest <= len(frames) <= self.frames:
             raise RangeError(
@@ -187,7 +178,6 @@ class WordModels:
     """What the server keeps to itself.
 
     Attributes:
-        shape: the public part.
         weights: of the monomials, `(monomials, columns)`; columns in the order word, state, component, then the
             garbage model. Component weights are in the constant's row.
         transitions: ln of moving from a state by each move, `(words, states, moves)`; impossible ones count as RAREST.

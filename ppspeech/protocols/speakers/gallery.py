@@ -50,13 +50,9 @@ MOST_PLACES = LatticeParameters().degree
 
 @dataclass(frozen=True)
 class GalleryPlan:
-    """What all know of a gallery.
+    """What all know of a gallery: `places` for templates of so many `features`, and who learns whether a probe matches.
 
-    Attributes:
-        features: numbers of a template.
-        places: templates there is room for.
-        recipient: who learns whether a probe matches.
-        norm: public bound on the lengths of templates and probes; their products stay within ±norm^2.
+    `norm` is the public bound on the lengths of templates and probes; their products stay within ±norm^2.
     """
 
     features: int
@@ -108,13 +104,7 @@ matching = register_protocol(
 
 @dataclass(frozen=True, eq=False)
 class EncryptedGallery:
-    """What the store keeps, and gives to whoever probes.
-
-    Attributes:
-        plan: of the gallery.
-        public_key: of the keeper.
-        templates: encrypted, `plan.product.job.query_bytes` of them.
-    """
+    """What the store keeps and gives to whoever probes: the keeper's key and templates encrypted under it."""
 
     plan: GalleryPlan
     public_key: bytes
@@ -133,17 +123,12 @@ class EncryptedGallery:
 
 
 class Keeper:
-    """The party with the enrollment key.
+    """The party with the enrollment key, a new one by default.
 
-    Args:
-        plan: of the gallery.
-        templates: enrolled voices, `(enrolled, features)`, none longer than `plan.norm`.
-        threshold: a probe matches at or above it.
-        key: the enrollment key; a new one without.
+    Templates are `(enrolled, features)`, none longer than `plan.norm`; a probe matches at or above the threshold.
 
-    Raises:
-        RangeError: for templates that cannot be, or a threshold out of their products' reach.
-        ModelError: for more templates than places.
+    Raises RangeError for templates that cannot be, or a threshold out of their products' reach; ModelError for more
+    templates than places.
     """
 
     def __init__(self, plan: GalleryPlan, templates: Reals, threshold: float, key: KeyHolder | None = None) -> None:
@@ -166,12 +151,7 @@ class Keeper:
         return EncryptedGallery(self.plan, self._key.public_key, sent)
 
     def answer(self, channel: Channel, setup: PairSetup) -> bool | None:
-        """One probe: the decision, or None where it is the prober's.
-
-        Args:
-            channel: to the prober.
-            setup: transfers with it, of `Side.FIRST`.
-        """
+        """One probe: the decision, or None where it is the prober's. `setup` is of `Side.FIRST`."""
         plan = self.plan
         with setup.session(channel):
             engine = ShareEngine(channel, setup, plan.cost)
@@ -184,9 +164,7 @@ class Keeper:
 class Prober:
     """The party with probes, and a gallery to multiply them into.
 
-    Raises:
-        BadCiphertextError: if the gallery is malformed.
-        WrongKeyError: if its parts are under different keys.
+    Raises BadCiphertextError if the gallery is malformed; WrongKeyError if its parts are under different keys.
     """
 
     def __init__(self, gallery: EncryptedGallery) -> None:
@@ -194,16 +172,9 @@ class Prober:
         self._sender = FrameSender(Evaluator(gallery.public_key), self.plan.product, gallery.templates)
 
     def ask(self, channel: Channel, setup: PairSetup, probe: Reals, claimed: int) -> bool | None:
-        """One probe `(features,)`: the decision, or None where it is the keeper's.
+        """One probe `(features,)`, claimed to match a place: the decision, or None where it is the keeper's.
 
-        Args:
-            channel: to the keeper.
-            setup: transfers with it, of `Side.SECOND`.
-            probe: the embedding, no longer than `plan.norm`.
-            claimed: the place of the template it claims to match.
-
-        Raises:
-            RangeError: for a probe or a place that cannot be; nothing is sent then.
+        `setup` is of `Side.SECOND`. Raises RangeError for a probe or a place that cannot be; nothing is sent then.
         """
         row = check_vectors(np.asarray(probe, np.float64)[None], self.plan.features, self.plan.norm, "probes")
         check_index(claimed, self.plan.places)

@@ -47,7 +47,6 @@ class HardenedTerms:
     """What both parties know of a hardened verification.
 
     Attributes:
-        features: numbers of an embedding.
         models: how many are offered; the claimed one hides among them.
         limit: public bound on the magnitude of each number.
         level_bits: the numbers are rounded to 2^level_bits levels between -limit and limit.
@@ -101,8 +100,7 @@ class HardenedTerms:
     def levels(self, embedding: Reals) -> NDArray[np.bool_]:
         """The bits of an embedding's levels, `(features * level_bits,)`.
 
-        Raises:
-            RangeError: if it has another length, or a number that is not finite or beyond the limit.
+        Raises RangeError if it has another length, or a number that is not finite or beyond the limit.
         """
         given = np.asarray(embedding, np.float64)
         if given.shape != (self.features,) or not (np.abs(given) <= self.limit).all():
@@ -126,7 +124,6 @@ class HardenedScorer:
     """The server's side; `of` makes one.
 
     Attributes:
-        plan: what the client knows of it.
         parts: what each bit adds to a model's score, `(voice_bits, models)`, in units.
         constants: scores of all bits zero, threshold taken off, `(models,)`.
         error: how far a score can be from the plain one.
@@ -141,9 +138,8 @@ class HardenedScorer:
     def of(plan: HardenedTerms, columns: LinearColumns, threshold: float) -> "HardenedScorer":
         """From models in the clear, Z-normed if they are; T-norm is not offered here.
 
-        Raises:
-            RangeError: if any embedding within the levels could leave the range of scores.
-            ModelError: if the models are not those of the plan, or have a cohort.
+        Raises RangeError if any embedding within the levels could leave the range of scores; ModelError if the models
+        are not those of the plan, or have a cohort.
         """
         if columns.models.shape != (plan.features, plan.models) or columns.cohort.shape[1]:
             raise ModelError(f"{plan} takes weights of shape {(plan.features, plan.models)} and no cohort")
@@ -166,8 +162,7 @@ class HardenedScorer:
 def prove_as_client(channel: Channel, plan: HardenedTerms, embedding: Reals, claimed: int) -> None:
     """The client's program; the decision is the server's.
 
-    Raises:
-        RangeError: for an embedding or a number that cannot be; nothing is sent then.
+    Raises RangeError for an embedding or a number that cannot be; nothing is sent then.
     """
     voice = plan.levels(embedding)
     check_index(claimed, plan.models)

@@ -79,13 +79,7 @@ mixture_identification = register_protocol(
 
 @dataclass(frozen=True)
 class Identification:
-    """One identification, as both parties know it.
-
-    Attributes:
-        plan: sizes and scales of the scores; its `models` are the places, dummies included.
-        recipient: who learns the name.
-        longest_name: bytes of UTF-8.
-    """
+    """One identification, as both parties know it: `plan.models` are the places, dummies included."""
 
     plan: LinearPlan | MixturePlan
     recipient: Recipient = "client"
@@ -125,12 +119,7 @@ class Identity:
 
 @dataclass(frozen=True, eq=False)
 class Arranged:
-    """Speakers and dummies at random places; `arrange_columns` and `arrange_mixtures` make one.
-
-    Attributes:
-        scorer: of all places.
-        names: residues, `(places, residues)`; zero for dummies.
-    """
+    """Speakers and dummies at random places; names are residues `(places, residues)`, zero for dummies."""
 
     scorer: Scorer
     names: Residues
@@ -141,9 +130,8 @@ def arrange_columns(
 ) -> Arranged:
     """Linear models in a new random order, encoded: offline work of one query.
 
-    Raises:
-        ModelError: if there are more speakers than places, names that do not fit, or not one for each.
-        RangeError: if a score could leave the plan's range.
+    Raises ModelError if there are more speakers than places, names that do not fit, or not one for each; RangeError if
+    a score could leave the plan's range.
     """
     plan, speakers = job.plan, columns.models.shape[1]
     assert isinstance(plan, LinearPlan)
@@ -164,16 +152,8 @@ def arrange_mixtures(
 ) -> Arranged:
     """Mixtures among dummies, which are the background made e^64 times less likely, encoded.
 
-    Args:
-        job: what the client knows.
-        background: one mixture.
-        speakers: up to `plan.models` of them.
-        names: theirs.
-        threshold: of the average log-likelihood ratio, above -64.
-
-    Raises:
-        ModelError: if there are more speakers than places, names that do not fit, or not one for each.
-        RangeError: if a log-density could leave the plan's range.
+    The threshold is of the average log-likelihood ratio, above -64. Raises ModelError for more speakers than places, or
+    names that do not fit, or not one for each; RangeError if a log-density could leave the plan's range.
     """
     plan = job.plan
     assert isinstance(plan, MixturePlan)
@@ -202,16 +182,9 @@ def _places(job: Identification, speakers: int, names: list[str]) -> tuple[NDArr
 def identify_as_client(
     met: Meeting, job: Identification, voice: Reals, third: Channel | None = None
 ) -> Identity | None:
-    """The client's program: the answer, or None where it is another's.
+    """The client's program: the answer, or None where it is another's. The voice is what `job.plan.rows` takes.
 
-    Args:
-        met: after the meeting.
-        job: what is asked.
-        voice: what `job.plan.rows` takes: an embedding, or frames.
-        third: channel to the third party, where that is the recipient.
-
-    Raises:
-        RangeError: for a voice that cannot be; nothing is sent then.
+    `third` leads to the third party, if it is the recipient. A voice that cannot be is a RangeError before any sending.
     """
     rows = job.plan.rows(voice)
     _check_third(job, third)
@@ -223,14 +196,7 @@ def identify_as_client(
 def identify_as_server(
     met: Meeting, job: Identification, arranged: Arranged, third: Channel | None = None
 ) -> Identity | None:
-    """The server's program: the answer, or None where it is another's.
-
-    Args:
-        met: after the meeting.
-        job: what is asked.
-        arranged: the speakers; an arrangement of columns is used once.
-        third: channel to the third party, where that is the recipient.
-    """
+    """The server's program: the answer, or None where it is another's. An arrangement of columns is used once."""
     check_scorer(job.plan, arranged.scorer)
     _check_third(job, third)
     with met.session():
@@ -245,15 +211,7 @@ def name_best(
     arranged: Arranged | None = None,
     third: Channel | None = None,
 ) -> Identity | None:
-    """Steps 3 to 5, of either party: the answer, or None where it is another's.
-
-    Args:
-        engine: with the correlations of `job.cost`.
-        job: what is asked.
-        shares: our shares of the product, `(rows, columns)`.
-        arranged: the server's.
-        third: channel to the third party, where that is the recipient.
-    """
+    """Steps 3 to 5, of either party, from our shares `(rows, columns)`: the answer, or None where it is another's."""
     plan = job.plan
     scores = plan.all_scores(engine, shares)
     names = np.zeros(job.names, np.uint64) if arranged is None else arranged.names

@@ -56,13 +56,9 @@ COMPARED = Ring(27)
 def accept(
     plan: LinearPlan | MixturePlan, scores: Shared, claimed: int | None = None, scorer: Scorer | None = None
 ) -> SharedBits:
-    """The decision, `(1,)`.
+    """The decision, `(1,)`, from the tried model's score and the cohort's, `(1 + cohort,)`.
 
-    Args:
-        plan: of the scores.
-        scores: the tried model's and the cohort's, `(1 + cohort,)`.
-        claimed: the number of the tried model; the second party's, needed for mixtures with T-norm.
-        scorer: the first party's.
+    `claimed` is the second party's, needed for mixtures with T-norm; `scorer` the first party's.
     """
     if not plan.cohort:
         return is_positive(scores)
@@ -98,8 +94,7 @@ def _turned(bits: SharedBits, turn: bool) -> SharedBits:
 def square_ring(ring: Ring, cohort: int) -> Ring:
     """The ring that holds D^2 less the sum of the cohort's squares, whatever they are.
 
-    Raises:
-        RangeError: if the engine has no ring so large.
+    Raises RangeError if the engine has no ring so large.
     """
     bits = 2 * ring.bits - 1 + cohort.bit_length()
     if bits > LARGEST_RING:

@@ -52,12 +52,7 @@ mixture_verification = register_protocol(
 
 @dataclass(frozen=True)
 class Verification:
-    """One verification, as both parties know it.
-
-    Attributes:
-        plan: sizes and scales of the scores.
-        recipient: who learns the decision.
-    """
+    """One verification, as both parties know it; the recipient learns the decision."""
 
     plan: LinearPlan | MixturePlan
     recipient: Recipient = "server"
@@ -82,16 +77,9 @@ def _cost(job: Verification) -> Cost:
 
 
 def verify_as_client(met: Meeting, job: Verification, voice: Reals, claimed: int) -> bool | None:
-    """The client's program: the decision, or None where it is the server's.
+    """The client's program: the decision, or None where it is the server's. The voice is what `job.plan.rows` takes.
 
-    Args:
-        met: after the meeting.
-        job: what is asked.
-        voice: what `job.plan.rows` takes: an embedding, or frames.
-        claimed: the number of the model it claims to match.
-
-    Raises:
-        RangeError: for a voice or a number that cannot be; nothing is sent then.
+    Raises RangeError for a voice or a number of a model that cannot be; nothing is sent then.
     """
     rows = job.plan.rows(voice)
     check_index(claimed, job.plan.models)
@@ -103,8 +91,7 @@ def verify_as_client(met: Meeting, job: Verification, voice: Reals, claimed: int
 def verify_as_server(met: Meeting, job: Verification, scorer: Scorer) -> bool | None:
     """The server's program: the decision, or None where it is the client's.
 
-    Raises:
-        ModelError: if the scorer was made for another plan.
+    Raises ModelError if the scorer was made for another plan.
     """
     check_scorer(job.plan, scorer)
     with met.session():
@@ -113,20 +100,11 @@ def verify_as_server(met: Meeting, job: Verification, scorer: Scorer) -> bool | 
 
 
 def decide(
-    engine: ShareEngine,
-    job: Verification,
-    shares: Residues,
-    claimed: int | None = None,
-    scorer: Scorer | None = None,
+    engine: ShareEngine, job: Verification, shares: Residues, claimed: int | None = None, scorer: Scorer | None = None
 ) -> bool | None:
-    """Steps 3 to 5, of either party: the decision, or None where it is the other's.
+    """Steps 3 to 5, of either party, from our shares `(rows, columns)`: the decision, or None where it is the other's.
 
-    Args:
-        engine: with the correlations of `job.cost`.
-        job: what is asked.
-        shares: our shares of the product, `(rows, columns)`.
-        claimed: the client's.
-        scorer: the server's.
+    `claimed` is the client's, `scorer` the server's.
     """
     scores = job.plan.claimed_scores(engine, shares, claimed)
     decision = accept(job.plan, scores, claimed, scorer)
@@ -135,11 +113,7 @@ def decide(
 
 
 def check_scorer(plan: LinearPlan | MixturePlan, scorer: Scorer) -> None:
-    """Refuse a scorer of another plan.
-
-    Raises:
-        ModelError: if the plans differ.
-    """
+    """Refuse a scorer of another plan with a ModelError."""
     if scorer.plan != plan:
         raise ModelError(f"the scorer was made for {scorer.plan}, the job is {plan}")
 
@@ -191,8 +165,7 @@ def mixture_server(
 def plan_of(terms: dict[str, Any]) -> Any:
     """What public terms describe: a plan of mixtures where they have components, else of linear scores.
 
-    Raises:
-        ModelError: for terms that are missing, or not those of such a plan.
+    Raises ModelError for terms that are missing, or not those of such a plan.
     """
     kind = MixturePlan if "components" in terms else LinearPlan
     try:

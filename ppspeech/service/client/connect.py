@@ -36,14 +36,7 @@ QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.serv
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How to reach a server, and whom to trust.
-
-    Attributes:
-        address: where it listens.
-        tls: whom to trust; None for plain TCP on a loopback address, which `insecure` must ask for.
-        insecure: plain TCP is meant.
-        limits: how long and large anything may be.
-    """
+    """How to reach a server, and whom to trust: nobody (None) for plain TCP on a loopback address, if `insecure`."""
 
     address: Address
     tls: ClientTls | None
@@ -70,20 +63,7 @@ def open_door(
     insecure: bool = False,
     limits: Limits | None = None,
 ) -> Door:
-    """A door from what people write.
-
-    Args:
-        address: `host:port`.
-        pin: SHA-256 fingerprint of the server's certificate, which `ppspeech serve` prints.
-        ca: certificates of authorities instead, PEM.
-        certificate: our own, PEM, where the server asks for one.
-        key: its private key.
-        insecure: plain TCP, on a loopback address, to try out.
-        limits: how long and large anything may be.
-
-    Raises:
-        PpspeechError: for what does not fit together.
-    """
+    """A door from what people write, as `connect` explains. Raises PpspeechError for what does not fit together."""
     try:
         paths = [None if path is None else Path(path) for path in (ca, certificate, key)]
         tls = None if insecure else ClientTls(pin, *paths)
@@ -116,20 +96,17 @@ def connect(
         address: `host:port`.
         pin: SHA-256 fingerprint of the server's certificate, which `ppspeech serve` prints.
         ca: certificates of authorities instead, PEM.
-        certificate: our own, PEM, where the server asks for one.
-        key: its private key.
+        certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
         keeper_pin: fingerprint of the keeper's certificate; without one, `ca` is trusted.
-        limits: how long and large anything may be.
         keep_payloads: keep the bytes of every message in the answers' transcripts.
 
-    Raises:
-        ProtocolError: if there is nobody, or not the one we trust, or its description cannot be used.
-        PpspeechError: if it does not offer what is asked for.
+    Raises ProtocolError if there is nobody, or not the one we trust, or its description cannot be used; PpspeechError
+    if it does not offer what is asked for.
     """
     own: dict[str, Any] = {"certificate": certificate, "key": key, "insecure": insecure, "limits": limits}
     door = open_door(address, pin=pin, ca=ca, **own)
@@ -179,8 +156,7 @@ def connect_through(
 def server_health(door: Door) -> dict[str, Any]:
     """What the health service says: status, version, and sums over all sessions.
 
-    Raises:
-        ProtocolError: if the server is not there, or says something else.
+    Raises ProtocolError if the server is not there, or says something else.
     """
     try:
         said = json.loads(door.hear(HEALTH))
@@ -194,23 +170,11 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
-    Which questions there are depends on the model's task: words are recognized; speakers are enrolled, verified and
-    identified; a gallery that its server cannot read is probed with `verify`.
+    Which questions there are depends on the model's task: words are recognized; speakers, with the background model's
+    `bundle`, are enrolled, verified and identified; a gallery that its server cannot read is probed with `verify` by a
+    `prober` that has its ciphertexts.
 
-    Args:
-        door: to the server.
-        offer: the model, as the server described it.
-        bundle: for speakers, the background model.
-        prober: for a gallery, with its ciphertexts.
-        keep_payloads: keep the bytes of every message in the answers' transcripts.
-
-    Attributes:
-        offer: the model.
-        bundle: the background model; None for words.
-        prober: of a gallery; None for other tasks.
-
-    Raises:
-        WrongSessionError: for an offer that asks for more than a client is ready to exchange.
+    Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
 
     def __init__(
@@ -233,11 +197,9 @@ class Client:
     def recognize(self, sound: Sound, rate: int | None = None) -> Answer[str | None]:
         """The word of one utterance: a waveform `(samples,)` with its rate in Hz, or a sound file.
 
-        Raises:
-            AudioError: for sound that cannot be used; nothing is sent then.
-            RangeError: for an utterance that is too short or too long; nothing is sent then.
-            BudgetSpentError: if the server answers no more.
-            ProtocolError: if the server is gone or does not keep to the protocol.
+        Raises AudioError for sound that cannot be used, RangeError for an utterance that is too short or too long
+        (nothing is sent then); BudgetSpentError if the server answers no more; ProtocolError if it is gone or does not
+        keep to the protocol.
         """
         return self.recognize_all([sound], rate)[0]
 
@@ -246,22 +208,16 @@ class Client:
     ) -> list[Answer[str | None]]:
         """The words of many utterances, in batches that share their round trips.
 
-        Args:
-            sounds: waveforms with one rate, or sound files.
-            rate: of the waveforms.
-            order: of the recursion; by default whichever answers sooner at the measured round-trip time.
+        The order of the recursion is by default whichever answers sooner at the measured round-trip time.
         """
         found: list[Answer[str | None]] = self._asked("recognize_all")(sounds, rate, order)
         return found
 
     def stream(self, rate: int | None = None) -> AbstractContextManager["Listening"]:
-        """Recognize while the user speaks: `feed` sound as it comes, `finish` for the word.
+        """Recognize while the user speaks: `feed` sound, at the model's rate by default, `finish` for the word.
 
         `is_live` says whether frames are scored as they come. They are where the model's features do not wait for the
         end of the utterance and the server offers it; otherwise the sound is kept here until it ends.
-
-        Args:
-            rate: of the samples, in Hz; the model's own by default.
         """
         found: AbstractContextManager[Listening] = self._asked("stream")(rate)
         return found
@@ -269,8 +225,7 @@ class Client:
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """Enroll a speaker; the place is what it claims later. The server gets the template, and no sound.
 
-        Raises:
-            PpspeechError: if the server does not enroll, has no room, or knows the name.
+        Raises PpspeechError if the server does not enroll, has no room, or knows the name.
         """
         place: int = self._asked("enroll")(name, sounds, rate)
         return place
@@ -278,45 +233,36 @@ class Client:
     def verify(self, claimed: int, sounds: Sequence[Sound], rate: int | None = None) -> Answer[bool | None]:
         """Is this the speaker of a place? The server does not learn which was claimed, nor does a keeper.
 
-        Raises:
-            RangeError: for a place that is not there; nothing is sent then.
-            BudgetSpentError: if the server, or keeper, answers no more.
-            ProtocolError: if it is gone, or has another key than the gallery's.
+        Raises RangeError for a place that is not there (nothing is sent then); BudgetSpentError if the server, or
+        keeper, answers no more; ProtocolError if it is gone, or has another key than the gallery's.
         """
         found: Answer[bool | None] = self._asked("verify")(claimed, sounds, rate)
         return found
 
     def identify(self, sounds: Sequence[Sound], rate: int | None = None) -> Answer[str | None]:
-        """Who of the enrolled speakers is this, if any?
-
-        Raises:
-            ModelError: if the server answers no such question.
-        """
+        """Who of the enrolled speakers is this, if any? Raises ModelError if the server answers no such question."""
         found: Answer[str | None] = self._asked("identify")(sounds, rate)
         return found
 
     def publish(self, gallery: str, sealed: Any) -> None:
         """Have the server keep a gallery that it cannot read, an `EncryptedGallery`, in place of ours of the same name.
 
-        Raises:
-            PpspeechError: if the server keeps none, or not this one.
+        Raises PpspeechError if the server keeps none, or not this one.
         """
         self._asked("publish")(gallery, sealed)
 
     def fetch(self, gallery: str) -> Any:
         """A gallery that someone has published, an `EncryptedGallery`.
 
-        Raises:
-            PpspeechError: if the server keeps none, or not this one.
+        Raises PpspeechError if the server keeps none, or not this one.
         """
         return self._asked("fetch")(gallery)
 
     def probing(self, keeper: Door) -> "Client":
         """The client of a gallery whose key someone else keeps and whose ciphertexts this server has.
 
-        Raises:
-            ProtocolError: if the keeper is not there or not trusted, or does not mean the same gallery.
-            PpspeechError: if the server has no such gallery.
+        Raises ProtocolError if the keeper is not there or not trusted, or does not mean the same gallery; PpspeechError
+        if the server has no such gallery.
         """
         found: Client = self._asked("probing")(keeper, self._keep)
         return found

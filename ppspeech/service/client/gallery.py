@@ -15,11 +15,7 @@ from ppspeech.service.tasks.speakers import Galleries
 
 @QUESTIONS.register("gallery")
 class AskGallery:
-    """One gallery, ready to be probed.
-
-    Args:
-        client: with the keeper's offer, the bundle, the ciphertexts, and the way to the keeper.
-    """
+    """One gallery, ready to be probed by a client with the keeper's offer, the bundle and the ciphertexts."""
 
     def __init__(self, client: Client) -> None:
         assert client.bundle is not None

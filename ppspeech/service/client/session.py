@@ -31,7 +31,6 @@ class Answer(Generic[Value]):
             the name is not ours.
         seconds: from the features to the answer; in a stream, from the end of the utterance.
         bytes_up: payload to the server.
-        bytes_down: payload from it.
         rounds: round trips, offline ones too.
         transcript: every message, as the client saw it.
         offline_seconds: of what was prepared before, which a client can do while its user speaks; 0 where all work is
@@ -76,16 +75,9 @@ class Clock:
 
 
 class ClientSession:
-    """One connection over which client and server have met.
-
-    Args:
-        channel: the session, begun.
-        meet: how the parties of this task meet.
-        pings: that measure the round trip once they have; 0 for none.
-        keep_payloads: keep the bytes of every message in the transcripts.
+    """One connection over which client and server have met, as `meet` does it.
 
     Attributes:
-        met: what `meet` gave.
         round_trip: the shortest of a few pings, in seconds; 0 without.
         queries_left: as the server said last; None where it does not count.
     """
@@ -123,8 +115,7 @@ class ClientSession:
     def asking(self, request: Request) -> Iterator[Transcript]:
         """Ask, and be inside the protocol if the server agrees; an error there ends the session.
 
-        Raises:
-            BudgetSpentError: if the server answers no more; the session goes on.
+        Raises BudgetSpentError if the server answers no more; the session goes on.
         """
         try:
             self.queries_left = send_request(self._channel, request)

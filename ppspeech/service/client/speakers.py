@@ -23,11 +23,7 @@ from ppspeech.service.tasks.speakers import Galleries, Speakers, job_bytes, tria
 class AskSpeakers:
     """What may be asked of a background model with enrolled speakers.
 
-    Args:
-        client: with the offer, the bundle, and the way to the server.
-
-    Raises:
-        WrongSessionError: for an offer that would have a client exchange more than it is ready to.
+    Raises WrongSessionError for an offer that would have a client exchange more than it is ready to.
     """
 
     def __init__(self, client: Client) -> None:

@@ -34,11 +34,7 @@ Word = Answer[str | None]
 
 
 class Listening(Protocol):
-    """One utterance as it is spoken.
-
-    Attributes:
-        is_live: whether frames are scored as they come.
-    """
+    """One utterance as it is spoken; `is_live` says whether frames are scored as they come."""
 
     is_live: bool
 
@@ -55,11 +51,7 @@ class Listening(Protocol):
 class AskWords:
     """What may be asked of a model of words.
 
-    Args:
-        client: with the offer, and the way to its server.
-
-    Raises:
-        WrongSessionError: for an offer that would have a client exchange more than it is ready to.
+    Raises WrongSessionError for an offer that would have a client exchange more than it is ready to.
     """
 
     def __init__(self, client: Client) -> None:
@@ -125,14 +117,7 @@ class AskWords:
 
 
 class LiveListening:
-    """Frames are scored as they come.
-
-    Args:
-        hearing: inside the protocol.
-        record: of its messages.
-        terms: of the model.
-        clock: that has begun.
-    """
+    """Frames are scored as they come."""
 
     is_live = True
 
@@ -157,15 +142,7 @@ class LiveListening:
 
 
 class BufferedListening:
-    """The sound is kept until it ends; what depends on none is done at once.
-
-    Args:
-        met: inside the protocol.
-        record: of its messages.
-        job: agreed on, for one utterance.
-        front_end: of the model.
-        rate: of the samples, in Hz.
-    """
+    """The sound is kept until it ends; what depends on none is done at once."""
 
     is_live = False
 
@@ -195,11 +172,7 @@ class BufferedListening:
 
 
 class FrontEnd:
-    """Speech to the input of one offered model. Nothing here leaves the client.
-
-    Args:
-        terms: what the server said of it.
-    """
+    """Speech to the input of one offered model. Nothing here leaves the client."""
 
     def __init__(self, terms: Words) -> None:
         self._statistics = terms.statistics
@@ -209,8 +182,7 @@ class FrontEnd:
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
         """The model's input: `(frames, features)`, or one vector of statistics `(1, 4 * features)`.
 
-        Raises:
-            AudioError: for sound that cannot be used.
+        Raises AudioError for sound that cannot be used.
         """
         frames = self._mfcc(waveform_at(sound, rate, self._mfcc.config.sample_rate))
         if self._statistics is not None:

@@ -63,13 +63,7 @@ class Visitor:
 
 @dataclass
 class Tally:
-    """What one session has done so far; its program keeps it up.
-
-    Attributes:
-        queries: utterances answered.
-        refused: utterances beyond the budget.
-        rounds: round trips.
-    """
+    """What one session has done so far, in utterances and round trips; its program keeps it up."""
 
     queries: int = 0
     refused: int = 0
@@ -87,11 +81,8 @@ Program = Callable[[Channel, Tally], None]
 class SessionBook:
     """Sums over all sessions since the server started, in a file that session processes share.
 
-    A process that was killed leaves no entry: it is in the server's own counters, as `Killed`.
-
-    Args:
-        path: of the database; an earlier server's sums are removed.
-        metrics: rewritten after each session, in Prometheus' text format; None for none.
+    A process that was killed leaves no entry: it is in the server's own counters, as `Killed`. An earlier server's sums
+    are removed; `metrics` is rewritten after each session, in Prometheus' text format.
     """
 
     def __init__(self, path: Path, metrics: Path | None = None) -> None:

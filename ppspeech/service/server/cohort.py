@@ -46,8 +46,7 @@ class Cohort:
     def of(bundle: Bundle, speakers: Sequence[Sequence[Tensor]]) -> "Cohort":
         """From the features of each member's clips, `(frames, features)`.
 
-        Raises:
-            ModelError: for fewer than 3 members or more than 64, or one without a clip.
+        Raises ModelError for fewer than 3 members or more than 64, or one without a clip.
         """
         if not FEWEST <= len(speakers) <= MOST_COHORT:
             raise ModelError(f"a cohort has {FEWEST} to {MOST_COHORT} members, got {len(speakers)}")
@@ -80,9 +79,8 @@ class Cohort:
 def cohort_at(bundle: Bundle, where: str) -> Cohort:
     """The cohort that people name: a folder with one folder of clips a person, or `synthetic`, the built-in voices.
 
-    Raises:
-        CorpusError: if there is no such folder, or a person in it has no clip.
-        ModelError: for too few or too many people.
+    Raises CorpusError if there is no such folder, or a person in it has no clip; ModelError for too few or too many
+    people.
     """
     if where == BUILT_IN:
         found: dict[str, list[Utterance]] = {}

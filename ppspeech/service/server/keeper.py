@@ -32,35 +32,18 @@ KEEPER = "keeper"
 
 @dataclass(frozen=True, eq=False)
 class PublishedGallery:
-    """A gallery at a store, and the keeper of its key.
-
-    Attributes:
-        offer: what probers are told.
-        keeper: with the key.
-    """
+    """A gallery at a store, and the keeper of its key."""
 
     offer: Offer[Galleries]
     keeper: Keeper
 
     @staticmethod
     def of(
-        store: Client,
-        name: str,
-        enrolled: Gallery,
-        threshold: float,
-        decision: Literal["keeper", "prober"] = "prober",
+        store: Client, name: str, enrolled: Gallery, threshold: float, decision: Literal["keeper", "prober"] = "prober"
     ) -> "PublishedGallery":
-        """Encrypt all enrolled templates under a new key, and have the store keep them.
+        """Encrypt all enrolled templates under a new key, and have the store keep them; probes match from a cosine on.
 
-        Args:
-            store: the server that keeps ciphertexts.
-            name: of the gallery there.
-            enrolled: the keeper's own speakers.
-            threshold: a probe matches at or above this cosine.
-            decision: who learns it.
-
-        Raises:
-            PpspeechError: if nobody is enrolled, or the store does not keep it.
+        Raises PpspeechError if nobody is enrolled, or the store does not keep it.
         """
         said = store.offer
         terms = Galleries(name, said.terms.features, said.terms.places, decision)

@@ -22,17 +22,10 @@ SMALLEST_SPREAD = 1 / 8
 
 
 class LinearScoring:
-    """Cosines of directions, less a threshold that stays here.
+    """Cosines of directions, less a threshold that stays here: of cosines, or of normed ones where there is a cohort.
 
-    Args:
-        terms: what clients are told.
-        threshold: a voice is accepted at or above it: a cosine, or a normed one.
-        cohort: for norms; None without.
-        z_normed: whether to fold what impostors score into each model.
-
-    Raises:
-        PpspeechError: for a threshold that no cosine can reach or miss.
-        RangeError: for a cohort whose normed scores could leave the range.
+    Raises PpspeechError for a threshold that no cosine can reach or miss; RangeError for a cohort whose normed scores
+    could leave the range.
     """
 
     def __init__(self, terms: Speakers, threshold: float, cohort: Cohort | None, z_normed: bool) -> None:
@@ -47,11 +40,7 @@ class LinearScoring:
         self.check(np.zeros(terms.features))  # the cohort alone must fit
 
     def check(self, template: Reals) -> None:
-        """Refuse a direction whose scores could leave the range.
-
-        Raises:
-            RangeError: for such a one.
-        """
+        """Refuse, with a RangeError, a direction whose scores could leave the range."""
         plan = self._terms.plan
         alone = LinearPlan(plan.features, 1, plan.cohort, reach=plan.reach)
         LinearScorer.of(alone, self._columns(template[None], 1), self._threshold)
@@ -88,12 +77,7 @@ class LinearScoring:
 class HardenedScoring:
     """Cosines whose decision an active client cannot bend; verification only.
 
-    Args:
-        terms: what clients are told.
-        threshold: a cosine.
-
-    Raises:
-        PpspeechError: for a threshold that no cosine can reach or miss.
+    Raises PpspeechError for a threshold that no cosine can reach or miss.
     """
 
     def __init__(self, terms: Speakers, threshold: float) -> None:

@@ -41,18 +41,10 @@ class _Enrolled:
 
 
 class MixtureScoring:
-    """Average log-likelihood ratios, less a threshold that stays here.
+    """Average log-likelihood ratios in nats a frame, or normed ones, less a threshold that stays here.
 
-    Args:
-        terms: what clients are told, mixtures among it.
-        background: the released model.
-        threshold: a voice is accepted at or above it: a ratio in nats a frame, or a normed one.
-        cohort: for norms; None without.
-        z_normed: whether to norm by what impostors score under each model.
-
-    Raises:
-        PpspeechError: for a threshold below what empty places score.
-        RangeError: for a cohort whose log-densities could leave the range.
+    Raises PpspeechError for a threshold below what empty places score; RangeError for a cohort whose log-densities
+    could leave the range.
     """
 
     def __init__(
@@ -72,11 +64,7 @@ class MixtureScoring:
         self.check(background.means.reshape(-1))  # the cohort alone must fit
 
     def check(self, template: Reals) -> None:
-        """Refuse means whose log-densities could leave the range.
-
-        Raises:
-            RangeError: for such.
-        """
+        """Refuse, with a RangeError, means whose log-densities could leave the range."""
         self._scorer(replace(self._plan, models=1), template[None], 1)
 
     def verify(self, met: Meeting, templates: Reals) -> bool | None:
@@ -162,8 +150,7 @@ def together(*mixtures: Mixtures) -> Mixtures:
 def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> MixturePlan:
     """Public sizes and scales: log-densities have a bit more room than the background's own need.
 
-    Raises:
-        RangeError: if the background's variances are too small for any plan.
+    Raises RangeError if the background's variances are too small for any plan.
     """
     ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features

@@ -27,13 +27,7 @@ from ppspeech.service.server.words import ServedWords, warm_up
 
 @dataclass(frozen=True, slots=True)
 class ServiceFiles:
-    """What sessions share on disk.
-
-    Attributes:
-        budget: of queries, by client and model.
-        book: where sessions are counted.
-        speakers: the files of speaker services.
-    """
+    """What sessions share on disk: budgets of queries, the book that counts sessions, and files of speakers."""
 
     budget: QueryBudget
     book: SessionBook
@@ -41,13 +35,7 @@ class ServiceFiles:
 
     @classmethod
     def at(cls, folder: Path, limit: int | None = None, metrics: Path | None = None) -> "ServiceFiles":
-        """All of them in one folder, which is to be kept like a password file.
-
-        Args:
-            folder: made if it is not there.
-            limit: queries of one client to one model; None counts without limit.
-            metrics: rewritten after each session, in Prometheus' text format; None for none.
-        """
+        """All of them in one folder, to be kept like a password file; without a limit queries are only counted."""
         return cls(
             QueryBudget(folder / "budget.sqlite", limit),
             SessionBook(folder / "sessions.sqlite", metrics),
@@ -64,17 +52,10 @@ def build_services(
     """What `network.Server` is given. All that sessions share is made here, before the server forks.
 
     The server's process holds weights, and for streaming a key of its own under which they are encrypted; a client's
-    secret key never leaves the client, and its public key is in the process of its session alone.
+    secret key never leaves the client, and its public key is in the process of its session alone. Clients call bundles
+    by their names here.
 
-    Args:
-        bundles: by the name that clients call them.
-        files: what sessions share on disk.
-        deployment: public choices for models of words.
-        speakers: choices for models of speakers.
-
-    Raises:
-        BundleError: for a name that cannot be used.
-        ModelError: for a model that cannot be served.
+    Raises BundleError for a name that cannot be used; ModelError for a model that cannot be served.
     """
     if {DESCRIBE, HEALTH} & set(bundles) or not bundles:
         raise BundleError(f"serve at least one bundle, none of them named {DESCRIBE} or {HEALTH}, got {list(bundles)}")
@@ -113,12 +94,7 @@ def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Serv
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A server that runs.
-
-    Attributes:
-        address: where it listens, `host:port`.
-        pin: SHA-256 fingerprint of its certificate, for clients; None without TLS.
-    """
+    """A server that runs, at `host:port`; clients pin its certificate's SHA-256 fingerprint, None without TLS."""
 
     address: str
     pin: str | None
@@ -142,17 +118,13 @@ def serve(
     Args:
         *bundles: released models; a folder is offered under its name, a bundle in hand under its type.
         listen: HOST:PORT; port 0 takes a free one.
-        words: public choices for models of words.
-        speakers: choices for models of speakers.
         budget: queries of one client to one model; None counts without limit.
         state: folder that keeps budgets and speakers; one that passes by default.
-        certificate: PEM; one is made by default.
-        key: its private key.
+        certificate: PEM, with its private `key`; one is made by default.
         client_ca: let in only clients whose certificate is, or is signed by, one of these.
         insecure: plain TCP, on a loopback address, to try out.
 
-    Raises:
-        PpspeechError: for a model that cannot be served, or an address that cannot be listened at.
+    Raises PpspeechError for a model that cannot be served, or an address that cannot be listened at.
     """
     paths = [None if path is None else Path(path) for path in (certificate, key, client_ca)]
     threads = torch.get_num_threads()
@@ -169,11 +141,7 @@ def serve(
 
 
 def named(bundles: Sequence[Bundle | str | Path]) -> dict[str, Bundle]:
-    """Bundles by the name that they are offered under.
-
-    Raises:
-        PpspeechError: for two of one name.
-    """
+    """Bundles by the name that they are offered under. Raises PpspeechError for two of one name."""
     names = [each.config.type if isinstance(each, Bundle) else Path(each).resolve().name.lower() for each in bundles]
     if len(set(names)) < len(names):
         raise PpspeechError(f"bundles are offered under their folders' names, which must differ, got {names}")
@@ -182,18 +150,9 @@ def named(bundles: Sequence[Bundle | str | Path]) -> dict[str, Bundle]:
 
 
 def listening(
-    listen: str,
-    services: Mapping[str, Service],
-    tls: ServerTls | None,
-    *,
-    insecure: bool = False,
-    sessions: int = 64,
+    listen: str, services: Mapping[str, Service], tls: ServerTls | None, *, insecure: bool = False, sessions: int = 64
 ) -> Server:
-    """A server that is ready to run.
-
-    Raises:
-        PpspeechError: if it cannot listen there, or not without TLS.
-    """
+    """A server that is ready to run. Raises PpspeechError if it cannot listen there, or not without TLS."""
     address = Address.parse(listen)
     try:
         return Server(address, services, tls=tls, insecure=insecure, capacity=Capacity(sessions=sessions))

@@ -16,13 +16,7 @@ from ppspeech.service.server.stores import QueryBudget
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """How one kind of request is answered.
-
-    Attributes:
-        answer: runs the server's side of the protocol over the channel.
-        at_once: numbers of utterances that may be asked together.
-        orders: of computation that may be asked for.
-    """
+    """How one kind of request is answered: numbers of utterances that may be asked together, and their orders."""
 
     answer: Callable[[Channel, Request], None]
     at_once: tuple[int, ...] = (1,)
@@ -45,8 +39,7 @@ class Served(Protocol):
 def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBudget) -> None:
     """Meet one client and answer its requests until it leaves; each but a ping is paid for before it is answered.
 
-    Raises:
-        ProtocolError: for a client that does not keep to the protocol; this session ends, and no other.
+    Raises ProtocolError for a client that does not keep to the protocol; this session ends, and no other.
     """
     visitor, model = Visitor.of(channel), served.offer.fingerprint
     record = Transcript(channel)

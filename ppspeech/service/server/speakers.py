@@ -64,9 +64,7 @@ class SpeakerDeployment:
     def terms(self, bundle: Bundle, members: int) -> Speakers:
         """What clients are told, with so many members in the cohort.
 
-        Raises:
-            ModelError: if the bundle holds no background model.
-            BundleError: for choices that do not fit each other.
+        Raises ModelError if the bundle holds no background model; BundleError for choices that do not fit each other.
         """
         compared = members if "t" in self.norm else 0
         is_mixture = self.scoring == "gmm"
@@ -111,15 +109,7 @@ class SpeakerFiles:
 
 @dataclass(frozen=True, eq=False)
 class ServedSpeakers:
-    """Everything a session needs.
-
-    Attributes:
-        offer: what clients are told.
-        scoring: of templates.
-        gallery: the enrolled speakers; read again for each query, since enrollment goes on.
-        sealed: galleries that only others can read.
-        identified: the file of names that are ours to learn.
-    """
+    """Everything a session needs; the gallery is read again for each query, since enrollment goes on."""
 
     offer: Offer[Speakers]
     scoring: SpeakerScoring
@@ -133,10 +123,8 @@ class ServedSpeakers:
     ) -> "ServedSpeakers":
         """Serve a background model with the speakers in a gallery.
 
-        Raises:
-            ModelError: if the bundle holds no background model.
-            BundleError: for choices that do not fit each other.
-            PpspeechError: for a threshold that is missing or cannot be.
+        Raises ModelError if the bundle holds no background model; BundleError for choices that do not fit each other;
+        PpspeechError for a threshold that is missing or cannot be.
         """
         terms = deployment.terms(bundle, 0 if cohort is None else cohort.members)
         offer = Offer(
@@ -217,8 +205,7 @@ class ServedSpeakers:
 def threshold_for(terms: Speakers, bundle: Bundle, chosen: float | None) -> float:
     """The threshold that was chosen, else the usual one of this scoring.
 
-    Raises:
-        PpspeechError: where there is no usual one.
+    Raises PpspeechError where there is no usual one.
     """
     if chosen is not None:
         return chosen

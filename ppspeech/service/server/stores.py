@@ -37,14 +37,9 @@ class QueryBudget:
     """Queries by client and model: many answers together give a model away, so they are counted and limited.
 
     A query is counted before it is answered: one that fails on the way has been paid for, or else a client could look
-    at part of an answer and hang up.
+    at part of an answer and hang up. The file outlives the server; a limit of None only counts.
 
-    Args:
-        path: of the file, which outlives the server.
-        limit: queries of one client to one model; None counts without limit.
-
-    Raises:
-        PpspeechError: for a limit out of range, or a file that cannot hold budgets.
+    Raises PpspeechError for a limit out of range, or a file that cannot hold budgets.
     """
 
     def __init__(self, path: Path, limit: int | None = None) -> None:
@@ -55,11 +50,7 @@ class QueryBudget:
         self._limit = limit
 
     def spend(self, model: str, client: str, queries: int) -> tuple[bool, int | None]:
-        """Count `queries` if that many are left.
-
-        Returns:
-            Whether they may be answered, and how many are left; None without a limit.
-        """
+        """Count `queries` if so many are left: whether they may be answered; how many are left, None without limit."""
         with self._table.transaction() as database:
             found = database.execute(_USED, (model, client)).fetchone()
             used = found[0] if found else 0
@@ -81,17 +72,10 @@ _USED = "SELECT used FROM queries WHERE model = ? AND client = ?"
 
 
 class Gallery:
-    """Enrolled speakers of one model: names and templates in numbered places.
+    """Enrolled speakers of one model, told by its fingerprint: names and templates in numbered places.
 
-    Args:
-        path: of the file.
-        model: fingerprint of the bundle that templates were computed with.
-        places: how many there is room for.
-        features: numbers of a template.
-        kind: what a template is; the kinds have speakers of their own.
-
-    Raises:
-        PpspeechError: for a file that cannot hold a gallery, or places out of range.
+    Every kind of template has speakers of its own. Raises PpspeechError for a file that cannot hold a gallery, or
+    places out of range.
     """
 
     def __init__(self, path: Path, model: str, places: int, features: int, kind: Template = "direction") -> None:
@@ -107,13 +91,9 @@ class Gallery:
         self._features = features
 
     def enroll(self, name: str, template: Reals) -> int | None:
-        """Put a speaker in the next place.
+        """Put a speaker in the next place; None where the name is taken or there is no room: which is not said.
 
-        Returns:
-            The place; None where the name is taken or there is no room, which of the two is not said.
-
-        Raises:
-            RangeError: for a name or template that cannot be.
+        Raises RangeError for a name or template that cannot be.
         """
         vector = self.check(name, template)
         with self._table.transaction() as database:
@@ -136,9 +116,8 @@ class Gallery:
     def check(self, name: str, template: Reals) -> Reals:
         """A template that can be enrolled under this name.
 
-        Raises:
-            RangeError: for a name that is empty, too long or unprintable, a direction that is not of unit length, or
-                means that are not finite or beyond any feature.
+        Raises RangeError for a name that is empty, too long or unprintable, a direction that is not of unit length, or
+        means that are not finite or beyond any feature.
         """
         check_speaker(name)
         vector = np.asarray(template, np.float64)
@@ -154,16 +133,7 @@ class Gallery:
 
 
 class SealedGalleries:
-    """Encrypted galleries by name.
-
-    Args:
-        path: of the file.
-        model: fingerprint of the bundle that templates were computed with.
-        plan: sizes of every gallery.
-
-    Raises:
-        PpspeechError: for a file that cannot hold galleries.
-    """
+    """Encrypted galleries by name, of one plan and bundle. Raises PpspeechError for a file that cannot hold them."""
 
     def __init__(self, path: Path, model: str, plan: GalleryPlan) -> None:
         columns = (
@@ -175,20 +145,11 @@ class SealedGalleries:
         self._plan = plan
 
     def put(self, name: str, owner: str, gallery: EncryptedGallery) -> bool:
-        """Keep a gallery; one that is there already is replaced by its owner alone.
+        """Keep a gallery, and say whether it is kept: not where the name is another's, or there is no room.
 
-        Args:
-            name: of the gallery.
-            owner: who brings it, as `peer_name` tells: a certificate, or an address, which others may share; a store
-                for strangers asks for certificates (`--client-ca`).
-            gallery: of this plan.
-
-        Returns:
-            Whether it is kept: not where the name is another's, or there is no room.
-
-        Raises:
-            RangeError: for a name that cannot be.
-            ProtocolError: for bytes that are no such gallery.
+        One that is there already is replaced by its owner alone: a certificate, or an address, which others may share;
+        a store for strangers asks for certificates (`--client-ca`). Raises RangeError for a name that cannot be;
+        ProtocolError for bytes that are no such gallery.
         """
         check_speaker(name)
         Prober(gallery)  # what could not be probed is not kept

@@ -42,8 +42,6 @@ class ServedWords:
     """Everything a session needs; made before the server forks, and shared by all sessions.
 
     Attributes:
-        offer: what clients are told.
-        models: in the clear.
         weights: encoded for the product under a client's key, by the number of utterances.
         stream: encrypted under the server's own key, for streaming; None where that is not offered.
     """
@@ -57,9 +55,7 @@ class ServedWords:
     def of(cls, name: str, bundle: Bundle, deployment: Deployment) -> "ServedWords":
         """Export and encode a released model.
 
-        Raises:
-            ModelError: if there is no exporter for it.
-            RangeError: if a weight does not fit its fixed-point form.
+        Raises ModelError if there is no exporter for it; RangeError if a weight does not fit its fixed-point form.
         """
         models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
         stream = _encrypted(models) if models.shape.frames > 1 else None

@@ -16,13 +16,7 @@ from ppspeech.bundle import to_plain
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.network.channel import canonical
 from ppspeech.protocols.scores import LinearPlan, MixturePlan
-from ppspeech.protocols.speakers import (
-    MOST_PLACES,
-    GalleryPlan,
-    HardenedTerms,
-    Identification,
-    Verification,
-)
+from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms, Identification, Verification
 from ppspeech.service.offer import TASKS
 from ppspeech.service.requests import LONGEST_NAME
 
@@ -52,19 +46,15 @@ class Speakers:
     """One background model, with speakers enrolled from it; clients compute templates with the same bundle.
 
     Attributes:
-        features: numbers of a template.
         places: enrolled speakers, and empty places that look the same.
-        scoring: how a voice is compared.
         normed: whether scores are normed by a cohort.
         cohort: how many members T-norm compares with; 0 without.
         mixture: sizes and scales, for `gmm`.
         decision: who learns whether a claim is accepted.
         names: who learns whose voice it is.
-        enrolls: whether speakers may be enrolled.
         stores: whether galleries encrypted under other people's keys are kept, and given to whoever asks.
 
-    Raises:
-        BundleError: for parts that do not fit each other, or more than a client is ready to compute.
+    Raises BundleError for parts that do not fit each other, or more than a client is ready to compute.
     """
 
     TASK: ClassVar[str] = "speakers"
@@ -149,17 +139,9 @@ class Speakers:
 @TASKS.register("gallery")
 @dataclass(frozen=True, slots=True)
 class Galleries:
-    """One gallery whose key a keeper holds and whose ciphertexts a store keeps.
+    """One gallery whose key a keeper holds and whose ciphertexts a store keeps; `decision`: who learns of a match.
 
-    Attributes:
-        gallery: its name at the store.
-        features: numbers of a template.
-        places: of the gallery, empty ones too.
-        decision: who learns whether a probe matches.
-
-    Raises:
-        BundleError: for sizes that cannot be.
-        RangeError: for a name that cannot be.
+    Raises BundleError for sizes that cannot be; RangeError for a name that cannot be.
     """
 
     TASK: ClassVar[str] = "gallery"
@@ -186,8 +168,7 @@ class Galleries:
 def check_speaker(name: str) -> str:
     """Refuse what cannot be the name of a speaker, or of a gallery.
 
-    Raises:
-        RangeError: unless it is printable and has 1 to 21 bytes.
+    Raises RangeError unless it is printable and has 1 to 21 bytes.
     """
     if not name.strip() or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
         raise RangeError(f"a name is printable and has 1 to {LONGEST_NAME} bytes, got {name!r:.40}")

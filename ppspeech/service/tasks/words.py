@@ -23,10 +23,7 @@ Mode = Literal["frames", "scan", "stream"]
 class StatisticsScale:
     """How a client turns utterance statistics into a classifier's input.
 
-    Attributes:
-        mean: of the statistics over public speech.
-        std: their standard deviation, > 0.
-        radius: vectors are clipped to this Euclidean norm; None leaves them.
+    By mean and standard deviation (> 0) over public speech; vectors are clipped to the Euclidean norm `radius`, if any.
     """
 
     mean: tuple[float, ...]
@@ -46,15 +43,10 @@ class Words:
     """One model of words. The labels are not told: the client learns the one of its word, and no other.
 
     Attributes:
-        type: of the model.
-        shape: public sizes and structure.
-        mfcc: the front end.
         statistics: where the model takes one vector an utterance; None where it takes frames.
-        modes: ways to run.
         batches: how many utterances may run in lock step, ascending; one may always run alone.
 
-    Raises:
-        BundleError: for parts that do not fit each other, or more than a client is ready to compute.
+    Raises BundleError for parts that do not fit each other, or more than a client is ready to compute.
     """
 
     TASK: ClassVar[str] = "words"
