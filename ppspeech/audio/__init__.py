@@ -1,25 +1,21 @@
 """Waveform to frames: sound files, MFCC features, utterance statistics, and the built-in voices."""
 
 from ppspeech.audio.files import read_audio, read_with_rate, write_audio
-from ppspeech.audio.frames import Frames, length_mask
+from ppspeech.audio.frames import Frames, length_mask, utterance_statistics
 from ppspeech.audio.live import LiveFrames, Sound, features_of, waits_for_the_end, waveform_at
 from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
 from ppspeech.audio.microphone import find_recorder, record
 from ppspeech.audio.picture import plot_clip
-from ppspeech.audio.statistics import utterance_statistics
 from ppspeech.audio.steps import normalize_utterance
-from ppspeech.audio.voices.speakers import VOICES, Voice
 
 __all__ = [
-    "VOICES",
     "Frames",
     "GivenFeatures",
     "LiveFrames",
     "Mfcc",
     "MfccConfig",
     "Sound",
-    "Voice",
     "features_of",
     "find_recorder",
     "length_mask",

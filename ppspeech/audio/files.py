@@ -14,17 +14,9 @@ from ppspeech.storage import atomic_write
 def read_audio(path: str | Path, sample_rate: int | None = None) -> torch.Tensor:
     """Read a sound file as one channel of float32 in [-1, 1].
 
-    Any rate and any format that libsndfile reads (WAV, FLAC, OGG, ...); channels are averaged.
-
-    Args:
-        path: the file.
-        sample_rate: resample to this rate; None keeps the file's own.
-
-    Returns:
-        The waveform, `(samples,)`.
-
-    Raises:
-        AudioError: if the file is missing, unreadable or empty, or holds samples that are not finite.
+    Any rate and any format that libsndfile reads (WAV, FLAC, OGG, ...); channels are averaged. The file is resampled to
+    `sample_rate`; None keeps its own. Returns `(samples,)`. Raises AudioError if the file is missing, unreadable or
+    empty, or holds samples that are not finite.
     """
     waveform, rate = read_with_rate(path)
     if sample_rate is not None and rate != sample_rate:
@@ -52,13 +44,8 @@ def read_with_rate(path: str | Path) -> tuple[torch.Tensor, int]:
 def write_audio(path: str | Path, waveform: torch.Tensor, sample_rate: int) -> None:
     """Write one channel as 16-bit WAV or FLAC, chosen by the suffix; whole or not at all.
 
-    Args:
-        path: where to; an existing file is replaced.
-        waveform: `(samples,)` in [-1, 1]; values outside are refused rather than clipped.
-        sample_rate: in Hz.
-
-    Raises:
-        AudioError: if the waveform is not one finite channel within [-1, 1], or the suffix is neither.
+    An existing file is replaced; the waveform is `(samples,)` in [-1, 1]. Raises AudioError if the waveform is not one
+    finite channel within [-1, 1], or the suffix is neither.
     """
     path = Path(path)
     if path.suffix.lower() not in {".wav", ".flac"}:

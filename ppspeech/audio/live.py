@@ -14,21 +14,11 @@ from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import MfccConfig
 from ppspeech.errors import AudioError
 
-Sound = Tensor | Reals | str | Path
-"""A waveform `(samples,)`, or a sound file."""
+Sound = Tensor | Reals | str | Path  # A waveform `(samples,)`, or a sound file
 
 
 def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
-    """One channel at the wanted rate, `(samples,)`.
-
-    Args:
-        sound: a waveform, or a file, which knows its own rate.
-        rate: of the waveform, in Hz.
-        wanted: in Hz.
-
-    Raises:
-        AudioError: for a waveform without a rate, a file with one, or another shape.
-    """
+    """One channel `(samples,)` at the wanted rate; a waveform needs its `rate` in Hz, a file knows its own."""
     if isinstance(sound, str | Path):
         if rate is not None:
             raise AudioError(f"{sound} knows its own rate: give one with a waveform only")
@@ -47,16 +37,7 @@ def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
 
 @torch.no_grad()
 def features_of(sounds: Sequence[Sound], mfcc: Mfcc, rate: int | None = None) -> list[Tensor]:
-    """Features of each sound, `(frames, features)`.
-
-    Args:
-        sounds: waveforms of one rate, or files.
-        mfcc: the front end.
-        rate: of the waveforms, in Hz.
-
-    Raises:
-        AudioError: for sound that cannot be used; a file is named.
-    """
+    """Features of each sound, `(frames, features)`: waveforms of one `rate`, in Hz, or files, which errors name."""
     found = []
     for sound in sounds:
         try:
@@ -73,10 +54,7 @@ class LiveFrames:
     """Features of speech that is still being spoken, each as soon as nothing to come can change it.
 
     Derivatives look `delta_reach` frames ahead, one order after the other: a frame is final that much later. The
-    features are those of the whole utterance, up to rounding.
-
-    Args:
-        config: a front end that `waits_for_the_end` does not name.
+    features are those of the whole utterance, up to rounding. A front end that `waits_for_the_end` names is refused.
     """
 
     def __init__(self, config: MfccConfig) -> None:

@@ -18,14 +18,10 @@ from ppspeech.errors import AudioError
 class Mfcc(nn.Module):
     """Waveforms to MFCCs: D log(M |F x|^2), then derivatives, voice activity and normalization.
 
-    F is the Fourier transform of a frame, M the mel filters and D the cosine transform (Pathak 2010 section
-    2.1.1). Batched and masked: an utterance gives the same frames alone and in a padded batch, whatever its
-    padding holds. Differentiable to the waveform, on any device; frames start at sample 0 and only whole
-    frames count, so every frame is known as soon as its last sample is.
-
-    Args:
-        config: the front end's choices.
-        dtype: of the constants; waveforms are computed in it.
+    F is the Fourier transform of a frame, M the mel filters and D the cosine transform (Pathak 2010 section 2.1.1).
+    Batched and masked: an utterance gives the same frames alone and in a padded batch, whatever its padding holds.
+    Differentiable to the waveform, on any device; frames start at sample 0 and only whole frames count, so every frame
+    is known as soon as its last sample is. The constants have `dtype`, and waveforms are computed in it.
     """
 
     window: Tensor
@@ -46,17 +42,10 @@ class Mfcc(nn.Module):
     def forward(self, waveforms: Tensor, lengths: Tensor | None = None) -> Frames:
         """Compute the features of a batch.
 
-        Args:
-            waveforms: `(batch, samples)`, or one waveform `(samples,)`.
-            lengths: samples in each, `(batch,)`; None means all.
-
-        Returns:
-            Frames with features `(batch, frames, config.features)`.
-
-        Raises:
-            AudioError: for a wrong shape, an utterance too short for one frame (two with `cmvn="utterance"`),
-                samples that are not finite, or silence, which has no spectrum to normalize. Inside
-                `torch.compile` only shapes are checked.
+        Waveforms are `(batch, samples)`, or one `(samples,)`; `lengths` `(batch,)` are in samples, None means all.
+        Raises AudioError for a wrong shape, an utterance too short for one frame (two with `cmvn="utterance"`), samples
+        that are not finite, or silence, which has no spectrum to normalize. Inside `torch.compile` only shapes are
+        checked.
         """
         if waveforms.ndim == 1:
             waveforms = waveforms.unsqueeze(0)

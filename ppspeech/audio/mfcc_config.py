@@ -10,15 +10,14 @@ from ppspeech.errors import AudioError
 class MfccConfig:
     """The choices of the MFCC front end (Pathak 2010 section 2.1.1).
 
-    Every field is public: nothing here may be estimated from private speech. `cmvn="utterance"` uses each
-    utterance's own mean and variance; `cmvn="public"` uses `public_mean` and `public_std`, which must come from
-    public speech. There is deliberately no data-set normalization.
+    Every field is public: nothing here may be estimated from private speech. `cmvn="utterance"` uses each utterance's
+    own mean and variance; `cmvn="public"` uses `public_mean` and `public_std`, which must come from public speech.
+    There is deliberately no data-set normalization.
 
     Attributes:
         sample_rate: of the waveforms, in Hz.
         window_s: length of a frame, in seconds.
         hop_s: from one frame to the next, in seconds.
-        window: taper of a frame.
         pre_emphasis: a of y(t) = x(t) - a x(t - 1); 0 for none.
         mel_filters: triangular filters on the mel scale.
         mel_scale: which mel formula; `htk` is 2595 log10(1 + f / 700).
@@ -59,18 +58,15 @@ class MfccConfig:
     vad_hangover: int = 5
 
     def __post_init__(self) -> None:
+        cepstra_fit = 1 <= self.cepstra <= self.mel_filters
+        band_fits = 0 <= self.low_hz < self.top_hz <= self.sample_rate / 2
         checks = {
             f"sample_rate must be > 0, got {self.sample_rate}": self.sample_rate > 0,
             f"the hop ({self.hop_s} s) must hold at least one sample": self.hop_length >= 1,
             f"the window ({self.window_s} s) must hold at least two samples": self.window_length >= 2,
             f"pre_emphasis must lie in [0, 1), got {self.pre_emphasis}": 0 <= self.pre_emphasis < 1,
-            f"cepstra must lie in 1..mel_filters ({self.mel_filters}), got {self.cepstra}": 1
-            <= self.cepstra
-            <= self.mel_filters,
-            f"the mel band {self.low_hz}..{self.top_hz} Hz must lie in 0..{self.sample_rate / 2} Hz": 0
-            <= self.low_hz
-            < self.top_hz
-            <= self.sample_rate / 2,
+            f"cepstra must lie in 1..mel_filters ({self.mel_filters}), got {self.cepstra}": cepstra_fit,
+            f"the mel band {self.low_hz}..{self.top_hz} Hz must lie in 0..{self.sample_rate / 2} Hz": band_fits,
             f"lifter must be >= 0, got {self.lifter}": self.lifter >= 0,
             f"deltas must be 0, 1 or 2, got {self.deltas}": self.deltas in (0, 1, 2),
             f"delta_reach must be >= 1, got {self.delta_reach}": self.delta_reach >= 1,
@@ -145,12 +141,8 @@ class MfccConfig:
 
 @dataclass(frozen=True)
 class GivenFeatures(MfccConfig):
-    """In place of a front end where features are given, as those of a filtered corpus: only their number counts.
-
-    A model of such features takes no sound: `Mfcc` refuses this config.
-
-    Attributes:
-        given: values a frame.
+    """In place of a front end where features are given, as those of a filtered corpus: only their number counts. A
+    model of such features takes no sound: `Mfcc` refuses this config. `given` is the values a frame.
     """
 
     cmvn: Literal["utterance", "public", "none"] = "none"

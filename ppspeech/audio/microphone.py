@@ -14,11 +14,7 @@ CHUNK_SECONDS = 0.1
 
 
 def find_recorder() -> str:
-    """The path of the recorder.
-
-    Raises:
-        AudioError: if there is none.
-    """
+    """The path of the recorder. Raises AudioError if there is none."""
     recorder = shutil.which("arecord")
     if recorder is None:
         raise AudioError("no recorder on this machine: install `arecord` (ALSA utilities), or give a sound file")
@@ -26,28 +22,12 @@ def find_recorder() -> str:
 
 
 def record(seconds: float, rate: int) -> "Iterator[Tensor]":
-    """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds.
-
-    Raises:
-        AudioError: if there is no recorder (`arecord`, of the ALSA utilities), or it fails.
-    """
+    """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds; needs `arecord`."""
     import numpy as np
     import torch
 
-    command = [
-        find_recorder(),
-        "-q",
-        "-t",
-        "raw",
-        "-f",
-        "S16_LE",
-        "-c",
-        "1",
-        "-r",
-        str(rate),
-        "-d",
-        str(round(seconds)),
-    ]
+    sound = ("-q", "-t", "raw", "-f", "S16_LE", "-c", "1")
+    command = [find_recorder(), *sound, "-r", str(rate), "-d", str(round(seconds))]
     size = 2 * round(rate * CHUNK_SECONDS)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603 - ours
         assert process.stdout is not None

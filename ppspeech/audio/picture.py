@@ -28,13 +28,8 @@ def plot_clip(waveform: Tensor, mfcc: Mfcc, path: Path, title: str = "") -> None
     mel.imshow(spectrum.T, origin="lower", aspect="auto", cmap="magma", extent=(0, covered, 0, config.mel_filters))
     mel.set(ylabel="mel filter", title="log-mel spectrogram")
     shown = features.clip(-3, 3) if config.cmvn != "none" else features
-    cepstra.imshow(
-        shown.T,
-        origin="lower",
-        aspect="auto",
-        cmap="RdBu_r",
-        extent=(0, len(features) * config.hop_s, 0, config.features),
-    )
+    extent = (0, len(features) * config.hop_s, 0, config.features)
+    cepstra.imshow(shown.T, origin="lower", aspect="auto", cmap="RdBu_r", extent=extent)
     parts = ["cepstra", "deltas", "delta-deltas"][: 1 + config.deltas]
     cepstra.set(ylabel="feature", xlabel="seconds", title=f"{config.features} MFCC features: {', '.join(parts)}")
     for order in range(1, 1 + config.deltas):

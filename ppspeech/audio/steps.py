@@ -9,22 +9,14 @@ from torch.nn import functional
 from ppspeech.audio.frames import Frames, extend_last, length_mask
 from ppspeech.errors import AudioError
 
-FLAT = 1e-10
-"""A feature whose variance over time is below this does not vary."""
+FLAT = 1e-10  # A feature whose variance over time is below this does not vary
 
 
 def delta(features: Tensor, lengths: Tensor, reach: int = 2) -> Tensor:
     """Regression slope over `reach` frames on each side: sum_k k (c(t+k) - c(t-k)) / (2 sum_k k^2).
 
-    Beyond either end of an utterance its end frame repeats, so that padding never enters.
-
-    Args:
-        features: `(batch, frames, features)`.
-        lengths: frames in each utterance, `(batch,)`.
-        reach: frames on each side.
-
-    Returns:
-        Slopes of the same shape; meaningless from each utterance's length on.
+    Beyond either end of an utterance its end frame repeats, so that padding never enters. Features are
+    `(batch, frames, features)`, lengths `(batch,)` in frames; the slopes are meaningless from each length on.
     """
     frames = extend_last(features, lengths)
     size = frames.shape[1]
@@ -39,14 +31,8 @@ def delta(features: Tensor, lengths: Tensor, reach: int = 2) -> Tensor:
 def active_frames(frames: Tensor, lengths: Tensor, below_db: float, hangover: int) -> Tensor:
     """Which frames are loud enough to be speech.
 
-    Args:
-        frames: samples of every frame, `(batch, frames, samples)`.
-        lengths: frames in each utterance, `(batch,)`.
-        below_db: a frame is loud if its energy is within this of the utterance's loudest.
-        hangover: frames kept on each side of a loud one.
-
-    Returns:
-        True for frames to keep, `(batch, frames)`; the loudest is always kept.
+    A frame `(batch, frames, samples)` is loud if its energy is within `below_db` of the utterance's loudest; `hangover`
+    frames on each side of a loud one are kept too. Returns `(batch, frames)`, True for those to keep.
     """
     inside = length_mask(lengths, frames.shape[1])
     energy = frames.square().sum(-1).masked_fill(~inside, 0.0)
@@ -59,10 +45,8 @@ def active_frames(frames: Tensor, lengths: Tensor, below_db: float, hangover: in
 def normalize_utterance(frames: Frames) -> Frames:
     """Give every feature of every utterance mean 0 and variance 1 over time.
 
-    A single feature that does not vary (a derivative in a very short utterance) becomes 0, not NaN.
-
-    Raises:
-        AudioError: if no feature of an utterance varies: it is silent. Not checked inside `torch.compile`.
+    A single feature that does not vary (a derivative in a very short utterance) becomes 0, not NaN. Raises AudioError
+    if no feature of an utterance varies: it is silent. Not checked inside `torch.compile`.
     """
     features, lengths = frames
     inside = length_mask(lengths, features.shape[1]).unsqueeze(-1)

@@ -124,15 +124,11 @@ def attack(
         _plot_attacks(report, task.accuracy, folder.name, plot)
     if as_json:
         figures = [Figure("filter.attack.task", task.accuracy, note="logistic classifier of the label that was kept")]
-        figures += [
-            Figure(f"filter.attack.{f.attacker}", f.accuracy, note=f"{f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}")
-            for f in report.findings
-        ]
-        worst = report.worst
-        figures.append(
-            Figure("filter.attack.worst", worst.accuracy, note=f"{worst.attacker}, chance {report.chance:.3f}")
-        )
-        show_figures(figures, as_json=True)
+        for f in report.findings:
+            note = f"{f.low:.3f} to {f.high:.3f}, EER {f.eer:.3f}"
+            figures.append(Figure(f"filter.attack.{f.attacker}", f.accuracy, note=note))
+        note = f"{report.worst.attacker}, chance {report.chance:.3f}"
+        show_figures([*figures, Figure("filter.attack.worst", report.worst.accuracy, note=note)], as_json=True)
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(_table(report))

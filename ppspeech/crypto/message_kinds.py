@@ -15,7 +15,5 @@ class Kind(MessageKind):
     TABLES = 209, "masked tables"
     PRODUCT = 210, "masked residues"
     OPEN = 211, "a share of what is opened"
-    MASKED_SUM = 212, "uniform residues"
-    SUM_KEY = 213, "a public key"
     SHARES = 214, "uniform residues"
     FLIGHT = 215, "masked residues and tables"

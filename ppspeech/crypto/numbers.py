@@ -16,10 +16,7 @@ from ppspeech.errors import RangeError
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Integers mod 2^bits, kept in numpy `uint64` residues; arithmetic wraps around.
-
-    Attributes:
-        bits: 1 to 64.
+    """Integers mod 2^bits, kept in numpy `uint64` residues; arithmetic wraps around. `bits`: 1 to 64.
 
     >>> ring = Ring(8)
     >>> ring.from_signed(np.array([-1, 127])).tolist()
@@ -71,11 +68,8 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How real numbers are written as integers.
-
-    Attributes:
-        bits: k, sign included, 2 to 64: encoded magnitudes stay below 2^(k - 1).
-        fraction: f, bits after the point.
+    """How real numbers are written as integers. `bits`: k, sign included, 2 to 64: encoded magnitudes stay below 2^(k -
+    1). `fraction`: f, bits after the point.
 
     >>> scale = Scale(bits=12, fraction=8)
     >>> scale.encode(np.array([1.5, -0.25])).tolist()
@@ -105,10 +99,8 @@ class Scale:
         return Ring(self.bits)
 
     def encode(self, values: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Round to the nearest multiple of 2^-f, ties to even; exact for everything a float64 can hold.
-
-        Raises:
-            RangeError: for NaN, an infinity, or a value beyond the bound, with the value and the bound.
+        """Round to the nearest multiple of 2^-f, ties to even; exact for everything a float64 can hold. Raises
+        RangeError for NaN, an infinity, or a value beyond the bound, with the value and the bound.
         """
         given = np.asarray(values, dtype=np.float64)
         if not np.isfinite(given).all():

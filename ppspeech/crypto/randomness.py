@@ -26,11 +26,7 @@ def uniform_bytes(count: int) -> bytes:
 
 
 def uniform_residues(shape: int | tuple[int, ...], bits: int = 64) -> NDArray[np.uint64]:
-    """Residues uniform in 0..2^bits - 1, for masks and shares.
-
-    Args:
-        shape: the shape of the array.
-        bits: 1..64.
+    """Residues uniform in 0..2^bits - 1, for masks and shares. `bits`: 1..64.
 
     >>> residues = uniform_residues((2, 3), bits=7)
     >>> residues.shape, residues.dtype.name, bool((residues < 128).all())

@@ -1,30 +1,19 @@
 """Corpora and tables: what models learn from, split so that nobody is on both sides."""
 
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate, numbered
-from ppspeech.data.corpora.by_speaker import clips_by_speaker
+from ppspeech.data.corpora.folder import clips_by_speaker
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
 from ppspeech.data.layout import read_rows, whole_folder, write_rows
-from ppspeech.data.public import public_scale
-from ppspeech.data.registry import (
-    CORPORA,
-    corpus_names,
-    load_corpus,
-    load_table,
-    options_for,
-    register_corpus,
-    register_table,
-    table_names,
-)
-from ppspeech.data.samples import Level, Samples, inputs_of, load_samples
+from ppspeech.data.registry import corpus_names, load_corpus, load_table, options_for, register_corpus, table_names
+from ppspeech.data.samples import Level, Samples, inputs_of, load_samples, public_scale
 from ppspeech.data.splits import Split, hold_out, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
 from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
 
 __all__ = [
-    "CORPORA",
     "LABELS",
     "Batch",
     "Corpus",
@@ -56,7 +45,6 @@ __all__ = [
     "read_filtering",
     "read_rows",
     "register_corpus",
-    "register_table",
     "split_by_speaker",
     "split_by_take",
     "split_official",

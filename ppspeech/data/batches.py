@@ -28,10 +28,7 @@ def numbered(values: Sequence[str]) -> tuple[tuple[str, ...], Tensor]:
 
 
 class Vocabulary:
-    """The order of each label's values: what the integers in a batch mean.
-
-    It is made from the whole corpus before it is split, so that train and test agree.
-    """
+    """What the integers in a batch mean; made from the whole corpus, so that train and test agree."""
 
     def __init__(self, corpus: Corpus) -> None:
         self.names = {label: corpus.labels(label) for label in LABELS}
@@ -41,11 +38,7 @@ class Vocabulary:
         return self.names[label]
 
     def encode(self, label: str, value: str | None) -> int:
-        """The integer of a value; -1 for None.
-
-        Raises:
-            CorpusError: for a value the corpus does not have.
-        """
+        """The integer of a value; -1 for None. Raises CorpusError for a value the corpus does not have."""
         if value is None:
             return -1
         try:
@@ -63,12 +56,7 @@ class UtteranceDataset(Dataset[Batch]):
 
     An item is `{"features": (frames, d), "word", "speaker", "emotion", "gender", "take", "index"}`; `index` is the
     utterance's place in the corpus, and `speaker` the unit that privacy accounting counts. Labels are integers, -1
-    where the corpus does not say.
-
-    Args:
-        corpus: the utterances.
-        features: of each, in memory or lazy.
-        vocabulary: what the labels' integers mean.
+    where the corpus does not say. Features are in memory or lazy; `vocabulary` says what the labels' integers mean.
     """
 
     def __init__(self, corpus: Corpus, features: Sequence[Tensor], vocabulary: Vocabulary) -> None:
@@ -130,16 +118,7 @@ class LengthBuckets(Sampler[list[int]]):
     training, whose batches must be drawn independently of the data.
 
     Several ranks with the same seed share the batches of an epoch: all take equally many, for which the last few may be
-    given twice.
-
-    Args:
-        lengths: of every utterance, in frames.
-        batch_size: utterances a batch; the last may hold fewer.
-        shuffle: False gives the order of the corpus, sorted by length.
-        seed: with the epoch, decides the order.
-        pool: batches sorted together.
-        rank: whose batches, from 0.
-        ranks: how many share them.
+    given twice. `lengths` are in frames; without `shuffle` the order is that of the corpus, sorted by length.
     """
 
     def __init__(

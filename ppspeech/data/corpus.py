@@ -11,34 +11,21 @@ import torch
 from ppspeech.audio import read_audio
 from ppspeech.errors import CorpusError
 
-LABELS = ("word", "speaker", "emotion", "gender")
-"""What a model may learn to tell, or a filter to hide."""
+LABELS = ("word", "speaker", "emotion", "gender")  # what a model may learn to tell, or a filter to hide
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One recording and its labels. Nothing is read before `waveform` is called.
-
-    Attributes:
-        path: the sound file.
-        speaker: who speaks; the unit that privacy accounting counts. Corpora without speaker labels give
-            every file a speaker of its own.
-        word: the label for word tasks.
-        text: the transcript, for sentences.
-        emotion: emotion or speaking style.
-        gender: `f` or `m`.
-        take: which repetition of the same word by the same speaker.
-        subset: the part of the corpus's own official split: `train`, `validation` or `test`.
-    """
+    """One recording and its labels. Nothing is read before `waveform` is called."""
 
     path: Path
-    speaker: str
+    speaker: str  # the unit that privacy accounting counts; where unlabeled, every file has one of its own
     word: str | None = None
     text: str | None = None
-    emotion: str | None = None
+    emotion: str | None = None  # emotion or speaking style
     gender: str | None = None
-    take: int = 0
-    subset: str | None = None
+    take: int = 0  # which repetition of the same word by the same speaker
+    subset: str | None = None  # the part of the corpus's own official split: `train`, `validation` or `test`
 
     def waveform(self, sample_rate: int) -> torch.Tensor:
         """Read the recording as mono float32 at `sample_rate`, shape `(samples,)`."""
@@ -47,13 +34,8 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Corpus(Sequence[Utterance]):
-    """A named sequence of utterances recorded at one rate.
-
-    Attributes:
-        name: for people.
-        sample_rate: in Hz.
-        utterances: in order.
-        features: None for sound; where the utterances are arrays of given features, how many values a frame has.
+    """A named sequence of utterances recorded at one rate. `features` is None for sound; where the utterances are
+    arrays of given features, how many values a frame has.
 
     >>> clip = Utterance(Path("a.wav"), speaker="ann", word="yes")
     >>> corpus = Corpus("tiny", 8000, (clip, replace(clip, speaker="bob")))
@@ -100,11 +82,7 @@ class Corpus(Sequence[Utterance]):
         return Counter(str(getattr(u, field)) for u in self.utterances)
 
     def select(self, keep: Callable[[Utterance], bool]) -> "Corpus":
-        """The utterances for which `keep` is true, in order.
-
-        Raises:
-            CorpusError: if none is left: an empty corpus trains nothing and scores nothing.
-        """
+        """The utterances for which `keep` is true, in order; none is refused, as it trains and scores nothing."""
         kept = tuple(u for u in self.utterances if keep(u))
         if not kept:
             raise CorpusError(f"the selection leaves no utterance of corpus {self.name!r} ({len(self)} utterances)")

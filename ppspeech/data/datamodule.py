@@ -106,9 +106,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         """The test part in order of length."""
         return self._loader("test")
 
-    def predict_dataloader(self) -> DataLoader[Batch]:
-        """As the test part."""
-        return self._loader("test")
+    predict_dataloader = test_dataloader
 
     def _loader(self, part: str, *, shuffle: bool = False) -> DataLoader[Batch]:
         dataset, trainer = self.parts[part], self.trainer

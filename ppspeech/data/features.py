@@ -22,8 +22,7 @@ from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
 from ppspeech.storage import atomic_write, cache_folder
 
-FORMAT = 2
-"""Raise when the meaning of a cached array changes."""
+FORMAT = 2  # raise when the meaning of a cached array changes
 
 MEMORY = 2**28
 """Bytes of features that a lazy sequence keeps at hand: small corpora are read once, large ones stay on disk."""
@@ -35,11 +34,8 @@ class FeatureStore:
     A changed file or a changed config is a new key; nothing has to be cleared by hand. A file is hashed once, and again
     when its size or time has changed. Every array is written whole or not at all, so several workers may fill the same
     store, and an interrupted run goes on where it was. Features that are given are read from the utterances' own files.
-
-    Args:
-        config: the front end, or `GivenFeatures`.
-        folder: where to keep the arrays; the cache folder by default. Features of private speech are as private
-            as the speech: keep the folder where the recordings may be.
+    `folder` is by default the cache folder. Features of private speech are as private as the speech: keep the folder
+    where the recordings may be.
     """
 
     def __init__(self, config: MfccConfig, folder: Path | None = None) -> None:
@@ -65,11 +61,7 @@ class FeatureStore:
         return LazyFeatures(self, utterances, memory)
 
     def load(self, utterances: Sequence[Utterance], batch_size: int = 64) -> list[Tensor]:
-        """The features of many utterances, each `(frames, features)`, in order; what is missing is computed in batches.
-
-        Raises:
-            AudioError: naming the file that cannot be read or used.
-        """
+        """The features of many utterances, each `(frames, features)`, in order; errors name the file."""
         if isinstance(self.config, GivenFeatures):
             return [read_given(u.path, self.config.given) for u in utterances]
         paths = self._paths(utterances)
@@ -87,11 +79,7 @@ class FeatureStore:
         return [features for features in found if features is not None]
 
     def expected_frames(self, utterances: Sequence[Utterance]) -> list[int]:
-        """Frames of each utterance by its header alone; voice activity may leave fewer.
-
-        Raises:
-            AudioError: naming the file that cannot be read.
-        """
+        """Frames of each utterance by its header alone; voice activity may leave fewer."""
         if isinstance(self.config, GivenFeatures):
             return [frames_given(u.path) for u in utterances]
         rate = self.config.sample_rate
@@ -113,26 +101,20 @@ class FeatureStore:
             with torch.no_grad():
                 frames = self._mfcc.of_clips(clips)
         except AudioError:
-            for utterance, clip in zip(utterances, clips, strict=True):
-                self._blame(utterance, clip)
+            for utterance, clip in zip(utterances, clips, strict=True):  # say which file cannot be used
+                try:
+                    self._mfcc(clip)
+                except AudioError as error:
+                    raise AudioError(f"{utterance.path}: {error}") from None
             raise
         for features, length in zip(frames.features, frames.lengths.tolist(), strict=True):
             yield features[:length].clone()
 
-    def _blame(self, utterance: Utterance, clip: Tensor) -> None:
-        """Say which file of a batch cannot be used."""
-        try:
-            self._mfcc(clip)
-        except AudioError as error:
-            raise AudioError(f"{utterance.path}: {error}") from None
-
     def _read(self, path: Path) -> Tensor | None:
         try:
             array = np.load(path, allow_pickle=False)
-        except FileNotFoundError:
-            return None
         except (OSError, ValueError, EOFError):
-            return None  # damaged from outside: it is computed again and replaced
+            return None  # absent, or damaged from outside: it is computed again and replaced
         if array.ndim != 2 or array.shape[1] != self.config.features or array.dtype != np.float32:
             raise CorpusError(f"{path} does not hold features of this config: delete it")
         return torch.from_numpy(array)
@@ -141,12 +123,8 @@ class FeatureStore:
 class LazyFeatures(Sequence[Tensor]):
     """Features that are read, or computed, when they are taken; the last used ones stay in memory.
 
-    Making one opens no file. `sizes` are known from headers, for batches of similar length.
-
-    Args:
-        store: where features come from.
-        utterances: whose.
-        memory: bytes of features to keep at hand.
+    Making one opens no file. `sizes` are known from headers, for batches of similar length. `memory` is how many bytes
+    of features to keep at hand.
     """
 
     def __init__(self, store: FeatureStore, utterances: Sequence[Utterance], memory: int = MEMORY) -> None:

@@ -27,29 +27,19 @@ class FileIndex:
     """Facts about files that stay true while path, size, time of change and time of status stay.
 
     One SQLite file that several processes may use at once. It is only ever a shortcut: where it cannot be read or
-    written, files are opened as if it were empty.
-
-    Args:
-        path: of the SQLite file, in which paths stand as their hashes.
+    written, files are opened as if it were empty. `path` is that of the SQLite file, in which paths stand as their
+    hashes.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def digests(self, files: Sequence[Path]) -> list[bytes]:
-        """SHA-256 of each file's bytes; those that have changed since they were last asked about are read.
-
-        Raises:
-            AudioError: naming a file that cannot be read.
-        """
+        """SHA-256 of each file's bytes; those that have changed since they were last asked about are read."""
         return [bytes.fromhex(digest) for digest in self._facts("digest", files, _digest)]
 
     def headers(self, files: Sequence[Path]) -> list[Header]:
-        """Samples and rate of each file; headers of those that have changed since are read.
-
-        Raises:
-            AudioError: naming a file that cannot be read.
-        """
+        """Samples and rate of each file; headers of those that have changed since are read."""
         return [Header(*map(int, told.split())) for told in self._facts("header", files, _header)]
 
     def _facts(self, kind: str, files: Sequence[Path], read: Callable[[Path], str]) -> list[str]:

@@ -23,8 +23,7 @@ from ppspeech.data.layout import write_rows
 from ppspeech.errors import CorpusError
 
 FILTERING = "filtering.json"
-FORMAT = 2
-"""1 was a folder that no corpus loader could read."""
+FORMAT = 2  # 1 was a folder that no corpus loader could read
 
 MOST_JSON_BYTES = 2**20
 
@@ -33,21 +32,13 @@ Kind = Literal["vectors", "frames"]
 
 @dataclass(frozen=True)
 class Filtering:
-    """What `filtering.json` says.
+    """What `filtering.json` says."""
 
-    Attributes:
-        kind: whether a sample is one vector or a sequence of frames.
-        features: d.
-        label: the column of the manifest that holds the label that was kept; those of tables are called words.
-        sample_rate: of the recordings, in Hz; 1 where there were none.
-        statement: what is promised and who says so, as JSON can hold it.
-    """
-
-    kind: Kind
+    kind: Kind  # whether a sample is one vector or a sequence of frames
     features: int
-    label: str
-    sample_rate: int
-    statement: Mapping[str, Any]
+    label: str  # the column of the manifest that holds the label that was kept; those of tables are called words
+    sample_rate: int  # of the recordings, in Hz; 1 where there were none
+    statement: Mapping[str, Any]  # what is promised and who says so, as JSON can hold it
 
     def __post_init__(self) -> None:
         for name, known in (("kind", get_args(Kind)), ("label", LABELS)):
@@ -61,13 +52,7 @@ class Filtering:
 
 
 def write_samples(folder: Path, samples: Iterable[tuple[Tensor, str]], label: str) -> None:
-    """Write features and the manifest, in the order given.
-
-    Args:
-        folder: exists.
-        samples: features `(frames, d)` and the label that was kept, of each.
-        label: which that is.
-    """
+    """Write features `(frames, d)` with the `label` that was kept, and the manifest, in the order given."""
     (folder / "samples").mkdir()
     rows = []
     for place, (features, kept) in enumerate(samples):
@@ -85,11 +70,7 @@ def write_filtering(folder: Path, filtering: Filtering) -> None:
 
 
 def read_filtering(folder: Path) -> Filtering:
-    """Read `filtering.json`.
-
-    Raises:
-        CorpusError: if it is missing or says something else.
-    """
+    """Read `filtering.json`. Raises CorpusError if it is missing or says something else."""
     path = folder / FILTERING
     try:
         if path.stat().st_size > MOST_JSON_BYTES:
@@ -103,11 +84,7 @@ def read_filtering(folder: Path) -> Filtering:
 
 
 def read_given(path: Path, features: int) -> Tensor:
-    """The features of one sample, `(frames, features)`.
-
-    Raises:
-        CorpusError: if the file holds anything else.
-    """
+    """The features of one sample, `(frames, features)`. Raises CorpusError if the file holds anything else."""
     array = np.array(_opened(path))
     if array.ndim != 2 or not len(array) or array.dtype != np.float32 or not np.isfinite(array).all():
         raise CorpusError(f"{path} must hold finite float32 features of shape (frames, features), got {array.shape}")

@@ -16,11 +16,7 @@ GENDERS = {"f": "f", "female": "f", "m": "m", "male": "m"}
 
 
 def corpus_folder(name: str, folder: Path | str | None) -> Path:
-    """The folder of a corpus: `folder`, else the one called `name` in the data folder.
-
-    Raises:
-        CorpusError: if it is not there.
-    """
+    """The folder of a corpus, which must exist: `folder`, else the one called `name` in the data folder."""
     chosen = Path(folder) if folder is not None else data_folder() / name
     if not chosen.is_dir():
         raise CorpusError(f"no folder {chosen} for corpus {name!r}: give the folder that holds it")
@@ -30,14 +26,8 @@ def corpus_folder(name: str, folder: Path | str | None) -> Path:
 def require_files(corpus: str, folder: Path, names: Collection[str], total: int | None = None) -> None:
     """Check that `folder` holds every file of `names`, and that none is empty; no file is opened.
 
-    Args:
-        corpus: the name for the error.
-        folder: where to look.
-        names: paths inside `folder`, with `/`.
-        total: how many files the corpus has, where that is known.
-
-    Raises:
-        CorpusError: with how many are absent or empty and the first few of their names.
+    `names` are paths inside `folder`, with `/`; `total` is how many files the corpus has, where that is known. Raises
+    CorpusError with how many are absent or empty and the first few of their names.
     """
     if total is not None and len(names) != total:
         raise CorpusError(
@@ -85,13 +75,8 @@ def first_few(names: Iterable[str], most: int = 3) -> str:
 def read_rows(path: Path, columns: Collection[str], rows: int | None = None) -> list[dict[str, str]]:
     """Read a CSV file with a header line; every value comes back without surrounding white space.
 
-    Args:
-        path: the file, in UTF-8.
-        columns: the columns that must be there; others may be too.
-        rows: how many rows there must be, where that is known.
-
-    Raises:
-        CorpusError: naming the file and, where there is one, the line that is wrong.
+    The file is UTF-8 and has `columns`, perhaps others too, and `rows` rows where that is known. Raises CorpusError
+    naming the file and, where there is one, the line that is wrong.
     """
     try:
         # The signature is what spreadsheets write in front of UTF-8.
@@ -131,9 +116,8 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[object
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Give a temporary folder beside `folder`; on success it becomes `folder`, on any failure it is removed.
-
-    If another process has made `folder` in the meantime, that one stays.
+    """Give a temporary folder beside `folder`; on success it becomes `folder`, on any failure it is removed. If another
+    process has made `folder` in the meantime, that one stays.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as private:
@@ -161,13 +145,8 @@ def _check_header(path: Path, header: list[str], columns: Collection[str]) -> No
 def inner_path(text: str, where: str) -> str:
     """A path from a CSV file as a plain path inside the corpus folder, with `/` and without `.`.
 
-    Args:
-        text: the path as written.
-        where: the file and line, for the error.
-
-    Raises:
-        CorpusError: if it is empty, absolute or climbs with `..`: a manifest from elsewhere must not make
-            ppspeech open files outside its folder.
+    `where` is the file and line, for the error. Raises CorpusError if it is empty, absolute or climbs with `..`: a
+    manifest from elsewhere must not make ppspeech open files outside its folder.
     """
     path = PurePosixPath(text)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in text:
@@ -176,12 +155,7 @@ def inner_path(text: str, where: str) -> str:
 
 
 def gender_letter(text: str, where: str) -> str | None:
-    """`f` or `m` from the spellings corpora use, None where nothing is said.
-
-    Args:
-        text: such as `male`, `F` or the empty string.
-        where: the file and line, for the error.
-    """
+    """`f` or `m` from the spellings corpora use, None where nothing is said; `where` is for the error."""
     if not text:
         return None
     try:

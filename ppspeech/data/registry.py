@@ -12,44 +12,24 @@ from ppspeech.registry import Registry
 if TYPE_CHECKING:  # the tables import this file to register themselves
     from ppspeech.data.tables.table import Table
 
-Loader = TypeVar("Loader", bound=Callable[..., Any])
+Loaded = TypeVar("Loaded")
 
 CORPORA: Registry[Callable[..., Corpus]] = Registry("corpus", "ppspeech.data.corpora", error=CorpusError)
 TABLES: "Registry[Callable[..., Table]]" = Registry("table", "ppspeech.data.tables", error=CorpusError)
 
 
-def register_corpus(name: str) -> Callable[[Loader], Loader]:
-    """Enter a function that returns a `Corpus` under `name`; a name that is taken is refused."""
-    return CORPORA.register(name)
-
-
-def register_table(name: str) -> Callable[[Loader], Loader]:
-    """Enter a function that returns a `Table` under `name`; a name that is taken is refused."""
-    return TABLES.register(name)
-
-
-def corpus_names() -> tuple[str, ...]:
-    """The corpora that `load_corpus` knows by name, sorted."""
-    return CORPORA.names()
-
-
-def table_names() -> tuple[str, ...]:
-    """The tables that `load_table` knows, sorted."""
-    return TABLES.names()
+register_corpus = CORPORA.register
+corpus_names = CORPORA.names
+register_table = TABLES.register
+table_names = TABLES.names
 
 
 def load_corpus(name_or_path: str | Path, **options: Any) -> Corpus:
     """Load a corpus by its registered name, or from a folder.
 
-    A name goes before a folder of the same name in the current one (write `./music` for that). A folder is
-    read by its `manifest.csv`, or else as Speech Commands if it is laid out so.
-
-    Args:
-        name_or_path: such as `fsdd`, or the path of a folder.
-        **options: what the loader takes; every one but `synthetic` takes `folder`.
-
-    Raises:
-        CorpusError: if it is neither, or the corpus is damaged or incomplete.
+    A name goes before a folder of the same name in the current one (write `./music` for that). A folder is read by its
+    `manifest.csv`, or else as Speech Commands if it is laid out so. `options` are what the loader takes; every one but
+    `synthetic` takes `folder`. Raises CorpusError if it is neither, or the corpus is damaged or incomplete.
     """
     name = str(name_or_path)
     # The empty string is no name, and as a path it would be the current folder.
@@ -82,19 +62,8 @@ def options_for(corpus: str | Path, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def load_table(name: str, **options: Any) -> "Table":
-    """Load a table by its registered name.
-
-    Args:
-        name: such as `adult`.
-        **options: what the loader takes.
-
-    Raises:
-        CorpusError: if there is no such table, or its file is damaged.
-    """
+    """Load a table by its registered name; `options` are what the loader takes."""
     return _load(TABLES, name, options)
-
-
-Loaded = TypeVar("Loaded")
 
 
 def _load(registry: Registry[Callable[..., Loaded]], name: str, options: dict[str, Any]) -> Loaded:

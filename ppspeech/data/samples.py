@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio import Frames, MfccConfig, utterance_statistics
+from ppspeech.audio import Frames, GivenFeatures, MfccConfig, utterance_statistics
 from ppspeech.data.batches import numbered
+from ppspeech.data.corpora.synthetic import DIGITS, SyntheticCorpus
 from ppspeech.data.corpus import LABELS
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.registry import load_corpus, load_table, options_for
@@ -19,26 +21,17 @@ from ppspeech.errors import CorpusError
 Level = Literal["utterance", "frames", "table"]
 """What one sample is: the statistics of an utterance, a frame, or a row of a table."""
 
-PERSON, CLASS = "person", "class"
-"""The labels of a table: whose row it is, and what it shows."""
+PERSON, CLASS = "person", "class"  # the labels of a table: whose row it is, and what it shows
 
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Inputs and two labels of each.
+    """Inputs and two labels of each."""
 
-    Attributes:
-        inputs: of each sample, `(D,)` or `(frames, D)`.
-        kept: names of the labels to keep.
-        private: names of the labels to hide.
-        recordings: where each was taken from; those of one recording must not be on both sides of a test.
-        mfcc: the front end, or None for a table.
-    """
-
-    inputs: Sequence[Tensor]
+    inputs: Sequence[Tensor]  # of each sample, `(D,)` or `(frames, D)`
     kept: Sequence[str]
     private: Sequence[str]
-    recordings: Sequence[str]
+    recordings: Sequence[str]  # where each was taken from; those of one recording must not be on both sides of a test
     mfcc: MfccConfig | None = None
 
     @property
@@ -69,18 +62,8 @@ class Samples:
 def load_samples(
     keep: str, hide: str, level: Level, source: str, options: Mapping[str, Any], mfcc: MfccConfig | None
 ) -> Samples:
-    """Load a corpus or table with two of its labels; utterances that lack one of them are left out.
-
-    Args:
-        keep: the label that stays.
-        hide: the label that does not.
-        level: what one sample is.
-        source: name or folder.
-        options: of its loader.
-        mfcc: the front end; None for a table.
-
-    Raises:
-        CorpusError: if there is no such label, or the corpus holds no sound.
+    """Load a corpus or table with two of its labels; utterances that lack one of them are left out. The front end is
+    None for a table. Raises CorpusError if there is no such label, or the corpus holds no sound.
     """
     if level == "table":
         return _of_table(keep, hide, source, options)
@@ -125,3 +108,21 @@ def _of_table(keep: str, hide: str, source: str, options: Mapping[str, Any]) -> 
             raise CorpusError(f"table {source!r} has no label {label!r}: it has {', '.join(columns)}")
     recordings = columns.get("recording", [str(index) for index in range(len(table))])
     return Samples(table.features.unbind(0), columns[keep], columns[hide], recordings)
+
+
+@lru_cache(maxsize=8)
+def public_scale(config: MfccConfig) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of utterance statistics over the built-in voices, each `(4 * features,)`.
+
+    The built-in voices are nobody's: whatever is scaled by them depends on no private recording but its own. Given
+    features are left as they are: filters give deviations near one.
+    """
+    if isinstance(config, GivenFeatures):
+        return torch.zeros(4 * config.features), torch.ones(4 * config.features)
+    corpus = SyntheticCorpus(
+        DIGITS[::2], speakers=24, takes=1, styles=("calm", "excited"), sample_rate=config.sample_rate
+    )
+    utterances = corpus.build().utterances
+    features = FeatureStore(config).load(utterances)
+    vectors = torch.cat([utterance_statistics(Frames(f.unsqueeze(0), torch.tensor([len(f)]))) for f in features])
+    return vectors.mean(0), vectors.std(0).clamp_min(1e-6)

@@ -18,17 +18,10 @@ from ppspeech.errors import CorpusError
 class Split:
     """A corpus in two or three parts.
 
-    No recording is in two parts, ever; with `disjoint="speaker"` no speaker is either, and with
-    `disjoint="take"` no take. That is checked here, so a split that leaks cannot be built.
-
-    Attributes:
-        train: what a model may learn from.
-        test: what it is judged on.
-        validation: what choices such as a stopping time are made on, if anything.
-        disjoint: the label of which no value may be in two parts, besides the recording itself.
-
-    Raises:
-        CorpusError: if a part is empty or two of them share what they must not.
+    No recording is in two parts, ever; with `disjoint="speaker"` no speaker is either, and with `disjoint="take"` no
+    take. That is checked here, so a split that leaks cannot be built. `disjoint` is the label of which no value may be
+    in two parts, besides the recording itself. Raises CorpusError if a part is empty or two of them share what they
+    must not.
     """
 
     train: Corpus
@@ -60,11 +53,7 @@ class Split:
 
 
 def split_official(corpus: Corpus) -> Split:
-    """The split that the corpus was published with.
-
-    Raises:
-        CorpusError: if it has none, or does not say for some utterance which part it is in.
-    """
+    """The split that the corpus was published with; refused if it has none, or leaves an utterance out."""
     counts = corpus.counts("subset")
     if not {"train", "test"} <= set(counts):
         raise CorpusError(
@@ -84,15 +73,8 @@ def split_official(corpus: Corpus) -> Split:
 
 
 def split_by_take(corpus: Corpus, test_takes: Collection[int], validation_takes: Collection[int] = ()) -> Split:
-    """Test on some repetitions and train on the others: every speaker is known, no recording is.
-
-    Args:
-        corpus: what to divide.
-        test_takes: the takes to test on.
-        validation_takes: the takes to validate on; none by default.
-
-    Raises:
-        CorpusError: if a take is not in the corpus or asked for twice, or none is left to train on.
+    """Test on some repetitions and train on the others: every speaker is known, no recording is. Raises CorpusError if
+    a take is not in the corpus or asked for twice, or none is left to train on.
     """
     return _divide(corpus, "take", test_takes, validation_takes)
 
@@ -105,20 +87,15 @@ def split_by_speaker(
     seed: int = 0,
     balance_gender: bool = False,
 ) -> Split:
-    """Test on people that the model has not heard.
+    """Test on people that the model has not heard. Raises CorpusError for speakers that are not in the corpus or asked
+    for twice, a share out of range, or when nobody is left to train on.
 
     Args:
-        corpus: what to divide.
-        test: the speakers to test on, or their share of all speakers, more than 0 and less than 1; a share
-            is rounded to whole speakers, at least one.
+        test: the speakers to test on, or their share of all speakers, more than 0 and less than 1; a share is rounded
+            to whole speakers, at least one.
         validation: likewise, from those that are left; 0 or an empty list for none.
-        seed: which speakers a share picks; the same seed picks the same ones, in whatever order the corpus
-            lists them.
+        seed: which speakers a share picks; the same seed picks the same ones, in whatever order the corpus lists them.
         balance_gender: pick so that each part has about the corpus's proportion of women and men.
-
-    Raises:
-        CorpusError: for speakers that are not in the corpus or asked for twice, a share out of range, or
-            when nobody is left to train on.
     """
     order = _drawing_order(corpus, seed, balance_gender)
     named = set() if isinstance(validation, int | float) else set(validation)
@@ -129,11 +106,7 @@ def split_by_speaker(
 
 
 def leave_one_speaker_out(corpus: Corpus) -> Iterator[Split]:
-    """A split for each speaker, in sorted order, that tests on that one and trains on all others.
-
-    Raises:
-        CorpusError: if there are fewer than two speakers.
-    """
+    """For each of at least two speakers, sorted, a split that tests on that one and trains on all others."""
     if len(corpus.speakers) < 2:
         raise CorpusError(f"leaving one speaker out needs at least two, and {corpus.name!r} has {corpus.speakers}")
     return (split_by_speaker(corpus, test=[speaker]) for speaker in corpus.speakers)
@@ -142,14 +115,9 @@ def leave_one_speaker_out(corpus: Corpus) -> Iterator[Split]:
 def hold_out(people: Tensor, recordings: Tensor, share: float, seed: int) -> Tensor:
     """Draw recordings of every person to test on, bool `(samples,)`; no recording is divided.
 
-    Args:
-        people: whose, `(samples,)`.
-        recordings: which, `(samples,)`; each by one person.
-        share: of each person's recordings, rounded; at least one, and never all.
-        seed: of the draw.
-
-    Raises:
-        CorpusError: for a person with a single recording, which cannot be in both parts.
+    `people` and `recordings` are `(samples,)`, each recording by one person; of everyone's recordings a `share` is
+    drawn, rounded, at least one and never all. Raises CorpusError for a person with a single recording, which cannot be
+    in both parts.
 
     >>> hold_out(torch.tensor([0, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 2, 3, 3]), 0.5, seed=0).sum() >= 2
     tensor(True)
@@ -166,11 +134,7 @@ def hold_out(people: Tensor, recordings: Tensor, share: float, seed: int) -> Ten
 
 
 def share_of(share: float, total: int, what: str = "the test share") -> int:
-    """How many of `total` a share is: rounded, at least one.
-
-    Raises:
-        CorpusError: for a share that is not between 0 and 1.
-    """
+    """How many of `total` a share is, rounded and at least one; a share not between 0 and 1 is refused."""
     if isinstance(share, bool) or not 0 < share < 1:
         raise CorpusError(f"{what} must be more than 0 and less than 1, got {share}")
     return max(1, round(share * total))

@@ -15,14 +15,7 @@ from ppspeech.progress import track
 
 @dataclass(frozen=True)
 class CorpusSummary:
-    """Counts of a corpus.
-
-    Attributes:
-        name: the corpus.
-        sample_rate: in Hz.
-        durations: seconds of each utterance, in order.
-        labels: for each label that the corpus carries, how many utterances have each value.
-    """
+    """Counts of a corpus: seconds of each utterance, and for each label how many utterances have each value."""
 
     name: str
     sample_rate: int
@@ -55,10 +48,8 @@ class CorpusSummary:
 
 
 def summarize(corpus: Corpus) -> CorpusSummary:
-    """Count a corpus; the header of every file is read, which also shows that it is a sound file.
-
-    Raises:
-        CorpusError: naming a file that is not; or for a corpus of filtered features, which has no durations.
+    """Count a corpus; the header of every file is read, which also shows that it is a sound file. Raises CorpusError
+    naming a file that is not; or for a corpus of filtered features, which has no durations.
     """
     if corpus.features is not None:
         raise CorpusError(f"corpus {corpus.name!r} holds filtered features, not sound: read its filtering.json")

@@ -7,18 +7,23 @@ A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides 
 
 from ppspeech.filters.apply import private_file, read_filtered, write_filtered
 from ppspeech.filters.baselines import BASELINES
-from ppspeech.filters.flat import FlatFilter
 from ppspeech.filters.learn import HIDDEN, Learning, Solver, learn_filter, opponent
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized, TemporalConvolution
 from ppspeech.filters.noisy import NO_NOISE, FeatureNoise, NoisyFilter
-from ppspeech.filters.personal import Filtered, PersonalFilter, PersonalSettings, improve_, improve_all_
-from ppspeech.filters.personal_risk import weighted_risks, worst_risks
+from ppspeech.filters.personal import (
+    Filtered,
+    PersonalFilter,
+    PersonalSettings,
+    improve_,
+    improve_all_,
+    weighted_risks,
+    worst_risks,
+)
 from ppspeech.filters.pretraining import pretrain_, supervise_
-from ppspeech.filters.problem import MinimaxProblem
+from ppspeech.filters.problem import FilterCertificate, FlatFilter, MinimaxProblem, Result
 from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.solvers.kiwiel import KiwielOptions
-from ppspeech.filters.solvers.result import FilterCertificate, Result
 from ppspeech.filters.starts import STARTS, principal_directions
 from ppspeech.filters.tasks import ClassTask, ReconstructionTask, TargetTask
 

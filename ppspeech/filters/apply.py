@@ -50,19 +50,10 @@ def write_filtered(
 ) -> Guarantee:
     """Filter samples one after another, in a random order, and write them as a corpus with a statement.
 
-    Args:
-        folder: must not exist.
-        module: the filter.
-        samples: what to filter, with whose they are.
-        keep: the label that stays, for the manifest; that of a table stands there as `word`.
-        noise: added to every vector; None for a bare filter, which promises nothing.
-        about: more for the statement, as JSON can hold it, such as what attackers found.
-
-    Returns:
-        What is promised to the person with the most samples.
-
-    Raises:
-        ModelError: if there is such a folder, or nothing to write.
+    The folder must not exist. The label to `keep` of a table stands in the manifest as `word`. `noise` is added to
+    every vector; None is a bare filter, which promises nothing. `about` is more for the statement, as JSON can hold it,
+    such as what attackers found. Returns what is promised to the person with the most samples. Raises ModelError if
+    there is such a folder, or nothing to write.
     """
     beside = private_file(folder)
     if folder.exists() or beside.exists():
@@ -109,13 +100,8 @@ def write_filtered(
 def read_filtered(folder: Path, private: Path | None = None) -> Samples:
     """Read what `write_filtered` wrote, and whose it was.
 
-    Args:
-        folder: the filtered samples.
-        private: whose they were; beside the folder by default.
-
-    Raises:
-        CorpusError: for files that are missing or damaged.
-        ModelError: for a statement that promises nothing known, or files that do not belong together.
+    `private` says whose they were; it is beside the folder by default. Raises CorpusError for files that are missing or
+    damaged; ModelError for a statement that promises nothing known, or files that do not belong together.
     """
     filtering = read_filtering(folder)
     try:

@@ -1,9 +1,9 @@
-"""Filters to compare with, all fitted by one call: `BASELINES[name](inputs, private, task, features)`.
-
-Inputs are standardized inside, as for `learn_filter`, and the filter that comes back takes raw inputs.
+"""Filters to compare with, all fitted by one call: `BASELINES[name](inputs, private, task, features)`. Inputs are
+standardized inside, as for `learn_filter`, and the filter that comes back takes raw inputs.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,31 +15,30 @@ from ppspeech.filters.starts import discriminant_ratio, principal_directions, pr
 from ppspeech.filters.tasks import ClassTask
 
 
-def fit_random(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> nn.Module:
-    """Random projection: not private, and not DP (rotations can be undone by known samples)."""
-    return _fit(random_directions, inputs, private, task, features, seed=seed)
-
-
-def fit_pca(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> nn.Module:
-    """Principal components: not private."""
-    return _fit(principal_directions, inputs, private, task, features, seed=seed)
-
-
-def fit_ppls(
-    inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0, balance: float = 1.0
+def _fit(
+    directions: Callable[..., Tensor],
+    inputs: Tensor,
+    private: Tensor,
+    task: Tensor,
+    features: int,
+    seed: int = 0,
+    **options: Any,
 ) -> nn.Module:
-    """Private partial least squares (Enev et al. 2012)."""
-    return _fit(private_pls, inputs, private, task, features, seed=seed, balance=balance)
+    if inputs.ndim != 2 or not 1 <= features <= inputs.shape[1]:
+        raise ModelError(f"need inputs (n, D) and 1 <= features <= D, got {tuple(inputs.shape)} and {features}")
+    if not len(inputs) == len(private) == len(task):
+        raise ModelError(f"{len(inputs)} inputs, {len(private)} private and {len(task)} task labels do not match")
+    scaling = Scaling(inputs)
+    sides = (targets_of([ClassTask(labels, max(2, int(labels.max()) + 1))]) for labels in (private, task))
+    with torch.no_grad():
+        weight = directions(scaling(inputs), *sides, features, seed=seed, **options)
+    return scaling.undo(LinearFilter.of(weight), inputs.dtype)
 
 
 def fit_ddd(
     inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0, shrink: float = 1e-2
 ) -> nn.Module:
-    """Discriminately decreasing discriminability (Whitehill and Movellan 2012) with a projection for a filter.
-
-    Raises:
-        ModelError: for more than two classes on either side: the method is for binary labels.
-    """
+    """Discriminately decreasing discriminability (Whitehill and Movellan 2012), by projection; binary labels only."""
     classes = [int(labels.max()) + 1 for labels in (private, task)]
     if max(classes) > 2:
         raise ModelError(f"DDD is for binary labels, got {classes[0]} private and {classes[1]} task classes")
@@ -53,28 +52,9 @@ def no_filter(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed
 
 BASELINES: dict[str, Callable[..., nn.Module]] = {
     "none": no_filter,
-    "random": fit_random,
-    "pca": fit_pca,
-    "ppls": fit_ppls,
+    "random": partial(_fit, random_directions),  # not private, and not DP (rotations can be undone by known samples)
+    "pca": partial(_fit, principal_directions),  # not private
+    "ppls": partial(_fit, private_pls),
     "ddd": fit_ddd,
 }
 """`BASELINES[name](inputs (n, D), private labels (n,), task labels (n,), features, seed=0)` gives an nn.Module."""
-
-
-def _fit(
-    directions: Callable[..., Tensor],
-    inputs: Tensor,
-    private: Tensor,
-    task: Tensor,
-    features: int,
-    **options: Any,
-) -> nn.Module:
-    if inputs.ndim != 2 or not 1 <= features <= inputs.shape[1]:
-        raise ModelError(f"need inputs (n, D) and 1 <= features <= D, got {tuple(inputs.shape)} and {features}")
-    if not len(inputs) == len(private) == len(task):
-        raise ModelError(f"{len(inputs)} inputs, {len(private)} private and {len(task)} task labels do not match")
-    scaling = Scaling(inputs)
-    sides = (targets_of([ClassTask(labels, max(2, int(labels.max()) + 1))]) for labels in (private, task))
-    with torch.no_grad():
-        weight = directions(scaling(inputs), *sides, features, **options)
-    return scaling.undo(LinearFilter.of(weight), inputs.dtype)

@@ -16,8 +16,7 @@ from torch import Tensor
 from ppspeech.errors import ModelError
 from ppspeech.models import ConvexObjective, Point, Solution, check_solver_arguments, not_reached
 
-Solve = Callable[[Tensor], Tensor]
-"""The solution of Hessian step = right-hand side, both `(heads, features + 1)`."""
+Solve = Callable[[Tensor], Tensor]  # the solution of Hessian step = right-hand side, both `(heads, features + 1)`
 
 STEPS = 200
 SIMILAR = 0.1  # a Newton decrement below which the next step uses the same Hessian
@@ -27,13 +26,8 @@ TRIALS = 30  # of a line search
 
 
 class Factored:
-    """Solves systems with a Hessian that is made and factored when it is first needed.
-
-    Args:
-        hessian: makes it, `(m, m)`.
-
-    Raises:
-        ModelError: when used, if the features are so large that the Hessian is not positive definite in 64 bit.
+    """Solves systems with a Hessian that is made and factored when it is first needed. `hessian` makes it, `(m, m)`.
+    Raises ModelError when used, if the features are so large that the Hessian is not positive definite in 64 bit.
     """
 
     def __init__(self, hessian: Callable[[], Tensor]) -> None:
@@ -60,18 +54,9 @@ def minimize_with(
 ) -> tuple[Solution, Solve]:
     """Minimize F from a start until the gradient norm is at most `tolerance`.
 
-    Args:
-        objective: F.
-        newton: from parameters to a solver with the Hessian there.
-        start: the parameters to start from.
-        borrowed: a solver with the Hessian of a similar problem.
-        tolerance: on the norm of the gradient, > 0.
-
-    Returns:
-        The minimizer with its certificate, and the solver that was used last.
-
-    Raises:
-        ModelError: if the tolerance is not reached.
+    `newton` makes a solver with the Hessian at some parameters; `borrowed` has that of a similar problem. Returns the
+    minimizer with its certificate, and the solver that was used last. Raises ModelError if the tolerance is not
+    reached.
     """
     check_solver_arguments(tolerance, STEPS)
     point, solve, similar = objective.at(start), borrowed, borrowed is not None
@@ -94,10 +79,7 @@ def minimize_with(
 
 
 def _scaled(objective: ConvexObjective, point: Point) -> Point:
-    """The best multiple of parameters that have become wrong, if it is a smaller one.
-
-    The larger its margins, the more a start that is wrong costs: Newton's method would take many steps to undo them.
-    """
+    """The best smaller multiple of parameters that have become wrong: Newton's method takes long to undo margins."""
     return _along(objective, point, -point.theta) if (point.gradient * point.theta).sum() > 0 else point
 
 

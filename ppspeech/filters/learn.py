@@ -12,20 +12,15 @@ from torch.nn import functional
 from ppspeech.errors import ModelError
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, TemporalConvolution
 from ppspeech.filters.pretraining import pretrain_, supervise_
-from ppspeech.filters.problem import MinimaxProblem
+from ppspeech.filters.problem import MinimaxProblem, Result
 from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
-from ppspeech.filters.solvers.result import Result
 from ppspeech.filters.starts import STARTS, targets_of
 from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, TargetTask, Task
 
-Solver = Callable[[MinimaxProblem, nn.Module, int], Result]
-"""Moves a filter from where it is, in so many iterations."""
+Solver = Callable[[MinimaxProblem, nn.Module, int], Result]  # moves a filter from where it is, in so many iterations
 
-SOLVERS: dict[str, Solver] = {
-    "alternating": solve_alternating,
-    "kiwiel": solve_kiwiel,
-}
+SOLVERS: dict[str, Solver] = {"alternating": solve_alternating, "kiwiel": solve_kiwiel}
 HIDDEN = 32  # units of the layers inside the non-linear filters that are asked for by name
 
 Tasks = Tensor | Task | ReconstructionTask | Sequence[Task | ReconstructionTask]
@@ -38,30 +33,19 @@ Model = Literal["logistic", "least squares"]
 class Learning:
     """How a filter is learned from two labels: what a recipe or an experiment chooses.
 
-    The number of iterations is small because it is the regularizer: starting from the discriminant ratio, further
-    steps fit the training people's noise. The ridges do the same for the opponents that the filter is trained against.
-    The opponents are the paper's logistic regressions; among many classes least squares, whose best response is one
-    small linear system, look at the same class means at a fraction of the cost.
-
-    Attributes:
-        filter: `linear`, `sigmoid` or `mlp`.
-        solver: `alternating` or `kiwiel`.
-        start: of a linear filter.
-        rho: what the task weighs against the secret.
-        iterations: of the filter.
-        private_ridge: of the adversary.
-        task_ridge: of the aggregator.
-        adversary: who looks for the secret.
-        aggregator: who looks for the task.
+    The number of iterations is small because it is the regularizer: starting from the discriminant ratio, further steps
+    fit the training people's noise. The ridges do the same for the opponents that the filter is trained against. The
+    opponents are the paper's logistic regressions; among many classes least squares, whose best response is one small
+    linear system, look at the same class means at a fraction of the cost.
     """
 
-    filter: str = "linear"
-    solver: str = "alternating"
-    start: str = "plda"
-    rho: float = 1.0
+    filter: str = "linear"  # `linear`, `sigmoid` or `mlp`
+    solver: str = "alternating"  # `alternating` or `kiwiel`
+    start: str = "plda"  # of a linear filter
+    rho: float = 1.0  # what the task weighs against the secret
     iterations: int = 5
-    private_ridge: float = 1e-3
-    task_ridge: float = 1e-2
+    private_ridge: float = 1e-3  # of the adversary
+    task_ridge: float = 1e-2  # of the aggregator
     adversary: Model = "logistic"
     aggregator: Model = "logistic"
 
@@ -84,10 +68,7 @@ class Learning:
 
 
 def opponent(labels: Tensor, model: Model, ridge: float) -> ClassTask | TargetTask:
-    """Whom a filter is learned against, or for.
-
-    Least squares look for standardized indicators of the classes; the loss of guessing is ln(classes) either way.
-    """
+    """Whom a filter is learned against, or for; the loss of guessing is ln(classes) with either model."""
     classes = int(labels.max()) + 1
     if model == "logistic":
         return ClassTask(labels, classes, ridge)
@@ -112,8 +93,9 @@ def learn_filter(
 ) -> Result:
     """Learn a minimax filter (Hamm 2015 eq. 9): keep the task, lose the person.
 
-    Inputs are standardized inside, and the filter that comes back takes raw inputs. It hides what the adversaries
-    it was trained against look for, on data like this; it gives no differential privacy (`NoisyFilter` does).
+    Inputs are standardized inside, and the filter that comes back takes raw inputs. It hides what the adversaries it
+    was trained against look for, on data like this; it gives no differential privacy (`NoisyFilter` does). Raises
+    ModelError for an unknown name, or shapes, labels and constants that do not fit.
 
     Args:
         inputs: `(n, D)`, or `(n, frames, D)` for a filter on frames.
@@ -125,12 +107,7 @@ def learn_filter(
             standardized inputs, with `.features`; it is changed in place.
         solver: `alternating`, `kiwiel`, or one of your own.
         start: of a linear filter: `random`, `pca`, `ppls` or `plda`; the others start trained on the task alone.
-        iterations: of the filter, at most.
         ridge: of the adversaries and aggregators made from labels, > 0.
-        seed: for what is random in the start.
-
-    Raises:
-        ModelError: for an unknown name, or shapes, labels and constants that do not fit.
     """
     if isinstance(solver, str) and solver not in SOLVERS:
         raise ModelError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")

@@ -1,7 +1,5 @@
-"""Filters: features to features, as nn.Modules with `.features`, the size of what comes out.
-
-Any nn.Module that maps `(n, D)` to `(n, features)`, or frames `(n, frames, D)` to `(n, frames, features)`, can be
-learned in their place.
+"""Filters: features to features, as nn.Modules with `.features`, the size of what comes out. Any nn.Module that maps
+`(n, D)` to `(n, features)`, or frames `(n, frames, D)` to `(n, frames, features)`, can be learned in their place.
 """
 
 from collections.abc import Sequence
@@ -17,14 +15,9 @@ from ppspeech.errors import ModelError
 class LinearFilter(nn.Module):
     """x to weight x + bias: the projection of Hamm 2015 section 5, for vectors and frames alike.
 
-    The bias only carries what standardization shifts; a classifier with an intercept cannot tell, so it is not
-    learned.
+    The bias only carries what standardization shifts; a classifier with an intercept cannot tell, so it is not learned.
 
-    Args:
-        inputs: D.
-        features: d; fewer than D, or nothing is lost and everything can be inverted.
-
-    Shape: `(..., D)` to `(..., d)`.
+    Shape: `(..., D)` to `(..., d)`; with d >= D nothing is lost and everything can be inverted.
     """
 
     def __init__(self, inputs: int, features: int) -> None:
@@ -75,10 +68,7 @@ class SigmoidNetwork(nn.Module):
 
 
 class Mlp(nn.Module):
-    """Layers of rectified units with a linear one on top.
-
-    Shape: `(..., D)` to `(..., features)`.
-    """
+    """Layers of rectified units with a linear one on top. Shape: `(..., D)` to `(..., features)`."""
 
     def __init__(self, inputs: int, hidden: Sequence[int], features: int) -> None:
         super().__init__()
@@ -96,9 +86,8 @@ class Mlp(nn.Module):
 
 
 class TemporalConvolution(nn.Module):
-    """A small convolution along time: each frame out sees `2 (kernel - 1) + 1` frames in.
-
-    Shape: `(batch, frames, D)` to `(batch, frames, features)`. Frames past the end count as zeros.
+    """A small convolution along time: each frame out sees `2 (kernel - 1) + 1` frames in. Shape: `(batch, frames, D)`
+    to `(batch, frames, features)`. Frames past the end count as zeros.
     """
 
     def __init__(self, inputs: int, hidden: int, features: int, kernel: int = 5) -> None:
@@ -116,12 +105,7 @@ class TemporalConvolution(nn.Module):
 
 
 class Standardized(nn.Module):
-    """A filter for raw inputs around one that was learned on standardized inputs.
-
-    Args:
-        module: what was learned.
-        scaling: mean and scale, each `(D,)`.
-    """
+    """A filter for raw inputs around one that was learned on standardized inputs."""
 
     def __init__(self, module: nn.Module, scaling: "Scaling") -> None:
         super().__init__()
@@ -139,11 +123,8 @@ class Standardized(nn.Module):
 class Scaling:
     """Mean and standard deviation of every input, from training data: `(x - mean) / scale` has 0 and 1.
 
-    Args:
-        inputs: `(n, ..., D)`, n >= 2. An input that never changes keeps scale 1: it says nothing about anyone.
-
-    Raises:
-        ModelError: for too few or infinite inputs.
+    Inputs are `(n, ..., D)`, n >= 2. An input that never changes keeps scale 1: it says nothing about anyone. Raises
+    ModelError for too few or infinite inputs.
     """
 
     def __init__(self, inputs: Tensor) -> None:

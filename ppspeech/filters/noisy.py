@@ -33,20 +33,14 @@ class FeatureNoise:
 
     Formal guarantee: whatever the filter, for any two inputs x, x' of one sample and all sets S of outputs,
     P(release(x) in S) <= exp(epsilon) P(release(x') in S) + delta: two vectors in the ball are at most 2 bound apart.
-    Each sample is released on its own, so nobody has to be trusted with raw features. Not float-safe.
-
-    Attributes:
-        bound: B > 0, a constant chosen without looking at private data.
-        epsilon: > 0, for one sample.
-        delta: 0 for `gamma_norm`, in (0, 1) for `gaussian`.
-        law: `gamma_norm` has density proportional to exp(-epsilon |b|_2 / (2 B)); `gaussian` is N(0, (2 B sigma)^2 I)
-            with the least sigma that is (epsilon, delta)-DP.
-        unit: what one sample is.
+    Each sample is released on its own, so nobody has to be trusted with raw features. Not float-safe. The law
+    `gamma_norm` has density proportional to exp(-epsilon |b|_2 / (2 B)); `gaussian` is N(0, (2 B sigma)^2 I) with the
+    least sigma that is (epsilon, delta)-DP.
     """
 
-    bound: float
-    epsilon: float
-    delta: float = 0.0
+    bound: float  # B > 0, a constant chosen without looking at private data
+    epsilon: float  # > 0, for one sample
+    delta: float = 0.0  # 0 for `gamma_norm`, in (0, 1) for `gaussian`
     law: Law = "gamma_norm"
     unit: Unit = "record"
 
@@ -80,9 +74,8 @@ class FeatureNoise:
         return replace(stated, assumptions=(*stated.assumptions, FILTER_ASSUMPTION))
 
     def guarantee_for(self, samples: int, unit: Unit = "speaker") -> Guarantee:
-        """What is promised to someone with at most `samples` samples, all of which change between neighbors.
-
-        T epsilon for `gamma_norm`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
+        """What is promised to someone with at most `samples` samples, all of which change between neighbors. T epsilon
+        for `gamma_norm`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
         """
         account = Accountant(Relation(unit, "replace"))
         account.compose(self._mechanism(unit).event, check_count("samples", samples))
@@ -90,12 +83,8 @@ class FeatureNoise:
         return account.guarantee(self.delta, assumptions=(limit, "real-valued noise", FILTER_ASSUMPTION))
 
     def release(self, features: Tensor) -> Released[Tensor]:
-        """Noisy features of the same shape `(..., d)`; every vector along the last axis is one sample.
-
-        The event and the guarantee are those of one sample.
-
-        Raises:
-            PrivacyError: for features that are not finite.
+        """Noisy features of the same shape `(..., d)`; every vector along the last axis is one sample. The event and
+        the guarantee are those of one sample. Raises PrivacyError for features that are not finite.
         """
         clipped = clip_norm(features.detach(), self.bound)
         mechanism = self._mechanism(self.unit)
@@ -107,12 +96,8 @@ class FeatureNoise:
 
 
 class NoisyFilter(nn.Module):
-    """A filter and the noise after it; `noise=None` leaves the filter bare and says so.
-
-    Args:
-        filter: maps `(n, ...)` to `(..., features)`, with `.features`.
-        noise: what is added, or None.
-        unit: what one sample is, where there is no noise to name it.
+    """A filter and the noise after it; `noise=None` leaves the filter bare and says so. The filter maps `(n, ...)` to
+    `(..., features)`, with `.features`; `unit` is what one sample is, where there is no noise to name it.
     """
 
     def __init__(self, filter: nn.Module, noise: FeatureNoise | None, unit: Unit = "record") -> None:

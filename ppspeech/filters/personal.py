@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.modules import LinearFilter
+from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS, Attacker
+from ppspeech.filters.modules import LinearFilter, Scaling
 from ppspeech.filters.problem import MinimaxProblem
 from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.tasks import ClassTask
@@ -26,12 +27,7 @@ INNER_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """What a contributor shows: filtered samples and their task labels.
-
-    Attributes:
-        features: `(n, d)`.
-        labels: `(n,)`, integers from 0.
-    """
+    """What a contributor shows: filtered samples `(n, d)` and their task labels `(n,)`, integers from 0."""
 
     features: Tensor
     labels: Tensor
@@ -49,19 +45,12 @@ class Filtered:
 
 @dataclass(frozen=True)
 class PersonalSettings:
-    """How a contributor improves its filter; the same for all.
+    """How a contributor improves its filter; the same for all."""
 
-    Attributes:
-        rho: what the task weighs against being recognized, > 0.
-        steps: of the filter in one turn (T_s of Algorithm 3), >= 1.
-        private_ridge: of the adversary's parameters, > 0.
-        task_ridge: of the aggregator's parameters, > 0.
-    """
-
-    rho: float = 2.0
-    steps: int = 1
-    private_ridge: float = 1e-3
-    task_ridge: float = 1e-2
+    rho: float = 2.0  # what the task weighs against being recognized, > 0
+    steps: int = 1  # of the filter in one turn (T_s of Algorithm 3), >= 1
+    private_ridge: float = 1e-3  # of the adversary's parameters, > 0
+    task_ridge: float = 1e-2  # of the aggregator's parameters, > 0
 
     def __post_init__(self) -> None:
         if not self.rho > 0 or not self.private_ridge > 0 or not self.task_ridge > 0 or self.steps < 1:
@@ -77,11 +66,7 @@ class PersonalFilter(nn.Module):
     adversary cannot follow a person's own turn, but that turn marks all of the person's samples, and others can
     (`ppspeech reproduce minimax-personal` measures both).
 
-    Args:
-        common: learned from public data; it is copied and stays as it is.
-        family: what is learned.
-
-    Shape: `(..., D)` to `(..., d)`.
+    Shape: `(..., D)` to `(..., d)`. `common` was learned from public data; it is copied and stays as it is.
     """
 
     def __init__(self, common: LinearFilter, family: Family = "shift") -> None:
@@ -113,13 +98,8 @@ def weighted_membership(own: int, others: int) -> tuple[Tensor, Tensor]:
     """Labels and weights of the weighted binary loss (7) for samples of one's own, followed by the others'.
 
     The paper weighs one's own samples S - 1 times; with differing numbers of samples that is `others / own`. Both sides
-    then weigh the same, and guessing is right half of the time.
-
-    Returns:
-        Labels 1 (own) and 0, and weights, each `(own + others,)`.
-
-    Raises:
-        ModelError: if either side is empty: there is nothing to tell apart.
+    then weigh the same, and guessing is right half of the time. Returns labels 1 (own) and 0, and weights, each
+    `(own + others,)`. Raises ModelError if either side is empty: there is nothing to tell apart.
 
     >>> labels, weights = weighted_membership(1, 2)
     >>> labels.tolist(), weights.tolist()
@@ -136,14 +116,8 @@ def weighted_membership(own: int, others: int) -> tuple[Tensor, Tensor]:
 def personal_problem(
     inputs: Tensor, labels: Tensor, others: Filtered, classes: int, settings: PersonalSettings
 ) -> MinimaxProblem:
-    """Problem (19) of one contributor. Its filter must be wrapped in `Among` the others' samples.
-
-    Args:
-        inputs: one's own, `(n, D)`, scaled as the common filter takes them.
-        labels: their task labels, `(n,)`.
-        others: everyone else's filtered samples.
-        classes: of the task.
-        settings: the common choices.
+    """Problem (19) of one contributor. Its filter must be wrapped in `Among` the others' samples. Inputs are one's own,
+    `(n, D)`, scaled as the common filter takes them, with task labels `(n,)`.
     """
     membership, weights = weighted_membership(len(inputs), len(others))
     everyone = torch.cat([labels, others.labels.to(labels)])
@@ -153,12 +127,7 @@ def personal_problem(
 
 
 class Among(nn.Module):
-    """One's own filtered samples, followed by those of the others, which do not move.
-
-    Args:
-        module: one's own.
-        others: `(m, d)`.
-    """
+    """One's own filtered samples, followed by those of the others, which do not move. `others` are `(m, d)`."""
 
     others: Tensor
 
@@ -177,11 +146,8 @@ def improve_(
 ) -> tuple[float, ...]:
     """Take one contributor's turn: a few steps on (19). The filter is changed in place and becomes double precision.
 
-    Returns:
-        Phi before and after every step; it never goes up while the others hold still.
-
-    Raises:
-        ModelError: if there is nobody to hide among, or sizes do not fit.
+    Returns Phi before and after every step; it never goes up while the others hold still. Raises ModelError if there is
+    nobody to hide among, or sizes do not fit.
     """
     problem = personal_problem(inputs, labels, others, classes, settings)
     result = solve_alternating(problem, Among(module, others.features), settings.steps, inner_tolerance=INNER_TOLERANCE)
@@ -191,13 +157,8 @@ def improve_(
 def improve_all_(
     filters: Sequence[nn.Module], own: Sequence[tuple[Tensor, Tensor]], classes: int, settings: PersonalSettings
 ) -> None:
-    """One round of Algorithm 3 with everyone in one place, in order: what the protocol computes, for experiments.
-
-    Args:
-        filters: one a contributor, changed in place.
-        own: each contributor's inputs `(n, D)` and task labels `(n,)`.
-        classes: of the task.
-        settings: the common choices.
+    """One round of Algorithm 3 with everyone in one place, in order: what the protocol computes, for experiments. `own`
+    are each contributor's inputs `(n, D)` and task labels `(n,)`; the filters are changed in place.
     """
     with torch.no_grad():
         shown = [Filtered(module(x), z) for module, (x, z) in zip(filters, own, strict=True)]
@@ -207,3 +168,45 @@ def improve_all_(
         improve_(module, x, z, everyone, classes, settings)
         with torch.no_grad():
             shown[turn] = Filtered(module(x), z)
+
+
+def weighted_risks(
+    train: Tensor, train_owners: Tensor, test: Tensor, test_owners: Tensor, attacker: str = "logistic"
+) -> Tensor:
+    """How often an attacker is right about whether a sample is a contributor's, both answers weighed alike; for each.
+
+    The attacker is trained anew for each contributor on everyone's filtered training samples. For the weights of eq. 7
+    it is shown that contributor's samples as often as it takes for both sides to be as many. Chance is 0.5. Samples are
+    `(n, d)`, each by its owner's filter, owners `(n,)` 0 to S - 1; those of the test are from other recordings. The
+    attacker is `logistic` as in the paper, or another on vectors. Returns `(S,)`. Raises ModelError for an unknown
+    attacker, or a contributor without samples in either part.
+    """
+    learn = VECTOR_ATTACKERS[attacker]
+    scaling = Scaling(train)
+    known, asked = scaling(train), scaling(test)
+    found = []
+    for owner in range(int(train_owners.max()) + 1):
+        own, truth = train_owners == owner, test_owners == owner
+        if not own.any() or not truth.any():
+            raise ModelError(f"contributor {owner} has no samples in one of the parts")
+        guess = _guess(learn, known[own], known[~own], asked)
+        found.append((guess[truth].double().mean() + (~guess[~truth]).double().mean()) / 2)
+    return torch.stack(found)
+
+
+def worst_risks(
+    train: Tensor, train_owners: Tensor, test: Tensor, test_owners: Tensor, attackers: Sequence[str]
+) -> tuple[Tensor, str]:
+    """The risks of the attacker that does best on average, `(S,)`, and its name."""
+    risks = {name: weighted_risks(train, train_owners, test, test_owners, name) for name in attackers}
+    worst = max(risks, key=lambda name: float(risks[name].mean()))
+    return risks[worst], worst
+
+
+def _guess(learn: Attacker[Tensor], own: Tensor, others: Tensor, asked: Tensor) -> Tensor:
+    """Whether a newly trained attacker takes each asked sample for one's own, bool `(m,)`."""
+    times = -(-len(others) // len(own))
+    shown = torch.cat([own.repeat(times, 1)[: max(len(own), len(others))], others])
+    labels = (torch.arange(len(shown), device=shown.device) < len(shown) - len(others)).long()
+    scores = learn(shown, labels, 2, 0)(asked)
+    return scores[:, 1] > scores[:, 0]

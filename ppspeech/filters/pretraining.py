@@ -21,18 +21,9 @@ def pretrain_(
 ) -> tuple[float, ...]:
     """Train each layer in turn to restore what it is given from a corrupted copy.
 
-    Args:
-        network: changed in place.
-        inputs: standardized, `(n, D)`.
-        corruption: the share of the numbers that are set to zero, in [0, 1).
-        steps: of Adam on all inputs, for each layer.
-        seed: of the decoders and the corruption.
-
-    Returns:
-        The mean square error of each layer's restoration at the end.
-
-    Raises:
-        ModelError: for inputs of another size, or constants out of range.
+    The network is changed in place, on standardized inputs `(n, D)`. `corruption`, in [0, 1), is the share of the
+    numbers that are set to zero; `steps` are of Adam on all inputs, for each layer. Returns the mean square error of
+    each layer's restoration at the end. Raises ModelError for inputs of another size, or constants out of range.
     """
     if inputs.ndim != 2 or inputs.shape[1] != network.inputs:
         raise ModelError(f"inputs must be (n, {network.inputs}), got {tuple(inputs.shape)}")
@@ -56,16 +47,8 @@ def pretrain_(
 
 
 def supervise_(network: nn.Module, inputs: Tensor, tasks: Iterable[Task], steps: int = 200) -> float:
-    """Train a filter and one linear model for each task together, without an adversary: the task alone.
-
-    Args:
-        network: changed in place.
-        inputs: standardized, as the network takes them.
-        tasks: what to keep.
-        steps: of Adam on all inputs.
-
-    Returns:
-        The loss at the end.
+    """Train a filter and one linear model for each task together, without an adversary: the task alone. The network is
+    changed in place, by `steps` of Adam on all inputs, standardized. Returns the loss at the end.
     """
     tasks = tuple(tasks)
     if not tasks or steps < 1:

@@ -4,34 +4,60 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.flat import FlatFilter
 from ppspeech.filters.tasks import ReconstructionTask, Solution, Task
+
+
+class FlatFilter:
+    """g(x; u) of Hamm 2015: a filter with its trainable parameters laid out in one vector.
+
+    The module maps `(n, ...)` to `(n, features)` or `(n, frames, features)`; parameters that do not require gradients
+    stay as they are. Raises ModelError if nothing in it can be trained.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self._free = {name: value for name, value in module.named_parameters() if value.requires_grad}
+        if not self._free:
+            raise ModelError(f"{type(module).__name__} has no parameter that requires gradients: nothing to learn")
+
+    @property
+    def size(self) -> int:
+        """The length of u."""
+        return sum(value.numel() for value in self._free.values())
+
+    def vector(self) -> Tensor:
+        """u as it is in the module, `(size,)`."""
+        return parameters_to_vector(self._free.values()).detach().clone()
+
+    def __call__(self, u: Tensor, inputs: Tensor) -> Tensor:
+        """The filtered inputs with these parameters, one observation a row: `(observations, features)`."""
+        sizes = [value.numel() for value in self._free.values()]
+        parts = torch.split(u, sizes)
+        parameters = {name: part.view_as(old) for (name, old), part in zip(self._free.items(), parts, strict=True)}
+        filtered: Tensor = functional_call(self.module, parameters, (inputs,))
+        return filtered.flatten(0, -2)
+
+    def load_(self, u: Tensor) -> None:
+        """Write u into the module."""
+        vector_to_parameters(u, self._free.values())
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Phi at one u, and what was found on the way.
-
-    Attributes:
-        u: where, `(size,)`.
-        value: Phi(u), a tensor of no dimensions.
-        features: g(x; u), `(observations, features)`.
-        private: the adversaries' best responses v*.
-        utility: the aggregators' best responses w*.
-        pull: maps a gradient by the features to the gradient by u: the transposed Jacobian of the filter.
-        push: maps a direction in u to how the features move: the Jacobian.
-    """
+    """Phi at one u, and what was found on the way."""
 
     u: Tensor
     value: Tensor
-    features: Tensor
-    private: tuple[Solution, ...]
-    utility: tuple[Solution, ...]
-    pull: Callable[[Tensor], Tensor]
-    push: Callable[[Tensor], Tensor]
+    features: Tensor  # g(x; u), `(observations, features)`
+    private: tuple[Solution, ...]  # the adversaries' best responses v*
+    utility: tuple[Solution, ...]  # the aggregators' best responses w*
+    pull: Callable[[Tensor], Tensor]  # gradient by the features to gradient by u: the transposed Jacobian
+    push: Callable[[Tensor], Tensor]  # direction in u to how the features move: the Jacobian
 
     @property
     def residual(self) -> float:
@@ -47,23 +73,21 @@ class MinimaxProblem:
 
         Phi(u) = - sum_a importance_a min_v loss_a(u, v) + rho sum_t importance_t min_w loss_t(u, w) + ridge / 2 |u|^2:
 
-    a filter is good if the best adversary does badly and the best aggregator does well; a larger rho favors the
-    task. This is the difference of two max functions ("min-diff-max"), not the min-max of one function: in u the
-    adversary's part is a maximum and the aggregator's a minimum.
+    a filter is good if the best adversary does badly and the best aggregator does well; a larger rho favors the task.
+    This is the difference of two max functions ("min-diff-max"), not the min-max of one function: in u the adversary's
+    part is a maximum and the aggregator's a minimum.
 
-    The inner problems are strongly convex, so v* and w* are unique and Phi is differentiable; its gradient is that
-    of f at fixed v*, w* (envelope theorem).
+    The inner problems are strongly convex, so v* and w* are unique and Phi is differentiable; its gradient is that of f
+    at fixed v*, w* (envelope theorem). Raises ModelError for no or infinite inputs, missing tasks, or constants out of
+    range.
 
     Args:
         inputs: `(n, D)`, or `(n, frames, D)` for filters on frames. Standardize them.
-        private: tasks to hide, at least one, with a label for every observation that the filter gives:
-            `n`, or `n` times the frames it gives, sample by sample.
+        private: tasks to hide, at least one, with a label for every observation that the filter gives: `n`, or `n`
+            times the frames it gives, sample by sample.
         utility: tasks to keep, at least one.
         rho: > 0.
         ridge: on u, >= 0.
-
-    Raises:
-        ModelError: for no or infinite inputs, missing tasks, or constants out of range.
     """
 
     def __init__(
@@ -84,27 +108,19 @@ class MinimaxProblem:
         if not rho > 0 or not ridge >= 0:
             raise ModelError(f"rho must be > 0 and ridge >= 0, got {rho} and {ridge}")
         self.inputs = inputs.detach().double()
-        self.private = tuple(self._bound(task) for task in private)
-        self.utility = tuple(self._bound(task) for task in utility)
-        self.rho = float(rho)
-        self.ridge = float(ridge)
-
-    def _bound(self, task: Task | ReconstructionTask) -> Task:
-        return task.bound(self.inputs) if isinstance(task, ReconstructionTask) else task
+        self.private, self.utility = (
+            tuple(task.bound(self.inputs) if isinstance(task, ReconstructionTask) else task for task in side)
+            for side in (private, utility)
+        )
+        self.rho, self.ridge = float(rho), float(ridge)
 
     def evaluate(
         self, flat: FlatFilter, u: Tensor, near: Evaluation | None = None, tolerance: float = 1e-8
     ) -> Evaluation:
         """Phi(u) by exact inner solves.
 
-        Args:
-            flat: g.
-            u: its parameters, `(size,)`, float64.
-            near: an evaluation at a similar u: its responses are where the inner solves start.
-            tolerance: on the gradient norm of every inner solve.
-
-        Raises:
-            ModelError: if a task has labels for another number of observations than the filter gives.
+        `near` is an evaluation at a similar u: its responses are where the inner solves start, each to a gradient norm
+        of `tolerance`. Raises ModelError if a task has labels for another number of observations than the filter gives.
         """
         leaf = u.detach().requires_grad_()
         filtered = flat(leaf, self.inputs)
@@ -119,11 +135,7 @@ class MinimaxProblem:
         private = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.private, starts, strict=True))
         starts = [None] * len(self.utility) if near is None else near.utility
         utility = tuple(t.best_response(features, s, tolerance) for t, s in zip(self.utility, starts, strict=True))
-        value = self.ridge / 2 * u.square().sum()
-        for task, solution in zip(self.private, private, strict=True):
-            value = value - task.importance * solution.loss
-        for task, solution in zip(self.utility, utility, strict=True):
-            value = value + self.rho * task.importance * solution.loss
+        value = self.value(u, [s.loss for s in private], [s.loss for s in utility])
 
         def pull(right: Tensor) -> Tensor:
             # Not grad_outputs=right: torch's check of it imports sympy, two seconds the first time.
@@ -136,6 +148,15 @@ class MinimaxProblem:
             return torch.autograd.grad((pulled * q).sum(), right)[0]
 
         return Evaluation(u, value, features, private, utility, pull, push)
+
+    def value(self, u: Tensor, private: Sequence[Tensor], utility: Sequence[Tensor]) -> Tensor:
+        """f with the losses of the adversaries and the aggregators at u, a tensor of no dimensions."""
+        value = self.ridge / 2 * u.square().sum()
+        for task, loss in zip(self.private, private, strict=True):
+            value = value - task.importance * loss
+        for task, loss in zip(self.utility, utility, strict=True):
+            value = value + self.rho * task.importance * loss
+        return value
 
     def gradient(self, at: Evaluation) -> Tensor:
         """The gradient of Phi, `(size,)`."""
@@ -161,3 +182,24 @@ def _slope(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor
         slopes = objective.head(objective.features @ v.mT).slopes * (task.importance * objective.weights).unsqueeze(-1)
         total = total + slopes @ v[:, :-1]
     return total
+
+
+@dataclass(frozen=True)
+class FilterCertificate:
+    """Where a solver stopped. Phi is not convex in u: this is about a stationary point, never about the best filter."""
+
+    gradient_norm: float  # of Phi by u at the end
+    decrease: float  # what the last model of Phi promises to gain (Kiwiel's -Psi), or the last decrease of Phi
+    inner_residual: float  # the largest gradient norm an inner solve was left with at the end
+    iterations: int
+    converged: bool  # the convergence test was met; False where the iterations ran out or no step helped any more
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A learned filter for raw inputs; `history` is Phi at the start and after every outer iteration."""
+
+    filter: nn.Module
+    history: tuple[float, ...]
+    certificate: FilterCertificate
+    solver: str

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.tasks import ClassTask, TargetTask, Task
+from ppspeech.filters.tasks import ClassTask, Task
 
 
 def random_directions(x: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> Tensor:  # noqa: ARG001
@@ -39,16 +39,10 @@ def private_pls(
     """Private partial least squares (Enev et al. 2012): directions that co-vary with the task and not with the secret.
 
     Each direction w of length 1 maximizes |Cov(w'x, task)|^2 - balance |Cov(w'x, private)|^2 among those orthogonal to
-    the loadings of the earlier ones (deflation as in SIMPLS). Where no direction has a positive balance left, the
-    rest are the directions of largest variance that co-vary with neither the secret nor the earlier ones.
-
-    Args:
-        x: `(n, D)`.
-        private: `(n, k)`.
-        task: `(n, m)`.
-        features: d.
-        seed: not used: there is nothing random.
-        balance: the weight of the private covariance, lambda of the paper.
+    the loadings of the earlier ones (deflation as in SIMPLS). Where no direction has a positive balance left, the rest
+    are the directions of largest variance that co-vary with neither the secret nor the earlier ones. Inputs are
+    `(n, D)`, private `(n, k)`, task `(n, m)`; `balance` is the weight of the private covariance, lambda of the paper.
+    Nothing is random: the seed is not used.
     """
     covariance = _covariance(x)
     to_task, to_private = _cross(x, task), _cross(x, private)
@@ -110,15 +104,11 @@ STARTS: dict[str, Callable[..., Tensor]] = {
 
 def targets_of(tasks: Sequence[Task]) -> Tensor:
     """What tasks look for as one matrix: indicators of classes and targets side by side, `(n, k)`, float64."""
-    columns = []
-    for task in tasks:
-        if isinstance(task, ClassTask):
-            columns.append(functional.one_hot(task.labels.long(), task.classes).double())
-        elif isinstance(task, TargetTask):
-            columns.append(task.targets.double())
-        else:
-            raise ModelError(f"a start cannot read the labels of {type(task).__name__}: use start='pca' or 'random'")
-    return torch.cat(columns, dim=1)
+    columns = (
+        functional.one_hot(task.labels.long(), task.classes) if isinstance(task, ClassTask) else task.targets
+        for task in tasks
+    )
+    return torch.cat([column.double() for column in columns], dim=1)
 
 
 def _centered(x: Tensor) -> Tensor:

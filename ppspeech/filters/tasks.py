@@ -11,7 +11,6 @@ which is strongly convex in v: the best response is unique, and the norm of the 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -29,77 +28,31 @@ CHUNK = 1 << 18  # numbers of a Hessian's rows made at once: 2 MB stay in the pr
 class Solution:
     """The best response to some features.
 
-    Attributes:
-        parameters: `(heads, features + 1)`, float64.
-        loss: the regularized loss there, a tensor of no dimensions.
-        certificate: how far it can be from the exact minimum.
-        newton: solves systems with the Hessian there or nearby, for problems that start from here; none if it is too
-            large to be formed, or if the next solution does not depend on where it starts.
+    `newton` solves systems with the Hessian there or nearby, for problems that start from here; none if it is too large
+    to be formed, or if the next solution does not depend on where it starts.
     """
 
-    parameters: Tensor
-    loss: Tensor
-    certificate: Certificate
+    parameters: Tensor  # `(heads, features + 1)`, float64
+    loss: Tensor  # the regularized loss there, a tensor of no dimensions
+    certificate: Certificate  # how far it can be from the exact minimum
     newton: Solve | None = None
-
-
-class Task(Protocol):
-    """What a minimax problem asks of a task. `ClassTask` and `TargetTask` are the two there are."""
-
-    @property
-    def name(self) -> str:
-        """For people."""
-
-    @property
-    def importance(self) -> float:
-        """What its loss is multiplied with among several tasks."""
-
-    @property
-    def rows(self) -> int:
-        """How many samples it has labels for."""
-
-    def best_response(
-        self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
-    ) -> Solution:
-        """The parameters with the least loss on features `(n, d)`, exactly."""
-
-    def objective(self, features: Tensor) -> ConvexObjective:
-        """The loss on features `(n, d)` as a function of the parameters."""
-
-    def newton(self, parameters: Tensor, features: Tensor) -> Callable[[Tensor], Tensor]:
-        """Solves (Hessian at `parameters`) step = right-hand side, both of the shape of the parameters."""
-
-    def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
-        """The regularized loss, for autograd by either argument."""
-
-    def accuracy(self, parameters: Tensor, features: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-        """How well the parameters do on other samples: 1 is perfect."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTask:
-    """Which class a sample belongs to: multinomial logistic regression (eq. 5). Two classes are the binary case.
-
-    Args:
-        labels: `(n,)`, integers in 0..classes-1.
-        classes: how many there are, >= 2.
-        ridge: of the parameters, > 0.
-        weights: of the samples, `(n,)`, >= 0; none means all alike. The paper's weighted binary loss (7) is
-            `weights = S - 1` for samples of the subject and 1 for all others. Weights are divided by their sum
-            (the paper divides by n): chance stays at ln(classes) for balanced weights.
-        name: for people.
-        importance: what the loss is multiplied with among several tasks, > 0.
-
-    Raises:
-        ModelError: for labels that are not such integers, or weights or constants that are not such numbers.
+    """Which class a sample belongs to: multinomial logistic regression (eq. 5). Two classes are the binary case. Raises
+    ModelError for labels that are not such integers, or weights or constants that are not such numbers. Weights are of
+    the samples, `(n,)`, >= 0; none means all alike. The paper's weighted binary loss (7) is `weights = S - 1` for
+    samples of the subject and 1 for all others. They are divided by their sum (the paper divides by n): chance stays at
+    ln(classes) for balanced weights.
     """
 
-    labels: Tensor
+    labels: Tensor  # `(n,)`, integers in 0..classes-1
     classes: int
     ridge: float = RIDGE
     weights: Tensor | None = None
     name: str = ""
-    importance: float = 1.0
+    importance: float = 1.0  # what the loss is multiplied with among several tasks, > 0
 
     def __post_init__(self) -> None:
         _check_constants(self.ridge, self.importance)
@@ -125,13 +78,8 @@ class ClassTask:
     ) -> Solution:
         """The parameters with the least loss on features `(n, d)`, by Newton's method in double precision.
 
-        Args:
-            features: `(n, d)`.
-            start: parameters to start from, or the response to similar features, whose Hessian then serves again.
-            tolerance: on the norm of the gradient.
-
-        Raises:
-            ModelError: if it is not reached.
+        `start` is parameters to start from, or the response to similar features, whose Hessian then serves again;
+        `tolerance` is on the norm of the gradient. Raises ModelError if it is not reached.
         """
         objective = self.objective(features)
         borrowed = None
@@ -194,14 +142,9 @@ class ClassTask:
 class TargetTask:
     """Numbers to predict by least squares: the mean square error over samples and coordinates, over 2.
 
-    Args:
-        targets: `(n, k)`, finite. Standardize them: errors are in their units.
-        ridge: of the parameters, > 0.
-        name: for people.
-        importance: what the loss is multiplied with among several tasks, > 0.
-
-    Raises:
-        ModelError: for targets that are not such numbers.
+    Targets are `(n, k)`, finite. Standardize them: errors are in their units. `ridge` > 0 is of the parameters;
+    `importance` > 0 is what the loss is multiplied with among several tasks. Raises ModelError for targets that are not
+    such numbers.
     """
 
     targets: Tensor
@@ -226,10 +169,8 @@ class TargetTask:
     def best_response(
         self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
     ) -> Solution:
-        """The least-squares parameters on features `(n, d)`: one Cholesky system, whatever the start.
-
-        Raises:
-            ModelError: if rounding leaves a gradient above `tolerance`: the features span too many scales.
+        """The least-squares parameters on features `(n, d)`: one Cholesky system, whatever the start. Raises ModelError
+        if rounding leaves a gradient above `tolerance`: the features span too many scales.
         """
         objective = self.objective(features)
         begin = start.parameters if isinstance(start, Solution) else objective.zeros() if start is None else start
@@ -283,12 +224,12 @@ class TargetTask:
         return expand
 
 
+Task = ClassTask | TargetTask
+
+
 @dataclass(frozen=True)
 class ReconstructionTask:
-    """The input itself, to be reconstructed from the features by least squares (eq. 10, with the square of the norm).
-
-    A problem turns it into a `TargetTask` on its own inputs.
-    """
+    """The input itself, to be reconstructed from the features by least squares (eq. 10, the norm squared)."""
 
     ridge: float = RIDGE
     name: str = "reconstruction"
@@ -307,14 +248,9 @@ def augment(features: Tensor) -> Tensor:
 def softmax_hessian(features: Tensor, shares: Tensor, weights: Tensor, ridge: float) -> Tensor:
     """The Hessian of the weighted cross-entropy by the flattened parameters, `(heads d, heads d)`.
 
-    Block (j, k) is sum_i c_i p_ij (1[j = k] - p_ik) phi_i phi_i', from one product over the samples: of rows
-    sqrt(c_i) [p_i1 phi_i, p_i2 phi_i, ...] with themselves.
-
-    Args:
-        features: phi, `(n, d)`.
-        shares: p, the probabilities of the classes, `(n, heads)`.
-        weights: c, `(n,)`.
-        ridge: added to the diagonal.
+    Block (j, k) is sum_i c_i p_ij (1[j = k] - p_ik) phi_i phi_i', from one product over the samples: of rows sqrt(c_i)
+    [p_i1 phi_i, p_i2 phi_i, ...] with themselves. Features phi are `(n, d)`, shares p, the probabilities of the
+    classes, `(n, heads)`, weights c `(n,)`; the ridge is added to the diagonal.
     """
     width, heads = features.shape[1], shares.shape[1]
     hessian = torch.zeros(heads * width, heads * width, dtype=features.dtype, device=features.device)

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import Event
+from ppspeech.privacy.accounting.events import Event, epsilon_of
 from ppspeech.privacy.parameters import check_choice, check_finite, check_positive, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation, Unit, check_relation, relation_from_json, relation_to_json
 
@@ -14,6 +14,9 @@ Kind = Literal["pure", "approximate", "zcdp", "unproven", "broken", "none"]
 """The first three are proofs. `unproven`: nobody has shown it. `broken`: an attack exists. `none`: never claimed."""
 
 PROVEN: frozenset[Kind] = frozenset({"pure", "approximate", "zcdp"})
+
+REAL_NOISE = "noise is a float: low-order bits can leak (Mironov 2012)"
+"""The caveat of every mechanism that is not float-safe."""
 
 Value = TypeVar("Value", covariant=True)
 
@@ -28,14 +31,10 @@ class Guarantee:
     claims stands in `claimed_epsilon`, where no accountant reads it.
 
     Attributes:
-        kind: which statement is made.
-        relation: what is protected, and what neighboring means.
         epsilon: >= 0; infinite where nothing is proven, or where only `rho` is stated.
-        delta: in [0, 1).
         rho: the zCDP parameter, where there is one.
         float_safe: the released bits themselves obey the statement; False where real numbers were rounded to
             floats after the noise was drawn (Mironov 2012).
-        assumptions: what must hold outside the mechanism for the statement to be true.
         caveat: what a reader must know; required for every kind that is not a proof.
         claimed_epsilon: what the publication states, for kinds that are not a proof.
     """
@@ -71,6 +70,12 @@ class Guarantee:
             if not self.caveat:
                 raise PrivacyError(f"a guarantee of kind {self.kind!r} must say why in its caveat")
 
+    @classmethod
+    def of(cls, event: Event, delta: float = 0.0, **more: Any) -> "Guarantee":
+        """What an event promises at this delta; pure privacy at 0."""
+        kind: Kind = "pure" if delta == 0 else "approximate"
+        return cls(kind=kind, relation=event.relation, epsilon=epsilon_of(cast(Any, event), delta), delta=delta, **more)
+
     @property
     def unit(self) -> Unit:
         """What is protected."""
@@ -95,11 +100,7 @@ class Guarantee:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Guarantee":
-        """Read what `to_json` wrote, and refuse anything else.
-
-        Raises:
-            PrivacyError: for a missing, unknown or mistyped field.
-        """
+        """Read what `to_json` wrote; PrivacyError for a missing, unknown or mistyped field."""
         names = {field.name for field in fields(cls)} - {"relation"} | {"unit", "adjacency"}
         if not isinstance(plain, Mapping) or set(plain) != names:
             found = sorted(plain) if isinstance(plain, Mapping) else type(plain).__name__

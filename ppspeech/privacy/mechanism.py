@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import Event
+from ppspeech.privacy.accounting.events import ROOMS, Event
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.relation import Relation
 from ppspeech.registry import Registry
@@ -40,55 +40,33 @@ class Mechanism(Protocol[Input, Output]):
     @property
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
-        ...
 
     @property
     def event(self) -> Event:
         """What one release costs."""
-        ...
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        ...
 
     def release(self, value: Input, /) -> Released[Output]:
         """The value with fresh noise, what it cost and what it promises."""
-        ...
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A mechanism in the list.
-
-    Attributes:
-        kind: its class.
-        events: the types of event that it books.
-        audit: tries to refute its guarantee; None where nobody wrote one.
-    """
+    """A mechanism in the list. `audit`: tries to refute its guarantee; None where nobody wrote one."""
 
     kind: type[Any]
     events: tuple[type[Any], ...]
     audit: Audit | None
 
 
-MECHANISMS: Registry[Registered] = Registry(
-    "mechanism",
-    "ppspeech.privacy.mechanisms",
-    "ppspeech.privacy.convex",
-    "ppspeech.privacy.gradients",
-    error=PrivacyError,
-)
+MECHANISMS: Registry[Registered] = Registry("mechanism", *ROOMS[1:], error=PrivacyError)
 
 
 def mechanism(name: str, *events: type[Any], audit: Audit | None = None) -> Callable[[Made], Made]:
-    """Enter a mechanism under a name, which must not be taken.
-
-    Args:
-        name: what `ppspeech audit` calls it.
-        *events: the types of event that its releases book.
-        audit: its audit; by default the class's own `audit(runs)`, if it has one.
-    """
+    """Enter a mechanism under a name that is free; `audit` is by default the class's own `audit(runs)`, if any."""
 
     def enter(kind: Made) -> Made:
         MECHANISMS.enter(name, Registered(kind, events, audit or getattr(kind, "audit", None)))

@@ -22,6 +22,12 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     return number
 
 
+def check_positives(value: Any, *names: str) -> None:
+    """Refuse a value whose named fields are not all finite numbers > 0."""
+    for name in names:
+        check_positive(name, getattr(value, name))
+
+
 def check_probability(name: str, value: Any, *, zero: bool = False, one: bool = False) -> float:
     """Refuse what is not in (0, 1), with the ends that are allowed."""
     number = check_finite(name, value)

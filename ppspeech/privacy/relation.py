@@ -18,13 +18,6 @@ Adjacency = Literal["add_remove", "replace"]
 class Relation:
     """Which data sets are neighbors. Epsilons of different relations neither add nor compare.
 
-    Attributes:
-        unit: what is protected.
-        adjacency: what neighboring means.
-
-    Raises:
-        PrivacyError: for a unit or an adjacency that is not one of the named ones.
-
     >>> print(Relation("speaker", "add_remove"))
     one speaker (add_remove)
     """
@@ -56,10 +49,6 @@ def relation_to_json(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def relation_from_json(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields as values hold them: the two words of a file as one relation.
-
-    Raises:
-        PrivacyError: if the words name no relation.
-    """
+    """Fields as values hold them: the two words of a file as one relation."""
     rest = {name: value for name, value in plain.items() if name not in ("unit", "adjacency")}
     return rest | {"relation": Relation(plain["unit"], plain["adjacency"])}

@@ -33,12 +33,8 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class Meeting:
-    """One party's half of a meeting.
-
-    Attributes:
-        channel: to the other party.
-        setup: transfers, of `Side.SECOND` for the client and of `Side.FIRST` for the server.
-        lattice: the client's key, which encrypts features and opens replies; the server's evaluator under it.
+    """One party's half of a meeting. `setup`: transfers, of `Side.SECOND` for the client and of `Side.FIRST` for the
+    server. `lattice`: the client's key, which encrypts features and opens replies; the server's evaluator under it.
     """
 
     channel: Channel
@@ -69,14 +65,8 @@ class Meeting:
 
     def multiply(self, plan: MatrixPlan, own: Reals | EncodedWeights) -> Residues:
         """Our share of the client's features times the server's weights, `(rows, columns)` mod 2^bits of the result.
-
-        Args:
-            plan: agreed on.
-            own: the client's features `(rows, inner)`, or the server's encoded weights.
-
-        Raises:
-            PpspeechError: if this party has the other's factor.
-            RangeError: before anything is sent, for features beyond the public limit.
+        `own`: the client's features `(rows, inner)`, or the server's encoded weights. Raises PpspeechError if this
+        party has the other's factor, RangeError before anything is sent, for features beyond the public limit.
         """
         if isinstance(self.lattice, KeyHolder) and not isinstance(own, EncodedWeights):
             self.channel.send(Kind.QUERY, client_query(self.lattice, plan, own))
@@ -93,10 +83,8 @@ class Meeting:
 
 
 def meet(channel: Channel, side: Side, parameters: LatticeParameters | None = None) -> Meeting:
-    """Agree on transfers; the second party, the client, makes a lattice key and sends its public half first.
-
-    Raises:
-        BadCiphertextError: for the server, if the client's key is malformed.
+    """Agree on transfers; the second party, the client, makes a lattice key and sends its public half first. Raises
+    BadCiphertextError for the server, if the client's key is malformed.
     """
     if side is Side.SECOND:
         key = KeyHolder(parameters)

@@ -30,42 +30,24 @@ from ppspeech.training.minimax import AdversarialSolver
 
 @dataclass(frozen=True, kw_only=True)
 class FilterRecipe(Learning):
-    """What `configs/filter_*.yaml` say: how a filter is learned, and from what.
-
-    Attributes:
-        keep: the label that should stay: `word`, `emotion`, `gender` or `speaker`; for a table `class` or one of its
-            further columns.
-        hide: the label that should not; for a table also `person`.
-        features: d.
-        corpus: a corpus by name or folder; or
-        table: a table by name.
-        options: what its loader takes, or that by corpus.
-        level: `utterance` statistics or `frames`, for a corpus.
-        mfcc: what differs from the front end of Hamm 2015 (utterance) or the preset for the rate (frames).
-        filter: `linear`, `sigmoid` or `mlp`.
-        solver: `alternating` or `kiwiel`, whose opponents answer exactly; `adversarial`, whose opponents are networks.
-        adversarial: what `AdversarialSolver` takes; an iteration is then an epoch.
-        test: share of each person's recordings to judge by.
-        most_samples: at most so many frames are learned from, drawn at random.
-        attackers: names; all that apply where none is given.
-        seed: of the draws.
-        expect: least values of `task`, and largest of `private`, that the recipe must give on its own data.
+    """What `configs/filter_*.yaml` say: how a filter is learned, and from what. The solvers `alternating` and `kiwiel`
+    have opponents that answer exactly, those of `adversarial` are networks.
     """
 
-    keep: str
-    hide: str
+    keep: str  # the label that should stay, one of a corpus's; for a table `class` or a further column
+    hide: str  # the label that should not; for a table also `person`
     features: int
-    corpus: str = ""
-    table: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    level: Literal["utterance", "frames"] = "utterance"
-    mfcc: Mapping[str, Any] = field(default_factory=dict)
-    adversarial: Mapping[str, Any] = field(default_factory=dict)
-    test: float = 0.25
-    most_samples: int = 20_000
+    corpus: str = ""  # by name or folder; or
+    table: str = ""  # a table by name
+    options: Mapping[str, Any] = field(default_factory=dict)  # what its loader takes, or that by corpus
+    level: Literal["utterance", "frames"] = "utterance"  # `utterance` statistics or `frames`, for a corpus
+    mfcc: Mapping[str, Any] = field(default_factory=dict)  # what differs from Hamm 2015 or the preset (frames)
+    adversarial: Mapping[str, Any] = field(default_factory=dict)  # for `AdversarialSolver`; an iteration is an epoch
+    test: float = 0.25  # share of each person's recordings to judge by
+    most_samples: int = 20_000  # at most so many frames are learned from, drawn at random
     attackers: Sequence[str] = ()
     seed: int = 0
-    expect: Mapping[str, float] = field(default_factory=dict)
+    expect: Mapping[str, float] = field(default_factory=dict)  # least `task` and largest `private` it must give
 
     def __post_init__(self) -> None:
         if bool(self.corpus) == bool(self.table):
@@ -86,11 +68,7 @@ class FilterRecipe(Learning):
 
     @classmethod
     def load(cls, path: Path) -> "FilterRecipe":
-        """Read a YAML file.
-
-        Raises:
-            ModelError: if it cannot be read, or has a field that is missing or unknown.
-        """
+        """Read a YAML file. Raises ModelError if it cannot be read, or has a field that is missing or unknown."""
         try:
             plain = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -107,11 +85,7 @@ class FilterRecipe(Learning):
         return "table" if self.table else self.level
 
     def samples(self) -> Samples:
-        """Load what the recipe names.
-
-        Raises:
-            ModelError: for choices that the front end does not have.
-        """
+        """Load what the recipe names. Raises ModelError for choices that the front end does not have."""
         mfcc = None
         if self.corpus:
             rate = load_corpus(self.corpus, **options_for(self.corpus, self.options)).sample_rate
@@ -123,11 +97,7 @@ class FilterRecipe(Learning):
         return load_samples(self.keep, self.hide, self.kind, self.corpus or self.table, self.options, mfcc)
 
     def custom_solver(self) -> Solver | None:
-        """The solver with networks for opponents, or None for those that `learn_filter` knows.
-
-        Raises:
-            ModelError: for settings that it does not have.
-        """
+        """The solver with networks for opponents, or None for those that `learn_filter` knows."""
         if self.solver != "adversarial":
             return None
         try:
@@ -138,14 +108,7 @@ class FilterRecipe(Learning):
 
 @dataclass(frozen=True, eq=False)
 class LearnedFilter:
-    """A filter and how it did beside others.
-
-    Attributes:
-        recipe: what was asked.
-        filter: what was learned.
-        mfcc: the front end, or None.
-        evidence: by method: `minimax`, `none`, `pca`.
-    """
+    """A filter and how it did beside others: `evidence` by method, `minimax`, `none` and `pca`."""
 
     recipe: FilterRecipe
     filter: nn.Module
@@ -170,11 +133,7 @@ class LearnedFilter:
         return found
 
     def check(self) -> None:
-        """Compare with what the recipe promises.
-
-        Raises:
-            ModelError: if the task falls short or the secret shows.
-        """
+        """Compare with what the recipe promises. Raises ModelError if the task falls short or the secret shows."""
         ours = self.evidence["minimax"]
         least, most = self.recipe.expect.get("task", 0.0), self.recipe.expect.get("private", 1.0)
         task, private = ours.task.accuracy, ours.attacks["logistic"].accuracy

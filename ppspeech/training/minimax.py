@@ -140,16 +140,8 @@ class MinimaxFilter(lightning.LightningModule):
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialSolver:
-    """Moves a filter by playing the game of `MinimaxFilter`; an iteration is an epoch.
-
-    Attributes:
-        mode: `steps` or `reversal`.
-        opponent_steps: of the opponents on a batch, for `steps`.
-        hidden: units of the opponents' hidden layer; 0 makes them linear.
-        learning_rate: of the filter's Adam.
-        opponent_rate: of the opponents' Adam.
-        batch_size: observations a batch.
-        seed: of the opponents' start and the order of batches.
+    """Moves a filter by playing the game of `MinimaxFilter`; an iteration is an epoch. `mode`, `opponent_steps`,
+    `hidden` and the rates are those of `MinimaxFilter`; `seed` is of the opponents' start and the order of batches.
     """
 
     mode: Mode = "steps"
@@ -163,10 +155,8 @@ class AdversarialSolver:
     def __call__(self, problem: MinimaxProblem, module: nn.Module, iterations: int) -> Result:
         """Play from where the filter is; it is changed in place and returned.
 
-        The history holds Phi by exact inner solves at the start and at the end; it may have gone up.
-
-        Raises:
-            ModelError: for tasks that are not classes, or filters of whole utterances.
+        The history holds Phi by exact inner solves at the start and at the end; it may have gone up. Raises ModelError
+        for tasks that are not classes, or filters of whole utterances.
         """
         tasks = {f"task{place}": task for place, task in enumerate((*problem.private, *problem.utility))}
         classes = {name: task.classes for name, task in tasks.items() if isinstance(task, ClassTask)}
@@ -183,17 +173,9 @@ class AdversarialSolver:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             loader = DataLoader(TensorDataset(*columns), self.batch_size, shuffle=True, collate_fn=batch)
-            game = MinimaxFilter(
-                module.float(),
-                {name: classes[name] for name in hidden},
-                {name: classes[name] for name in kept},
-                problem.rho,
-                self.mode,
-                self.opponent_steps,
-                self.hidden,
-                self.learning_rate,
-                self.opponent_rate,
-            )
+            private, task = ({name: classes[name] for name in side} for side in (hidden, kept))
+            opponents = self.mode, self.opponent_steps, self.hidden, self.learning_rate, self.opponent_rate
+            game = MinimaxFilter(module.float(), private, task, problem.rho, *opponents)
             trainer = lightning.Trainer(
                 max_epochs=iterations,
                 limit_val_batches=0,
@@ -205,13 +187,7 @@ class AdversarialSolver:
             )
             trainer.fit(game, loader, loader)
         after = _exactly(problem, module)
-        certificate = FilterCertificate(
-            gradient_norm=after[1],
-            decrease=before[0] - after[0],
-            inner_residual=after[2],
-            iterations=iterations,
-            converged=False,
-        )
+        certificate = FilterCertificate(after[1], before[0] - after[0], after[2], iterations, converged=False)
         return Result(module, (before[0], after[0]), certificate, "adversarial")
 
 

@@ -9,12 +9,11 @@ import pytest
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.shares import (
-    BlankChannel,
     Cost,
     LogAdd,
     Shared,
+    SharedBits,
     ShareEngine,
-    and_bits,
     argmax,
     blank,
     choose,
@@ -33,6 +32,7 @@ from ppspeech.crypto.shares import (
 )
 from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ROOM
+from ppspeech.crypto.shares.recorder import BlankChannel
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import RangeError
 
@@ -51,7 +51,7 @@ PROGRAMS: dict[str, Callable[[ShareEngine, np.ndarray], object]] = {
     "maximum": lambda e, x: maximum(Shared(e, x, RING), Shared(e, x[::-1], RING)),
     "log-add": lambda e, x: log_add(e, x, x[::-1].copy(), LogAdd(RING, 6, 3)),
     "log-add of three middle blocks": lambda e, x: log_add(e, x, x, LogAdd(Ring(45), 20, 17)),
-    "and": lambda e, x: and_bits(e, bits_of(x), bits_of(x)),
+    "and": lambda e, x: SharedBits(e, bits_of(x)) & SharedBits(e, bits_of(x)),
     "product with a bit": lambda e, x: multiply_bit(e, bits_of(x), x, RING),
     "look-up": lambda e, x: look_up(e, x, np.arange(64, dtype=np.uint64), RING),
     "product": lambda e, x: multiply(Shared(e, x, RING), Shared(e, x, RING), Ring(42)),

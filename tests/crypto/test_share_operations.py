@@ -18,7 +18,6 @@ from ppspeech.crypto.shares import (
     Shared,
     SharedBits,
     ShareEngine,
-    and_bits,
     argmax,
     blank,
     carry,
@@ -214,7 +213,7 @@ def test_and() -> None:
     bits = [np.array([0, 0, 1, 1] * 8, np.uint8), np.array([0, 1] * 16, np.uint8)]
     masks = [uniform_residues(32, 1).astype(np.uint8) for _ in bits]
     own = [[bit ^ mask for bit, mask in zip(bits, masks, strict=True)], masks]
-    first, second, _, _ = together(lambda e, p: and_bits(e, *own[p]))
+    first, second, _, _ = together(lambda e, p: (SharedBits(e, own[p][0]) & SharedBits(e, own[p][1])).own)
     assert ((first ^ second) == (bits[0] & bits[1])).all()
 
 

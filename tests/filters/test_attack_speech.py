@@ -8,7 +8,7 @@ from ppspeech.audio.frames import Frames, length_mask
 from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attack import attack, attacker_names
 from ppspeech.filters.attack.attackers import SPEECH_ATTACKERS
-from ppspeech.filters.attack.attackers.standardizing import Standardizing, frames_inside
+from ppspeech.filters.attack.attackers.attacker import Standardizing, frames_inside
 
 SPEECH = tuple(SPEECH_ATTACKERS)
 

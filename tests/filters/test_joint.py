@@ -1,7 +1,7 @@
 import torch
 
 from ppspeech.filters import ClassTask, LinearFilter, MinimaxProblem
-from ppspeech.filters.flat import FlatFilter
+from ppspeech.filters.problem import FlatFilter
 from ppspeech.filters.solvers.joint import Joint
 from tests.filters.games import game, people
 

@@ -11,7 +11,6 @@ from sklearn.metrics import balanced_accuracy_score
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.flat import FlatFilter
 from ppspeech.filters.personal import (
     Among,
     Filtered,
@@ -21,8 +20,10 @@ from ppspeech.filters.personal import (
     improve_all_,
     personal_problem,
     weighted_membership,
+    weighted_risks,
+    worst_risks,
 )
-from ppspeech.filters.personal_risk import weighted_risks, worst_risks
+from ppspeech.filters.problem import FlatFilter
 from tests.filters.personal_crowd import common_filter, crowd
 
 SETTINGS = PersonalSettings(rho=2.0, steps=2)

@@ -16,7 +16,7 @@ from ppspeech.filters import (
     TargetTask,
     TemporalConvolution,
 )
-from ppspeech.filters.flat import FlatFilter
+from ppspeech.filters.problem import FlatFilter
 from tests.filters.games import game, people
 
 

@@ -16,10 +16,10 @@ from ppspeech.filters import (
     solve_alternating,
     solve_kiwiel,
 )
-from ppspeech.filters.flat import FlatFilter
+from ppspeech.filters.problem import FlatFilter
+from ppspeech.filters.solvers.alternating import StepMemory
 from ppspeech.filters.solvers.joint import Joint, Linearized
 from ppspeech.filters.solvers.kiwiel import Piece, descend
-from ppspeech.filters.solvers.quasi_newton import StepMemory
 from tests.filters.games import game, people
 
 SOLVERS = {"kiwiel": solve_kiwiel, "alternating": solve_alternating}

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from ppspeech.audio.voices import espeak_process
 from ppspeech.errors import AudioError
 
-SAMPLE_RATE = espeak_process.SAMPLE_RATE
-"""The rate at which eSpeak speaks, in Hz."""
+SAMPLE_RATE = espeak_process.SAMPLE_RATE  # the rate at which eSpeak speaks, in Hz
 
 LONGEST_TEXT = 4000
 
@@ -34,24 +33,13 @@ class UnsayableError(AudioError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What to say and how.
+    """What to say and how. Raises AudioError for a text or a number outside these limits."""
 
-    Attributes:
-        text: plain text, of one line; marks such as `<b>` or `[[` have no meaning in it.
-        voice: language and variant as eSpeak names them: `en`, `en-us+f2`.
-        rate: words a minute, 80 to 450.
-        pitch: 0 to 99; 50 is the variant's own.
-        pitch_range: 0 (monotone) to 99; 50 is the variant's own.
-
-    Raises:
-        AudioError: for a text or a number outside these limits.
-    """
-
-    text: str
-    voice: str = "en"
-    rate: int = 170
-    pitch: int = 50
-    pitch_range: int = 50
+    text: str  # plain text, of one line; marks such as `<b>` or `[[` have no meaning in it
+    voice: str = "en"  # language and variant as eSpeak names them: `en`, `en-us+f2`
+    rate: int = 170  # words a minute, 80 to 450
+    pitch: int = 50  # 0 to 99; 50 is the variant's own
+    pitch_range: int = 50  # 0 (monotone) to 99; 50 is the variant's own
 
     def __post_init__(self) -> None:
         if not self.text.strip():
@@ -102,11 +90,8 @@ class Espeak:
             self._opened = opened.pop_all()
 
     def say(self, prompt: Prompt) -> NDArray[np.float32]:
-        """Speak; the samples in [-1, 1] at `SAMPLE_RATE`, `(samples,)`.
-
-        Raises:
-            UnsayableError: if eSpeak has no sound for the text.
-            AudioError: if eSpeak does not know the voice, or is not running any more.
+        """Speak; the samples in [-1, 1] at `SAMPLE_RATE`, `(samples,)`. Raises UnsayableError if eSpeak has no sound
+        for the text; AudioError if eSpeak does not know the voice, or is not running any more.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

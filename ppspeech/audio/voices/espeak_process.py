@@ -1,16 +1,14 @@
 """The program that runs eSpeak NG in a process of its own; `ppspeech.audio.voices.espeak` starts it and talks to it.
 
-What eSpeak says depends on everything it said before: it keeps state that is not cleared by setting voice and
-random seed again, nor by terminating and initializing the library. So this process initializes the library once,
-never speaks itself, and forks for every utterance: each is the first thing its child says, and depends on
-nothing else.
+What eSpeak says depends on everything it said before: it keeps state that is not cleared by setting voice and random
+seed again, nor by terminating and initializing the library. So this process initializes the library once, never speaks
+itself, and forks for every utterance: each is the first thing its child says, and depends on nothing else.
 
-Protocol: one JSON object a line on standard input; for each, on standard output, a 4-byte little-endian
-length and that many bytes of 16-bit samples at 22,050 Hz. Whatever goes wrong ends the process, with the
-reason on standard error.
+Protocol: one JSON object a line on standard input; for each, on standard output, a 4-byte little-endian length and that
+many bytes of 16-bit samples at 22,050 Hz. Whatever goes wrong ends the process, with the reason on standard error.
 
-It is started by its path and imports the standard library alone: a small process forks in a millisecond,
-one that holds torch does not.
+It is started by its path and imports the standard library alone: a small process forks in a millisecond, one that holds
+torch does not.
 """
 
 import ctypes

@@ -14,25 +14,15 @@ _ECHOES_PER_SECOND = 2000
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The conditions of one recording.
+    """The conditions of one recording."""
 
-    Attributes:
-        decay: time in which the reverberation falls by 60 dB, in seconds.
-        wetness: energy of the reverberation relative to the direct sound, in dB.
-        snr: speech over background noise, in dB.
-        color: of the noise: correlation of neighboring samples, 0 (white) to below 1 (a rumble).
-        peak: largest absolute value of the recording.
-        before: seconds of background before the speech.
-        after: seconds of background after it.
-    """
-
-    decay: float = 0.15
-    wetness: float = -15.0
-    snr: float = 30.0
-    color: float = 0.7
-    peak: float = 0.5
-    before: float = 0.1
-    after: float = 0.1
+    decay: float = 0.15  # time in which the reverberation falls by 60 dB, in seconds
+    wetness: float = -15.0  # energy of the reverberation relative to the direct sound, in dB
+    snr: float = 30.0  # speech over background noise, in dB
+    color: float = 0.7  # of the noise: correlation of neighboring samples, 0 (white) to below 1 (a rumble)
+    peak: float = 0.5  # largest absolute value of the recording
+    before: float = 0.1  # seconds of background before the speech
+    after: float = 0.1  # seconds of background after it
 
     def __post_init__(self) -> None:
         if not 0 < self.peak <= 1:
@@ -60,18 +50,8 @@ class Room:
     def record(
         self, speech: NDArray[np.float64], sample_rate: int, generator: np.random.Generator
     ) -> NDArray[np.float64]:
-        """Record clean speech in this room.
-
-        Args:
-            speech: `(samples,)`, of any level.
-            sample_rate: in Hz.
-            generator: where the echoes and the noise come from.
-
-        Returns:
-            The recording, `(samples,)`, longer by `before`, `after` and the decay.
-
-        Raises:
-            AudioError: if the speech is empty, silent or not finite.
+        """Record clean speech in this room. Speech is `(samples,)` of any level; the recording is longer by `before`,
+        `after` and the decay. Raises AudioError if the speech is empty, silent or not finite.
         """
         if speech.ndim != 1 or not np.isfinite(speech).all() or not speech.any():
             raise AudioError(f"speech to record is one finite, audible channel, got shape {speech.shape}")
@@ -95,13 +75,7 @@ class Room:
 
 
 def colored_noise(size: int, color: float, generator: np.random.Generator) -> NDArray[np.float64]:
-    """Gaussian noise of unit power that is darker than white: first-order autoregressive, `(size,)`.
-
-    Args:
-        size: how many samples, at least one.
-        color: the correlation of neighboring samples, 0 (white) to below 1 (a rumble).
-        generator: where it comes from.
-    """
+    """Gaussian noise of unit power, `(size,)`; `color` is the correlation of neighbors, 0 (white) to below 1."""
     noise = scipy.signal.lfilter([1.0], [1.0, -color], generator.standard_normal(size))
     unit: NDArray[np.float64] = noise / np.sqrt(np.mean(noise**2))
     return unit

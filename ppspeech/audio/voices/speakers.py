@@ -26,34 +26,19 @@ STYLES = {"calm": Style(0, 0, 1.0), "excited": Style(16, 40, 1.2)}
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One speaker.
-
-    Attributes:
-        name: `f01`, `m01`, ...
-        gender: `f` or `m`.
-        accent: an English of eSpeak: `en-us`, `en-gb-scotland`, ...
-        variant: a voice quality of eSpeak: glottal source, formants, roughness.
-        tract: factor on all frequencies, formants and pitch, as by a shorter (> 1) or longer vocal tract.
-        pitch: as in `Prompt`.
-        pitch_range: as in `Prompt`.
-        rate: words a minute.
-    """
+    """One speaker."""
 
     name: str
     gender: str
-    accent: str
-    variant: str
-    tract: float
+    accent: str  # an English of eSpeak: `en-us`, `en-gb-scotland`,
+    variant: str  # a voice quality of eSpeak: glottal source, formants, roughness
+    tract: float  # factor on all frequencies, formants and pitch, as by a shorter (> 1) or longer vocal tract
     pitch: int
     pitch_range: int
     rate: int
 
     def prompt(self, text: str, style: str, generator: np.random.Generator) -> Prompt:
-        """What to ask of eSpeak for one take of `text`: nobody says a word twice at the same pace and pitch.
-
-        Raises:
-            AudioError: if the style is unknown or the text cannot be said.
-        """
+        """What to ask of eSpeak for one take: nobody says a word twice at the same pace and pitch."""
         if style not in STYLES:
             raise AudioError(f"no speaking style {style!r}: choose from {', '.join(STYLES)}")
         change = STYLES[style]
@@ -66,12 +51,8 @@ class Voice:
     def shape(self, samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
         """Give what eSpeak said this speaker's vocal tract, at `sample_rate`, without the silence around it.
 
-        scipy rather than torchaudio: its result does not depend on the number of threads, so that a corpus is
-        the same to the byte wherever it is built.
-
-        Args:
-            samples: at eSpeak's own rate, `(samples,)`.
-            sample_rate: of the result, in Hz.
+        scipy rather than torchaudio: its result does not depend on the number of threads, so that a corpus is the same
+        to the byte wherever it is built. Samples are at eSpeak's own rate.
         """
         loud = np.flatnonzero(np.abs(samples) > 1e-3)
         if loud.size:
@@ -118,25 +99,15 @@ _VARIANTS = {
     ),
 }
 _ACCENTS = (
-    *(
-        "en",
-        "en-us",
-        "en-gb-scotland",
-        "en-gb-x-rp",
-        "en-029",
-        "en-gb-x-gbcwmd",
-        "en-us-nyc",
-        "en-gb-x-gbclan",
-    ),
+    *("en", "en-us", "en-gb-scotland", "en-gb-x-rp", "en-029", "en-gb-x-gbcwmd", "en-us-nyc", "en-gb-x-gbclan"),
 )
 
 
 def _voice(gender: str, index: int) -> Voice:
     """The speaker at a place of the list.
 
-    Multiples of an irrational number modulo 1 spread evenly whatever the length of the list, hence the odd
-    constants; these also set speakers with the same variant, 14 places apart, far from each other in `tract`
-    and `pitch`.
+    Multiples of an irrational number modulo 1 spread evenly whatever the length of the list, hence the odd constants;
+    these also set speakers with the same variant, 14 places apart, far from each other in `tract` and `pitch`.
     """
 
     def spread(step: float, low: float, high: float) -> float:

@@ -7,8 +7,7 @@ another multiply to all offsets of the stretch at once. Several channels may sha
 
 >>> from ppspeech.crypto.lattice import Evaluator, KeyHolder
 >>> plan, key = plan_correlation(channels=2, pattern=3, signal=8), KeyHolder()
->>> make = np.random.default_rng(0)
->>> pattern, signal = make.normal(size=(2, 3)), make.normal(size=(2, 8))
+>>> pattern, signal = np.sin(np.arange(6.0)).reshape(2, 3), np.cos(np.arange(16.0)).reshape(2, 8)
 >>> query = client_correlation_query(key, plan, pattern)
 >>> reply, theirs = server_correlation_reply(Evaluator(key.public_key), plan, encode_signal(plan, signal), query)
 >>> scale = plan.precision.result
@@ -38,7 +37,6 @@ class CorrelationCut:
         channels: features a time step.
         pattern: m, time steps of the pattern.
         signal: L, time steps of the signal.
-        precision: ring, scales and the public limit of the pattern.
         interleaved: channels that share a polynomial.
     """
 
@@ -111,11 +109,7 @@ def _interleave(plan: CorrelationCut, rows: NDArray[np.int64]) -> NDArray[np.int
 
 
 def encode_signal(plan: CorrelationCut, signal: Reals, workers: int = 1) -> EncodedWeights:
-    """The server's signal `(channels, L)`, once.
-
-    Raises:
-        RangeError: if a value does not fit the scale of weights.
-    """
+    """The server's signal `(channels, L)`, once. Raises RangeError if a value does not fit the scale of weights."""
     if signal.shape != (plan.channels, plan.signal):
         raise PpspeechError(f"the signal must have shape {(plan.channels, plan.signal)}, got {signal.shape}")
     job, degree = plan.job, plan.precision.parameters.degree
@@ -127,10 +121,8 @@ def encode_signal(plan: CorrelationCut, signal: Reals, workers: int = 1) -> Enco
 
 
 def client_correlation_query(key: KeyHolder, plan: CorrelationCut, pattern: Reals) -> bytes:
-    """Step 1, client: encrypt the pattern `(channels, m)`.
-
-    Raises:
-        RangeError: if a value is not finite or beyond the public limit.
+    """Step 1, client: encrypt the pattern `(channels, m)`. Raises RangeError if a value is not finite or beyond the
+    public limit.
     """
     if pattern.shape != (plan.channels, plan.pattern):
         raise PpspeechError(f"the pattern must have shape {(plan.channels, plan.pattern)}, got {pattern.shape}")
@@ -142,21 +134,15 @@ def client_correlation_query(key: KeyHolder, plan: CorrelationCut, pattern: Real
 def server_correlation_reply(
     evaluator: Evaluator, plan: CorrelationCut, signal: EncodedWeights, query: bytes, workers: int = 1
 ) -> tuple[bytes, Residues]:
-    """Step 2, server: the reply, and its share of c, shape `(offsets,)`.
-
-    Raises:
-        BadCiphertextError: if the query is malformed or of another plan.
-        WrongKeyError: if it was encrypted under another key.
+    """Step 2, server: the reply, and its share of c, shape `(offsets,)`. Raises BadCiphertextError if the query is
+    malformed or of another plan, WrongKeyError if it was encrypted under another key.
     """
     reply, share = evaluator.reply(evaluator.load(plan.job, query, workers), signal, workers)
     return reply, plan.precision.shorten(share.ravel()[: plan.offsets])
 
 
 def client_correlation_finish(key: KeyHolder, plan: CorrelationCut, reply: bytes, workers: int = 1) -> Residues:
-    """Step 3, client: its share of c, shape `(offsets,)`.
-
-    Raises:
-        BadCiphertextError: if the reply is malformed or of another plan.
-        WrongKeyError: if it is for another key.
+    """Step 3, client: its share of c, shape `(offsets,)`. Raises BadCiphertextError if the reply is malformed or of
+    another plan, WrongKeyError if it is for another key.
     """
     return plan.precision.shorten(key.open(plan.job, reply, workers).ravel()[: plan.offsets])

@@ -20,9 +20,9 @@ from ppspeech.crypto.lattice.ntt import transform_of
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
 from ppspeech.crypto.lattice.residues import to_residues
 from ppspeech.crypto.lattice.seal_bytes import load_public_key, residues_of
-from ppspeech.crypto.lattice.single_use import SingleUse
 from ppspeech.crypto.lattice.wire import dump_reply, key_identity, load_query
 from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
 
 
@@ -58,18 +58,8 @@ class LoadedQuery:
 
 
 class Evaluator:
-    """Evaluates under one key holder's public key. Holds no secret key, and nothing from which one follows.
-
-    Args:
-        public_key: bytes received from the key holder.
-        parameters: the ring.
-
-    Attributes:
-        identity: names the key in messages.
-        zeros: encryptions of zero, one for every reply polynomial.
-
-    Raises:
-        BadCiphertextError: if the key is malformed.
+    """Evaluates under one key holder's public key. Holds no secret key, and nothing from which one follows. Raises
+    BadCiphertextError if the key is malformed.
     """
 
     def __init__(self, public_key: bytes, parameters: LatticeParameters | None = None) -> None:
@@ -90,11 +80,8 @@ class Evaluator:
         self.zeros.prepare(replies * job.groups * job.outputs)
 
     def load(self, job: Job, query: bytes, workers: int = 1) -> LoadedQuery:
-        """Check and expand a query. It may be answered many times, with different weights.
-
-        Raises:
-            BadCiphertextError: if it is not a query of this job.
-            WrongKeyError: if it was encrypted under another key.
+        """Check and expand a query. It may be answered many times, with different weights. Raises BadCiphertextError if
+        it is not a query of this job, WrongKeyError if it was encrypted under another key.
         """
         if job.parameters != self.parameters:
             raise PpspeechError(f"the job is of another ring than the evaluator: {job.parameters}")

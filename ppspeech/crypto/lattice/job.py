@@ -27,7 +27,6 @@ class Precision:
     """Ring and scales of a product.
 
     Attributes:
-        parameters: the ring.
         limit: public bound on the magnitude of the key holder's numbers; beyond it nothing is sent.
         weights: the other party's scale.
         result: the scale of the shares, at most 32 bits.
@@ -60,11 +59,7 @@ class Precision:
         return self.result.bits - self.result.fraction
 
     def encode(self, values: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The key holder's numbers as integers.
-
-        Raises:
-            RangeError: for NaN, an infinity, or a magnitude above the limit.
-        """
+        """The key holder's numbers as integers. Raises RangeError for NaN or a magnitude above the limit."""
         given = np.asarray(values, dtype=np.float64)
         outside = np.flatnonzero(~(np.abs(given) <= self.limit))
         if outside.size:
@@ -88,7 +83,6 @@ class Job:
     reply[g, o] = sum over terms of query[g, term] weights[o, term], of which `kept` coefficients are shared.
 
     Attributes:
-        precision: ring and scales.
         groups: how many times the weights are applied.
         terms: polynomials of a group of the query.
         outputs: reply polynomials of a group.
@@ -164,12 +158,6 @@ class ErrorBound:
 
 def error_bound(precision: Precision, row_norm: float, column_norm: float, terms: int) -> ErrorBound:
     """The worst case for rows of 1-norm `row_norm` times weight columns of 1-norm `column_norm`.
-
-    Args:
-        precision: ring and scales.
-        row_norm: largest sum of magnitudes in a row of the key holder's matrix.
-        column_norm: largest sum of magnitudes in a column of the weights.
-        terms: products that make up a result.
 
     >>> bound = error_bound(Precision(), row_norm=700, column_norm=350, terms=820)
     >>> round(bound.total, 4)

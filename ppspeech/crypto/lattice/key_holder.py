@@ -15,18 +15,14 @@ from ppspeech.crypto.lattice.ntt import quotients_of, transform_of
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
 from ppspeech.crypto.lattice.residues import from_residues, to_residues
 from ppspeech.crypto.lattice.seal_bytes import dump_ciphertext, secret_residues, seeded_parts
-from ppspeech.crypto.lattice.single_use import SingleUse
 from ppspeech.crypto.lattice.wire import dump_query, key_identity, load_reply
+from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
 
 
 class KeyHolder:
-    """A fresh key pair and what only its owner can do. It cannot be pickled or written out.
-
-    Attributes:
-        parameters: the ring.
-        public_key: bytes for the other party, of `ciphertext_length`.
-        identity: names the key in messages.
+    """A fresh key pair and what only its owner can do. It cannot be pickled or written out. `public_key`: bytes for the
+    other party, of `ciphertext_length`.
     """
 
     def __init__(self, parameters: LatticeParameters | None = None) -> None:
@@ -64,11 +60,8 @@ class KeyHolder:
         return dump_query(self.parameters, job.identity, self.identity, [seed for _, seed in zeros], residues)
 
     def open(self, job: Job, reply: bytes, workers: int = 1) -> Residues:
-        """The key holder's shares mod 2^32 of what a reply holds, shape `(groups, outputs, kept)`.
-
-        Raises:
-            BadCiphertextError: if the reply is not one of this job.
-            WrongKeyError: if it was made for another key.
+        """The key holder's shares mod 2^32 of what a reply holds, shape `(groups, outputs, kept)`. Raises
+        BadCiphertextError if the reply is not one of this job, WrongKeyError if it was made for another key.
         """
         count = job.groups * job.outputs
         first, second = load_reply(reply, self.parameters, job.identity, self.identity, count, len(job.kept))

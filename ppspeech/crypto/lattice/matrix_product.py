@@ -91,11 +91,7 @@ def plan_product(rows: int, inner: int, columns: int, precision: Precision | Non
 
 
 def encode_weights(plan: MatrixPlan, weights: Reals, workers: int = 1) -> EncodedWeights:
-    """The server's matrix `(inner, columns)`, once a model.
-
-    Raises:
-        RangeError: if a weight does not fit its scale.
-    """
+    """The server's matrix `(inner, columns)`, once a model. Raises RangeError if a weight does not fit its scale."""
     return EncodedWeights.of(plan.precision.parameters, _weight_polynomials(plan, weights), workers)
 
 
@@ -134,10 +130,8 @@ def _share_of_results(plan: MatrixPlan, share: Residues) -> Residues:
 
 
 def client_query(key: KeyHolder, plan: MatrixPlan, features: Reals) -> bytes:
-    """Step 1, client: encrypt X, shape `(rows, inner)`.
-
-    Raises:
-        RangeError: if a feature is not finite or beyond the public limit; nothing is encrypted then.
+    """Step 1, client: encrypt X, shape `(rows, inner)`. Raises RangeError if a feature is not finite or beyond the
+    public limit; nothing is encrypted then.
     """
     return key.query(plan.job, _query_polynomials(plan, features))
 
@@ -145,11 +139,8 @@ def client_query(key: KeyHolder, plan: MatrixPlan, features: Reals) -> bytes:
 def server_reply(
     evaluator: Evaluator, plan: MatrixPlan, weights: EncodedWeights, query: bytes | LoadedQuery, workers: int = 1
 ) -> tuple[bytes, Residues]:
-    """Step 2, server: the reply, and its share of X W, shape `(rows, columns)`.
-
-    Raises:
-        BadCiphertextError: if the query is malformed or of another plan.
-        WrongKeyError: if it was encrypted under another key.
+    """Step 2, server: the reply, and its share of X W, shape `(rows, columns)`. Raises BadCiphertextError if the query
+    is malformed or of another plan, WrongKeyError if it was encrypted under another key.
     """
     loaded = query if isinstance(query, LoadedQuery) else evaluator.load(plan.job, query, workers)
     reply, share = evaluator.reply(loaded, weights, workers)
@@ -157,10 +148,7 @@ def server_reply(
 
 
 def client_finish(key: KeyHolder, plan: MatrixPlan, reply: bytes, workers: int = 1) -> Residues:
-    """Step 3, client: its share of X W, shape `(rows, columns)`.
-
-    Raises:
-        BadCiphertextError: if the reply is malformed or of another plan.
-        WrongKeyError: if it is for another key.
+    """Step 3, client: its share of X W, shape `(rows, columns)`. Raises BadCiphertextError if the reply is malformed or
+    of another plan, WrongKeyError if it is for another key.
     """
     return _share_of_results(plan, key.open(plan.job, reply, workers))

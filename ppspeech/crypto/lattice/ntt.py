@@ -26,7 +26,6 @@ _WORD, _WIDE = ir.IntType(64), ir.IntType(128)
 
 
 def _high_residue(_typing: Any, _left: Any, _right: Any) -> Any:
-
     def generate(_context: Any, builder: Any, _signature: Any, words: Any) -> Any:
         product = builder.mul(builder.zext(words[0], _WIDE), builder.zext(words[1], _WIDE))
         return builder.trunc(builder.lshr(product, ir.Constant(_WIDE, 64)), _WORD)
@@ -42,10 +41,7 @@ def _accumulate(_typing: Any, _high: Any, _low: Any, _left: Any, _right: Any) ->
         high, low, left, right = (builder.zext(word, _WIDE) for word in words)
         upper = builder.shl(high, ir.Constant(_WIDE, 64))
         total = builder.add(builder.or_(upper, low), builder.mul(left, right))
-        halves = (
-            builder.trunc(builder.lshr(total, ir.Constant(_WIDE, 64)), _WORD),
-            builder.trunc(total, _WORD),
-        )
+        halves = (builder.trunc(builder.lshr(total, ir.Constant(_WIDE, 64)), _WORD), builder.trunc(total, _WORD))
         return context.make_tuple(builder, signature.return_type, halves)
 
     return pair(numba.uint64, numba.uint64, numba.uint64, numba.uint64), generate
@@ -203,22 +199,18 @@ class Transform:
     def forward_(self, rows: Residues, workers: int = 1) -> Residues:
         """Transform each row in place."""
         tables = self.roots, self.root_quotients, self.prime
-        spread(lambda first, last: _forward(rows, *tables, first, last), len(rows), workers)
+        spread(functools.partial(_forward, rows, *tables), len(rows), workers)
         return rows
 
     def inverse_(self, rows: Residues, workers: int = 1) -> Residues:
         """Undo `forward_`, in place."""
         tables = self.inverse_roots, self.inverse_quotients, self.scale, self.scale_quotient, self.prime
-        spread(lambda first, last: _inverse(rows, *tables, first, last), len(rows), workers)
+        spread(functools.partial(_inverse, rows, *tables), len(rows), workers)
         return rows
 
     def multiply_(self, rows: Residues, constant: Residues, quotients: Residues, workers: int = 1) -> Residues:
         """Multiply each transformed row by one transformed polynomial whose `quotients_of` are given, in place."""
-        spread(
-            lambda first, last: _multiply_constant(rows, constant, quotients, self.prime, first, last),
-            len(rows),
-            workers,
-        )
+        spread(functools.partial(_multiply_constant, rows, constant, quotients, self.prime), len(rows), workers)
         return rows
 
     def for_accumulation(self, transformed: Residues, workers: int = 1) -> Residues:
@@ -229,24 +221,13 @@ class Transform:
         return self.multiply_(rows, np.full(self.degree, radix), np.full(self.degree, quotient), workers)
 
     def multiply_accumulate(self, query: Residues, weights: Residues, workers: int = 1) -> Residues:
-        """Sums of products of transformed polynomials, coefficient by coefficient.
-
-        Args:
-            query: pairs (c0, c1), shape `(degree, 2, terms)`; at most `most_terms`.
-            weights: from `for_accumulation`, shape `(degree, outputs, terms)`.
-            workers: threads.
-
-        Returns:
-            Shape `(outputs, 2, degree)`, still transformed.
+        """Sums of products of transformed polynomials, coefficient by coefficient. `query`: pairs (c0, c1), shape
+        `(degree, 2, terms)`; at most `most_terms`. `weights`: from `for_accumulation`, shape `(degree, outputs,
+        terms)`. Returns shape `(outputs, 2, degree)`, still transformed.
         """
         results = np.empty((weights.shape[1], 2, self.degree), dtype=np.uint64)
-        spread(
-            lambda first, last: _multiply_accumulate(
-                query, weights, results, self.prime, self.prime_inverse, first, last
-            ),
-            self.degree,
-            workers,
-        )
+        operands = query, weights, results, self.prime, self.prime_inverse
+        spread(functools.partial(_multiply_accumulate, *operands), self.degree, workers)
         return results
 
 

@@ -32,11 +32,8 @@ KEPT_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class LatticeParameters:
-    """A ring of the module's kind, refused unless it has 128-bit security.
-
-    Attributes:
-        degree: n, a power of two of the table.
-        prime: q; the default is 2^50 - 2^14 + 1.
+    """A ring of the module's kind, refused unless it has 128-bit security. `degree`: n, a power of two of the table.
+    `prime`: q; the default is 2^50 - 2^14 + 1.
 
     >>> LatticeParameters().prime_bits
     50

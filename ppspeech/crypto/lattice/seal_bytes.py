@@ -53,11 +53,8 @@ def _decompressor() -> Callable[..., int]:
 
 
 def saved(thing: Any, capacity: int) -> bytes:
-    """What SEAL saves of an object of this process, decompressed and without the outer header.
-
-    Args:
-        thing: anything with SEAL's `save(path)`.
-        capacity: the most bytes that it can take.
+    """What SEAL saves of an object of this process, decompressed and without the outer header. `capacity`: the most
+    bytes that it can take.
     """
     memory = os.memfd_create("seal", os.MFD_CLOEXEC)
     try:
@@ -133,11 +130,9 @@ def dump_ciphertext(ciphertext: Any, parameters: LatticeParameters, *, transform
 
 
 def check_ciphertext(received: bytes, parameters: LatticeParameters, *, transformed: bool = False) -> Residues:
-    """Read a received ciphertext without SEAL; give its residues, shape `(2, degree)`.
-
-    Raises:
-        BadCiphertextError: unless every byte but the residues is as this ring's own ciphertexts have it, and every
-            residue is below the prime: another length, version, ring, form, number of parts or compression ends here.
+    """Read a received ciphertext without SEAL; give its residues, shape `(2, degree)`. Raises BadCiphertextError unless
+    every byte but the residues is as this ring's own ciphertexts have it, and every residue is below the prime: another
+    length, version, ring, form, number of parts or compression ends here.
     """
     if len(received) != ciphertext_length(parameters):
         raise BadCiphertextError(f"a ciphertext has {ciphertext_length(parameters)} bytes here, got {len(received)}")

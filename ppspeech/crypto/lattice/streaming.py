@@ -21,12 +21,7 @@ from ppspeech.crypto.lattice.matrix_product import (
 
 def plan_stream(features: int, states: int, frames: int = 1, precision: Precision | None = None) -> MatrixPlan:
     """The plan that wastes least a step: as few reply polynomials as can be, since the model is sent only once.
-
-    Args:
-        features: numbers a frame.
-        states: scores a frame.
-        frames: frames a step.
-        precision: `limit` bounds the model's numbers, `weights` is the scale of the frames'.
+    `precision`: `limit` bounds the model's numbers, `weights` is the scale of the frames'.
     """
     chosen = precision or Precision()
     degree = chosen.parameters.degree
@@ -38,25 +33,15 @@ def plan_stream(features: int, states: int, frames: int = 1, precision: Precisio
 
 
 def publish_model(key: KeyHolder, plan: MatrixPlan, weights: Reals) -> bytes:
-    """Once, model's owner: the matrix `(features, states)`, encrypted under its own key.
-
-    Raises:
-        RangeError: if a weight is beyond the public limit.
+    """Once, model's owner: the matrix `(features, states)`, encrypted under its own key. Raises RangeError if a weight
+    is beyond the public limit.
     """
     return client_query(key, plan, weights.T)
 
 
 class FrameSender:
-    """The frames' side: the encrypted model, ready to be multiplied.
-
-    Args:
-        evaluator: under the model owner's public key.
-        plan: from `plan_stream`.
-        model: from `publish_model`.
-
-    Raises:
-        BadCiphertextError: if the model is malformed or of another plan.
-        WrongKeyError: if it is under another key.
+    """The frames' side: the encrypted model, ready to be multiplied. Raises BadCiphertextError if the model is
+    malformed or of another plan, WrongKeyError if it is under another key.
     """
 
     def __init__(self, evaluator: Evaluator, plan: MatrixPlan, model: bytes) -> None:
@@ -69,20 +54,15 @@ class FrameSender:
         self.evaluator.prepare(self.plan.job, steps)
 
     def send(self, frames: Reals) -> tuple[bytes, Residues]:
-        """A step: what goes to the model's owner, and the share of the scores, for frames `(frames, features)`.
-
-        Raises:
-            RangeError: if a feature does not fit its scale.
+        """A step: what goes to the model's owner, and the share of the scores, for frames `(frames, features)`. Raises
+        RangeError if a feature does not fit its scale.
         """
         reply, share = server_reply(self.evaluator, self.plan, encode_weights(self.plan, frames.T), self._model)
         return reply, share.T
 
 
 def receive_scores(key: KeyHolder, plan: MatrixPlan, reply: bytes) -> Residues:
-    """A step, model's owner: its share of the scores, shape `(frames, states)`.
-
-    Raises:
-        BadCiphertextError: if the reply is malformed or of another plan.
-        WrongKeyError: if it is for another key.
+    """A step, model's owner: its share of the scores, shape `(frames, states)`. Raises BadCiphertextError if the reply
+    is malformed or of another plan, WrongKeyError if it is for another key.
     """
     return client_finish(key, plan, reply).T

@@ -26,11 +26,6 @@ _LENGTH = struct.Struct("<I")
 _LONGEST = 1 << 20  # bytes of one ciphertext; those of this degree take half of it at most
 
 
-def _make(scheme: Scheme, context: Any, numbers: list[Any]) -> Any:
-    make = tenseal.ckks_vector if scheme == "ckks" else tenseal.bfv_vector
-    return make(context, numbers)
-
-
 def _dump(vectors: list[Any]) -> bytes:
     return b"".join(_LENGTH.pack(len(data)) + data for data in (vector.serialize() for vector in vectors))
 
@@ -57,13 +52,9 @@ def _load(scheme: Scheme, context: Any, received: bytes, count: int) -> list[Any
 
 
 class VectorKeyHolder:
-    """A TenSEAL key: encrypts the rows of X and reads the product. Cannot be pickled.
-
-    Args:
-        scheme: `ckks` for real numbers, `bfv` for integers.
-
-    Attributes:
-        public_context: bytes for the evaluator; without the secret key, with the rotation keys that `dot` needs.
+    """A TenSEAL key: encrypts the rows of X and reads the product. Cannot be pickled. `scheme`: `ckks` for real
+    numbers, `bfv` for integers. `public_context`: bytes for the evaluator; without the secret key, with the rotation
+    keys that `dot` needs.
     """
 
     def __init__(self, scheme: Scheme = "ckks") -> None:
@@ -90,25 +81,21 @@ class VectorKeyHolder:
             raise RangeError("features must be finite numbers")
         if self.scheme == "bfv" and not np.array_equal(rows, np.rint(rows)):
             raise RangeError("BFV vectors hold whole numbers only")
-        numbers = rows.astype(np.int64) if self.scheme == "bfv" else rows.astype(np.float64)
-        return _dump([_make(self.scheme, self._context, row) for row in numbers.tolist()])
+        if self.scheme == "bfv":
+            return _dump([tenseal.bfv_vector(self._context, row) for row in rows.astype(np.int64).tolist()])
+        return _dump([tenseal.ckks_vector(self._context, row) for row in rows.astype(np.float64).tolist()])
 
     def finish(self, reply: bytes, rows: int, columns: int) -> Reals:
-        """The product, shape `(rows, columns)`.
-
-        Raises:
-            BadCiphertextError: if the reply does not hold so many ciphertexts.
+        """The product, shape `(rows, columns)`. Raises BadCiphertextError if the reply does not hold so many
+        ciphertexts.
         """
         vectors = _load(self.scheme, self._context, reply, rows * columns)
         return np.array([vector.decrypt()[0] for vector in vectors], dtype=np.float64).reshape(rows, columns)
 
 
 class VectorEvaluator:
-    """Multiplies encrypted rows by a plain matrix, one inner product a column. Holds no secret key.
-
-    Raises:
-        BadCiphertextError: if the context is malformed.
-        PpspeechError: if it carries the secret key.
+    """Multiplies encrypted rows by a plain matrix, one inner product a column. Holds no secret key. Raises
+    BadCiphertextError if the context is malformed, PpspeechError if it carries the secret key.
     """
 
     def __init__(self, public_context: bytes, scheme: Scheme = "ckks") -> None:
@@ -121,10 +108,8 @@ class VectorEvaluator:
             raise PpspeechError("the context carries the secret key: the key holder must keep it")
 
     def reply(self, query: bytes, rows: int, weights: Reals) -> bytes:
-        """Encrypted X W for weights `(inner, columns)`.
-
-        Raises:
-            BadCiphertextError: if the query does not hold so many rows of `inner` numbers.
+        """Encrypted X W for weights `(inner, columns)`. Raises BadCiphertextError if the query does not hold so many
+        rows of `inner` numbers.
         """
         numbers = np.rint(weights).astype(np.int64) if self.scheme == "bfv" else np.asarray(weights, np.float64)
         vectors = _load(self.scheme, self._context, query, rows)

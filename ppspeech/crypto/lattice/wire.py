@@ -65,11 +65,8 @@ def dump_query(parameters: LatticeParameters, job: bytes, key: bytes, seeds: lis
 def load_query(
     received: bytes, parameters: LatticeParameters, job: bytes, key: bytes, polynomials: int
 ) -> tuple[list[bytes], Residues]:
-    """Seeds and first parts of a received query.
-
-    Raises:
-        BadCiphertextError: for another length or job, or a residue that is not below the prime.
-        WrongKeyError: for another key.
+    """Seeds and first parts of a received query. Raises BadCiphertextError for another length or job, or a residue that
+    is not below the prime, WrongKeyError for another key.
     """
     body = _open(received, QUERY, job, key, query_length(parameters, polynomials))
     records = np.frombuffer(body, dtype=np.uint8).reshape(polynomials, -1)
@@ -92,11 +89,8 @@ def dump_reply(job: bytes, key: bytes, first: Residues, second: Residues) -> byt
 def load_reply(
     received: bytes, parameters: LatticeParameters, job: bytes, key: bytes, polynomials: int, kept: int
 ) -> tuple[Residues, Residues]:
-    """The rounded parts of a received reply; any 32-bit word is valid.
-
-    Raises:
-        BadCiphertextError: for another length or job.
-        WrongKeyError: for another key.
+    """The rounded parts of a received reply; any 32-bit word is valid. Raises BadCiphertextError for another length or
+    job, WrongKeyError for another key.
     """
     body = _open(received, REPLY, job, key, reply_length(parameters, polynomials, kept))
     words = np.frombuffer(body, dtype="<u4").reshape(polynomials, -1).astype(np.uint64)

@@ -1,9 +1,8 @@
 """Additively homomorphic encryption: Paillier and its relatives, with the known ways to make them fast."""
 
-from ppspeech.crypto.paillier.additive import AdditiveDecryptor, AdditiveScheme, Ciphertext, Unfinished
 from ppspeech.crypto.paillier.benaloh import BenalohPublicKey, BenalohSecretKey, generate_benaloh
 from ppspeech.crypto.paillier.damgard_jurik import DamgardJurikPublicKey, DamgardJurikSecretKey, generate_damgard_jurik
-from ppspeech.crypto.paillier.group import KEY_ID_BYTES
+from ppspeech.crypto.paillier.group import KEY_ID_BYTES, Ciphertext, Unfinished
 from ppspeech.crypto.paillier.packing import Packing
 from ppspeech.crypto.paillier.powers import RecodedWeights
 from ppspeech.crypto.paillier.primes import SECURE_BITS, check_key_size, prime_pair
@@ -12,8 +11,6 @@ from ppspeech.crypto.paillier.scheme import PaillierPublicKey, PaillierSecretKey
 __all__ = [
     "KEY_ID_BYTES",
     "SECURE_BITS",
-    "AdditiveDecryptor",
-    "AdditiveScheme",
     "BenalohPublicKey",
     "BenalohSecretKey",
     "Ciphertext",

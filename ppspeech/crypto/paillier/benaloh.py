@@ -14,8 +14,7 @@ from typing import NoReturn
 import gmpy2
 from gmpy2 import mpz
 
-from ppspeech.crypto.paillier.additive import Ciphertext
-from ppspeech.crypto.paillier.group import CiphertextGroup
+from ppspeech.crypto.paillier.group import Ciphertext, CiphertextGroup
 from ppspeech.crypto.paillier.primes import (
     DEFAULT_BITS,
     SECURE_BITS,
@@ -32,14 +31,7 @@ LARGEST_R = 1 << 32
 
 
 class BenalohPublicKey(CiphertextGroup):
-    """The modulus N, the plaintext modulus r and the generator y.
-
-    Args:
-        n: the modulus.
-        r: odd, 3 to 2^32.
-        y: its powers carry the plaintext.
-        insecure_demo: accept fewer than 2048 bits.
-    """
+    """The modulus N, the plaintext modulus r and the generator y. `r`: odd, 3 to 2^32."""
 
     def __init__(self, n: int | mpz, r: int, y: int | mpz, *, insecure_demo: bool = False) -> None:
         modulus, generator = mpz(n), mpz(y)
@@ -63,17 +55,8 @@ class BenalohPublicKey(CiphertextGroup):
 
 
 class BenalohSecretKey:
-    """The primes of a Benaloh key. Never shown, pickled or copied.
-
-    Args:
-        p: the prime with r | p - 1.
-        q: the other.
-        r: the plaintext modulus.
-        y: the generator.
-        insecure_demo: accept fewer than 2048 bits.
-
-    Raises:
-        NotInGroupError: if r does not divide p - 1 exactly once, or y would make decryption ambiguous.
+    """The primes of a Benaloh key. Never shown, pickled or copied. `p`: the prime with r | p - 1. Raises
+    NotInGroupError if r does not divide p - 1 exactly once, or y would make decryption ambiguous.
     """
 
     def __init__(self, p: int | mpz, q: int | mpz, r: int, y: int | mpz, *, insecure_demo: bool = False) -> None:

@@ -21,16 +21,9 @@ Item = TypeVar("Item")
 def map_numbers(
     work: Callable[[Sequence[Item]], list[mpz]], items: Sequence[Item], *, size: int, workers: int = 1
 ) -> list[mpz]:
-    """Apply `work` to contiguous parts of `items`, one process a part, and join the results in order.
-
-    Args:
-        work: gives non-negative numbers; runs in this process if `workers` is 1.
-        items: what to divide.
-        size: bytes that hold any one result.
-        workers: processes to use, at most one an item.
-
-    Raises:
-        PpspeechError: if a process ended without a result, or the platform cannot fork.
+    """Apply `work` to contiguous parts of `items`, one process a part, and join the results in order. `work`: gives
+    non-negative numbers; runs in this process if `workers` is 1. `size`: bytes that hold any one result. Raises
+    PpspeechError if a process ended without a result, or the platform cannot fork.
     """
     if workers < 1:
         raise PpspeechError(f"workers must be at least 1, got {workers}")

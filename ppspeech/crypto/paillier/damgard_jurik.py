@@ -12,8 +12,7 @@ from typing import NoReturn
 import gmpy2
 from gmpy2 import mpz
 
-from ppspeech.crypto.paillier.additive import Ciphertext
-from ppspeech.crypto.paillier.group import CiphertextGroup
+from ppspeech.crypto.paillier.group import Ciphertext, CiphertextGroup
 from ppspeech.crypto.paillier.primes import (
     DEFAULT_BITS,
     SECURE_BITS,
@@ -27,13 +26,7 @@ from ppspeech.errors import NotInGroupError, RangeError, WrongKeyError
 
 
 class DamgardJurikPublicKey(CiphertextGroup):
-    """The modulus N and the exponent s.
-
-    Args:
-        n: the modulus.
-        s: plaintexts are integers mod N^s; 1 to 16.
-        insecure_demo: accept fewer than 2048 bits.
-    """
+    """The modulus N and the exponent s. `s`: plaintexts are integers mod N^s; 1 to 16."""
 
     def __init__(self, n: int | mpz, s: int, *, insecure_demo: bool = False) -> None:
         if not 1 <= s <= 16:
@@ -60,14 +53,7 @@ class DamgardJurikPublicKey(CiphertextGroup):
 
 
 class DamgardJurikSecretKey:
-    """The primes of a Damgard-Jurik key. Never shown, pickled or copied.
-
-    Args:
-        p: one prime of N.
-        q: the other.
-        s: plaintexts are integers mod N^s.
-        insecure_demo: accept fewer than 2048 bits.
-    """
+    """The primes of a Damgard-Jurik key. Never shown, pickled or copied."""
 
     def __init__(self, p: int | mpz, q: int | mpz, s: int, *, insecure_demo: bool = False) -> None:
         first, second = mpz(p), mpz(q)

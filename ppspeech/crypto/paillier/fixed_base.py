@@ -27,12 +27,8 @@ class FixedBase:
     """Tables for `base ** exponent % modulus ** 2`.
 
     Look-ups and products depend on the exponent, so timing and cache traces of this process do too; a party that runs
-    hostile code beside its keys needs more than this library (stated limit).
-
-    Args:
-        base: a unit mod `modulus ** 2`.
-        modulus: M.
-        length: bytes of the longest exponent; the tables take about `length * 512` numbers as long as M.
+    hostile code beside its keys needs more than this library (stated limit). `length`: bytes of the longest exponent;
+    the tables take about `length * 512` numbers as long as M.
 
     >>> seven = FixedBase(mpz(7), mpz(1009), length=2)
     >>> seven.powers([bytes([3, 0]), bytes([1, 2])]) == [pow(7, 3 + 256, 1009**2), pow(7, 512, 1009**2)]
@@ -80,10 +76,8 @@ class FixedBase:
         return powers
 
     def powers(self, columns: Sequence[bytes]) -> list[mpz]:
-        """`base` to several exponents at once.
-
-        Args:
-            columns: `length` byte strings, the lowest place first: byte i of each belongs to exponent i.
+        """`base` to several exponents at once. `columns`: `length` byte strings, the lowest place first: byte i of each
+        belongs to exponent i.
         """
         if len(columns) != self.length:
             raise ValueError(f"exponents have {self.length} bytes, got {len(columns)}")

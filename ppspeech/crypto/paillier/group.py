@@ -1,15 +1,22 @@
-"""The group that ciphertexts of one key live in: everything the schemes do in the same way."""
+"""The group that ciphertexts of one key live in: everything the additively homomorphic schemes do in the same way.
+
+Two kinds of object are kept apart by type. A `Ciphertext` is fresh: it was just encrypted, was re-randomized, or came
+from the peer and passed its checks. An `Unfinished` result of homomorphic operations still carries a trace of how it
+was made (its randomness is a known combination of the inputs' randomness), so it has no byte form; `finish` multiplies
+it by a fresh encryption of zero and gives a `Ciphertext`.
+"""
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 import gmpy2
 import numpy as np
 from gmpy2 import mpz
 from numpy.typing import NDArray
 
-from ppspeech.crypto.paillier.additive import Ciphertext, Unfinished
 from ppspeech.crypto.paillier.powers import RecodedWeights
 from ppspeech.crypto.paillier.randomizers import RandomizerPool
 from ppspeech.errors import BadCiphertextError, BadLengthError, NotInGroupError, RangeError, WrongKeyError
@@ -17,14 +24,34 @@ from ppspeech.errors import BadCiphertextError, BadLengthError, NotInGroupError,
 KEY_ID_BYTES = 16
 
 
+@dataclass(frozen=True, slots=True)
+class Ciphertext:
+    """A ciphertext that may leave."""
+
+    key_id: bytes
+    value: mpz = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The result of homomorphic operations, not yet re-randomized. It cannot be serialized; `finish` it first."""
+
+    key_id: bytes
+    value: mpz = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an unfinished result would reveal how it was computed: finish() it before it leaves")
+
+
 class CiphertextGroup(ABC):
     """Units modulo `modulus`, in which Enc(a) Enc(b) = Enc(a + b). The public keys of the schemes are kinds of it.
 
-    A scheme adds `_embed(m)`, its generator to the power m, and `_fresh_zeros(count)`, random encryptions of zero.
+    Integers are taken and given as the residue nearest to zero; a sum that leaves the range wraps around, so the caller
+    chooses scales for which no sum can. A scheme adds `_embed(m)`, its generator to the power m, and
+    `_fresh_zeros(count)`, random encryptions of zero.
 
     Args:
         name: the scheme and all that defines the key; hashed into `key_id`.
-        n: the product of two primes.
         modulus: what ciphertexts are reduced by, a power of `n`.
         plaintext_modulus: what plaintexts are reduced by.
     """
@@ -52,11 +79,7 @@ class CiphertextGroup(ABC):
         self.randomizers.prepare(count, workers=workers)
 
     def encrypt(self, value: int) -> Ciphertext:
-        """Encrypt an integer of magnitude below half the plaintext modulus.
-
-        Raises:
-            RangeError: for a larger one.
-        """
+        """Encrypt an integer of magnitude below half the plaintext modulus. Raises RangeError for a larger one."""
         return self.encrypt_many([value])[0]
 
     def encrypt_many(self, values: Sequence[int], *, workers: int = 1) -> list[Ciphertext]:
@@ -82,14 +105,8 @@ class CiphertextGroup(ABC):
         return self._unfinished(self._own(left) * self._embed(self._plaintext(right)))
 
     def scale(self, left: Ciphertext | Unfinished, right: int, *, secret: bool = True) -> Unfinished:
-        """Enc(a), b -> Enc(a b).
-
-        Args:
-            left: Enc(a).
-            right: b.
-            secret: keep b out of the timing, but for its sign and its length in machine words; a public b is several
-            times
-                faster without.
+        """Enc(a), b -> Enc(a b). `secret`: keep b out of the timing, but for its sign and its length in machine words;
+        a public b is several times faster without.
         """
         base, factor = self._own(left), self._plaintext(right)
         if factor == 0:
@@ -102,12 +119,8 @@ class CiphertextGroup(ABC):
     def scalar_products(
         self, ciphertexts: Sequence[Ciphertext], weights: NDArray[np.int64] | RecodedWeights, *, workers: int = 1
     ) -> list[Unfinished]:
-        """Enc(x_i), w -> Enc(sum_i w_ji x_i) for every row j.
-
-        Args:
-            ciphertexts: one a term.
-            weights: integers, shape `(rows, terms)`, or the plan made from them ahead of time.
-            workers: processes that share the work.
+        """Enc(x_i), w -> Enc(sum_i w_ji x_i) for every row j. `weights`: integers, shape `(rows, terms)`, or the plan
+        made from them ahead of time.
         """
         plan = weights if isinstance(weights, RecodedWeights) else RecodedWeights.of(weights)
         bases = [self._own(ciphertext) for ciphertext in ciphertexts]
@@ -131,11 +144,8 @@ class CiphertextGroup(ABC):
         return KEY_ID_BYTES + count * self.ciphertext_bytes
 
     def dump(self, ciphertexts: Sequence[Ciphertext]) -> bytes:
-        """The key's name and the numbers, each of the same length, most significant byte first.
-
-        Raises:
-            TypeError: for an unfinished result.
-            WrongKeyError: for a ciphertext of another key.
+        """The key's name and the numbers, each of the same length, most significant byte first. Raises TypeError for an
+        unfinished result, WrongKeyError for a ciphertext of another key.
         """
         for ciphertext in ciphertexts:
             if not isinstance(ciphertext, Ciphertext):
@@ -143,13 +153,9 @@ class CiphertextGroup(ABC):
         return self.key_id + b"".join(self._own(c).to_bytes(self.ciphertext_bytes, "big") for c in ciphertexts)
 
     def load(self, data: bytes, count: int) -> list[Ciphertext]:
-        """Read a vector of exactly `count` ciphertexts.
-
-        Raises:
-            BadLengthError: for any other length.
-            WrongKeyError: if it names another key.
-            BadCiphertextError: for a number that is zero or not reduced.
-            NotInGroupError: for a number without an inverse.
+        """Read a vector of exactly `count` ciphertexts. Raises BadLengthError for any other length, WrongKeyError if it
+        names another key, BadCiphertextError for a number that is zero or not reduced, NotInGroupError for a number
+        without an inverse.
         """
         if len(data) != self.wire_bytes(count):
             raise BadLengthError(f"{count} ciphertexts take {self.wire_bytes(count)} bytes, got {len(data)}")

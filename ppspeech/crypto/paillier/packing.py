@@ -26,12 +26,9 @@ from ppspeech.errors import RangeError
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """A layout of slots in a plaintext.
-
-    Attributes:
-        slot_bits: width of a slot: 8, 16, ... 64 bits, whole bytes, so that packing is a matter of memory layout.
-        slots: how many.
-        guard_bits: how far a mask reaches beyond the slots: whole bytes; statistical security of the shares.
+    """A layout of slots in a plaintext. `slot_bits`: width of a slot: 8, 16, ... 64 bits, whole bytes, so that packing
+    is a matter of memory layout. `guard_bits`: how far a mask reaches beyond the slots: whole bytes; statistical
+    security of the shares.
 
     >>> packing = Packing(slot_bits=16, slots=3)
     >>> packed = packing.pack(np.array([1, -2, 3]))
@@ -76,19 +73,15 @@ class Packing:
             )
 
     def check_magnitude(self, largest: int) -> None:
-        """Refuse results that might not stay inside their slots.
-
-        Args:
-            largest: a bound on the magnitude of every slot, after everything that will be computed.
+        """Refuse results that might not stay inside their slots. `largest`: a bound on the magnitude of every slot,
+        after everything that will be computed.
         """
         if largest >= 1 << (self.slot_bits - 1):
             raise RangeError(f"slots of {self.slot_bits} bits hold less than 2^{self.slot_bits - 1}, not {largest}")
 
     def pack(self, values: NDArray[np.int64]) -> mpz:
-        """One integer from `(slots,)` signed integers of magnitude below 2^(slot_bits - 1).
-
-        Raises:
-            RangeError: for another number of values, or one too large.
+        """One integer from `(slots,)` signed integers of magnitude below 2^(slot_bits - 1). Raises RangeError for
+        another number of values, or one too large.
         """
         return self.pack_rows(values[np.newaxis])[0]
 
@@ -111,10 +104,8 @@ class Packing:
         return [mpz.from_bytes(row.tobytes(), "little") - offset for row in slots.reshape(len(values), -1)]
 
     def unpack(self, packed: int | mpz) -> NDArray[np.int64]:
-        """The slots of a packed integer, shape `(slots,)`.
-
-        Raises:
-            RangeError: if it is no integer that slots in range can make.
+        """The slots of a packed integer, shape `(slots,)`. Raises RangeError if it is no integer that slots in range
+        can make.
         """
         raised = mpz(packed) + self._offset
         if not 0 <= raised < mpz(1) << (self.slots * self.slot_bits):
@@ -122,10 +113,8 @@ class Packing:
         return (self._split(raised) - np.uint64(self._half)).view(np.int64)
 
     def draw_mask(self) -> tuple[mpz, NDArray[np.uint64]]:
-        """What the evaluator adds to a packed result, and its own shares.
-
-        Returns:
-            The number to add, and residues mod 2^slot_bits, shape `(slots,)`.
+        """What the evaluator adds to a packed result, and its own shares. Returns the number to add, and residues mod
+        2^slot_bits, shape `(slots,)`.
         """
         mask = mpz.from_bytes(uniform_bytes((self.slots * self.slot_bits + self.guard_bits) // 8), "little")
         shares = np.uint64(0) - self._split(mask) - np.uint64(self._half)
@@ -134,10 +123,8 @@ class Packing:
     def masked_shares(self, masked: int | mpz) -> NDArray[np.uint64]:
         """The key holder's shares of a decrypted masked result: residues mod 2^slot_bits, shape `(slots,)`.
 
-        They and the evaluator's add up to the slots, or to one more (see the head of this file).
-
-        Raises:
-            RangeError: if no mask can give this number.
+        They and the evaluator's add up to the slots, or to one more (see the head of this file). Raises RangeError if
+        no mask can give this number.
         """
         if not 0 <= masked < mpz(1) << (self.plaintext_bits - 1):
             raise RangeError("not a masked packed integer: negative, or longer than slots and guard")

@@ -22,15 +22,9 @@ from ppspeech.errors import RangeError
 
 
 def signed_windows(weights: NDArray[np.int64], window: int) -> NDArray[np.int64]:
-    """Digits of the width-`window` non-adjacent form.
-
-    Args:
-        weights: shape `(...)`, magnitudes below 2^62.
-        window: 2 or more.
-
-    Returns:
-        Shape `(places, ...)`: digits that are zero or odd and smaller than 2^(window - 1) in magnitude, with
-        `sum_place digit 2^place = weight`.
+    """Digits of the width-`window` non-adjacent form. `weights`: shape `(...)`, magnitudes below 2^62. `window`: 2 or
+    more. Returns shape `(places, ...)`: digits that are zero or odd and smaller than 2^(window - 1) in magnitude, with
+    `sum_place digit 2^place = weight`.
 
     >>> signed_windows(np.array([7]), 2).ravel().tolist()
     [-1, 0, 0, 1]
@@ -51,13 +45,9 @@ def signed_windows(weights: NDArray[np.int64], window: int) -> NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RecodedWeights:
-    """A weight matrix recoded once, to be applied to many vectors of bases.
-
-    Attributes:
-        rows: how many products.
-        terms: how many bases.
-        window: bits of a digit; every base gets 2^(window - 2) odd powers.
-        steps: for every row, from the highest place down, the table positions to multiply in and those to divide by.
+    """A weight matrix recoded once, to be applied to many vectors of bases. `window`: bits of a digit; every base gets
+    2^(window - 2) odd powers. `steps`: for every row, from the highest place down, the table positions to multiply in
+    and those to divide by.
     """
 
     rows: int

@@ -17,10 +17,8 @@ _SMALL_PRIMES = gmpy2.primorial(2000)
 
 
 def check_key_size(bits: int, *, insecure_demo: bool) -> None:
-    """Refuse a modulus that can be factored, unless the caller says that nothing depends on it.
-
-    Raises:
-        PrivacyError: for fewer than 2048 bits without `insecure_demo`, an odd number of bits, or fewer than 32.
+    """Refuse a modulus that can be factored, unless the caller says that nothing depends on it. Raises PrivacyError for
+    fewer than 2048 bits without `insecure_demo`, an odd number of bits, or fewer than 32.
     """
     if bits < 32 or bits % 2:
         raise PrivacyError(f"a modulus has an even number of bits, at least 32, got {bits}")
@@ -32,11 +30,8 @@ def check_key_size(bits: int, *, insecure_demo: bool) -> None:
 
 
 def check_modulus(n: mpz, *, insecure_demo: bool) -> None:
-    """Refuse a public modulus that is too short or plainly no product of two large primes.
-
-    Raises:
-        PrivacyError: as `check_key_size`.
-        NotInGroupError: for a prime, a square, or a number with a small factor.
+    """Refuse a public modulus that is too short or plainly no product of two large primes. Raises PrivacyError as
+    `check_key_size`, NotInGroupError for a prime, a square, or a number with a small factor.
     """
     check_key_size(n.bit_length(), insecure_demo=insecure_demo)
     if gmpy2.is_prime(n) or gmpy2.is_square(n) or gmpy2.gcd(n, _SMALL_PRIMES) != 1:
@@ -51,10 +46,7 @@ def check_primes(p: mpz, q: mpz) -> None:
 
 def random_prime(bits: int, *, blum: bool = True) -> mpz:
     """A prime of exactly `bits` bits whose two top bits are set, so that a product of two has exactly `2 * bits`.
-
-    Args:
-        bits: at least 8.
-        blum: ask for p = 3 mod 4, so that -1 is no square.
+    `bits`: at least 8. `blum`: ask for p = 3 mod 4, so that -1 is no square.
 
     Candidates are independent draws rather than a walk from one start, which would favor primes after long gaps.
     """

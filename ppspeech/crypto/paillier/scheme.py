@@ -26,10 +26,9 @@ from typing import Literal, NoReturn
 import gmpy2
 from gmpy2 import mpz
 
-from ppspeech.crypto.paillier.additive import Ciphertext
 from ppspeech.crypto.paillier.cores import map_numbers
 from ppspeech.crypto.paillier.fixed_base import FixedBase
-from ppspeech.crypto.paillier.group import CiphertextGroup
+from ppspeech.crypto.paillier.group import Ciphertext, CiphertextGroup
 from ppspeech.crypto.paillier.primes import (
     DEFAULT_BITS,
     SECURE_BITS,
@@ -49,17 +48,9 @@ HOLDER_EXPONENT_BYTES = 48
 
 
 class PaillierPublicKey(CiphertextGroup):
-    """What the evaluator has: N, and nothing of the key holder's.
-
-    Args:
-        n: the modulus.
-        randomness: `"djn"` only where the key holder made N for it (`generate_paillier` does); keys of other libraries
-            take `"full"`.
-        insecure_demo: accept fewer than 2048 bits.
-
-    Raises:
-        PrivacyError: for a modulus too short.
-        NotInGroupError: for a number that cannot be a product of two large primes.
+    """What the evaluator has: N, and nothing of the key holder's. `randomness`: `"djn"` only where the key holder made
+    N for it (`generate_paillier` does); keys of other libraries take `"full"`. Raises PrivacyError for a modulus too
+    short, NotInGroupError for a number that cannot be a product of two large primes.
     """
 
     def __init__(self, n: int | mpz, *, randomness: Randomness = "full", insecure_demo: bool = False) -> None:
@@ -99,12 +90,8 @@ class PaillierPublicKey(CiphertextGroup):
 
     @classmethod
     def from_bytes(cls, data: bytes, *, insecure_demo: bool = False) -> "PaillierPublicKey":
-        """Check and read a key.
-
-        Raises:
-            BadLengthError: if the bytes are not exactly one key.
-            BadTypeError: if they say something no key says.
-            PrivacyError, NotInGroupError: as for the constructor.
+        """Check and read a key. Raises BadLengthError if the bytes are not exactly one key, BadTypeError if they say
+        something no key says, PrivacyError, NotInGroupError as for the constructor.
         """
         bits = int.from_bytes(data[:2], "big")
         if len(data) != 3 + (bits + 7) // 8 or len(data) < 4:
@@ -140,13 +127,7 @@ class PaillierSecretKey:
     """What the key holder has: the primes. It encrypts faster than others and alone decrypts.
 
     It shows none of its numbers in `repr`, refuses to be pickled or copied, and nothing the evaluator is given (public
-    key, ciphertexts) refers to it.
-
-    Args:
-        p: one prime of N.
-        q: the other.
-        randomness: `"djn"` needs p = q = 3 mod 4 and gcd(p - 1, q - 1) = 2.
-        insecure_demo: accept fewer than 2048 bits.
+    key, ciphertexts) refers to it. `randomness`: `"djn"` needs p = q = 3 mod 4 and gcd(p - 1, q - 1) = 2.
     """
 
     def __init__(
@@ -189,11 +170,7 @@ class PaillierSecretKey:
         return self.public.encrypt_with(self.randomizers, values, workers=workers)
 
     def decrypt(self, ciphertext: Ciphertext) -> int:
-        """The plaintext, as the residue nearest to zero.
-
-        Raises:
-            WrongKeyError: for a ciphertext of another key.
-        """
+        """The plaintext, as the residue nearest to zero. Raises WrongKeyError for a ciphertext of another key."""
         return self.decrypt_many([ciphertext])[0]
 
     def decrypt_many(self, ciphertexts: Sequence[Ciphertext], *, workers: int = 1) -> list[int]:
@@ -256,12 +233,8 @@ class _Half:
 def generate_paillier(
     bits: int = DEFAULT_BITS, *, randomness: Randomness = "djn", insecure_demo: bool = False
 ) -> PaillierSecretKey:
-    """Make a key from the operating system's randomness.
-
-    Args:
-        bits: length of N: 2048 or more.
-        randomness: see the head of this file.
-        insecure_demo: allow shorter keys, for demonstrations that protect nothing.
+    """Make a key from the operating system's randomness. `bits`: length of N: 2048 or more. `insecure_demo`: allow
+    shorter keys, for demonstrations that protect nothing.
 
     >>> key = generate_paillier(64, insecure_demo=True)
     >>> key

@@ -3,21 +3,14 @@
 from ppspeech.crypto.shares.best import argmax, best_text, knock_out, largest, smallest
 from ppspeech.crypto.shares.bits import extend, truncate_local
 from ppspeech.crypto.shares.choose import check_index, choose
-from ppspeech.crypto.shares.compare import (
-    carry,
-    is_negative,
-)
+from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_twin
 from ppspeech.crypto.shares.look_up import look_up
-from ppspeech.crypto.shares.products import (
-    multiply,
-    scale_by_first,
-    square,
-)
-from ppspeech.crypto.shares.recorder import BlankChannel, blank, record
-from ppspeech.crypto.shares.select import LARGEST_RING, and_bits, multiply_bit
+from ppspeech.crypto.shares.products import multiply, scale_by_first, square
+from ppspeech.crypto.shares.recorder import blank, record
+from ppspeech.crypto.shares.select import LARGEST_RING, multiply_bit
 from ppspeech.crypto.shares.shared import (
     Shared,
     SharedBits,
@@ -36,13 +29,11 @@ __all__ = [
     "ENTRIES",
     "LARGEST_RING",
     "TEXT_RING",
-    "BlankChannel",
     "Cost",
     "LogAdd",
     "ShareEngine",
     "Shared",
     "SharedBits",
-    "and_bits",
     "argmax",
     "best_text",
     "blank",

@@ -44,21 +44,17 @@ def smallest(residues: Shared) -> Shared:
 
 
 def best_text(scores: Shared, texts: Shared) -> Shared:
-    """The text of each row's largest score, `(rows, candidates)` to `(rows, residues)`, by all pairs.
-
-    Args:
-        scores: those of a row must differ by less than 2^(bits - 1).
-        texts: what the candidates are called, `(candidates, residues)`, the same for all rows.
+    """The text of each row's largest score, `(rows, candidates)` to `(rows, residues)`, by all pairs. `scores`: those
+    of a row must differ by less than 2^(bits - 1). `texts`: what the candidates are called, `(candidates, residues)`,
+    the same for all rows.
     """
     return (argmax(scores)[..., None] * texts).sum(axis=1)
 
 
 def knock_out(scores: Shared, texts: Shared) -> tuple[Shared, Shared]:
-    """The largest score, `(1,)`, and its text, `(residues,)`, by a tournament of neighbors.
-
-    Args:
-        scores: `(candidates,)`, of a ring of at most 56 bits; they must differ by less than 2^(bits - 1).
-        texts: what the candidates are called, `(candidates, residues)`.
+    """The largest score, `(1,)`, and its text, `(residues,)`, by a tournament of neighbors. `scores`: `(candidates,)`,
+    of a ring of at most 56 bits; they must differ by less than 2^(bits - 1). `texts`: what the candidates are called,
+    `(candidates, residues)`.
     """
     # A share mod 2^21 is one mod 2^56 of the same residue mod 2^21: scores and texts are chosen in one batch.
     both = concatenate([scores.in_ring(texts.ring)[:, None], texts], axis=1)

@@ -46,26 +46,10 @@ def truncate_local(residues: Shared, bits: int) -> Shared:
 def all_bits(engine: ShareEngine, bits: Bits) -> Bits:
     """Shares of the and of each row, `(count, bits)` to `(count,)`: tables of up to 8 bits, and tables of those."""
     while bits.shape[1] > 1:
-        sizes = _group_sizes(bits.shape[1])
-        ends = np.cumsum(sizes)
-        joined = [_join(bits[:, end - size : end]) for size, end in zip(sizes, ends, strict=True)]
-        tables = [_and_table(size) for size in sizes]
+        # As few groups of at most 8 as there can be, of sizes as alike as can be; none of a single bit.
+        groups = np.array_split(bits, -(-bits.shape[1] // 8), axis=1)
+        sizes = [group.shape[1] for group in groups]
+        tables = [PublicTable(TableShape(size, 1), np.arange(1 << size) == (1 << size) - 1) for size in sizes]
+        joined = [np.packbits(group, axis=1, bitorder="little")[:, 0] for group in groups]
         bits = np.stack(look_up_public(engine, tables, joined), axis=1)
     return bits[:, 0]
-
-
-def _group_sizes(bits: int) -> list[int]:
-    """As few groups of at most 8 as there can be, of sizes as alike as can be; none of a single bit."""
-    groups = -(-bits // 8)
-    return [len(part) for part in np.array_split(np.arange(bits), groups)]
-
-
-def _join(bits: Bits) -> Bits:
-    index = np.zeros(len(bits), np.uint8)
-    for place in range(bits.shape[1]):
-        index |= bits[:, place] << np.uint8(place)
-    return index
-
-
-def _and_table(bits: int) -> PublicTable:
-    return PublicTable(TableShape(bits, 1), np.arange(1 << bits) == (1 << bits) - 1)

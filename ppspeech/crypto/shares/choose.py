@@ -23,14 +23,9 @@ DIGIT = 8
 
 
 def choose(residues: Shared, index: int | NDArray[np.int64] | None) -> Shared:
-    """The residues at `index`, `(rows, candidates)` to `(rows,)`.
-
-    Args:
-        residues: shared.
-        index: of the candidate, one for all rows or one for each, `(rows,)`; None for the first party.
-
-    Raises:
-        RangeError: if the second party's index is not that of a candidate.
+    """The residues at `index`, `(rows, candidates)` to `(rows,)`. `index`: of the candidate, one for all rows or one
+    for each, `(rows,)`; None for the first party. Raises RangeError if the second party's index is not that of a
+    candidate.
     """
     engine, ring = residues.engine, residues.ring
     rows, candidates = residues.shape
@@ -43,11 +38,7 @@ def choose(residues: Shared, index: int | NDArray[np.int64] | None) -> Shared:
 
 
 def check_index(index: int | None, candidates: int) -> None:
-    """Refuse what is not the index of a candidate.
-
-    Raises:
-        RangeError: unless it is a whole number from 0 to candidates - 1.
-    """
+    """Raises RangeError unless the index is a whole number from 0 to candidates - 1."""
     if not isinstance(index, int | np.integer) or isinstance(index, bool) or not 0 <= index < candidates:
         raise RangeError(f"the candidates have the numbers 0 to {candidates - 1}, got {index!r}")
 
@@ -55,8 +46,8 @@ def check_index(index: int | None, candidates: int) -> None:
 def _choose_first(engine: ShareEngine, residues: Residues, ring: Ring) -> Residues:
     while residues.shape[1] > 1:
         tables = _tables(residues)
-        masks = look_up(engine, np.zeros(tables.shape[0] * tables.shape[1], np.uint64), _flat(tables), ring)
-        residues = masks.reshape(tables.shape[:2])
+        flat = tables.reshape(-1, tables.shape[-1])
+        residues = look_up(engine, np.zeros(len(flat), np.uint64), flat, ring).reshape(tables.shape[:2])
     return residues
 
 
@@ -80,10 +71,6 @@ def _tables(residues: Residues) -> Residues:
     whole = np.zeros((len(residues), tables << bits), np.uint64)
     whole[:, : residues.shape[1]] = residues
     return whole.reshape(len(residues), tables, 1 << bits)
-
-
-def _flat(tables: Residues) -> Residues:
-    return tables.reshape(-1, tables.shape[-1])
 
 
 def _digit_bits(candidates: int) -> int:

@@ -30,15 +30,8 @@ MIDDLE = TableShape(2 * GROUP, 2)
 
 
 def carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
-    """Shares of [a + b >= 2^width], for the first party's a and the second's b, both below 2^width.
-
-    Args:
-        engine: this party's.
-        own: a or b, `(count,)`.
-        width: bits of both, 1 to 60.
-
-    Raises:
-        RangeError: for another width.
+    """Shares of [a + b >= 2^width], for the first party's a and the second's b, both below 2^width. `width`: bits of
+    both, 1 to 60. Raises RangeError for another width.
     """
     size, blocks = block_sizes(width)
     parts = np.empty((len(own), blocks), np.uint8)

@@ -69,10 +69,8 @@ class Correlations:
     """
 
     def __init__(self, setup: PairSetup, channel: Channel, cost: Cost) -> None:
-        """Prepare with the peer what `cost` needs, which both must state alike.
-
-        Raises:
-            ProtocolError: if no session of the setup is open.
+        """Prepare with the peer what `cost` needs, which both must state alike. Raises ProtocolError if no session of
+        the setup is open.
         """
         setup.check_in_use()
         self._setup = setup
@@ -127,8 +125,7 @@ class Correlations:
         if count > left:
             raise ProtocolError(f"{count} products are needed and {left} are left: prepare more, none is used twice")
         self._products_left = left - count
-        at = len(self._products.bits) - left
-        own = self._products
+        own, at = self._products, len(self._products.bits) - left
         part = slice(at, at + count)
         return Products(own.bits[part], own.got[part], own.zero[part], own.step[part])
 
@@ -138,8 +135,7 @@ class Correlations:
         if count > left:
             raise ProtocolError(f"{count} of {shape} are needed and {left} are left: prepare more, none is used twice")
         self._left[shape] = left - count
-        tables = self._tables[shape]
-        at = len(tables.pads) - left
+        at = len(self._tables[shape].pads) - left
         return slice(at, at + count)
 
     def __repr__(self) -> str:

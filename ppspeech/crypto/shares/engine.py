@@ -31,17 +31,9 @@ class ShareEngine:
     """What every operation on shares takes first.
 
     A shared residue is the sum mod 2^k of the parties' residues (`uint64`), a shared bit the exclusive or of their bits
-    (`uint8`, 0 or 1). Both parties call the same operations, in the same order, on arrays of the same shape.
-
-    Args:
-        channel: to the other party.
-        setup: with a session open on the channel.
-        cost: what will be computed, so that the offline phase can prepare it: `record(program)`.
-
-    Attributes:
-        channel: to the other party.
-        party: which of the two this is.
-        correlations: what is left of the offline phase.
+    (`uint8`, 0 or 1). Both parties call the same operations, in the same order, on arrays of the same shape. `setup`:
+    with a session open on the channel. `cost`: what will be computed, so that the offline phase can prepare it:
+    `record(program)`.
     """
 
     def __init__(self, channel: Channel, setup: PairSetup, cost: Cost) -> None:
@@ -81,11 +73,7 @@ class ShareEngine:
 
 
 class FlightChannel:
-    """A channel through another one, for a part of a program where both parties use it.
-
-    Args:
-        channel: what flights travel through.
-    """
+    """A channel through another one, for a part of a program where both parties use it."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -129,10 +117,8 @@ class FlightChannel:
             self._channel.send(Kind.FLIGHT, together)
 
     def finish(self) -> None:
-        """Send what is held, and make sure that nothing came that nobody asked for.
-
-        Raises:
-            BadLengthError: if the last flight holds more messages.
+        """Send what is held, and make sure that nothing came that nobody asked for. Raises BadLengthError if the last
+        flight holds more messages.
         """
         self.flush()
         if self._read != len(self._incoming):

@@ -23,13 +23,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.packing import packed_bytes
 from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.look_up import (
-    PublicTable,
-    ask_tables,
-    look_up_public,
-    offer_public,
-    receive_flips,
-)
+from ppspeech.crypto.shares.look_up import PublicTable, ask_tables, look_up_public, offer_public, receive_flips
 from ppspeech.crypto.shares.select import check_ring, multiply_bit
 from ppspeech.errors import RangeError
 
@@ -46,7 +40,6 @@ class LogAdd:
     """How log-add is computed; both parties hold the same.
 
     Attributes:
-        ring: of the residues.
         fraction: bits after the point of the residues, in nats.
         step: bits each party drops from its share of v; the table has a step of 2^(step - fraction) nats.
         few_rounds: save a round however many are added at once, for links where a round trip is dear.

@@ -26,12 +26,8 @@ from ppspeech.errors import RangeError
 
 @dataclass(frozen=True, eq=False)
 class PublicTable:
-    """A function of both parties' small numbers, known to both.
-
-    Args:
-        shape: bits of an index, and of an entry (at most 8).
-        entries: the function of first ⊕ second, or of first + second where `of_sums`.
-        of_sums: whether the numbers are added.
+    """A function of both parties' small numbers, known to both. `shape`: bits of an index, and of an entry (at most 8).
+    `entries`: the function of first ⊕ second, or of first + second where `of_sums`.
     """
 
     shape: TableShape
@@ -48,13 +44,9 @@ def look_up_public(engine: ShareEngine, tables: list[PublicTable], own: list[Byt
     if not engine.is_first:
         return [each.astype(np.uint8, copy=False) for each in ask_tables(engine, shapes, own)]
     flips = receive_flips(engine, shapes, [len(numbers) for numbers in own])
-    messages, masks = [], []
-    for table, numbers, flip in zip(tables, own, flips, strict=True):
-        message, mask = offer_public(engine, table, numbers, flip)
-        messages.append(message)
-        masks.append(mask)
-    engine.channel.send(Kind.TABLES, b"".join(messages))
-    return masks
+    offers = [offer_public(engine, *each) for each in zip(tables, own, flips, strict=True)]
+    engine.channel.send(Kind.TABLES, b"".join([message for message, _ in offers]))
+    return [mask for _, mask in offers]
 
 
 def offer_public(engine: ShareEngine, table: PublicTable, own: Bytes, flips: Bytes) -> tuple[bytes, Bytes]:
@@ -80,7 +72,9 @@ def ask_tables(engine: ShareEngine, shapes: list[TableShape], indices: list[Byte
     reply = np.frombuffer(engine.channel.receive(Kind.TABLES, sum(sizes)), np.uint8)
     results, at = [], 0
     for shape, index, each, size in zip(shapes, indices, asked, sizes, strict=True):
-        results.append(_open_entries(reply[at : at + size], shape, index, each.pads))
+        results.append(np.empty_like(each.pads))
+        uncover = _open_bits if shape.width <= 8 else _open_bytes
+        uncover(reply[at : at + size], shape.bits, shape.width, index, each.pads, results[-1])
         at += size
     return results
 
@@ -97,19 +91,14 @@ def receive_flips(engine: ShareEngine, shapes: list[TableShape], counts: list[in
 
 
 def look_up(engine: ShareEngine, index: Residues, table: Residues, ring: Ring) -> Residues:
-    """Shares of table[index], for a table of 2^bits entries and shares of the index mod 2^bits.
-
-    Args:
-        engine: this party's.
-        index: shares mod 2^bits of the indices, `(count,)`.
-        table: residues of `ring`: `(2^bits,)` the same for all or `(count, 2^bits)`. Only the first party's is read;
-            it may be the first party's secret.
-        ring: of the result.
-
-    Raises:
-        RangeError: for a table whose length is not 2 to 256 and a power of two, or does not fit the indices.
+    """Shares of table[index], for a table of 2^bits entries and shares of the index mod 2^bits. `index`: shares mod
+    2^bits of the indices, `(count,)`. `table`: residues of `ring`: `(2^bits,)` the same for all or `(count, 2^bits)`.
+    Only the first party's is read; it may be the first party's secret. Raises RangeError for a table whose length is
+    not 2 to 256 and a power of two, or does not fit the indices.
     """
-    bits = table_bits(table.shape[-1])
+    bits = table.shape[-1].bit_length() - 1
+    if not 1 <= bits <= 8 or table.shape[-1] != 1 << bits:
+        raise RangeError(f"a table has 2, 4, 8, … or 256 entries, got {table.shape[-1]}")
     if table.ndim == 2 and len(table) != len(index):
         raise RangeError(f"{len(index)} indices need as many tables or one, got {len(table)}")
     shape = TableShape(bits, ring.bits)
@@ -122,39 +111,13 @@ def look_up(engine: ShareEngine, index: Residues, table: Residues, ring: Ring) -
     entries = table[turned] if table.ndim == 1 else np.take_along_axis(table, turned, axis=1)
     masks = offered.masks.astype(np.uint64)
     masked = ring.reduce(entries - masks[:, None])
-    engine.channel.send(Kind.TABLES, conceal(masked, offered.pads, flips, ring.bits))
+    out = np.zeros(packed_bytes(masked.size, ring.bits), np.uint8)
+    if ring.bits <= 8:
+        _conceal_bits(masked, offered.pads, flips, ring.bits, out)
+    else:
+        _conceal_bytes(masked, offered.pads, flips, -(-ring.bits // 8), out)
+    engine.channel.send(Kind.TABLES, out.tobytes())
     return masks
-
-
-def table_bits(entries: int) -> int:
-    """log2 of the length of a table.
-
-    Raises:
-        RangeError: unless it is a power of two between 2 and 256.
-    """
-    bits = entries.bit_length() - 1
-    if not 1 <= bits <= 8 or entries != 1 << bits:
-        raise RangeError(f"a table has 2, 4, 8, … or 256 entries, got {entries}")
-    return bits
-
-
-def conceal(entries: Numbers, pads: Numbers, flips: Bytes, width: int) -> bytes:
-    """The message that carries tables of masked entries, `(count, 2^bits)`, each behind its pad."""
-    out = np.zeros(packed_bytes(entries.size, width), np.uint8)
-    if width <= 8:
-        _conceal_bits(entries, pads, flips, width, out)
-    else:
-        _conceal_bytes(entries, pads, flips, -(-width // 8), out)
-    return out.tobytes()
-
-
-def _open_entries(stream: Bytes, shape: TableShape, index: Bytes, pads: Numbers) -> Numbers:
-    result = np.empty_like(pads)
-    if shape.width <= 8:
-        _open_bits(stream, shape.bits, shape.width, index, pads, result)
-    else:
-        _open_bytes(stream, shape.bits, shape.width, index, pads, result)
-    return result
 
 
 @numba.njit(nogil=True, cache=True)

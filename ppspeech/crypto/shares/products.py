@@ -36,12 +36,8 @@ def multiply(left: Shared, right: Shared, wider: Ring) -> Shared:
 
 
 def scale_by_first(residues: Shared, factors: Residues | None, wider: Ring) -> Shared:
-    """Signed residues times whole factors of the first party, `(count,)` each.
-
-    Args:
-        residues: shared.
-        factors: the first party's, as residues of `wider`; None for the second, which does not know them.
-        wider: must hold the products.
+    """Signed residues times whole factors of the first party, `(count,)` each. `factors`: the first party's, as
+    residues of `wider`; None for the second, which does not know them.
     """
     engine, own = residues.engine, extend(residues, wider).own
     if not engine.is_first:

@@ -25,11 +25,9 @@ MOST = 2**24
 
 
 def record(program: Callable[[ShareEngine], object], side: Side = Side.SECOND) -> Cost:
-    """The cost of a program, from a run of one party on zeros.
-
-    Args:
-        program: one party's, of an engine; its inputs are `blank`, or whatever else has the right shape.
-        side: whose program it is. Both sides' programs cost the same; the second's run is the shorter.
+    """The cost of a program, from a run of one party on zeros. `program`: one party's, of an engine; its inputs are
+    `blank`, or whatever else has the right shape. `side`: whose program it is. Both sides' programs cost the same; the
+    second's run is the shorter.
 
     >>> from ppspeech.crypto.numbers import Ring
     >>> from ppspeech.crypto.shares.compare import is_negative
@@ -43,10 +41,8 @@ def record(program: Callable[[ShareEngine], object], side: Side = Side.SECOND) -
 
 
 def blank(*shape: int) -> Residues:
-    """Zeros for a program to be recorded on, in place of its input.
-
-    Raises:
-        RangeError: for more than 2^24 of them: a run on that many takes seconds, and megabytes by the hundred.
+    """Zeros for a program to be recorded on, in place of its input. Raises RangeError for more than 2^24 of them: a run
+    on that many takes seconds, and megabytes by the hundred.
     """
     count = prod(shape)
     if count > MOST:
@@ -55,12 +51,8 @@ def blank(*shape: int) -> Residues:
 
 
 class BlankChannel:
-    """A channel to nobody: what is sent is counted, and what is asked for comes as zeros.
-
-    Attributes:
-        sent: bytes of payload.
-        received: bytes of payload.
-        order: of the messages, `s` for one sent and `r` for one received.
+    """A channel to nobody: what is sent is counted, and what is asked for comes as zeros. `order`: of the messages, `s`
+    for one sent and `r` for one received.
     """
 
     def __init__(self) -> None:
@@ -101,17 +93,21 @@ class BlankChannel:
         return size
 
 
-class Tally:
-    """Correlations that are only counted: all are zeros."""
+class Recorder(ShareEngine):
+    """A share engine with nobody at the other end, and nothing prepared: correlations are counted, and all zeros."""
 
-    def __init__(self) -> None:
+    def __init__(self, side: Side) -> None:
+        self.channel = self._counted = BlankChannel()
+        self.party = side
+        self.correlations = self
         self._tables: Counter[TableShape] = Counter()
         self._products = 0
 
-    @property
-    def taken(self) -> Cost:
-        """How many tables and products were taken."""
-        return Cost(tables={shape: count for shape, count in self._tables.items() if count}, products=self._products)
+    @contextmanager
+    def in_flights(self) -> Iterator[None]:
+        """Count as an engine sends in flights."""
+        with self._counted.in_flights():
+            yield
 
     def take_offered(self, shape: TableShape, count: int) -> Offered:
         """As `Correlations.take_offered`."""
@@ -129,35 +125,17 @@ class Tally:
         zeros = np.zeros(count, np.uint64)
         return Products(np.zeros(count, np.uint8), zeros, zeros, zeros)
 
-
-class Recorder(ShareEngine):
-    """A share engine with nobody at the other end, and nothing prepared.
-
-    Args:
-        side: which of the two parties it is.
-    """
-
-    def __init__(self, side: Side) -> None:
-        self._counted = BlankChannel()
-        self.channel = self._counted
-        self.party = side
-        self._tally = Tally()
-        self.correlations = self._tally
-
-    @contextmanager
-    def in_flights(self) -> Iterator[None]:
-        """Count as an engine sends in flights."""
-        with self._counted.in_flights():
-            yield
+    def __repr__(self) -> str:
+        return f"Recorder({self.party.name})"
 
     @property
     def cost(self) -> Cost:
         """Of all that was done with this engine."""
-        taken, seen, order = self._tally.taken, self._counted, "".join(self._counted.order)
+        tables, seen, order = dict(+self._tables), self._counted, "".join(self._counted.order)
         if self.is_first:
             order = order.translate(str.maketrans("sr", "rs"))
-            return Cost(taken.tables, taken.products, seen.sent, seen.received, order)
-        return Cost(taken.tables, taken.products, seen.received, seen.sent, order)
+            return Cost(tables, self._products, seen.sent, seen.received, order)
+        return Cost(tables, self._products, seen.received, seen.sent, order)
 
 
 def _dtype(shape: TableShape) -> type[np.uint8] | type[np.uint64]:

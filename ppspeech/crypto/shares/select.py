@@ -22,11 +22,7 @@ LARGEST_RING = 61
 
 
 def check_ring(ring: Ring) -> None:
-    """Refuse rings the engine cannot compute in.
-
-    Raises:
-        RangeError: unless the ring has at most 61 bits.
-    """
+    """Refuse rings the engine cannot compute in. Raises RangeError unless the ring has at most 61 bits."""
     if ring.bits > LARGEST_RING:
         raise RangeError(f"shares are computed on in rings of up to {LARGEST_RING} bits, got {ring.bits}")
 
@@ -37,7 +33,7 @@ def multiply_bit(engine: ShareEngine, bits: Bits, residues: Residues, ring: Ring
     if bits.shape != residues.shape or bits.ndim != 1:
         raise RangeError(f"bits and residues must be flat and alike, got shapes {bits.shape} and {residues.shape}")
     own = engine.correlations.take_products(len(bits))
-    size = _residue_bytes(ring)
+    size = -(-(ring.bits + 1) // 8)
     message = np.empty(len(bits) * size, np.uint8)
     _product_message(bits, residues, own.bits, own.step, ring.bits, size, message)
     # The second waits before it sends: what it sends next then leaves in the same flight.
@@ -49,15 +45,6 @@ def multiply_bit(engine: ShareEngine, bits: Bits, residues: Residues, ring: Ring
     result = np.empty(len(bits), np.uint64)
     _finish_product(bits, residues, own.bits, own.got, own.zero, other, ring.bits, size, result)
     return result
-
-
-def and_bits(engine: ShareEngine, left: Bits, right: Bits) -> Bits:
-    """Shares of left and right, element by element."""
-    return multiply_bit(engine, left, right.astype(np.uint64), Ring(1)).astype(np.uint8)
-
-
-def _residue_bytes(ring: Ring) -> int:
-    return -(-(ring.bits + 1) // 8)
 
 
 @numba.njit(nogil=True, cache=True)
@@ -76,16 +63,9 @@ def _product_message(
 
 @numba.njit(nogil=True, cache=True)
 def _finish_product(
-    bits: Bits,
-    residues: Residues,
-    choices: Bits,
-    got: Residues,
-    zero: Residues,
-    other: Bits,
-    width: int,
-    size: int,
+    bits: Bits, residues: Residues, choices: Bits, got: Residues, zero: Residues, other: Bits, width: int, size: int,
     result: Residues,
-) -> None:
+) -> None:  # fmt: skip
     one = np.uint64(1)
     mask = (one << np.uint64(width)) - one
     for j in range(len(bits)):

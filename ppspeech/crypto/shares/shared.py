@@ -25,12 +25,8 @@ from ppspeech.errors import RangeError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shared:
-    """Residues of any shape that two parties share: the sum mod 2^k of what each holds.
-
-    Attributes:
-        engine: this party's.
-        own: our share, `uint64`. Bits above those of the ring mean nothing; `residues` is without them.
-        ring: of the residues.
+    """Residues of any shape that two parties share: the sum mod 2^k of what each holds. `own`: our share, `uint64`.
+    Bits above those of the ring mean nothing; `residues` is without them.
     """
 
     engine: ShareEngine
@@ -100,12 +96,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedBits:
-    """Bits of any shape that two parties share: the exclusive or of what each holds.
-
-    Attributes:
-        engine: this party's.
-        own: our share, `uint8`, 0 or 1.
-    """
+    """Bits of any shape, each the exclusive or of what two parties hold. `own`: our share, `uint8`, 0 or 1."""
 
     engine: ShareEngine
     own: Bits
@@ -135,17 +126,9 @@ class SharedBits:
 
 
 def share_input(engine: ShareEngine, owner: Side, values: Residues | None, shape: Sequence[int], ring: Ring) -> Shared:
-    """Shares of what one party knows: its share is the value, the other's is zero. Nothing is sent.
-
-    Args:
-        engine: this party's.
-        owner: who knows the values.
-        values: residues, of the owner; None for the other party.
-        shape: of the values, which both know.
-        ring: of the values.
-
-    Raises:
-        RangeError: if the owner has none, the other party has some, or they are of another shape.
+    """Shares of what one party knows: its share is the value, the other's is zero. Nothing is sent. `values`: residues,
+    of the owner; None for the other party. Raises RangeError if the owner has none, the other party has some, or they
+    are of another shape.
     """
     if (values is None) == (engine.party is owner):
         raise RangeError(f"the {owner.name.lower()} party has these values, and nobody else")

@@ -29,10 +29,8 @@ def text_size(length: int) -> int:
 
 
 def text_residues(texts: Sequence[str], length: int) -> Residues:
-    """Texts of up to `length` bytes as residues, `(texts, text_size(length))`.
-
-    Raises:
-        ModelError: for a text that is empty, too long, or has a zero byte in it.
+    """Texts of up to `length` bytes as residues, `(texts, text_size(length))`. Raises ModelError for a text that is
+    empty, too long, or has a zero byte in it.
 
     >>> read_text(text_residues(["Zoë"], 14)[0])
     'Zoë'
@@ -48,14 +46,9 @@ def text_residues(texts: Sequence[str], length: int) -> Residues:
 
 
 def read_text(residues: Residues, errors: Literal["strict", "replace"] = "strict") -> str | None:
-    """The text that residues `(residues,)` spell; None where all are zero, which is nobody's label.
-
-    Args:
-        residues: opened.
-        errors: what to do with bytes that are no text: refuse them, or show that there are such.
-
-    Raises:
-        ProtocolError: if it is no text and to be refused.
+    """The text that residues `(residues,)` spell; None where all are zero, which is nobody's label. `errors`: what to
+    do with bytes that are no text: refuse them, or show that there are such. Raises ProtocolError if it is no text and
+    to be refused.
     """
     letters = b"".join(int(residue).to_bytes(LETTERS, "little") for residue in residues).rstrip(b"\0")
     try:

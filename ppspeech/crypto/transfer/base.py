@@ -25,13 +25,9 @@ KEY_BYTES = 16
 
 
 def offer_keys(channel: Channel, count: int) -> tuple[NDArray[np.uint8], bytes]:
-    """Be the sender: `count` pairs of random keys, of each of which the peer gets the one it chooses.
-
-    Returns:
-        The keys, `(count, 2, 16)`, and the hash of what was said, which both parties share.
-
-    Raises:
-        NotInGroupError: if a received point is not a canonical point of the prime-order group.
+    """Be the sender: `count` pairs of random keys, of each of which the peer gets the one it chooses. Returns the keys,
+    `(count, 2, 16)`, and the hash of what was said, which both parties share. Raises NotInGroupError if a received
+    point is not a canonical point of the prime-order group.
     """
     secret = _scalar()
     point = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
@@ -48,13 +44,9 @@ def offer_keys(channel: Channel, count: int) -> tuple[NDArray[np.uint8], bytes]:
 
 
 def choose_keys(channel: Channel, choices: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], bytes]:
-    """Be the receiver: of every pair of the peer's keys the one of our choice.
-
-    Returns:
-        The keys, `(count, 16)`, and the hash of what was said, which both parties share.
-
-    Raises:
-        NotInGroupError: if the received point is not a canonical point of the prime-order group.
+    """Be the receiver: of every pair of the peer's keys the one of our choice. Returns the keys, `(count, 16)`, and the
+    hash of what was said, which both parties share. Raises NotInGroupError if the received point is not a canonical
+    point of the prime-order group.
     """
     point = _checked(channel.receive(Kind.BASE_POINT, POINT_BYTES))
     answers, keys = [], np.empty((len(choices), KEY_BYTES), np.uint8)

@@ -26,10 +26,8 @@ def portions(count: int) -> list[int]:
 
 
 class ColumnStreams:
-    """One AES-128 key stream a column, each read on from where it was left: no bit comes twice.
-
-    Args:
-        keys: `(columns, 16)` bytes.
+    """One AES-128 key stream a column, each read on from where it was left: no bit comes twice. `keys`: `(columns, 16)`
+    bytes.
     """
 
     def __init__(self, keys: Bytes) -> None:

@@ -19,11 +19,7 @@ CHUNK = 8192
 
 
 class BlockHash:
-    """The hash function of one pair of parties.
-
-    Args:
-        key: 16 bytes, public.
-    """
+    """The hash function of one pair of parties. `key`: 16 bytes, public."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305 - a permutation, not a mode

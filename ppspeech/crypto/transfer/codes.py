@@ -30,12 +30,8 @@ LARGEST_BITS = 8
 
 @dataclass(frozen=True, slots=True, order=True)
 class Batch:
-    """Transfers of one shape.
-
-    Attributes:
-        bits: log2 of the number of words to choose from, 1 to 8.
-        width: bits of pad each word has, 1 to 64.
-        count: how many transfers.
+    """Transfers of one shape. `bits`: log2 of the number of words to choose from, 1 to 8. `width`: bits of pad each
+    word has, 1 to 64.
     """
 
     bits: int

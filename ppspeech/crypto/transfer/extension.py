@@ -33,16 +33,8 @@ def columns_bytes(columns: int, count: int) -> int:
 
 @dataclass
 class ColumnSender:
-    """The side that knows every message of a transfer.
-
-    Args:
-        secret: s, a boolean a column, the choices of the base transfers.
-        keys: `(columns, 16)`, what they gave.
-        hasher: the hash both sides use.
-
-    Attributes:
-        done: transfers so far.
-        delta: s as residues.
+    """The side that knows every message of a transfer. `secret`: s, a boolean a column, the choices of the base
+    transfers. `keys`: `(columns, 16)`, what they gave. `delta`: s as residues.
     """
 
     secret: NDArray[np.bool_] = field(repr=False)
@@ -74,14 +66,8 @@ class ColumnSender:
 
 @dataclass
 class ColumnReceiver:
-    """The side that chooses, and knows one message of a transfer.
-
-    Args:
-        keys: `(columns, 2, 16)`, the pairs that were offered in the base transfers.
-        hasher: the hash both sides use.
-
-    Attributes:
-        done: transfers so far.
+    """The side that chooses, and knows one message of a transfer. `keys`: `(columns, 2, 16)`, the pairs that were
+    offered in the base transfers.
     """
 
     keys: Bytes = field(repr=False)
@@ -93,12 +79,8 @@ class ColumnReceiver:
         self._streams = [ColumnStreams(self.keys[:, side]) for side in (0, 1)]
 
     def rows(self, channel: Channel, count: int, code: Callable[[slice, int], Bytes]) -> Residues:
-        """t_j, `(count, columns / 64)`, of the next transfers.
-
-        Args:
-            channel: to the sender.
-            count: how many.
-            code: of some of the choices, as columns of so many bytes: `(columns, bytes)`, or `(bytes,)` for all alike.
+        """t_j, `(count, columns / 64)`, of the next transfers. `code`: of some of the choices, as columns of so many
+        bytes: `(columns, bytes)`, or `(bytes,)` for all alike.
         """
         rows, at = [np.empty((0, len(self.keys) // 64), np.uint64)], 0
         for part in portions(count):

@@ -39,7 +39,6 @@ class PairSetup:
     """One party's half of a setup; `agree` makes both.
 
     Attributes:
-        party: which half.
         id: 16 public bytes that both halves share.
         sender: this party's transfers to the other.
         receiver: the other's to this party.
@@ -60,9 +59,7 @@ class PairSetup:
     @classmethod
     def agree(cls, channel: Channel, party: Side) -> "PairSetup":
         """Run 512 base transfers: the second offers 384 pairs of keys and the first chooses, then 128 the other way.
-
-        Raises:
-            NotInGroupError: for a received point that is not one.
+        Raises NotInGroupError for a received point that is not one.
         """
         party = Side(party)
         if party is Side.FIRST:
@@ -92,11 +89,9 @@ class PairSetup:
     def session(self, channel: Channel) -> Iterator[None]:
         """Use the setup over this channel; an error inside leaves it spent.
 
-        Both parties first show each other which setup they hold and where they are in it.
-
-        Raises:
-            ProtocolError: if the setup is spent, in use, or belongs to another process.
-            WrongSessionError: if the peer holds another setup, or is elsewhere in it.
+        Both parties first show each other which setup they hold and where they are in it. Raises ProtocolError if the
+        setup is spent, in use, or belongs to another process, WrongSessionError if the peer holds another setup, or is
+        elsewhere in it.
         """
         if self._state != "ready":
             raise ProtocolError(f"this setup is {self._state}: agree on a new one with PairSetup.agree")
@@ -115,11 +110,7 @@ class PairSetup:
         self._state = "ready"
 
     def check_in_use(self) -> None:
-        """Refuse transfers outside a session.
-
-        Raises:
-            ProtocolError: unless a session of this setup is open.
-        """
+        """Refuse transfers outside a session. Raises ProtocolError unless a session of this setup is open."""
         if self._state != "in use":
             raise ProtocolError(f"this setup is {self._state}: open a session with `with setup.session(channel)`")
 

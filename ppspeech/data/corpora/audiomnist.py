@@ -15,14 +15,9 @@ TAKES = 8
 def load_audiomnist(folder: Path | str | None = None) -> Corpus:
     """Load AudioMNIST: 4,800 utterances of one digit by 48 men and 12 women. It has no official split.
 
-    The recordings are quiet (median peak about 600 of 32,768): features should not depend on loudness.
-
-    Args:
-        folder: holds `metadata.csv` and `{speaker}/{digit}_{speaker}_{take}.flac`; by default
-            `audiomnist` in the data folder.
-
-    Raises:
-        CorpusError: if a recording is missing or empty, or the metadata is damaged.
+    The recordings are quiet (median peak about 600 of 32,768): features should not depend on loudness. `folder` holds
+    `metadata.csv` and `{speaker}/{digit}_{speaker}_{take}.flac`; by default `audiomnist` in the data folder. Raises
+    CorpusError if a recording is missing or empty, or the metadata is damaged.
     """
     folder = corpus_folder("audiomnist", folder)
     utterances: dict[str, Utterance] = {}

@@ -9,30 +9,17 @@ from ppspeech.errors import CorpusError
 
 UTTERANCES = 535
 # The letter in the file name is the first one of the German word.
-EMOTIONS = {
-    "W": "anger",
-    "L": "boredom",
-    "E": "disgust",
-    "A": "fear",
-    "F": "happiness",
-    "N": "neutral",
-    "T": "sadness",
-}
+EMOTIONS = {"W": "anger", "L": "boredom", "E": "disgust", "A": "fear", "F": "happiness", "N": "neutral", "T": "sadness"}
 
 
 @register_corpus("emodb")
 def load_emodb(folder: Path | str | None = None) -> Corpus:
     """Load EmoDB: 535 sentences by five women and five men, emotions named in English. No official split.
 
-    The field `text` holds the sentence's code (`a01` to `b10`), so that a split can keep sentences apart;
-    `take` is the version, 0 for `a`.
-
-    Args:
-        folder: holds `metadata.csv` and `flac/SStttEv.flac` (speaker, sentence, emotion, version); by
-            default `emodb` in the data folder.
-
-    Raises:
-        CorpusError: if a recording is missing or empty, or the metadata disagrees with a file's name.
+    The field `text` holds the sentence's code (`a01` to `b10`), so that a split can keep sentences apart; `take` is the
+    version, 0 for `a`. `folder` holds `metadata.csv` and `flac/SStttEv.flac` (speaker, sentence, emotion, version); by
+    default `emodb` in the data folder. Raises CorpusError if a recording is missing or empty, or the metadata disagrees
+    with a file's name.
     """
     folder = corpus_folder("emodb", folder)
     metadata = folder / "metadata.csv"

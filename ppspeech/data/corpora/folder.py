@@ -1,5 +1,6 @@
 """Any folder of sound files with a `manifest.csv` that says who speaks in each."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,17 +22,12 @@ SUBSETS = ("train", "validation", "test")
 def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
     """Load a folder of sound files, or of filtered features, by its `manifest.csv`.
 
-    The manifest is UTF-8 with a header. Columns `path` (inside the folder, with `/`) and `speaker` must be
-    filled; `word`, `text`, `emotion`, `gender` (`f`, `m`, `female`, `male`), `take` (a whole number from 0)
-    and `subset` (`train`, `validation`, `test`) may be left empty or out. Other columns are not read.
-
-    Args:
-        folder: the folder; its name becomes the name of the corpus.
-        sample_rate: the rate to work at; by default that of the first file. Filtered features have their own.
-
-    Raises:
-        CorpusError: naming the line, for a missing column or speaker, a path that is given twice or leads
-            out of the folder, a value that is not one of those above; and for files that are absent or empty.
+    The manifest is UTF-8 with a header. Columns `path` (inside the folder, with `/`) and `speaker` must be filled;
+    `word`, `text`, `emotion`, `gender` (`f`, `m`, `female`, `male`), `take` (a whole number from 0) and `subset`
+    (`train`, `validation`, `test`) may be left empty or out. Other columns are not read. The folder's name becomes the
+    corpus's. `sample_rate` is by default that of the first file; filtered features have their own. Raises CorpusError
+    naming the line, for a missing column or speaker, a path that is given twice or leads out of the folder, a value
+    that is not one of those above; and for files that are absent or empty.
     """
     folder = corpus_folder("folder", folder)
     manifest = folder / MANIFEST
@@ -90,3 +86,20 @@ def _rate_of(path: Path) -> int:
         return int(soundfile.info(path).samplerate)
     except soundfile.LibsndfileError as error:
         raise CorpusError(f"{path} is not a sound file that can be read: {error.error_string}") from error
+
+
+SUFFIXES = {".wav", ".flac", ".ogg"}
+
+
+def clips_by_speaker(folder: Path) -> Mapping[str, list[Path]]:
+    """The sound files in a folder of one folder for each speaker, by the speaker's name, both sorted; none is empty."""
+    if not folder.is_dir():
+        raise CorpusError(f"no folder {folder}: it holds one folder of clips for each speaker")
+    found = {
+        each.name: sorted(clip for clip in each.iterdir() if clip.suffix.lower() in SUFFIXES)
+        for each in sorted(folder.iterdir())
+        if each.is_dir()
+    }
+    if not found or not all(found.values()):
+        raise CorpusError(f"{folder} needs one folder for each speaker with at least one sound file in each")
+    return found

@@ -17,12 +17,8 @@ TEST_TAKES = 5
 def load_fsdd(folder: Path | str | None = None) -> Corpus:
     """Load FSDD: 3,000 utterances of one digit, with the official split (takes 0-4 test, 5-49 train).
 
-    Args:
-        folder: holds `metadata.csv` and `recordings/{digit}_{speaker}_{take}.wav`; by default `fsdd` in
-            the data folder.
-
-    Raises:
-        CorpusError: if a recording is missing or empty, or the metadata is damaged.
+    `folder` holds `metadata.csv` and `recordings/{digit}_{speaker}_{take}.wav`; by default `fsdd` in the data folder.
+    Raises CorpusError if a recording is missing or empty, or the metadata is damaged.
     """
     folder = corpus_folder("fsdd", folder)
     people = read_rows(folder / "metadata.csv", ("speaker", "gender"), rows=SPEAKERS)

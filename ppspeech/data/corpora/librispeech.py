@@ -16,16 +16,10 @@ PARTS = {"background": "train", "test_other": "test"}
 def load_librispeech(folder: Path | str | None = None, part: str = "all") -> Corpus:
     """Load the selection: 220 utterances, of which 100 have a transcript.
 
-    `test_other` is ten utterances of each of ten speakers, with transcripts (subset `test`). `background`
-    is 4.5 s of each of 120 other speakers, without, meant for background models (subset `train`).
-
-    Args:
-        folder: holds `metadata.csv`, `background/` and `test_other/`; by default `librispeech` in the data
-            folder.
-        part: `all`, `background` or `test_other`.
-
-    Raises:
-        CorpusError: if `part` is another word, a recording is missing or empty, or the metadata is damaged.
+    `test_other` is ten utterances of each of ten speakers, with transcripts (subset `test`). `background` is 4.5 s of
+    each of 120 other speakers, without, meant for background models (subset `train`). `folder` holds `metadata.csv`,
+    `background/` and `test_other/`; by default `librispeech` in the data folder. `part` is `all` or one of the two.
+    Raises CorpusError if `part` is another word, a recording is missing or empty, or the metadata is damaged.
     """
     if part != "all" and part not in PARTS:
         raise CorpusError(f"part must be all, {' or '.join(PARTS)}, got {part!r}")

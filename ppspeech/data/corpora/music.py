@@ -14,13 +14,9 @@ EXCERPTS = 27
 def load_music(folder: Path | str | None = None) -> Corpus:
     """Load the 27 excerpts; the speaker is the author (or the team) and the text is the title.
 
-    Some pairs by one author are similar pieces (`battle` and `battle2`): split by speaker.
-
-    Args:
-        folder: holds `metadata.csv` and the FLAC files it lists; by default `music` in the data folder.
-
-    Raises:
-        CorpusError: if an excerpt is missing or empty, or the metadata is damaged.
+    Some pairs by one author are similar pieces (`battle` and `battle2`): split by speaker. `folder` holds
+    `metadata.csv` and the FLAC files it lists; by default `music` in the data folder. Raises CorpusError if an excerpt
+    is missing or empty, or the metadata is damaged.
     """
     folder = corpus_folder("music", folder)
     metadata = folder / "metadata.csv"

@@ -27,18 +27,12 @@ def load_speech_commands(
 ) -> Corpus:
     """Load a folder laid out as Speech Commands, with its official split (train, validation, test).
 
-    Files are `{word}/{speaker}_nohash_{take}.wav`; those in `validation_list.txt` and `testing_list.txt`
-    are the validation and test subsets, all others the train subset. Folders whose name starts with `_`
-    (`_background_noise_`) are left out, and so are files that are not WAV.
-
-    Args:
-        folder: by default `speech_commands` in the data folder.
-        words: take these words only; by default every word folder.
-        sample_rate: that of the recordings; the published ones have 16 kHz.
-
-    Raises:
-        CorpusError: if a list is missing, names a file that is not there or shares one with the other list,
-            if there is no folder for a word, or if a WAV file's name does not give its speaker.
+    Files are `{word}/{speaker}_nohash_{take}.wav`; those in `validation_list.txt` and `testing_list.txt` are the
+    validation and test subsets, all others the train subset. Folders whose name starts with `_` (`_background_noise_`)
+    are left out, and so are files that are not WAV. `folder` is by default `speech_commands` in the data folder,
+    `words` every word folder, and `sample_rate` that of the published recordings. Raises CorpusError if a list is
+    missing, names a file that is not there or shares one with the other list, if there is no folder for a word, or if a
+    WAV file's name does not give its speaker.
     """
     folder = corpus_folder("speech_commands", folder)
     subsets = _read_lists(folder)

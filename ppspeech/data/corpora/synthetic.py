@@ -22,8 +22,7 @@ from ppspeech.storage import cache_folder
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
-FORMAT = 1
-"""To be raised whenever the same specification gives other samples, so that no old cache is taken for it."""
+FORMAT = 1  # to be raised whenever the same specification gives other samples, so that no old cache is taken for it
 
 MANIFEST_COLUMNS = ("path", "speaker", "word", "text", "emotion", "gender", "take", "subset")
 _MANIFEST = "manifest.csv"
@@ -34,30 +33,18 @@ _SPECIFICATION = "synthetic.json"
 class SyntheticCorpus:
     """What a synthetic corpus holds: every speaker says every word and sentence, in every style, `takes` times.
 
-    Each recording follows from the seed, its speaker, text, style and take alone: a corpus of fewer words,
-    speakers or takes has the same recordings, to the byte.
-
-    Attributes:
-        words: the vocabulary; the label of word tasks.
-        speakers: how many of `ppspeech.audio.voices.speakers.VOICES`, from the first; women and men in turn.
-        takes: repetitions, each at a pace and pitch of its own and in a room of its own.
-        sentences: longer texts; they have a transcript and no word label.
-        styles: `calm`, `excited` or both; the emotion label.
-        sample_rate: in Hz.
-        seed: other seeds give other takes by the same speakers.
-
-    Raises:
-        CorpusError: if it would be empty, asks for more speakers than there are, for a style that is not
-            there, for a text twice, or for a text that cannot be said.
+    Each recording follows from the seed, its speaker, text, style and take alone: a corpus of fewer words, speakers or
+    takes has the same recordings, to the byte. Raises CorpusError if it would be empty, asks for more speakers than
+    there are, for a style that is not there, for a text twice, or for a text that cannot be said.
     """
 
     words: tuple[str, ...] = DIGITS
-    speakers: int = 40
-    takes: int = 5
-    sentences: tuple[str, ...] = ()
-    styles: tuple[str, ...] = ("calm",)
+    speakers: int = 40  # how many of `ppspeech.audio.voices.speakers.VOICES`, from the first; women and men in turn
+    takes: int = 5  # repetitions, each at a pace and pitch of its own and in a room of its own
+    sentences: tuple[str, ...] = ()  # longer texts; they have a transcript and no word label
+    styles: tuple[str, ...] = ("calm",)  # `calm`, `excited` or both; the emotion label
     sample_rate: int = 16000
-    seed: int = 0
+    seed: int = 0  # other seeds give other takes by the same speakers
 
     def __post_init__(self) -> None:
         for name in ("words", "sentences", "styles"):
@@ -96,16 +83,9 @@ class SyntheticCorpus:
         """Speak and write the corpus, or only list it where it has been built before.
 
         It is made in a temporary folder beside `folder` and moved into place when it is whole: a run that was
-        interrupted leaves nothing, and of two runs at the same time the first to end stays.
-
-        Args:
-            folder: where to; by default a folder of the cache that is named after this specification.
-            progress: show a progress bar.
-
-        Raises:
-            CorpusError: if the folder holds something else, or less than it should, or eSpeak has no sound
-                for one of the texts.
-            AudioError: if eSpeak cannot be run.
+        interrupted leaves nothing, and of two runs at the same time the first to end stays. `folder` is by default one
+        of the cache that is named after this specification. Raises CorpusError if the folder holds something else, or
+        less than it should, or eSpeak has no sound for one of the texts; AudioError if eSpeak cannot be run.
         """
         folder = Path(folder) if folder is not None else cache_folder() / f"synthetic-{self.digest()}"
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):

@@ -14,15 +14,10 @@ RECORDINGS = 40
 def load_wakewords(folder: Path | str | None = None) -> Corpus:
     """Load the wake words: 240 utterances, 40 of each word, with silence around the word.
 
-    The corpus has no speaker labels, so **every file counts as a speaker of its own**. Some people did
-    record more than one file: a split by speaker may still share voices, and a privacy guarantee per
-    speaker is in truth one per recording.
-
-    Args:
-        folder: holds `{word}/{word}_{nn}.flac`; by default `wakewords` in the data folder.
-
-    Raises:
-        CorpusError: if a recording is missing or empty.
+    The corpus has no speaker labels, so **every file counts as a speaker of its own**. Some people did record more than
+    one file: a split by speaker may still share voices, and a privacy guarantee per speaker is in truth one per
+    recording. `folder` holds `{word}/{word}_{nn}.flac`; by default `wakewords` in the data folder. Raises CorpusError
+    if a recording is missing or empty.
     """
     folder = corpus_folder("wakewords", folder)
     utterances = {

@@ -17,14 +17,9 @@ FILES = bytes.fromhex(
 def load_yesno(folder: Path | str | None = None) -> Corpus:
     """Load yesno: 60 utterances of eight words by a single speaker, whom the corpus does not name.
 
-    There is one speaker and no official split; `take` numbers the files from 0 in the order of their
-    names, so that `split_by_take` can divide them.
-
-    Args:
-        folder: holds files such as `0_1_1_0_0_1_1_1.flac`; by default `yesno` in the data folder.
-
-    Raises:
-        CorpusError: if a recording is missing or empty.
+    There is one speaker and no official split; `take` numbers the files from 0 in the order of their names, so that
+    `split_by_take` can divide them. `folder` holds files such as `0_1_1_0_0_1_1_1.flac`; by default `yesno` in the data
+    folder. Raises CorpusError if a recording is missing or empty.
     """
     folder = corpus_folder("yesno", folder)
     utterances: dict[str, Utterance] = {}

@@ -5,7 +5,6 @@ from ppspeech.data.tables.breast_cancer import load_breast_cancer
 from ppspeech.data.tables.genki import load_genki
 from ppspeech.data.tables.har import load_har
 from ppspeech.data.tables.japanese_vowels import JapaneseVowels, load_japanese_vowels
-from ppspeech.data.tables.libsvm import read_libsvm
 from ppspeech.data.tables.table import Table
 
 __all__ = [
@@ -18,5 +17,4 @@ __all__ = [
     "load_genki",
     "load_har",
     "load_japanese_vowels",
-    "read_libsvm",
 ]

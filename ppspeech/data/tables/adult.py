@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from ppspeech.data.registry import register_table
-from ppspeech.data.tables.libsvm import read_libsvm
+from ppspeech.data.tables.files import read_libsvm
 from ppspeech.data.tables.table import Table
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
@@ -17,20 +17,8 @@ FEATURES = 123
 LABEL_NAMES = ("at most 50K", "more than 50K")
 NUMBERS = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education_num",
-    "marital_status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital_gain",
-    "capital_loss",
-    "hours_per_week",
-    "native_country",
+    *("age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation", "relationship"),
+    *("race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country"),
 )
 
 
@@ -56,13 +44,9 @@ PARTS = (
 def load_adult(folder: Path | str | None = None) -> Table:
     """Load a9a, Adult as 123 binary features: 32,561 rows to train on and 16,281 to test on.
 
-    Label 1 is an income of more than 50,000 dollars. Each row is a person of its own.
-
-    Args:
-        folder: holds `a9a.xz` and `a9a.t.xz`; by default `adult` in the data folder.
-
-    Raises:
-        CorpusError: if a file is missing or damaged, or its rows, labels or entries are not as published.
+    Label 1 is an income of more than 50,000 dollars. Each row is a person of its own. `folder` holds `a9a.xz` and
+    `a9a.t.xz`; by default `adult` in the data folder. Raises CorpusError if a file is missing or damaged, or its rows,
+    labels or entries are not as published.
     """
     folder = _folder(folder)
     features, labels = [], []
@@ -88,19 +72,12 @@ def load_adult(folder: Path | str | None = None) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class AdultRecords:
-    """The census records behind a9a, column by column, 48,842 rows.
+    """The census records behind a9a, column by column, 48,842 rows."""
 
-    Attributes:
-        numbers: int64 `(rows,)` for each column of numbers.
-        categories: text for each other column; None where the census taker left `?`.
-        labels: int64 `(rows,)`, 1 for an income of more than 50,000 dollars.
-        is_test: bool `(rows,)`, the official split; train rows are in the order of a9a's.
-    """
-
-    numbers: dict[str, torch.Tensor]
-    categories: dict[str, tuple[str | None, ...]]
-    labels: torch.Tensor
-    is_test: torch.Tensor
+    numbers: dict[str, torch.Tensor]  # int64 `(rows,)` for each column of numbers
+    categories: dict[str, tuple[str | None, ...]]  # text for each other column; None where the census taker left `?`
+    labels: torch.Tensor  # int64 `(rows,)`, 1 for an income of more than 50,000 dollars
+    is_test: torch.Tensor  # bool `(rows,)`, the official split; train rows are in the order of a9a's
 
     @property
     def has_missing(self) -> torch.Tensor:
@@ -111,11 +88,8 @@ class AdultRecords:
 def load_adult_raw(folder: Path | str | None = None) -> AdultRecords:
     """Load the raw Adult files: 14 typed columns and the label; a missing value stays missing.
 
-    Args:
-        folder: holds `adult.data.xz` and `adult.test.xz`; by default `adult` in the data folder.
-
-    Raises:
-        CorpusError: naming the line that is wrong, or a count that is not as published.
+    `folder` holds `adult.data.xz` and `adult.test.xz`; by default `adult` in the data folder. Raises CorpusError naming
+    the line that is wrong, or a count that is not as published.
     """
     folder = _folder(folder)
     rows: list[list[str]] = []

@@ -14,15 +14,8 @@ ROWS = 699
 COMPLETE = 683
 MALIGNANT = 239
 FEATURES = (
-    "clump_thickness",
-    "cell_size_uniformity",
-    "cell_shape_uniformity",
-    "marginal_adhesion",
-    "epithelial_cell_size",
-    "bare_nuclei",
-    "bland_chromatin",
-    "normal_nucleoli",
-    "mitoses",
+    *("clump_thickness", "cell_size_uniformity", "cell_shape_uniformity", "marginal_adhesion"),
+    *("epithelial_cell_size", "bare_nuclei", "bland_chromatin", "normal_nucleoli", "mitoses"),
 )
 CLASSES = {"2": 0, "4": 1}
 
@@ -31,14 +24,9 @@ CLASSES = {"2": 0, "4": 1}
 def load_breast_cancer(folder: Path | str | None = None) -> Table:
     """Load the 683 complete rows, 239 of them malignant (label 1).
 
-    **Sixteen of the 699 rows are dropped**, as is usual: they lack `bare_nuclei`. `groups` is the sample's
-    id; some ids come more than once. There is no official split.
-
-    Args:
-        folder: holds `breast_cancer_wisconsin.csv`; by default the data folder.
-
-    Raises:
-        CorpusError: if the file is missing or damaged, a mark is not 1 to 10, or a count is not as published.
+    **Sixteen of the 699 rows are dropped**, as is usual: they lack `bare_nuclei`. `groups` is the sample's id; some ids
+    come more than once. There is no official split. `folder` holds `breast_cancer_wisconsin.csv`; by default the data
+    folder. Raises CorpusError if the file is missing or damaged, a mark is not 1 to 10, or a count is not as published.
     """
     path = (Path(folder) if folder is not None else data_folder()) / "breast_cancer_wisconsin.csv"
     read = read_rows(path, ("id", *FEATURES, "class"), rows=ROWS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from ppspeech.data.registry import register_table
-from ppspeech.data.tables.npz import read_arrays
+from ppspeech.data.tables.files import read_arrays
 from ppspeech.data.tables.table import Table
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
@@ -22,14 +22,9 @@ LABEL_NAMES = {"smile": ("no smile", "smile"), "female": ("male", "female")}
 def load_genki(folder: Path | str | None = None, label: str = "smile") -> Table:
     """Load the 1,940 faces of 16 x 16 pixels used in the minimax filter papers: 1,740 train, 200 test.
 
-    Both labels are in `extra`, as `smile` and `female`; each of the four combinations has 485 faces.
-
-    Args:
-        folder: holds `genki_faces.npz`; by default the data folder.
-        label: which of them is `labels`.
-
-    Raises:
-        CorpusError: if `label` is another word, or the file is missing or damaged.
+    Both labels are in `extra`, as `smile` and `female`; each of the four combinations has 485 faces. `folder` holds
+    `genki_faces.npz`; by default the data folder. `label` is which of them is `labels`. Raises CorpusError if `label`
+    is another word, or the file is missing or damaged.
     """
     if label not in LABEL_NAMES:
         raise CorpusError(f"label must be {' or '.join(LABEL_NAMES)}, got {label!r}")

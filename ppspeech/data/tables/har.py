@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from ppspeech.data.registry import register_table
-from ppspeech.data.tables.npz import Expected, read_arrays
+from ppspeech.data.tables.files import Expected, read_arrays
 from ppspeech.data.tables.table import Table
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
@@ -26,17 +26,11 @@ LABELS: dict[str, Expected] = {
 def load_har(folder: Path | str | None = None, windows: bool = False) -> Table:
     """Load the 10,299 windows of 2.56 s: 7,352 by 21 subjects to train on, 2,947 by 9 others to test on.
 
-    `groups` is the subject (1 to 30) and `extra["recording"]` the recording. Neighboring windows of one
-    recording share half their samples, so **the table refuses to be split by row**.
-
-    Args:
-        folder: holds `uci_har_features.npz` and `uci_har_windows.npz`; by default `uci_har` in the data
-            folder.
-        windows: the motion itself, `(rows, 9 channels, 128 samples)` in g and rad/s, instead of the 561
-            features computed from it.
-
-    Raises:
-        CorpusError: if the file is missing or damaged.
+    `groups` is the subject (1 to 30) and `extra["recording"]` the recording. Neighboring windows of one recording share
+    half their samples, so **the table refuses to be split by row**. `folder` holds `uci_har_features.npz` and
+    `uci_har_windows.npz`; by default `uci_har` in the data folder. With `windows` rows are the motion itself,
+    `(9 channels, 128 samples)` in g and rad/s, instead of the 561 features computed from it. Raises CorpusError if the
+    file is missing or damaged.
     """
     folder = Path(folder) if folder is not None else data_folder() / "uci_har"
     if windows:

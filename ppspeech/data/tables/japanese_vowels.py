@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from ppspeech.data.tables.npz import read_arrays
+from ppspeech.data.tables.files import read_arrays
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
 
@@ -19,19 +19,12 @@ SPEAKERS = 9
 
 @dataclass(frozen=True, eq=False)
 class JapaneseVowels:
-    """Utterances as padded sequences.
+    """Utterances as padded sequences."""
 
-    Attributes:
-        frames: float32 `(utterances, 29, 12)`, LPC cepstra, 0 after the end of an utterance.
-        lengths: int64 `(utterances,)`, 7 to 29.
-        speaker: int64 `(utterances,)`, 0 to 8.
-        is_test: bool `(utterances,)`, the official split.
-    """
-
-    frames: torch.Tensor
-    lengths: torch.Tensor
-    speaker: torch.Tensor
-    is_test: torch.Tensor
+    frames: torch.Tensor  # float32 `(utterances, 29, 12)`, LPC cepstra, 0 after the end of an utterance
+    lengths: torch.Tensor  # int64 `(utterances,)`, 7 to 29
+    speaker: torch.Tensor  # int64 `(utterances,)`, 0 to 8
+    is_test: torch.Tensor  # bool `(utterances,)`, the official split
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -46,14 +39,7 @@ class JapaneseVowels:
 
 
 def load_japanese_vowels(folder: Path | str | None = None) -> JapaneseVowels:
-    """Load the 640 utterances.
-
-    Args:
-        folder: holds `japanese_vowels.npz`; by default the data folder.
-
-    Raises:
-        CorpusError: if the file is missing or damaged.
-    """
+    """Load the 640 utterances of `japanese_vowels.npz` in `folder`, by default the data folder."""
     path = (Path(folder) if folder is not None else data_folder()) / "japanese_vowels.npz"
     arrays = read_arrays(
         path,

@@ -13,19 +13,6 @@ from ppspeech.errors import CorpusError
 class Table:
     """Rows of features with labels.
 
-    Attributes:
-        name: as it is registered.
-        features: float32 `(rows, features)`; the motion windows alone are `(rows, channels, samples)`.
-        labels: int64 `(rows,)`, an index into `label_names`.
-        feature_names: one for each position of the second axis of `features`.
-        label_names: one for each label.
-        groups: int64 `(rows,)`, the person each row comes from: the unit that privacy counts. None where
-            every row is a person of its own.
-        is_test: bool `(rows,)`, the official split; None where there is none.
-        extra: more int64 labels `(rows,)` by name.
-        overlapping: rows of one group share measurements, so that a split by row would test on what was
-            trained on; `split_by_row` then refuses.
-
     >>> table = Table("tiny", torch.zeros(3, 1), torch.tensor([0, 1, 1]), ("x",), ("no", "yes"),
     ...               groups=torch.tensor([7, 7, 8]))
     >>> train, test = table.split_by_group(test=[8])
@@ -34,14 +21,14 @@ class Table:
     """
 
     name: str
-    features: torch.Tensor
-    labels: torch.Tensor
-    feature_names: tuple[str, ...]
+    features: torch.Tensor  # float32 `(rows, features)`; the motion windows alone are `(rows, channels, samples)`
+    labels: torch.Tensor  # int64 `(rows,)`, an index into `label_names`
+    feature_names: tuple[str, ...]  # one for each position of the second axis of `features`
     label_names: tuple[str, ...]
-    groups: torch.Tensor | None = None
-    is_test: torch.Tensor | None = None
-    extra: Mapping[str, torch.Tensor] = field(default_factory=dict)
-    overlapping: bool = False
+    groups: torch.Tensor | None = None  # int64 `(rows,)`, whom each row is from: privacy's unit; None: each its own
+    is_test: torch.Tensor | None = None  # bool `(rows,)`, the official split; None where there is none
+    extra: Mapping[str, torch.Tensor] = field(default_factory=dict)  # more int64 labels `(rows,)` by name
+    overlapping: bool = False  # rows of one group share measurements: `split_by_row` refuses, as it would leak
 
     def __post_init__(self) -> None:
         rows = len(self.labels)
@@ -79,11 +66,7 @@ class Table:
         )
 
     def train_test(self) -> tuple["Table", "Table"]:
-        """The official split.
-
-        Raises:
-            CorpusError: if the table has none.
-        """
+        """The official split. Raises CorpusError if the table has none."""
         if self.is_test is None:
             raise CorpusError(f"table {self.name!r} has no official split: use split_by_group or split_by_row")
         return self._divide(self.is_test)
@@ -93,16 +76,9 @@ class Table:
     ) -> tuple["Table", "Table"]:
         """Test on groups of rows, such as people, that were not trained on.
 
-        Args:
-            test: the groups to test on, or their share of all groups, more than 0 and less than 1.
-            by: `groups`, or the name of one of `extra`, such as `recording`.
-            seed: which groups a share picks.
-
-        Returns:
-            The train and the test part.
-
-        Raises:
-            CorpusError: if there is no such column, a group is unknown, or a part would be empty.
+        `test` holds groups, or is their share of all, more than 0 and less than 1; `by` is `groups` or one of `extra`,
+        such as `recording`. Raises CorpusError if there is no such column, a group is unknown, or a part would be
+        empty.
         """
         column = self.groups if by == "groups" else self.extra.get(by)
         if column is None:
@@ -120,11 +96,7 @@ class Table:
         return self._divide(torch.isin(column, torch.tensor(chosen, dtype=torch.int64, device=column.device)))
 
     def split_by_row(self, test: float, *, seed: int = 0) -> tuple["Table", "Table"]:
-        """Test on a random share of the rows.
-
-        Raises:
-            CorpusError: if rows of this table overlap, or the share is not between 0 and 1.
-        """
+        """Test on a random share of the rows, between 0 and 1; refused where rows of this table overlap."""
         if self.overlapping:
             raise CorpusError(
                 f"rows of table {self.name!r} overlap: a split by row would test on what was trained on; "

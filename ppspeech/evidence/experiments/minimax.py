@@ -29,29 +29,18 @@ UNFILTERED = ("logistic", "svm", "mlp", "neighbors")
 class Experiment:
     """One data set and what is asked of it.
 
-    Attributes:
-        name: of the metrics, `minimax.<name>.…`.
-        title: of the plot.
-        inputs: `(samples, D)`.
-        private: who, `(samples,)`.
-        task: what, `(samples,)`.
-        split: from a trial's number to the samples to test on, bool `(samples,)`; no recording is on both sides.
-        dimensions: of the filters, one panel each.
-        main: the dimension of the headline figures, one of `dimensions`.
-        learning: how ours is learned.
-        networks: other filters to learn, by name: from training inputs, private and task labels and a seed.
-        learn: ours, in place of `learning`: from training inputs, private and task labels, dimension and seed.
-        baselines: others to compare with at the main dimension, by name; they learn from the same as `learn`.
+    Other filters to learn (`networks`) take training inputs, private and task labels and a seed; `learn`, ours in place
+    of `learning`, and the `baselines` at the main dimension take a dimension before the seed.
     """
 
-    name: str
+    name: str  # of the metrics, `minimax.<name>.…`
     title: str
-    inputs: Tensor
-    private: Tensor
-    task: Tensor
-    split: Callable[[int], Tensor]
-    dimensions: tuple[int, ...]
-    main: int
+    inputs: Tensor  # `(samples, D)`
+    private: Tensor  # who, `(samples,)`
+    task: Tensor  # what, `(samples,)`
+    split: Callable[[int], Tensor]  # trial number to samples to test on, bool `(samples,)`; no recording on both sides
+    dimensions: tuple[int, ...]  # of the filters, one panel each
+    main: int  # the dimension of the headline figures, one of `dimensions`
     learning: Learning = field(default_factory=Learning)
     networks: dict[str, Callable[[Tensor, Tensor, Tensor, int], nn.Module]] = field(default_factory=dict)
     learn: Callable[[Tensor, Tensor, Tensor, int, int], nn.Module] | None = None
@@ -82,10 +71,8 @@ class Found:
 
 
 def run_trials(experiment: Experiment, trials: int) -> Found:
-    """Run the trials 0, 1, … one after another.
-
-    Every filter is attacked by logistic regression; at the main dimension ours and the networks by every attacker, and
-    in the first trial no filter by `UNFILTERED`, for comparison.
+    """Run the trials 0, 1, … one after another. Every filter is attacked by logistic regression; at the main dimension
+    ours and the networks by every attacker, and in the first trial no filter by `UNFILTERED`, for comparison.
     """
     found = Found()
     for trial in track(range(trials), f"Trials of {experiment.name}"):
@@ -128,14 +115,7 @@ class Parts:
 
 
 def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> list[Figure]:
-    """The figures of an experiment, with the plot saved as `minimax_<name>.png` in `folder`.
-
-    Args:
-        experiment: what was run.
-        found: what was found.
-        folder: for the picture.
-        chosen: what the settings were chosen on, for the notes.
-    """
+    """The figures, with the plot in `folder`; `chosen` is what the settings were chosen on, for the notes."""
     name, main = f"minimax.{experiment.name}", experiment.main
     trials = len(found.task[OURS, main])
     picture = folder / f"minimax_{experiment.name}.png"
@@ -159,7 +139,8 @@ def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> 
         Figure(
             f"{name}.verification_eer",
             sum(f.eer for f in found.worst[OURS]) / trials,
-            note=f"of the worst attacker, all test samples against all people; {_plain_eer(found)}",
+            note="of the worst attacker, all test samples against all people; "
+            f"no filter {found.worst['none'][0].eer:.3f}",
         ),
         Figure(
             f"{name}.linkability",
@@ -188,15 +169,10 @@ def _filters(experiment: Experiment, parts: Parts, seed: int) -> list[tuple[str,
     made = []
     for dimension in experiment.dimensions:
         for method, fit in BASELINES.items():
-            if method == "ddd" and not binary:
-                continue
-            if method == "none" and dimension != experiment.main:
-                continue
-            made.append((method, dimension, fit(*train, dimension, seed=seed)))
-        if experiment.learn is None:
-            made.append((OURS, dimension, experiment.learning.fit(*train, dimension, seed).filter))
-        else:
-            made.append((OURS, dimension, experiment.learn(*train, dimension, seed)))
+            if (method != "ddd" or binary) and (method != "none" or dimension == experiment.main):
+                made.append((method, dimension, fit(*train, dimension, seed=seed)))
+        learn = experiment.learn or (lambda *given: experiment.learning.fit(*given).filter)
+        made.append((OURS, dimension, learn(*train, dimension, seed)))
     made += [(name, experiment.main, fit(*train, experiment.main, seed)) for name, fit in experiment.baselines.items()]
     made += [(name, experiment.main, learn(*train, seed)) for name, learn in experiment.networks.items()]
     return made
@@ -244,14 +220,11 @@ def _gap_figures(name: str, found: Found, experiment: Experiment) -> list[Figure
 
 def _all_points(name: str, points: dict[int, list[Point]], picture: Path) -> list[Figure]:
     made = []
-    for dimension, panel in points.items():
-        for point in panel:
-            if point.method == "none":
-                continue
-            note = f"task {point.task.value:.3f} +- {point.task.half_width:.3f}, private {point.private.value:.3f} +- "
-            gap = point.task.value - point.private.value
-            label = f"{name}.d{dimension}.{point.method}.trade_off"
-            made.append(Figure(label, gap, note=f"{note}{point.private.half_width:.3f}; {picture}"))
+    for dimension, point in ((d, point) for d, panel in points.items() for point in panel if point.method != "none"):
+        task, secret = point.task, point.private
+        note = f"task {task.value:.3f} +- {task.half_width:.3f}, private {secret.value:.3f} +- {secret.half_width:.3f}"
+        label = f"{name}.d{dimension}.{point.method}.trade_off"
+        made.append(Figure(label, task.value - secret.value, note=f"{note}; {picture}"))
     return made
 
 
@@ -267,7 +240,3 @@ def _attackers(findings: list[Finding]) -> str:
     return (
         f"worst attacker: {' or '.join(names)}; Clopper-Pearson of the first trial {first.low:.3f} to {first.high:.3f}"
     )
-
-
-def _plain_eer(found: Found) -> str:
-    return f"no filter {found.worst['none'][0].eer:.3f}"

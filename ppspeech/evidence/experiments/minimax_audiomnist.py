@@ -34,10 +34,8 @@ CHOSEN = "inputs, start, rho: about 30 settings compared on one draw (takes 1 an
 def run(quick: bool, folder: Path) -> list[Figure]:
     """Learn filters, attack them and save the plots as `minimax_audiomnist.png` and `minimax_voices.png` in `folder`.
 
-    Args:
-        quick: 12 speakers and two trials at d = 10, no frames, no voices; else 60 and ten at d = 5, 10 and 20, a frame
-            filter with 10 of the people unknown to the attackers, word models on filtered frames, and the voices.
-        folder: for the pictures.
+    Quick is 12 speakers and two trials at d = 10, no frames, no voices; else 60 and ten at d = 5, 10 and 20, a frame
+    filter with 10 of the people unknown to the attackers, word models on filtered frames, and the voices.
     """
     corpus = load_corpus("audiomnist")
     if quick:
@@ -119,11 +117,8 @@ def _by_frames(corpus: Corpus) -> list[Figure]:
 
 
 def by_frames(corpus: Corpus, unknown: int) -> Speech:
-    """Normalized cepstra with derivatives; a frame's target is its digit and which fifth of the utterance it is in.
-
-    Args:
-        corpus: digits.
-        unknown: how many of the people, from the last, neither filter nor attackers meet in training.
+    """Normalized cepstra with derivatives; a frame's target is its digit and which fifth of the utterance it is in. Of
+    the people the last `unknown` are met in training by neither filter nor attackers.
     """
     sequence = frames(corpus, MfccConfig.at_rate(corpus.sample_rate))
     speakers, words, takes = labels(corpus, "speaker"), labels(corpus, "word"), torch.tensor([u.take for u in corpus])

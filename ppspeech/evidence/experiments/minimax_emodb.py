@@ -29,10 +29,7 @@ FRAMES = 6_000
 @EXPERIMENTS.register("minimax-emodb")
 def run(quick: bool, folder: Path) -> list[Figure]:
     """Learn filters, attack them and save the plots as `minimax_emodb.png` and `minimax_emodb_happy.png` in `folder`.
-
-    Args:
-        quick: two trials at d = 10, all emotions, no frames; else ten at d = 5, 10, 20 and 40, both tasks, and frames.
-        folder: for the pictures.
+    Quick is two trials at d = 10, all emotions, no frames; else ten at d = 5, 10, 20 and 40, both tasks, and frames.
     """
     experiment = emotions((10,) if quick else (5, 10, 20, 40))
     made = figures(experiment, run_trials(experiment, 2 if quick else 10), folder, CHOSEN)

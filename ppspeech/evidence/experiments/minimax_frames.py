@@ -19,20 +19,12 @@ ATTACKERS = ("logistic", "svm", "neighbors", "gmm_ubm", "embedding")
 
 @dataclass(frozen=True, eq=False)
 class Speech:
-    """Utterances with their labels, divided.
-
-    Attributes:
-        frames: of all utterances.
-        private: who, `(utterances,)`; -1 for people of whom there are only test utterances.
-        task: what, `(utterances,)`.
-        target: what the filter shall keep of every frame, `(utterances, frames)`.
-        is_test: bool `(utterances,)`.
-    """
+    """Utterances with their labels, divided."""
 
     frames: Frames
-    private: Tensor
-    task: Tensor
-    target: Tensor
+    private: Tensor  # who, `(utterances,)`; -1 for people of whom there are only test utterances
+    task: Tensor  # what, `(utterances,)`
+    target: Tensor  # what the filter shall keep of every frame, `(utterances, frames)`
     is_test: Tensor
 
 

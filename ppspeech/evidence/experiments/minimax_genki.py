@@ -60,11 +60,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
 
     A trial tests on 200 of the 1,940 faces, 50 of each combination of labels, drawn at random; the author tests on one
     fixed draw, which is measured too. Settings are chosen at d = 50 and kept at the other dimensions, and for
-    `minimax.genki.one_feature`, the first feature alone: all that the task needs, and less for other attackers.
-
-    Args:
-        quick: two trials at d = 50 instead of ten at d = 50, 100, 150 and 200.
-        folder: for the picture.
+    `minimax.genki.one_feature`, the first feature alone: all that the task needs, and less for other attackers. Quick
+    is two trials at d = 50 instead of ten at d = 50, 100, 150 and 200.
     """
     dimensions = (MAIN,) if quick else (MAIN, 100, 150, 200)
     experiment = faces(dimensions)
@@ -106,16 +103,10 @@ def faces(dimensions: tuple[int, ...], published: bool = False) -> Experiment:
 
 
 def choose(
-    learn: Learn[Setting],
-    grid: Sequence[Setting],
-    inputs: Tensor,
-    private: Tensor,
-    task: Tensor,
-    seed: int,
+    learn: Learn[Setting], grid: Sequence[Setting], inputs: Tensor, private: Tensor, task: Tensor, seed: int
 ) -> Setting:
-    """The setting with the largest task - private on draws of the training part; of equals the first.
-
-    An attacker below chance counts as chance: luck on a few hundred faces is no merit of a filter.
+    """The setting with the largest task - private on draws of the training part; of equals the first. An attacker below
+    chance counts as chance: luck on a few hundred faces is no merit of a filter.
     """
     rows = torch.arange(len(inputs))
     draws = [hold_out(2 * task + private, rows, DRAW_SHARE, 1_000 + DRAWS * seed + k) for k in range(DRAWS)]
@@ -152,14 +143,8 @@ def smooth_start(x: Tensor, private: Tensor, task: Tensor, ridge: float, feature
     m the differences of the class means and T the covariance. One direction is all that two classes of one task need.
     Further features are directions that neither opponent has a use for on this data: equal means of the secret, no
     correlation with w'x or with the mistakes of the logistic aggregator on w'x. Of these, the ones of least variance
-    say least about the face to anyone else.
-
-    Args:
-        x: standardized, `(n, D)`.
-        private: `(n,)`, 0 or 1.
-        task: `(n,)`, 0 or 1.
-        ridge: > 0; in units of the variance of an input.
-        features: 1 to D - 3.
+    say least about the face to anyone else. Inputs `x` `(n, D)` are standardized, labels `(n,)` are 0 or 1, `ridge` > 0
+    is in units of the variance of an input, and `features` 1 to D - 3.
     """
     covariance = x.mT @ x / len(x)
     means = torch.stack([x[side == 1].mean(0) - x[side == 0].mean(0) for side in (task, private)], dim=1)

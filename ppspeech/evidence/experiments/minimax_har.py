@@ -22,12 +22,7 @@ CHOSEN = (
 
 @EXPERIMENTS.register("minimax-har")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Learn filters, attack them and save the plot as `minimax_har.png` in `folder`.
-
-    Args:
-        quick: two trials at d = 20 instead of ten at d = 10, 20, 50 and 100.
-        folder: for the picture.
-    """
+    """Learn, attack and plot `minimax_har.png`; quick is two trials at d = 20 instead of ten at four sizes."""
     experiment = motion((20,) if quick else (10, 20, 50, 100))
     found = run_trials(experiment, 2 if quick else 10)
     return figures(experiment, found, folder, CHOSEN)

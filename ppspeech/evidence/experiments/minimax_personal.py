@@ -95,11 +95,8 @@ class Domain:
 
 @EXPERIMENTS.register("minimax-personal")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Learn common and personal filters, attack them, and save the curves as `minimax_personal.png` in `folder`.
-
-    Args:
-        quick: two trials and fewer attackers, in the first alone, instead of ten.
-        folder: for the picture.
+    """Learn common and personal filters, attack them, and save the curves as `minimax_personal.png` in `folder`. Quick
+    is two trials and fewer attackers, in the first alone, instead of ten.
     """
     table = load_har()
     trials = 2 if quick else 10
@@ -115,14 +112,8 @@ def run_trial(
 ) -> None:
     """Draw `people` for the public, learn, and score everything on the others.
 
-    Args:
-        found: where results go.
-        table: with people as groups and `extra["recording"]`.
-        seed: of the draws.
-        people: how many make the public.
-        attackers: the worst of them stands beside logistic regression, and the affine maps beside the shifts; none
-            leaves both out.
-        features: d.
+    The table has people as groups and `extra["recording"]`. The worst of the attackers stands beside logistic
+    regression, and the affine maps beside the shifts; no attackers leaves both out.
     """
     assert table.groups is not None
     everyone = torch.tensor(sorted(set(table.groups.tolist())))

@@ -1,7 +1,6 @@
 """Attacks on filtered features: retrained attackers, linkability, reconstruction."""
 
-from ppspeech.filters.attack.attack import UNKNOWN, AttackReport, Finding, attack
-from ppspeech.filters.attack.judge import FilterEvidence, judge, judge_samples
+from ppspeech.filters.attack.attack import UNKNOWN, AttackReport, FilterEvidence, Finding, attack, judge, judge_samples
 from ppspeech.filters.attack.plot import Point, plot_trade_off
 from ppspeech.filters.attack.reconstruction import reconstruction_attack
 

@@ -1,6 +1,5 @@
-"""Attack a filter: train every attacker on filtered samples and see how often it names the person in new ones.
-
-The evidence a filter without noise stands on. It says what these attackers did, never what a better one could do.
+"""Attack a filter: train every attacker on filtered samples and see how often it names the person in new ones. The
+evidence a filter without noise stands on. It says what these attackers did, never what a better one could do.
 """
 
 from collections.abc import Sequence
@@ -8,58 +7,45 @@ from dataclasses import dataclass
 
 import torch
 from scipy.stats import beta
-from torch import Tensor
+from torch import Tensor, nn
 
 from ppspeech.audio import Frames, utterance_statistics
+from ppspeech.data import Samples
 from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attackers import SPEECH_ATTACKERS, VECTOR_ATTACKERS
 from ppspeech.filters.attack.linkability import Linkability, linkability
 from ppspeech.models import equal_error_rate
 from ppspeech.progress import track
 
-UNKNOWN = -1
-"""The label of a test sample by someone the attacker has never met: an impostor in verification."""
+UNKNOWN = -1  # the label of a test sample by someone the attacker has never met: an impostor in verification
 
 
 @dataclass(frozen=True)
 class Finding:
     """What one attacker achieved on held-out samples.
 
-    Attributes:
-        attacker: its name.
-        accuracy: share of the samples of known people whose person it names (closed-set identification).
-        low: lower end of the accuracy's Clopper-Pearson interval.
-        high: its upper end. Both take samples as independent; samples of one recording are not, and the true interval
-            is wider where several were taken from one.
-        eer: equal error rate of verification, each sample against each known person, with one score threshold for
-            all; samples by unknown people are impostors (open-set verification). 0.5 is chance.
-        linkability: D_sys of the same scores.
+    `low` and `high` are the accuracy's Clopper-Pearson interval; it takes samples as independent, and is truly wider
+    where several were taken from one recording. `eer` is the equal error rate of verification, each sample against each
+    known person, with one score threshold for all; samples by unknown people are impostors (open-set verification). 0.5
+    is chance.
     """
 
     attacker: str
-    accuracy: float
+    accuracy: float  # share of the samples of known people whose person it names (closed-set identification)
     low: float
     high: float
     eer: float
-    linkability: Linkability
+    linkability: Linkability  # D_sys of the same scores
 
 
 @dataclass(frozen=True)
 class AttackReport:
-    """What all attackers achieved.
-
-    Attributes:
-        findings: one an attacker, in the order asked for.
-        classes: how many people, or values of the private label, the attackers knew.
-        samples: held-out samples by known people.
-        chance: the accuracy of always naming the most frequent person of the training part.
-        confidence: of the intervals.
-    """
+    """What all attackers achieved."""
 
     findings: tuple[Finding, ...]
-    classes: int
-    samples: int
-    chance: float
+    classes: int  # how many people, or values of the private label, the attackers knew
+    samples: int  # held-out samples by known people
+    chance: float  # the accuracy of always naming the most frequent person of the training part
     confidence: float
 
     @property
@@ -68,11 +54,10 @@ class AttackReport:
         return max(self.findings, key=lambda finding: finding.accuracy)
 
     def __getitem__(self, attacker: str) -> Finding:
-        for finding in self.findings:
-            if finding.attacker == attacker:
-                return finding
-        names = ", ".join(finding.attacker for finding in self.findings)
-        raise KeyError(f"{attacker!r} was not among the attackers: {names}")
+        found = {finding.attacker: finding for finding in self.findings}
+        if attacker not in found:
+            raise KeyError(f"{attacker!r} was not among the attackers: {', '.join(found)}")
+        return found[attacker]
 
     def __str__(self) -> str:
         worst = self.worst
@@ -95,7 +80,9 @@ def attack(
 ) -> AttackReport:
     """Train attackers from scratch on filtered samples and score them on held-out ones.
 
-    The worst case is taken over attackers on the test samples themselves, which errs on the side of caution.
+    The worst case is taken over attackers on the test samples themselves, which errs on the side of caution. Raises
+    ModelError for samples that are not finite or do not fit each other, labels out of range, fewer than two classes, or
+    attackers that are unknown or cannot look at such samples.
 
     Args:
         train_features: filtered samples `(samples, features)`, or Frames of utterances. On frames the attackers on
@@ -104,12 +91,6 @@ def attack(
         test_features: of the same kind, from other recordings.
         test_labels: `(samples,)`; -1 for people the attackers never met.
         attackers: names from `attacker_names`; None for all that apply.
-        confidence: of the Clopper-Pearson intervals.
-        seed: of the attackers that draw.
-
-    Raises:
-        ModelError: for samples that are not finite or do not fit each other, labels out of range, fewer than two
-            classes, or attackers that are unknown or cannot look at such samples.
 
     >>> x = torch.cat([torch.randn(40, 2) + 5, torch.randn(40, 2) - 5])
     >>> y = torch.arange(80) // 40
@@ -207,3 +188,39 @@ def _check(train: Tensor | Frames, labels: Tensor, test: Tensor | Frames, test_l
     if int(test_labels.min()) < UNKNOWN or int(test_labels.max()) >= classes or bool((test_labels == UNKNOWN).all()):
         raise ModelError(f"test labels must be 0 to {classes - 1}, or -1 for the unknown, and not all of them unknown")
     return classes
+
+
+@dataclass(frozen=True, eq=False)
+class FilterEvidence:
+    """What was found on held-out recordings: the label to keep by a logistic classifier, the one to hide by all."""
+
+    task: Finding
+    attacks: AttackReport
+
+
+def judge(
+    train: tuple[Tensor | Frames, Tensor, Tensor],
+    test: tuple[Tensor | Frames, Tensor, Tensor],
+    attackers: Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+) -> FilterEvidence:
+    """Train a task classifier and attackers on filtered samples, and score them on held-out ones. Each part is filtered
+    samples, their labels to keep and their labels to hide, as `attack` takes them; no recording is in both.
+    """
+    task = attack(train[0], train[1], test[0], test[1], ("logistic",)).worst
+    return FilterEvidence(task, attack(train[0], train[2], test[0], test[2], attackers, seed=seed))
+
+
+def judge_samples(
+    samples: Samples,
+    is_test: Tensor,
+    attackers: Sequence[str] | None = None,
+    *,
+    module: nn.Module | None = None,
+    seed: int = 0,
+) -> FilterEvidence:
+    """As `judge`, for samples of a corpus or table and a filter; without one, for the samples as they are."""
+    kept, private = samples.kept_numbers, samples.private_numbers
+    parts = [(samples.part(rows, module), kept[rows], private[rows]) for rows in (~is_test, is_test)]
+    return judge(parts[0], parts[1], attackers, seed=seed)

@@ -12,16 +12,10 @@ MOST_BINS, SCORES_A_BIN = 100, 10
 
 @dataclass(frozen=True)
 class Linkability:
-    """D_sys of a list of scores, and what the same estimate gives where nothing is to be found.
+    """D_sys of a list of scores, and what the same estimate gives where nothing is to be found."""
 
-    Attributes:
-        value: D_sys, from 0 (scores of one person and of two are distributed alike) to 1 (they never overlap).
-        chance: the mean of the same estimate with mated and non-mated scores exchanged at random: its bias, which is
-            never below 0 and grows as scores get few.
-    """
-
-    value: float
-    chance: float
+    value: float  # D_sys, from 0 (scores of one person and of two are distributed alike) to 1 (they never overlap)
+    chance: float  # the mean of it with scores exchanged at random: its bias, which grows as scores get few
 
 
 def linkability(
@@ -34,18 +28,10 @@ def linkability(
         D(s) = max(0, 2 omega LR(s) / (1 + omega LR(s)) - 1),
 
     which is how far the odds that a pair with score s is mated exceed even ones, and D_sys is its mean over mated
-    scores. Scores are put in bins of equal counts (deciles and the like, ties together), at least 10 mated scores a
-    bin and at most 100 bins; the published code uses bins of equal width.
-
-    Args:
-        mated: scores of samples against their own person, any shape.
-        non_mated: scores against others, any shape.
-        omega: prior odds of a mated pair.
-        shuffles: how many random exchanges `chance` is the mean of.
-        seed: of the exchanges.
-
-    Raises:
-        ModelError: for NaN scores, fewer than 20 of either kind, or odds that are not positive.
+    scores. Scores are put in bins of equal counts (deciles and the like, ties together), at least 10 mated scores a bin
+    and at most 100 bins; the published code uses bins of equal width. `omega` is the prior odds of a mated pair;
+    `chance` is the mean of `shuffles` random exchanges. Raises ModelError for NaN scores, fewer than 20 of either kind,
+    or odds that are not positive.
 
     >>> apart = linkability(torch.arange(100.0) + 1000, torch.arange(100.0))
     >>> apart.value
@@ -70,10 +56,7 @@ def linkability(
 
 
 def _bins(scores: Tensor, mated: int) -> tuple[Tensor, int]:
-    """The bin of each score, `(scores,)`, and how many bins there are.
-
-    Half of the edges follow the mated scores and half the others, to their very ends, so that both tails are resolved.
-    """
+    """The bin of each score and how many there are; half of the edges follow the mated scores, so both tails count."""
     wanted = max(2, min(MOST_BINS, mated // SCORES_A_BIN) // 2)
     levels = torch.linspace(0, 1, wanted + 1, dtype=torch.float64, device=scores.device)
     edges = torch.unique(torch.cat([_quantiles(scores[:mated], levels), _quantiles(scores[mated:], levels)]))

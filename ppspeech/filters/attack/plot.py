@@ -8,8 +8,7 @@ from ppspeech.intervals import Mean
 from ppspeech.pictures import blank, save
 
 MARKERS = {"none": "k*", "random": "C7v", "pca": "C0s", "ppls": "C1^", "ddd": "C2D", "minimax": "C3o"}
-LEVEL = 0.1
-"""Between two lines of equal task - private."""
+LEVEL = 0.1  # between two lines of equal task - private
 
 
 @dataclass(frozen=True)
@@ -22,13 +21,7 @@ class Point:
 
 
 def plot_trade_off(panels: Mapping[int, Sequence[Point]], title: str, path: Path) -> None:
-    """Save the plot: top left is best, the task kept and the person lost.
-
-    Args:
-        panels: the points of each dimension.
-        title: over all of them.
-        path: of the picture.
-    """
+    """Save the plot, a panel for the points of each dimension: top left is best, the task kept and the person lost."""
     picture = blank(1 + 3.2 * len(panels), 4)
     row = picture.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     everyone = [point for points in panels.values() for point in points]

@@ -18,35 +18,21 @@ class Reconstruction:
 
     An error is relative: the squared error, summed over samples and features, over that of the no-information guess
     (the mean of the reader's own samples). 0 is the sample itself, 1 is no better than the mean.
-
-    Attributes:
-        minimum_norm: of a reader who knows the filter and the mean: x = mean + W+ (y - W mean - b).
-        regularized: of one who also knows the covariance C: x = mean + C W' (W C W')^+ (y - W mean - b), the
-            best linear guess there is.
-        predicted: what `regularized` would be if the samples had exactly that covariance.
-        exposed: share of the samples' variance that lies in the row space of W, that is, goes through as it is; one
-            less `minimum_norm`.
-        rank: of W; so many numbers about each sample are known exactly.
     """
 
-    minimum_norm: float
-    regularized: float
-    predicted: float
-    exposed: float
-    rank: int
+    minimum_norm: float  # knows the filter and the mean: x = mean + W+ (y - W mean - b)
+    regularized: float  # knows the covariance C too: x = mean + C W' (W C W')^+ (y - W mean - b), the best linear guess
+    predicted: float  # what `regularized` would be if the samples had exactly that covariance
+    exposed: float  # share of the samples' variance in the row space of W, which goes through as it is
+    rank: int  # of W; so many numbers about each sample are known exactly
 
 
 def reconstruct(weight: Tensor, bias: Tensor | None, filtered: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
     """Both guesses at the samples behind `filtered`: minimum-norm and regularized, `(samples, D)` each.
 
-    Args:
-        weight: W, `(d, D)`.
-        bias: b, `(d,)`; None for none.
-        filtered: what was published, `(samples, d)`.
-        known: samples of the reader's own, unfiltered, `(others, D)`: mean and covariance come from them.
-
-    Raises:
-        ModelError: if the shapes do not fit, or there are fewer than two known samples.
+    From W `(d, D)`, b `(d,)` or None, what was published `(samples, d)`, and samples of the reader's own, unfiltered,
+    `(others, D)`: mean and covariance come from them. Raises ModelError if the shapes do not fit, or there are fewer
+    than two known samples.
     """
     _check(weight, filtered, known)
     weight, known = weight.detach().double(), known.detach().double()
@@ -59,14 +45,8 @@ def reconstruct(weight: Tensor, bias: Tensor | None, filtered: Tensor, known: Te
 def reconstruction_attack(weight: Tensor, bias: Tensor | None, samples: Tensor, known: Tensor) -> Reconstruction:
     """Filter held-out samples and try to get them back.
 
-    Args:
-        weight: W, `(d, D)`.
-        bias: b, `(d,)`; None for none.
-        samples: unfiltered, `(samples, D)`; what the reader wants.
-        known: the reader's own samples, `(others, D)`, none of them in `samples`.
-
-    Raises:
-        ModelError: as `reconstruct`; also if the samples do not vary at all.
+    The reader knows W `(d, D)`, b `(d,)` or None, and samples of its own `(others, D)`, none of them in `samples`.
+    Raises ModelError as `reconstruct`; also if the samples do not vary at all.
     """
     weight, samples, known = weight.detach().double(), samples.detach().double(), known.detach().double()
     filtered = samples @ weight.mT + (0.0 if bias is None else bias.detach().double())

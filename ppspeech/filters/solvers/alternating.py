@@ -4,13 +4,61 @@ The filter's step is a quasi-Newton one (L-BFGS), which is allowed because Phi i
 gradient; plain gradient steps find the same points more slowly.
 """
 
-from torch import nn
+from collections import deque
+
+from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.flat import FlatFilter
-from ppspeech.filters.problem import MinimaxProblem
-from ppspeech.filters.solvers.quasi_newton import StepMemory
-from ppspeech.filters.solvers.result import FilterCertificate, Result
+from ppspeech.filters.problem import FilterCertificate, FlatFilter, MinimaxProblem, Result
+
+
+class StepMemory:
+    """Pairs of steps s and gradient changes y, and the direction they suggest (Nocedal and Wright, algorithm 7.4).
+
+    Phi is not convex, so a pair may show negative curvature; it is damped (Powell's rule), so that every direction is
+    one of descent. The last `size` pairs are kept.
+    """
+
+    def __init__(self, size: int = 20) -> None:
+        self._pairs: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=size)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def clear(self) -> None:
+        """Forget everything: the next direction is the steepest."""
+        self._pairs.clear()
+
+    def learn(self, step: Tensor, change: Tensor) -> None:
+        """Remember a step and how the gradient changed along it, `(size,)` each."""
+        scale = self._scale()  # the curvature 1 / scale is believed where the pair shows less than a fifth of it
+        believed = step.square().sum() / scale
+        shown = (step * change).sum()
+        if shown < 0.2 * believed:
+            keep = 0.8 * believed / (believed - shown)
+            change = keep * change + (1 - keep) * step / scale
+        self._pairs.append((step, change, (step * change).sum()))
+
+    def direction(self, gradient: Tensor) -> Tensor:
+        """A direction of descent, `(size,)`: minus an estimated inverse Hessian times the gradient."""
+        left = gradient.clone()
+        shares = []
+        for step, change, curvature in reversed(self._pairs):
+            share = (step * left).sum() / curvature
+            left = left - share * change
+            shares.append(share)
+        left = left * self._scale()
+        for (step, change, curvature), share in zip(self._pairs, reversed(shares), strict=True):
+            left = left + (share - (change * left).sum() / curvature) * step
+        return -left
+
+    def _scale(self) -> Tensor | float:
+        """The inverse curvature along the last step."""
+        if not self._pairs:
+            return 1.0
+        _, change, curvature = self._pairs[-1]
+        return curvature / change.square().sum()
+
 
 ENOUGH = 1e-4  # share of the promised decrease that a step must keep
 HALVINGS = 30
@@ -26,15 +74,9 @@ def solve_alternating(
 ) -> Result:
     """Minimize Phi from where the filter is; the filter is changed in place and returned. Phi never goes up.
 
-    Args:
-        problem: what to minimize.
-        module: the start; it becomes double precision.
-        iterations: steps of the filter, at most.
-        tolerance: converged when a step lowers Phi by no more, relative to 1 + |Phi|.
-        inner_tolerance: on the gradient norm of every inner solve.
-
-    Raises:
-        ModelError: for no iterations or a tolerance <= 0.
+    The module becomes double precision. It is converged when a step lowers Phi by no more than `tolerance`, relative to
+    1 + |Phi|; `inner_tolerance` is on the gradient norm of every inner solve. Raises ModelError for no iterations or a
+    tolerance <= 0.
     """
     if iterations < 1 or not tolerance > 0:
         raise ModelError(f"iterations must be >= 1 and tolerance > 0, got {iterations} and {tolerance}")
@@ -67,11 +109,6 @@ def solve_alternating(
         history.append(float(here.value))
         converged = history[-2] - history[-1] <= tolerance * (1 + abs(history[-1]))
     flat.load_(here.u)
-    certificate = FilterCertificate(
-        gradient_norm=float(gradient.norm()),
-        decrease=history[-2] - history[-1] if len(history) > 1 else 0.0,
-        inner_residual=here.residual,
-        iterations=len(history) - 1,
-        converged=converged,
-    )
+    decrease = history[-2] - history[-1] if len(history) > 1 else 0.0
+    certificate = FilterCertificate(float(gradient.norm()), decrease, here.residual, len(history) - 1, converged)
     return Result(module, tuple(history), certificate, "alternating")

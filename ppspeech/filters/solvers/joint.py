@@ -8,10 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ppspeech.filters.borrowed_newton import Solve
-from ppspeech.filters.flat import FlatFilter
-from ppspeech.filters.problem import Evaluation, MinimaxProblem
+from ppspeech.filters.problem import Evaluation, FilterCertificate, FlatFilter, MinimaxProblem, Result
 from ppspeech.filters.solvers.kiwiel import KiwielOptions, Piece, descend
-from ppspeech.filters.solvers.result import FilterCertificate, Result
 from ppspeech.filters.tasks import Solution, Task
 
 CONTRACTION = 0.7  # the chord method must shrink the decrement so much a step, or q is too long
@@ -28,36 +26,20 @@ def solve_kiwiel(
 ) -> Result:
     """Minimize Phi from where the filter is; the filter is changed in place and returned. Phi never goes up.
 
-    Args:
-        problem: what to minimize.
-        module: the start; it becomes double precision.
-        iterations: at most.
-        options: the constants of Kiwiel's method.
-        tau: the first step scale, > 0.
-        inner_tolerance: on the gradient norm of every inner solve.
+    The module becomes double precision. `tau` > 0 is the first step scale; `inner_tolerance` is on the gradient norm of
+    every inner solve.
     """
     flat = FlatFilter(module.double())
     joint = Joint(problem, flat, inner_tolerance)
     here, descent = descend(joint, flat.vector(), iterations, options, tau)
     flat.load_(here.u)
-    certificate = FilterCertificate(
-        gradient_norm=float(problem.gradient(here).norm()),
-        decrease=descent.promised,
-        inner_residual=here.residual,
-        iterations=len(descent.history) - 1,
-        converged=descent.converged,
-    )
+    slope, steps = float(problem.gradient(here).norm()), len(descent.history) - 1
+    certificate = FilterCertificate(slope, descent.promised, here.residual, steps, descent.converged)
     return Result(module, descent.history, certificate, "kiwiel")
 
 
 class Joint:
-    """The functions f, Phi and Phi^l of Algorithm 2: max over the adversaries v, min over the aggregators w.
-
-    Args:
-        problem: the problem.
-        flat: g.
-        tolerance: on the gradient norm of every inner solve.
-    """
+    """The functions f, Phi and Phi^l of Algorithm 2: max over the adversaries v, min over the aggregators w."""
 
     def __init__(self, problem: MinimaxProblem, flat: FlatFilter, tolerance: float = 1e-8) -> None:
         self.problem, self.flat, self.tolerance = problem, flat, tolerance
@@ -84,24 +66,18 @@ class Joint:
             answers.append(answer)
         private, utility = answers[: len(self.problem.private)], answers[len(self.problem.private) :]
         piece = self._piece(at, [v for v, _ in private], [w for w, _ in utility])
-        value = self._quadratic(at.u) + self.problem.ridge * (at.u * q).sum()
-        for task, (_, loss) in zip(self.problem.private, private, strict=True):
-            value = value - task.importance * loss
-        for task, (_, loss) in zip(self.problem.utility, utility, strict=True):
-            value = value + self.problem.rho * task.importance * loss
-        return value, piece
+        value = self.problem.value(at.u, [loss for _, loss in private], [loss for _, loss in utility])
+        return value + self.problem.ridge * (at.u * q).sum(), piece
 
     def _piece(self, at: Evaluation, private: Sequence[Tensor], utility: Sequence[Tensor]) -> Piece:
         problem = self.problem
+        quadratic = problem.ridge / 2 * at.u.square().sum()
         return Piece(
             max_value=-_total(problem.private, private, at.features),
             max_gradient=at.pull(problem.private_slope(private, at.features)),
-            min_value=problem.rho * _total(problem.utility, utility, at.features) + self._quadratic(at.u),
+            min_value=problem.rho * _total(problem.utility, utility, at.features) + quadratic,
             min_gradient=at.pull(problem.utility_slope(utility, at.features)) + problem.ridge * at.u,
         )
-
-    def _quadratic(self, u: Tensor) -> Tensor:
-        return self.problem.ridge / 2 * u.square().sum()
 
     @staticmethod
     def _with_own_hessians(near: Evaluation, solvers: Sequence[Solve]) -> Evaluation:
@@ -121,14 +97,10 @@ class Joint:
 class Linearized:
     """The inner problem along a direction: min over v of loss(u, v) + <grad_u loss(u, v), q>.
 
-    With s = v [g, 1] the scores and s' = v [g', 0] how they move, g' = J q, this is
-    sum_i c_i (l_i(s_i) + <l_i'(s_i), s_i'>) + (ridge / 2) |v|^2: not convex, but close to the convex loss for short q.
-    It is solved from v* by the chord method: Newton steps with the Hessian of the loss at v*, factored once.
-
-    Args:
-        task: the inner problem.
-        solution: its best response at u.
-        features: g(x; u), `(observations, features)`.
+    With s = v [g, 1] the scores and s' = v [g', 0] how they move, g' = J q, this is sum_i c_i (l_i(s_i) + <l_i'(s_i),
+    s_i'>) + (ridge / 2) |v|^2: not convex, but close to the convex loss for short q. It is solved from v* by the chord
+    method: Newton steps with the Hessian of the loss at v*, factored once. `solution` is the best response at u, with
+    features g(x; u), `(observations, features)`.
     """
 
     def __init__(self, task: Task, solution: Solution, features: Tensor) -> None:

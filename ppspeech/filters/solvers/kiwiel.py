@@ -64,22 +64,13 @@ class MinimaxFunction(Protocol[At]):
 
 @dataclass(frozen=True)
 class KiwielOptions:
-    """The constants of the method.
+    """The constants of the method."""
 
-    Attributes:
-        accuracy: xi > 0: stop when |p|^2 + Phi - theta, what the model promises at tau = 1, is no larger, relative to
-            1 + |Phi|.
-        enough: c in (0, 1): the share of the promised decrease that a step must keep.
-        quality: m in (0, 1): the share that the linearized Phi must keep for a direction to be taken.
-        cuts: directions tried in one iteration (T_aux of the paper).
-        halvings: of a step, at most.
-    """
-
-    accuracy: float = 1e-6
-    enough: float = 1e-4
-    quality: float = 0.1
-    cuts: int = 5
-    halvings: int = 40
+    accuracy: float = 1e-6  # xi > 0: stop when |p|^2 + Phi - theta, the promise at tau = 1, is no larger by 1 + |Phi|
+    enough: float = 1e-4  # c in (0, 1): the share of the promised decrease that a step must keep
+    quality: float = 0.1  # m in (0, 1): the share that the linearized Phi must keep for a direction to be taken
+    cuts: int = 5  # directions tried in one iteration (T_aux of the paper)
+    halvings: int = 40  # of a step, at most
 
     def __post_init__(self) -> None:
         if not self.accuracy > 0 or not 0 < self.enough < self.quality < 1 or self.cuts < 1 or self.halvings < 1:
@@ -88,17 +79,11 @@ class KiwielOptions:
 
 @dataclass(frozen=True)
 class Descent:
-    """How Algorithm 1 ended.
+    """How Algorithm 1 ended."""
 
-    Attributes:
-        history: Phi at the start and after every iteration; it never goes up.
-        promised: the decrease that the last model of Phi promises at tau = 1 (-Psi of the paper).
-        converged: it is no more than `accuracy`.
-    """
-
-    history: tuple[float, ...]
-    promised: float
-    converged: bool
+    history: tuple[float, ...]  # Phi at the start and after every iteration; it never goes up
+    promised: float  # the decrease that the last model of Phi promises at tau = 1 (-Psi of the paper)
+    converged: bool  # it is no more than `accuracy`
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,27 +95,9 @@ class _Direction:
 
 
 def descend(
-    function: MinimaxFunction[At],
-    u: Tensor,
-    iterations: int,
-    options: KiwielOptions | None = None,
-    tau: float = 1.0,
+    function: MinimaxFunction[At], u: Tensor, iterations: int, options: KiwielOptions | None = None, tau: float = 1.0
 ) -> tuple[At, Descent]:
-    """Minimize Phi from u.
-
-    Args:
-        function: Phi and its linearization.
-        u: the start, `(size,)`.
-        iterations: at most.
-        options: the constants of the method.
-        tau: the first step scale, > 0.
-
-    Returns:
-        The last point and how it ended.
-
-    Raises:
-        ModelError: for no iterations or a step scale <= 0.
-    """
+    """Minimize Phi from u, with `tau` > 0 the first step scale; the last point and how it ended."""
     if iterations < 1 or not tau > 0:
         raise ModelError(f"iterations must be >= 1 and tau > 0, got {iterations} and {tau}")
     options = options or KiwielOptions()
@@ -155,10 +122,7 @@ def descend(
 def _line_search(
     function: MinimaxFunction[At], here: At, aim: _Direction, reach: float, options: KiwielOptions
 ) -> tuple[At, float] | None:
-    """The point taken along q and how many times q it is: halved until Phi falls enough, or doubled while it falls on.
-
-    The search starts from what the last one ended with.
-    """
+    """The point along q and how many times q it is: halved until Phi falls enough, or doubled while it falls on."""
 
     def reached(by: float, near: At) -> tuple[At, bool]:
         there = function.evaluate(here.u + by * aim.q, near)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -19,7 +20,7 @@ from ppspeech.privacy.accounting.events import (
 )
 from ppspeech.privacy.accounting.loss import LossDistribution, no_loss
 from ppspeech.privacy.accounting.renyi import delta_from_renyi, delta_from_zcdp, epsilon_from_renyi, epsilon_from_zcdp
-from ppspeech.privacy.guarantee import Guarantee
+from ppspeech.privacy.guarantee import Guarantee, Kind
 from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Relation, check_relation, relation_to_json
 
@@ -34,13 +35,8 @@ Entry = tuple[Event, int]
 class AccountReport:
     """What an account comes to at one delta.
 
-    Attributes:
-        relation: what is protected, and what neighboring means.
-        delta: the delta asked for.
-        epsilon: the smallest epsilon over the valid methods.
-        method: the method that gave it; `none` for an empty account.
-        epsilons: epsilon by method, without the methods that do not apply.
-        events: the events and how often each was composed.
+    `epsilon`: the smallest epsilon over the valid methods; `method`: the method that gave it; `none` for an empty
+    account; `epsilons`: epsilon by method, without the methods that do not apply.
     """
 
     relation: Relation
@@ -82,11 +78,7 @@ class Accountant:
         return tuple(self._counts.items())
 
     def compose(self, event: Event, count: int = 1) -> None:
-        """Book an event `count` times; a composed one by its parts.
-
-        Raises:
-            PrivacyError: if the event is for another relation: epsilons of different units do not add.
-        """
+        """Book an event of the same relation `count` times; a composed one by its parts."""
         check_count("count", count)
         if isinstance(event, ComposedEvent):
             for part in event.parts:
@@ -102,11 +94,7 @@ class Accountant:
         self._counts[event] = self._counts.get(event, 0) + count
 
     def epsilon(self, delta: float, method: Method = "auto") -> float:
-        """The epsilon at this delta; infinite if nothing bounds it.
-
-        Raises:
-            PrivacyError: for a named method that does not apply to some event (auto skips it).
-        """
+        """The epsilon at this delta; infinite if nothing bounds it. A named method must apply to every event."""
         check_probability("delta", delta, zero=True)
         check_choice("method", method, get_args(Method))
         if method != "auto":
@@ -135,14 +123,9 @@ class Accountant:
         if math.isinf(epsilon):
             caveat = "; ".join(reasons) or f"no finite epsilon at delta = {delta}"
             return Guarantee(kind="none", relation=self.relation, caveat=caveat)
-        return Guarantee(
-            kind="pure" if delta == 0 else "approximate",
-            relation=self.relation,
-            epsilon=epsilon,
-            delta=delta,
-            float_safe=float_safe,
-            assumptions=assumptions,
-        )
+        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "float_safe": float_safe}
+        kind: Kind = "pure" if delta == 0 else "approximate"
+        return Guarantee(kind=kind, relation=self.relation, assumptions=assumptions, **terms)
 
     def to_json(self) -> dict[str, Any]:
         """The account as plain JSON values, from which `from_json` computes the same epsilon again."""
@@ -151,11 +134,7 @@ class Accountant:
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Accountant":
-        """Replay an account.
-
-        Raises:
-            PrivacyError: for another format, an unknown, missing or mistyped field, or mixed units.
-        """
+        """Replay an account; PrivacyError for another format, a wrong field, or mixed units."""
         if not isinstance(plain, Mapping) or set(plain) != {"format", "unit", "adjacency", "events"}:
             raise PrivacyError("an account has the fields format, unit, adjacency and events, and no others")
         if plain["format"] is not FORMAT:
@@ -180,13 +159,9 @@ class Accountant:
 
     def _valid(self, table: Mapping[Any, Callable[[tuple[Entry, ...], float], float]], x: float) -> dict[str, float]:
         found: dict[str, float] = {}
-        for method, bound in table.items():
-            if not self._counts:
-                break
-            try:
+        for method, bound in table.items() if self._counts else ():
+            with suppress(UnsupportedAnalysisError):
                 found[method] = self._by(bound, x)
-            except UnsupportedAnalysisError:
-                continue
         return found
 
 
@@ -248,11 +223,9 @@ def _merged(events: tuple[Entry, ...]) -> tuple[Entry, ...]:
     kinds: dict[type[Event], list[Entry]] = {}
     for event, count in events:
         kinds.setdefault(type(event), []).append((event, count))
-    merged: list[Entry] = []
-    rest: list[Entry] = []
+    merged, rest = list[Entry](), list[Entry]()
     for entries in kinds.values():
-        several = sum(count for _, count in entries) > 1
-        one = entries[0][0].merged(entries) if several else None
+        one = entries[0][0].merged(entries) if sum(count for _, count in entries) > 1 else None
         if one is None:
             rest += entries
         else:
@@ -264,17 +237,15 @@ def _pairs(events: tuple[Entry, ...], delta: float) -> list[tuple[float, float, 
     """(epsilon, delta, count) of every event, with delta shared equally among the events that are not pure."""
     shared = sum(count for event, count in events if event.pure() is None)
     share = delta / shared if shared else 0.0
-    pairs = []
-    for event, count in events:
-        pure = event.pure()
-        pairs.append((pure, 0.0, count) if pure is not None else (event.epsilon(share), share, count))
-    return pairs
+    return [
+        (event.epsilon(share), share, count) if (pure := event.pure()) is None else (pure, 0.0, count)
+        for event, count in events
+    ]
 
 
 def _basic(events: tuple[Entry, ...], delta: float) -> float:
     # A pure event alone may be better at delta > 0; sums of pairs are the textbook's and are kept plain.
-    epsilon, _ = basic_composition(_pairs(events, delta))
-    return epsilon
+    return basic_composition(_pairs(events, delta))[0]
 
 
 def _advanced(events: tuple[Entry, ...], delta: float) -> float:
@@ -286,8 +257,7 @@ def _advanced(events: tuple[Entry, ...], delta: float) -> float:
 def _total_rho(events: tuple[Entry, ...]) -> float:
     rho = 0.0
     for event, count in events:
-        of_event = event.zcdp()
-        if of_event is None:
+        if (of_event := event.zcdp()) is None:
             raise UnsupportedAnalysisError(f"event {event.type_name!r} has no zCDP parameter")
         rho += count * of_event
     return rho

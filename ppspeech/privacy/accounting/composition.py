@@ -11,8 +11,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.parameters import check_positive, check_probability
 
-Pair = tuple[float, float, int]
-"""(epsilon, delta, how often)."""
+Pair = tuple[float, float, int]  # (epsilon, delta, how often)
 
 
 def basic_composition(pairs: Sequence[Pair]) -> tuple[float, float]:
@@ -28,10 +27,7 @@ def advanced_composition(pairs: Sequence[Pair], slack: float) -> tuple[float, fl
     """Dwork, Rothblum and Vadhan 2010, for unequal pairs.
 
     epsilon = sqrt(2 ln(1/slack) sum epsilon_i^2) + sum epsilon_i (e^epsilon_i - 1), delta = slack + sum delta_i.
-
-    Args:
-        pairs: what is composed.
-        slack: the delta paid for the square root, in (0, 1).
+    `slack`: the delta paid for the square root, in (0, 1).
     """
     check_probability("slack", slack)
     if any(epsilon > 700 for epsilon, _, _ in pairs):

@@ -20,8 +20,7 @@ from ppspeech.privacy.parameters import check_count, check_positive, check_proba
 from ppspeech.privacy.relation import Relation, Unit, relation_from_json, relation_to_json
 from ppspeech.registry import Registry
 
-INTERVAL = 1e-4
-"""Default bucket width of privacy loss distributions."""
+INTERVAL = 1e-4  # default bucket width of privacy loss distributions
 
 
 class UnsupportedAnalysisError(PrivacyError):
@@ -40,11 +39,9 @@ class Event(Protocol):
     @property
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
-        ...
 
     def delta(self, epsilon: float) -> float:
         """The smallest known delta at this epsilon >= 0."""
-        ...
 
     def epsilon(self, delta: float) -> float:
         """The smallest known epsilon at this delta; infinite if there is none."""
@@ -55,8 +52,11 @@ class Event(Protocol):
         return smallest_epsilon(self.delta, delta)
 
     def rdp(self, alpha: float) -> float:
-        """The Renyi divergence of order alpha > 1."""
-        ...
+        """The Renyi divergence of order alpha > 1; alpha rho, unless more is known."""
+        rho = self.zcdp()
+        if rho is None:
+            raise UnsupportedAnalysisError(f"event {self.type_name!r} has no Renyi divergence of order {alpha}")
+        return alpha * rho
 
     def zcdp(self) -> float | None:
         """The zCDP parameter rho."""
@@ -68,14 +68,9 @@ class Event(Protocol):
 
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """A pessimistic privacy loss distribution with buckets of `interval`."""
-        ...
 
     def grouped(self, size: int, relation: Relation) -> "Event":
-        """The event seen by a unit that holds at most `size` of this one's: M epsilon, or M^2 rho.
-
-        Raises:
-            PrivacyError: for events that have neither, which convert badly.
-        """
+        """Seen by a unit that holds up to `size` of this one's: M epsilon, or M^2 rho; without both PrivacyError."""
         pure, rho = self.pure(), self.zcdp()
         if pure is not None:
             return PureEvent(size * pure, relation)
@@ -96,7 +91,6 @@ class PureLike(Event, Protocol):
 
     def pure(self) -> float:
         """The epsilon at delta = 0."""
-        ...
 
     def delta(self, epsilon: float) -> float:
         """The profile of randomized response, which is the worst epsilon-DP mechanism."""
@@ -117,14 +111,8 @@ class PureLike(Event, Protocol):
 
 Registered = TypeVar("Registered", bound=type)
 
-EVENTS: Registry[type[Any]] = Registry(
-    "type of event",
-    "ppspeech.privacy.accounting",
-    "ppspeech.privacy.mechanisms",
-    "ppspeech.privacy.convex",
-    "ppspeech.privacy.gradients",
-    error=PrivacyError,
-)
+ROOMS = tuple(f"ppspeech.privacy.{room}" for room in ("accounting", "mechanisms", "convex", "gradients"))
+EVENTS: Registry[type[Any]] = Registry("type of event", *ROOMS, error=PrivacyError)
 
 
 def register_event(name: str) -> Callable[[Registered], Registered]:
@@ -147,16 +135,12 @@ def event_to_json(event: Event) -> dict[str, Any]:
     name = getattr(event, "type_name", "")
     if name not in EVENTS or type(event) is not EVENTS[name]:
         raise PrivacyError(f"{type(event).__name__} is not a registered event")
-    plain = {name: _plain(value) for name, value in _fields(event).items()}
+    plain = {field.name: _plain(getattr(event, field.name)) for field in fields(EVENTS[name])}
     return {"type": event.type_name, **relation_to_json(plain)}
 
 
 def event_from_json(plain: Mapping[str, Any]) -> Event:
-    """Rebuild an event. Nothing is imported by name: only registered types and exactly their fields pass.
-
-    Raises:
-        PrivacyError: for an unknown type, a missing or extra field, or a value the event itself refuses.
-    """
+    """Rebuild an event. Nothing is imported by name: only registered types and exactly their fields pass."""
     if not isinstance(plain, Mapping) or not isinstance(plain.get("type"), str):
         raise PrivacyError(f"an event is an object with a type, got {plain!r}")
     kind = EVENTS[plain["type"]]
@@ -172,10 +156,6 @@ def event_from_json(plain: Mapping[str, Any]) -> Event:
     values = {name: _frozen(plain[name]) for name in wanted}
     event: Event = kind(**(relation_from_json(values) if "unit" in values else values))
     return event
-
-
-def _fields(event: Any) -> dict[str, Any]:
-    return {field.name: getattr(event, field.name) for field in fields(event)}
 
 
 def _plain(value: Any) -> Any:
@@ -252,10 +232,6 @@ class ZcdpEvent(Event):
         check_probability("delta", delta, zero=True)
         return epsilon_from_zcdp(self.rho, delta)
 
-    def rdp(self, alpha: float) -> float:
-        """Alpha rho."""
-        return alpha * self.rho
-
     def zcdp(self) -> float:
         """The stated rho."""
         return self.rho
@@ -303,10 +279,8 @@ def group_privacy(event: Event, size: int, unit: Unit) -> Event:
 
     The bound `size` must be enforced (`limit_contributions`), not assumed. Additive noise is converted through its
     sensitivity, anything else through M epsilon or M^2 rho. Direct sensitivity of the large unit (per-speaker
-    clipping) is usually far better.
-
-    Raises:
-        PrivacyError: for events known only by (epsilon, delta) or by sampling, which convert badly.
+    clipping) is usually far better. Raises PrivacyError for events known only by (epsilon, delta) or by sampling, which
+    convert badly.
     """
     return event.grouped(check_count("size", size), Relation(unit, event.relation.adjacency))
 

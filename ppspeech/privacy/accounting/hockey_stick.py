@@ -57,8 +57,11 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
             raise PrivacyError(f"no practical noise reaches epsilon={epsilon}, delta={delta}")
     while gaussian_delta(epsilon, 1 / low) <= delta:
         low /= 2
-    root = float(brentq(lambda log_sigma: _log(gaussian_delta(epsilon, math.exp(-log_sigma))) - math.log(delta),
-                        math.log(low), math.log(high), xtol=1e-13))  # fmt: skip
+
+    def excess(log_sigma: float) -> float:
+        return math.log(gaussian_delta(epsilon, math.exp(-log_sigma))) - math.log(delta)
+
+    root = float(brentq(excess, math.log(low), math.log(high), xtol=1e-13))
     sigma = math.exp(root)
     while gaussian_delta(epsilon, 1 / sigma) > delta:  # end on the private side of the rounding
         sigma *= 1 + 1e-13
@@ -68,10 +71,8 @@ def gaussian_sigma(epsilon: float, delta: float) -> float:
 def smallest_epsilon(delta_of: Callable[[float], float], delta: float, *, least: float = 0.0) -> float:
     """Invert a decreasing epsilon -> delta: the smallest epsilon >= `least` with delta_of(epsilon) <= delta.
 
-    Bisection that ends on the private side, to a relative 1e-12.
-
-    Returns:
-        The epsilon; infinite if none up to 1e6 is enough (always at delta = 0 for unbounded noise).
+    Bisection that ends on the private side, to a relative 1e-12. Returns the epsilon; infinite if none up to 1e6 is
+    enough (always at delta = 0 for unbounded noise).
     """
     if delta_of(least) <= delta:
         return least
@@ -88,5 +89,16 @@ def smallest_epsilon(delta_of: Callable[[float], float], delta: float, *, least:
     return high
 
 
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -1e9
+def least(enough: Callable[[float], bool], start: float, *, grow: float, tolerance: float, refusal: str) -> float:
+    """The least number that is `enough`, from above and to a relative tolerance; bracketed by factors of `grow`."""
+    low = high = start
+    while enough(low):
+        low /= grow
+    while not enough(high):
+        high *= grow
+        if high > 1e12 * start:
+            raise PrivacyError(refusal)
+    while high - low > tolerance * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

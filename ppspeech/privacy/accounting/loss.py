@@ -7,7 +7,7 @@ the survival function of a stochastic upper bound Z of their privacy loss, which
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import dp_accounting
 import numpy as np
@@ -15,14 +15,15 @@ from dp_accounting import privacy_accountant, rdp
 from dp_accounting.pld import common, privacy_loss_distribution
 from numpy.typing import NDArray
 
+from ppspeech.privacy.relation import Adjacency
+
 LossDistribution: TypeAlias = Any
 """`dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`, which has no types."""
 
 Survival = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """t -> an upper bound of P(Z > t), decreasing, for an array of t."""
 
-TAIL = 1e-16
-"""Probability that is moved to an infinite loss, so that a distribution has finitely many buckets."""
+TAIL = 1e-16  # probability that is moved to an infinite loss, so that a distribution has finitely many buckets
 
 
 def loss_of_pair(epsilon: float, delta: float, interval: float) -> LossDistribution:
@@ -33,11 +34,7 @@ def loss_of_pair(epsilon: float, delta: float, interval: float) -> LossDistribut
 
 
 def loss_of_gaussian(
-    noise_multiplier: float,
-    interval: float,
-    *,
-    sampling: float = 1.0,
-    adjacency: Literal["add_remove", "replace"] = "add_remove",
+    noise_multiplier: float, interval: float, *, sampling: float = 1.0, adjacency: Adjacency = "add_remove"
 ) -> LossDistribution:
     """Gaussian noise of `noise_multiplier` times what one unit adds, on a Poisson sample of the units."""
     relation = privacy_accountant.NeighboringRelation
@@ -60,14 +57,8 @@ def loss_from_survival(
     """A distribution from upper bounds of P(Z > t) in both directions.
 
     Bucket k holds P((k - 1) h < Z <= k h) at the loss k h, so every loss is rounded up; what lies above `top`
-    becomes an infinite loss, what lies below `bottom` is moved up to it.
-
-    Args:
-        remove: the survival bound when the unit is present.
-        add: the survival bound when it is absent.
-        top: a loss above which little or nothing lies.
-        bottom: a loss below which little or nothing lies.
-        interval: h.
+    becomes an infinite loss, what lies below `bottom` is moved up to it. `remove` holds when the unit is present, `add`
+    when it is absent.
     """
     first, last = math.floor(bottom / interval), math.ceil(top / interval)
     edges = np.arange(first, last + 1).astype(np.float64) * np.float64(interval)

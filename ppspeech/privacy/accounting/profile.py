@@ -22,21 +22,13 @@ def privacy_profile(account: Accountant, epsilons: Sequence[float], method: Meth
 def plot_profile(
     accounts: Mapping[str, Accountant], path: Path, *, largest: float | None = None, method: Method = "auto"
 ) -> None:
-    """Draw the profiles of accounts of one relation, delta on a logarithmic axis.
-
-    Args:
-        accounts: by the name in the legend.
-        path: the picture; its suffix gives the format.
-        largest: the end of the epsilon axis; by default where the widest account reaches delta = 1e-9.
-        method: of the accountant.
-    """
+    """Draw profiles of accounts of one relation up to epsilon `largest`, by default where all reach delta = 1e-9."""
     if not accounts:
         raise PrivacyError("there is no account to draw")
     relations = {account.relation for account in accounts.values()}
     if len(relations) > 1:
-        raise PrivacyError(
-            f"profiles of different units or adjacencies do not compare: {', '.join(map(str, sorted(relations)))}"
-        )
+        names = ", ".join(map(str, sorted(relations)))
+        raise PrivacyError(f"profiles of different units or adjacencies do not compare: {names}")
     (relation,) = relations
     ends = [account.epsilon(1e-9, method) for account in accounts.values()]
     end = largest or max([e for e in ends if np.isfinite(e)], default=1.0) or 1.0

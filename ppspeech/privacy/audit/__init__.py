@@ -6,10 +6,9 @@ where it can be run once, `audit_leak_identity` where an equation gives the data
 
 from ppspeech.privacy.audit.catalogue import audited, audits_of, exact_report, run_audits, run_once
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
-from ppspeech.privacy.audit.identity import audit_leak_identity
 from ppspeech.privacy.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.audit.sampling import audit_sampling, epsilon_lower_bound
+from ppspeech.privacy.audit.sampling import audit_leak_identity, audit_sampling, epsilon_lower_bound
 
 __all__ = [
     "AuditReport",

@@ -12,19 +12,16 @@ from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 from ppspeech.privacy.audit.exact import ExactAudit
 from ppspeech.privacy.audit.one_run import audit_one_run
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.audit.sampling import audit_sampling, stated_epsilon
+from ppspeech.privacy.audit.sampling import audit_sampling
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import MECHANISMS
 from ppspeech.privacy.relation import Relation
 
-CONFIDENCE = 0.999
-"""Of the sampling audits: a sound mechanism raises a false alarm once in a thousand audits."""
+CONFIDENCE = 0.999  # of the sampling audits: a sound mechanism raises a false alarm once in a thousand audits
 
-ONE_RECORD = Relation("record", "add_remove")
-"""What audits at standard parameters protect."""
+ONE_RECORD = Relation("record", "add_remove")  # what audits at standard parameters protect
 
-CANARIES = 1000
-"""In an audit by one run."""
+CANARIES = 1000  # in an audit by one run
 
 
 class Additive(Protocol):
@@ -33,16 +30,13 @@ class Additive(Protocol):
     @property
     def sensitivity(self) -> float:
         """How far one unit moves the value, in the norm that the mechanism is calibrated for."""
-        ...
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        ...
 
     def release(self, value: Tensor, /) -> Released[Tensor]:
         """The value with noise."""
-        ...
 
 
 def audited() -> tuple[str, ...]:
@@ -51,11 +45,7 @@ def audited() -> tuple[str, ...]:
 
 
 def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[AuditReport]:
-    """Audit the named mechanisms, or all.
-
-    Raises:
-        PrivacyError: for a name that is not registered, or of a mechanism without an audit.
-    """
+    """Audit the named mechanisms, or all; PrivacyError for a name without a registered audit."""
     reports: list[AuditReport] = []
     for name in audited() if names is None else names:
         audit = MECHANISMS[name].audit
@@ -73,10 +63,8 @@ def audits_of(event: Event) -> list[str]:
 def run_once(name: str) -> AuditReport:
     """Audit a mechanism that adds noise by one release with many canaries (Steinke, Nasr and Jagielski 2023).
 
-    Every canary is a coordinate of its own and as large as the sensitivity; half of them are in.
-
-    Raises:
-        PrivacyError: for a mechanism that does not say how it is made for any number of coordinates (`example`).
+    Every canary is a coordinate of its own and as large as the sensitivity; half of them are in. Raises PrivacyError
+    for a mechanism that does not say how it is made for any number of coordinates (`example`).
     """
     example = getattr(MECHANISMS[name].kind, "example", None)
     if example is None:
@@ -89,43 +77,21 @@ def run_once(name: str) -> AuditReport:
         value[list(present)] = mechanism.sensitivity
         return mechanism.release(value).value
 
-    return audit_one_run(
-        release,
-        range(CANARIES),
-        lambda noisy, canary: float(noisy[canary]),
-        CANARIES // 5,
-        name=name,
-        stated=mechanism.guarantee,
-        confidence=CONFIDENCE,
-    )
+    held: dict[str, Any] = {"name": name, "stated": mechanism.guarantee, "confidence": CONFIDENCE}
+    return audit_one_run(release, range(CANARIES), lambda noisy, k: float(noisy[k]), CANARIES // 5, **held)
 
 
 def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = "") -> AuditReport:
     """The report of an exact audit: the largest loss at delta = 0, else the epsilon that delta really needs."""
     lower = found.sup_loss if stated.delta == 0 else smallest_epsilon(found.delta, stated.delta)
-    return AuditReport(
-        mechanism=name,
-        method="exact",
-        relation=stated.relation,
-        eps_stated=stated_epsilon(stated),
-        eps_lower=lower,
-        delta=stated.delta,
-        note=note,
-    )
+    return AuditReport.of(name, "exact", stated, lower, note=note)
 
 
 def sampled_report(name: str, mechanism: Additive, runs: int) -> AuditReport:
     """End to end, on one number that moves by the whole sensitivity."""
-    return audit_sampling(
-        lambda value: mechanism.release(value).value,
-        torch.zeros(1, dtype=torch.float64) + mechanism.sensitivity,
-        torch.zeros(1, dtype=torch.float64),
-        float,
-        runs,
-        name=name,
-        stated=mechanism.guarantee,
-        confidence=CONFIDENCE,
-    )
+    held: dict[str, Any] = {"name": name, "stated": mechanism.guarantee, "confidence": CONFIDENCE}
+    zero = torch.zeros(1, dtype=torch.float64)
+    return audit_sampling(lambda v: mechanism.release(v).value, zero + mechanism.sensitivity, zero, float, runs, **held)
 
 
 def line(reach: float, dimension: int = 1, points: int = 40_001) -> tuple[Tensor, float]:

@@ -14,13 +14,7 @@ from ppspeech.errors import PrivacyError
 
 @dataclass(frozen=True)
 class ExactAudit:
-    """Log-densities of the outputs on two neighboring data sets, at the same points.
-
-    Attributes:
-        log_p: on the one data set, `(points,)`.
-        log_q: on the other, `(points,)`.
-        volumes: of the cell around each point, `(points,)`; None if the points do not tile the space.
-    """
+    """Log-densities of outputs on two neighboring data sets, and cell volumes if the points tile, `(points,)` each."""
 
     log_p: Tensor
     log_q: Tensor
@@ -33,11 +27,7 @@ class ExactAudit:
         return float((self.log_p - self.log_q)[possible].abs().max()) if bool(possible.any()) else 0.0
 
     def delta(self, epsilon: float) -> float:
-        """The larger of both hockey-stick divergences, summed over the cells.
-
-        Raises:
-            PrivacyError: if the points have no volumes.
-        """
+        """The larger of both hockey-stick divergences, summed over the cells, whose volumes must be known."""
         if self.volumes is None:
             raise PrivacyError("delta needs the volume of every point's cell; sup_loss does not")
         grow = math.exp(epsilon)
@@ -60,12 +50,8 @@ def audit_exact(
 ) -> ExactAudit:
     """Compare the law of a mechanism's output on two neighboring data sets.
 
-    Args:
-        log_density: (points, data) -> ln density (or ln probability) at each point, `(points,)`.
-        data: one data set, or the exact value computed from it.
-        neighbor: a neighboring one.
-        points: where to compare: a grid, or samples of the mechanism.
-        volumes: of the points' cells (1 for whole numbers), if delta is wanted.
+    `log_density(points, data)` is the ln density (or ln probability) at each point, `(points,)`: of a grid, or of
+    samples of the mechanism. `volumes` of the points' cells (1 for whole numbers) are needed for delta.
     """
     log_p = log_density(points, data).to(torch.float64)
     log_q = log_density(points, neighbor).to(torch.float64)

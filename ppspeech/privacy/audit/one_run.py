@@ -1,7 +1,7 @@
 """Audit in one training run with many canaries (Steinke, Nasr and Jagielski 2023)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import expit
@@ -9,7 +9,6 @@ from scipy.stats import binom
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.audit.sampling import stated_epsilon
 from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.parameters import check_count, check_probability
 from ppspeech.privacy.samplers.randomness import random_below
@@ -19,16 +18,9 @@ Output = TypeVar("Output")
 
 
 def one_run_p_value(epsilon: float, delta: float, canaries: int, guesses: int, right: int) -> float:
-    """How likely so many right guesses are under (epsilon, delta)-DP, at most.
+    """How likely v right ones of r guesses about m canaries are under (epsilon, delta)-DP, at most.
 
     P(Bin(r, e^eps / (1 + e^eps)) >= v) + 2 m delta max_{1 <= i <= v} P(v - i <= Bin < v) / i.
-
-    Args:
-        epsilon: under test.
-        delta: under test.
-        canaries: m, each included with probability 1/2.
-        guesses: r <= m.
-        right: v <= r.
     """
     law = binom(guesses, float(expit(epsilon)))
     tail = float(law.sf(right - 1))
@@ -78,14 +70,9 @@ def audit_one_run(
 ) -> AuditReport:
     """Include every canary with probability 1/2, run once, and guess: half the guesses "in", half "out".
 
-    Args:
-        mechanism: takes the canaries that are in (and holds the other data itself) and trains once.
-        canaries: one for each; where the unit is a speaker, a canary is a whole speaker.
-        score: (output, canary) -> higher if it looks like a canary that was in.
-        guesses: r, an even number: the r/2 highest and the r/2 lowest scores.
-        name: of the mechanism.
-        stated: the guarantee under test.
-        confidence: of the lower bound; 1 - confidence is the false-alarm rate.
+    `mechanism` takes the canaries that are in (and holds the other data itself) and trains once; where the unit is a
+    speaker, a canary is a whole speaker. `score` is higher for what looks like a canary that was in; the r/2 highest
+    and the r/2 lowest of an even number r of `guesses` count.
     """
     check_count("guesses", guesses, least=2)
     if guesses % 2 or guesses > len(canaries):
@@ -96,15 +83,9 @@ def audit_one_run(
     order = np.argsort(scores, kind="stable")
     out_guesses, in_guesses = order[: guesses // 2], order[len(order) - guesses // 2 :]
     hits_in, hits_out = int(included[in_guesses].sum()), int((~included[out_guesses]).sum())
-    bound: dict[str, Any] = {"delta": stated.delta, "confidence": confidence}
-    return AuditReport(
-        mechanism=name,
-        method="one_run",
-        relation=stated.relation,
-        eps_stated=stated_epsilon(stated),
-        eps_lower=one_run_epsilon(len(canaries), guesses, hits_in + hits_out, **bound),
-        tpr=hits_in / (guesses // 2),
-        fpr=1 - hits_out / (guesses // 2),
-        power=one_run_epsilon(len(canaries), guesses, guesses, **bound),
-        **bound,
+    lower, power = (
+        one_run_epsilon(len(canaries), guesses, right, delta=stated.delta, confidence=confidence)
+        for right in (hits_in + hits_out, guesses)
     )
+    rates = {"tpr": 2 * hits_in / guesses, "fpr": 1 - 2 * hits_out / guesses}
+    return AuditReport.of(name, "one_run", stated, lower, confidence=confidence, power=power, **rates)

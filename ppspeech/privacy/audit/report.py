@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from ppspeech.privacy.guarantee import Guarantee
 from ppspeech.privacy.relation import Relation
 
 Verdict = Literal["violated", "no violation found"]
@@ -13,18 +14,8 @@ Verdict = Literal["violated", "no violation found"]
 class AuditReport:
     """A lower bound on the epsilon of a mechanism. An audit can refute privacy; it never proves it.
 
-    Attributes:
-        mechanism: what was audited.
-        method: `exact`, `sampling`, `one_run` or `identity`.
-        relation: of the statement that was audited.
-        eps_stated: the epsilon stated or claimed.
-        eps_lower: the mechanism's epsilon is at least this, with `confidence`.
-        delta: the delta that the statement allows.
-        confidence: of the lower bound; 1 for exact calculations.
-        tpr: true positive rate of the attack, where there is one.
-        fpr: its false positive rate.
-        power: the largest eps_lower that this audit could have found with a perfect attack.
-        note: anything a reader needs.
+    `eps_lower` holds with `confidence`, 1 for exact calculations; `method` is `exact`, `sampling`, `one_run` or
+    `identity`; `power` is the largest eps_lower that this audit could have found with a perfect attack.
     """
 
     mechanism: str
@@ -38,6 +29,13 @@ class AuditReport:
     fpr: float = math.nan
     power: float = math.inf
     note: str = ""
+
+    @classmethod
+    def of(cls, name: str, method: str, stated: Guarantee, eps_lower: float, **more: Any) -> "AuditReport":
+        """Of a guarantee under test: held to its proven epsilon, else to the claimed one."""
+        epsilon = stated.epsilon if stated.claimed_epsilon is None else stated.claimed_epsilon
+        terms: dict[str, Any] = {"relation": stated.relation, "eps_stated": epsilon, "delta": stated.delta}
+        return cls(mechanism=name, method=method, eps_lower=eps_lower, **terms, **more)
 
     @property
     def verdict(self) -> Verdict:

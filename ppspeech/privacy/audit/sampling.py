@@ -11,7 +11,7 @@ from scipy.stats import beta
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee
-from ppspeech.privacy.parameters import check_count, check_probability
+from ppspeech.privacy.parameters import check_count, check_positive, check_probability
 
 Output = TypeVar("Output")
 
@@ -22,14 +22,8 @@ def epsilon_lower_bound(
     """The epsilon that an attack's counts refute below, by Clopper and Pearson's bounds.
 
     TPR and FPR are bounded one-sidedly at (1 - confidence) / 2 each; the bound is the larger of
-    ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR), at least 0.
-
-    Args:
-        true_positives: outputs of the data set that were recognized, of `trials`.
-        false_positives: outputs of its neighbor that were taken for it, of `trials`.
-        trials: runs on each of the two.
-        confidence: of the bound.
-        delta: allowed by the statement.
+    ln((TPR - delta) / FPR) and ln((TNR - delta) / FNR), at least 0. `true_positives`: outputs of the data set that were
+    recognized, of `trials`; `false_positives`: outputs of its neighbor that were taken for it, of `trials`.
 
     >>> round(epsilon_lower_bound(400, 0, 400), 2)
     4.68
@@ -41,9 +35,8 @@ def epsilon_lower_bound(
         raise PrivacyError(f"counts must be in 0..{trials}, got {true_positives} and {false_positives}")
     half = (1 - confidence) / 2
     tpr_low = float(beta.ppf(half, true_positives, trials - true_positives + 1)) if true_positives else 0.0
-    fpr_high = (
-        float(beta.ppf(1 - half, false_positives + 1, trials - false_positives)) if false_positives < trials else 1.0
-    )
+    alarms = false_positives
+    fpr_high = float(beta.ppf(1 - half, alarms + 1, trials - alarms)) if alarms < trials else 1.0
     bound = 0.0
     for low, high in ((tpr_low, fpr_high), (1 - fpr_high, 1 - tpr_low)):
         if low > delta and high > 0:
@@ -65,16 +58,8 @@ def audit_sampling(
     """Attack by thresholding a score; the threshold and its direction are chosen on one half of the runs only.
 
     With little power at small epsilon: use `audit_exact` first where the density is known.
-
-    Args:
-        mechanism: data -> output, fresh noise in every call.
-        data: a data set.
-        neighbor: a neighboring one.
-        score: output -> number, higher for `data` or lower, consistently.
-        runs: on each data set, an even number >= 4; half choose, half test.
-        name: of the mechanism, for the report.
-        stated: the guarantee under test (its claimed epsilon if it proves nothing).
-        confidence: of the lower bound; 1 - confidence is the false-alarm rate.
+    `mechanism` draws fresh noise in every call; `score` is higher for `data` or lower, consistently. Of an even number
+    >= 4 of `runs` on each data set half choose, half test.
     """
     check_count("runs", runs, least=4)
     with_data = np.array([float(score(mechanism(data))) for _ in range(runs)])
@@ -84,25 +69,42 @@ def audit_sampling(
     trials = runs - half
     true_positives = int((sign * with_data[half:] >= threshold).sum())
     false_positives = int((sign * without[half:] >= threshold).sum())
-    return AuditReport(
-        mechanism=name,
-        method="sampling",
-        relation=stated.relation,
-        eps_stated=stated_epsilon(stated),
-        eps_lower=epsilon_lower_bound(
-            true_positives, false_positives, trials, confidence=confidence, delta=stated.delta
-        ),
-        delta=stated.delta,
-        confidence=confidence,
-        tpr=true_positives / trials,
-        fpr=false_positives / trials,
-        power=epsilon_lower_bound(trials, 0, trials, confidence=confidence, delta=stated.delta),
+    return _counted(name, "sampling", stated, true_positives, false_positives, trials, confidence)
+
+
+def audit_leak_identity(
+    mechanism: Callable[[Any], Output],
+    data: Any,
+    neighbor: Any,
+    identity: Callable[[Output, Any], float],
+    runs: int,
+    *,
+    tolerance: float,
+    name: str,
+    stated: Guarantee,
+    confidence: float = 0.95,
+) -> AuditReport:
+    """Attack by an equation that the output satisfies exactly for the true data set and for no other.
+
+    `identity(output, data)` is a residual >= 0, zero up to rounding if the output came from that data; up to
+    `tolerance`, fixed beforehand, it counts as zero. All `runs` on each data set test, as nothing is chosen by looking.
+    """
+    check_count("runs", runs)
+    check_positive("tolerance", tolerance)
+    hits = sum(identity(mechanism(data), data) <= tolerance for _ in range(runs))
+    alarms = sum(identity(mechanism(neighbor), data) <= tolerance for _ in range(runs))
+    return _counted(name, "identity", stated, hits, alarms, runs, confidence)
+
+
+def _counted(
+    name: str, method: str, stated: Guarantee, hits: int, alarms: int, trials: int, confidence: float
+) -> AuditReport:
+    lower, power = (
+        epsilon_lower_bound(*counts, trials, confidence=confidence, delta=stated.delta)
+        for counts in ((hits, alarms), (trials, 0))
     )
-
-
-def stated_epsilon(guarantee: Guarantee) -> float:
-    """The epsilon that an audit holds a statement to: the proven one, else the claimed one."""
-    return guarantee.epsilon if guarantee.claimed_epsilon is None else guarantee.claimed_epsilon
+    rates = {"tpr": hits / trials, "fpr": alarms / trials}
+    return AuditReport.of(name, method, stated, lower, confidence=confidence, power=power, **rates)
 
 
 def _best_threshold(

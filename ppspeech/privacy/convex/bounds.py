@@ -21,14 +21,10 @@ Competitor = Literal["sum", "lse"]
 class HeadConstants:
     """What the theorem of section 4.1 needs to know about a loss.
 
-    Attributes:
-        name: of the head.
-        gradient: sup |a| over records and parameters.
-        difference: sup |a (x) phi - a' (x) phi'| over two records, for `replace`.
-        trace: T, sup of the trace of the Hessian in the outputs.
-        curvature: (multiplicity, coefficient) pairs with J = sum m ln(1 + c R^2 / Lambda).
-        extremes: (count, norm) of the nonzero extreme points of the convex hull of A.
-        directions: dimension of the span of A.
+    `gradient` is sup |a| over records and parameters, `difference` sup |a (x) phi - a' (x) phi'| over two records, for
+    `replace`; `trace` T, sup of the trace of the Hessian in the outputs; `curvature` holds (multiplicity, coefficient)
+    with J = sum m ln(1 + c R^2 / Lambda), `extremes` (count, norm) of the nonzero extreme points of the convex hull of
+    A, which spans `directions`.
     """
 
     name: str
@@ -42,10 +38,8 @@ class HeadConstants:
     def jacobian(self, radius: float, regularization: float, *, averaged: bool = False) -> float:
         """J: ln of the most that one record can multiply the Jacobian's determinant by.
 
-        Args:
-            radius: R, the bound on |phi|.
-            regularization: Lambda.
-            averaged: a unit is the average of many records, whose Hessian has no low rank: J = T R^2 / Lambda.
+        `radius`: R, the bound on |phi|; `averaged`: a unit is the average of many records, whose Hessian has no low
+        rank: J = T R^2 / Lambda.
         """
         ratio = check_positive("radius", radius) ** 2 / check_positive("regularization", regularization)
         if averaged:
@@ -79,11 +73,7 @@ class HeadConstants:
     def pure_kappa(
         self, radius: float, regularization: float, epsilon: float, adjacency: Adjacency, *, averaged: bool = False
     ) -> float:
-        """kappa = (epsilon - J) / Delta of the gamma-norm noise that makes the minimizer epsilon-DP.
-
-        Raises:
-            PrivacyError: if epsilon <= J, with the regularization that would do.
-        """
+        """kappa = (epsilon - J) / Delta of gamma-norm noise for epsilon-DP; PrivacyError if epsilon <= J."""
         check_positive("epsilon", epsilon)
         j = self.jacobian(radius, regularization, averaged=averaged)
         if epsilon <= j:
@@ -119,14 +109,9 @@ def large_margin_head(
 ) -> HeadConstants:
     """Large-margin Gaussians (K = 1) and mixtures, with phi = svec(x x') and so R -> rho (section 5).
 
-    Args:
-        classes: C >= 2.
-        mixtures: K >= 1 components a class.
-        smoothing: h of the smoothed hinge.
-        competitor: `sum` of one hinge for every wrong class (Pathak and Raj 2012), or `lse`: one hinge against the
-        soft minimum
-            of all wrong components, whose gradient does not grow with C.
-        class_average: divide the loss by C - 1.
+    `competitor` is `sum` of one hinge for every wrong class (Pathak and Raj 2012), or `lse`: one hinge against the soft
+    minimum of all wrong components, whose gradient does not grow with C. `class_average` divides the loss by C - 1;
+    `smoothing` is h of the smoothed hinge.
     """
     c, k, h = check_count("classes", classes, least=2), check_count("mixtures", mixtures), smoothing
     check_positive("smoothing", h)
@@ -155,10 +140,8 @@ def logistic_kappa(radius: float, regularization: float, epsilon: float, adjacen
     """The logistic head's kappa without J: epsilon / R once Lambda >= R^2 / epsilon (twice both for replace).
 
     The record's gradient p and curvature p (1 - p) trade off: the loss is at most
-    max_p kappa R p + ln(1 + R^2 p (1 - p) / Lambda), which p = 1 attains.
-
-    Raises:
-        PrivacyError: if the regularization is below the condition.
+    max_p kappa R p + ln(1 + R^2 p (1 - p) / Lambda), which p = 1 attains. Raises PrivacyError if the regularization is
+    below the condition.
     """
     check_positive("epsilon", epsilon)
     times = 1 if check_choice("adjacency", adjacency, ("add_remove", "replace")) == "add_remove" else 2

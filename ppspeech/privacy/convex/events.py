@@ -10,18 +10,16 @@ from scipy.special import gammaincc, logsumexp, ndtr
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.events import INTERVAL, Event, PureLike, UnsupportedAnalysisError, register_event
-from ppspeech.privacy.accounting.hockey_stick import gaussian_delta
+from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, least
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import ORDERS, delta_from_renyi
 from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_loss_bound
-from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
-CELLS = 4096
-"""Cells of the one-sided sum that bounds delta from above."""
+CELLS = 4096  # cells of the one-sided sum that bounds delta from above
 
-REACH = 40.0
-"""Standard deviations beyond which the loss is never found."""
+REACH = 40.0  # standard deviations beyond which the loss is never found
 
 
 @register_event("objective_pure")
@@ -35,8 +33,7 @@ class ObjectivePureEvent(PureLike):
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("kappa", self.kappa)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "kappa", "sensitivity")
         check_positive("jacobian", self.jacobian, zero=True)
 
     def pure(self) -> float:
@@ -55,9 +52,7 @@ class LogisticObjectivePureEvent(PureLike):
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("kappa", self.kappa)
-        check_positive("radius", self.radius)
-        check_positive("regularization", self.regularization)
+        check_positives(self, "kappa", "radius", "regularization")
 
     def pure(self) -> float:
         """The largest loss over the record's own probability."""
@@ -73,15 +68,8 @@ class ObjectiveGaussianEvent(Event):
     largest at an extreme point of A, of which there are few: P(Z > t) <= sum_a P(J + s_a^2/2 + s_a N > t), s_a =
     |a| R / sigma. Always valid besides: Z <= J + G^2 / 2 sigma^2 + (G / sigma) chi, chi of `directions` degrees.
     There is no zCDP parameter by this analysis. Under `replace`: two add_remove steps, or chi of twice the degrees.
-
-    Attributes:
-        sigma: of the noise on the gradient.
-        jacobian: J.
-        extremes: (count, norm) of the extreme points, norms times R.
-        gradient: G for add_remove, Delta_rep for replace.
-        directions: dimension of the span of A.
-        averaged: a unit is an average of records; then only the Renyi curve holds (by Jensen).
-        relation: what is protected, and what neighboring means.
+    `extremes` are (count, norm) of the extreme points, norms times R; `gradient` is G for add_remove and Delta_rep for
+    replace; of an `averaged` unit, an average of records, only the Renyi curve holds (by Jensen).
     """
 
     sigma: float
@@ -93,9 +81,8 @@ class ObjectiveGaussianEvent(Event):
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
+        check_positives(self, "sigma", "gradient")
         check_positive("jacobian", self.jacobian, zero=True)
-        check_positive("gradient", self.gradient)
         check_count("directions", self.directions)
         if not isinstance(self.averaged, bool):
             raise PrivacyError(f"averaged must be true or false, got {self.averaged!r}")
@@ -146,7 +133,7 @@ class ObjectiveGaussianEvent(Event):
         """From the survival bound; the addition of a record has no J. Averaged units by Chernoff's bound."""
         if self.relation.adjacency == "replace" and self.averaged:
             raise UnsupportedAnalysisError("no loss distribution for averaged units under replace")
-        top = self._reach()
+        top = _reach(self)
         shift = 0.0 if self.relation.adjacency == "replace" else self.jacobian
 
         def add(t: Any) -> Any:  # the loss when the record is absent is at least this much smaller
@@ -167,7 +154,7 @@ class ObjectiveGaussianEvent(Event):
 
     def _delta_by_survival(self, epsilon: float) -> float:
         """delta = integral over t > epsilon of e^(epsilon - t) P(Z > t), each cell by its larger end."""
-        edges = np.linspace(epsilon, max(self._reach(), epsilon + 1.0), CELLS + 1)
+        edges = np.linspace(epsilon, max(_reach(self), epsilon + 1.0), CELLS + 1)
         weights = np.exp(epsilon - edges)
         cells = self._survival(edges[:-1]) * (weights[:-1] - weights[1:])
         return min(1.0, float(cells.sum() + weights[-1] * self._survival(edges[-1:])[0]))
@@ -184,19 +171,12 @@ class ObjectiveGaussianEvent(Event):
         chi = np.maximum(over - s * s / 2, 0.0) / s
         bound = gammaincc(degrees / 2, chi**2 / 2)
         if self.relation.adjacency == "add_remove":
-            union = np.zeros_like(over)
-            for count, norm in self.extremes:
-                one = norm / self.sigma
-                union += count * ndtr(one / 2 - over / one)
-            bound = np.minimum(bound, union)
+            reaches = [(count, norm / self.sigma) for count, norm in self.extremes]
+            bound = np.minimum(bound, sum(count * ndtr(one / 2 - over / one) for count, one in reaches))
         return np.where(over < 0, 1.0, np.minimum(bound, 1.0))
 
     def _renyi(self, alpha: float) -> float:
         return self.jacobian + _renyi_of_extremes(self.sigma, self.extremes, alpha)
-
-    def _reach(self) -> float:
-        """A loss above which almost nothing lies."""
-        return _reach(self)
 
 
 @lru_cache(maxsize=4096)
@@ -207,6 +187,7 @@ def _renyi_of_extremes(sigma: float, extremes: tuple[tuple[int, float], ...], al
 
 @lru_cache(maxsize=256)
 def _reach(event: ObjectiveGaussianEvent) -> float:
+    """A loss above which almost nothing lies."""
     s = max(event.gradient, *(norm for _, norm in event.extremes)) / event.sigma
     reach = event.jacobian + s * s / 2 + s
     while float(event._survival(np.array([reach]))[0]) > TAIL:
@@ -227,14 +208,8 @@ class LogisticObjectiveGaussianEvent(Event):
     For every t >= c - s^2 / 2 the event {Z > t} is the event {s^2 / 2 + s N > t}: where the loss is large, p = 1 is
     worst, and there the curvature vanishes. (If s^2 / 2 >= c, Z is convex in p; otherwise the best p is below 1 only
     where s N < c - s^2, and Z is at most c - s^2 / 2 there.) So delta(epsilon) = H(epsilon; s), the plain Gaussian's,
-    once epsilon >= R^2 / Lambda - s^2 / 2.
-
-    Attributes:
-        sigma: of the noise on the gradient.
-        radius: R, the bound on the features' norm.
-        regularization: Lambda.
-        unit: what is protected.
-        relation: under `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
+    once epsilon >= R^2 / Lambda - s^2 / 2. `radius`: R, the bound on the features' norm; `relation`: under
+    `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
     """
 
     sigma: float
@@ -243,9 +218,7 @@ class LogisticObjectiveGaussianEvent(Event):
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_positive("radius", self.radius)
-        check_positive("regularization", self.regularization)
+        check_positives(self, "sigma", "radius", "regularization")
         check_choice("adjacency", self.relation.adjacency, ("add_remove",))
 
     @property
@@ -257,13 +230,8 @@ class LogisticObjectiveGaussianEvent(Event):
     @property
     def with_curvature(self) -> ObjectiveGaussianEvent:
         """The general analysis, which pays J; it holds below the threshold too."""
-        return ObjectiveGaussianEvent.of_head(
-            logistic_head(),
-            sigma=self.sigma,
-            radius=self.radius,
-            regularization=self.regularization,
-            relation=self.relation,
-        )
+        numbers: dict[str, Any] = {"sigma": self.sigma, "radius": self.radius, "regularization": self.regularization}
+        return ObjectiveGaussianEvent.of_head(logistic_head(), relation=self.relation, **numbers)
 
     def delta(self, epsilon: float) -> float:
         """H(epsilon; R / sigma) from the threshold on, the general bound below."""
@@ -303,41 +271,24 @@ def objective_sigma(
     relation: Relation,
     averaged: bool = False,
 ) -> float:
-    """The least sigma (to 1e-9) that makes Gaussian objective perturbation (epsilon, delta)-DP.
-
-    Raises:
-        PrivacyError: if epsilon does not exceed J, with the regularization that would do.
-    """
+    """The least sigma (to 1e-9) for (epsilon, delta)-DP by Gaussian noise; PrivacyError if epsilon <= J."""
     check_positive("epsilon", epsilon)
     check_probability("delta", delta)
     j = head.jacobian(radius, regularization, averaged=averaged)
     spendable = epsilon if relation.adjacency == "add_remove" else epsilon / 2
     if (spendable if averaged else epsilon) <= j:
-        enough = head.required_regularization(radius, spendable, averaged=averaged)
+        least_lambda = head.required_regularization(radius, spendable, averaged=averaged)
         raise PrivacyError(
             f"epsilon = {epsilon} does not exceed J = {j:.4g} at regularization {regularization:.4g}: "
-            f"raise the regularization to {enough:.6g}"
+            f"raise the regularization to {least_lambda:.6g}"
         )
 
-    def spent(sigma: float) -> float:
+    def enough(sigma: float) -> bool:
         event = ObjectiveGaussianEvent.of_head(
-            head,
-            sigma=sigma,
-            radius=radius,
-            regularization=regularization,
-            relation=relation,
-            averaged=averaged,
+            head, sigma=sigma, radius=radius, regularization=regularization, relation=relation, averaged=averaged
         )
-        return event.delta(epsilon)
+        return event.delta(epsilon) <= delta
 
-    low = high = head.sensitivity(radius, relation.adjacency)
-    while spent(high) > delta:
-        high *= 2
-        if high > 1e12 * low:
-            raise PrivacyError(f"no practical noise reaches epsilon={epsilon}, delta={delta} with J = {j:.4g}")
-    while spent(low) <= delta:
-        low /= 2
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if spent(middle) <= delta else (middle, high)
-    return high
+    start = head.sensitivity(radius, relation.adjacency)
+    refusal = f"no practical noise reaches epsilon={epsilon}, delta={delta} with J = {j:.4g}"
+    return least(enough, start, grow=2.0, tolerance=1e-9, refusal=refusal)

@@ -25,35 +25,24 @@ class TiltableObjective(Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """Of Theta: heads, features."""
-        ...
 
     @property
     def records(self) -> int:
         """Number of losses in the sum; used for rounding errors only."""
-        ...
 
     def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
-        """Add <linear, Theta> + (quadratic / 2) |Theta|^2 and go where the gradient's norm is at most `tolerance`.
-
-        Must raise if it cannot.
-        """
-        ...
+        """Add <linear, Theta> + (quadratic / 2) |Theta|^2; go where the gradient is at most `tolerance`, or raise."""
 
 
 def certified_minimum(
     objective: TiltableObjective,
-    *,
     linear: Tensor | None,
     quadratic: float,
     tolerance: float,
     head: HeadConstants,
     radius: float,
 ) -> Tensor:
-    """A point whose exact gradient has a norm of at most `tolerance`, rounding included (section 4.3).
-
-    Raises:
-        PrivacyError: if rounding alone is as large as that.
-    """
+    """A point whose exact gradient has a norm of at most `tolerance`, rounding included, else PrivacyError (4.3)."""
     theta, residual = objective.minimize(linear, quadratic, tolerance / 2)
     size = float(torch.linalg.vector_norm(theta))
     tilt = 0.0 if linear is None else float(torch.linalg.vector_norm(linear))

@@ -12,7 +12,8 @@ from public numbers alone: whatever cannot be done is refused before data is tou
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import torch
 from scipy.optimize import brentq
@@ -36,9 +37,9 @@ from ppspeech.privacy.convex.events import (
 )
 from ppspeech.privacy.convex.minimum import TiltableObjective, certified_minimum
 from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
 
@@ -48,7 +49,6 @@ class ObjectivePerturbation:
 
     Attributes:
         epsilon: in all, > 0.
-        relation: what is protected, and what neighboring means.
         regularization: Lambda wished for, > 0; raised where privacy needs more. A public constant.
         delta: 0 for pure privacy (gamma-norm noise), else Gaussian noise.
         norm: a public guess B of |Theta*|. Given, Lambda is raised to E|b| / B: weaker, and the noise alone would push
@@ -68,14 +68,12 @@ class ObjectivePerturbation:
     relative_tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("regularization", self.regularization)
+        check_positives(self, "epsilon", "regularization", "relative_tolerance")
         check_probability("delta", self.delta, zero=True)
         if self.norm is not None:
             check_positive("norm", self.norm)
         check_probability("output_share", self.output_share)
         check_probability("curvature_share", self.curvature_share)
-        check_positive("relative_tolerance", self.relative_tolerance)
 
     @property
     def epsilon_objective(self) -> float:
@@ -87,11 +85,8 @@ class ObjectivePerturbation:
     ) -> "Perturbation":
         """The hook for losses f(Theta phi) of this head with |phi| <= radius and Theta of `shape`.
 
-        Args:
-            head: constants of the loss.
-            radius: R, enforced on the features by whoever calls.
-            shape: heads, features.
-            averaged: a unit's loss is the average over its records (section 4.4).
+        `radius`: R, enforced on the features by whoever calls; `shape`: heads, features; `averaged`: a unit's loss is
+        the average over its records (section 4.4).
         """
         check_positive("radius", radius)
         for name, size in zip(("heads", "features"), shape, strict=True):
@@ -129,14 +124,6 @@ class Perturbation:
     is the sum of one loss a record (or one average a unit, if `averaged`) with the head's constants, features of norm
     at most `radius`, and terms that do not depend on the data. Not float-safe. The time taken, and whether the
     minimizer was reached, are not protected.
-
-    Attributes:
-        budget: what may be spent.
-        head: constants of the loss.
-        radius: R.
-        shape: of Theta.
-        averaged: a unit is an average of records.
-        regularization: Lambda.
     """
 
     budget: ObjectivePerturbation
@@ -178,16 +165,15 @@ class Perturbation:
         """kappa of the gamma-norm noise (pure), or sigma of the Gaussian."""
         budget, epsilon = self.budget, self.budget.epsilon_objective
         without_curvature = _without_curvature(budget, self.head, self.averaged)
-        if budget.delta == 0 and without_curvature:
-            return logistic_kappa(self.radius, self.regularization, epsilon, budget.relation.adjacency)
         if budget.delta == 0:
-            return self.head.pure_kappa(
-                self.radius, self.regularization, epsilon, budget.relation.adjacency, averaged=self.averaged
-            )
+            numbers = (self.radius, self.regularization, epsilon, budget.relation.adjacency)
+            if without_curvature:
+                return logistic_kappa(*numbers)
+            return self.head.pure_kappa(*numbers, averaged=self.averaged)
         if without_curvature:
             return self.radius * gaussian_sigma(epsilon, budget.delta)
-        numbers = (self.radius, self.regularization, budget.relation, self.averaged)
-        return _sigma(self.head, epsilon, budget.delta, *numbers)
+        terms = (self.radius, self.regularization, budget.relation, self.averaged)
+        return _sigma(self.head, epsilon, budget.delta, *terms)
 
     @property
     def expected_noise(self) -> float:
@@ -199,24 +185,18 @@ class Perturbation:
     @property
     def event(self) -> ComposedEvent:
         """The minimizer of the tilted objective, and the noise on it."""
-        budget = self.budget
-        relation = budget.relation
-        without_curvature = _without_curvature(budget, self.head, self.averaged)
+        budget, relation = self.budget, self.relation
         objective: Event
-        if without_curvature:
+        if _without_curvature(budget, self.head, self.averaged):
             kind = LogisticObjectivePureEvent if budget.delta == 0 else LogisticObjectiveGaussianEvent
             objective = kind(self.scale, self.radius, self.regularization, relation)
         elif budget.delta == 0:
             reach = self.head.sensitivity(self.radius, relation.adjacency)
             objective = ObjectivePureEvent(self.scale, reach, self.jacobian, relation)
         else:
+            numbers: dict[str, Any] = {"radius": self.radius, "regularization": self.regularization}
             objective = ObjectiveGaussianEvent.of_head(
-                self.head,
-                sigma=self.scale,
-                radius=self.radius,
-                regularization=self.regularization,
-                relation=relation,
-                averaged=self.averaged,
+                self.head, sigma=self.scale, relation=relation, averaged=self.averaged, **numbers
             )
         return ComposedEvent((objective, PureEvent(budget.epsilon * budget.output_share, relation)))
 
@@ -234,7 +214,7 @@ class Perturbation:
                 "real-valued noise",
                 *(("every unit counts once, as the average over its records",) if self.averaged else ()),
             ),
-            caveat="noise is a float: low-order bits can leak (Mironov 2012); running time is not protected",
+            caveat=f"{REAL_NOISE}; running time is not protected",
         )
 
     def noise(self, like: Tensor | None = None) -> Tensor:
@@ -244,32 +224,19 @@ class Perturbation:
         return self.scale * isotropic_normal(self.shape, centered=self.centered, like=like)
 
     def output_noise(self, like: Tensor | None = None) -> Tensor:
-        """What covers an inexact minimizer, fresh: gamma-norm noise for a sensitivity of 2 tau / Lambda.
-
-        On all of Theta, since rounding respects no subspace.
-        """
+        """Gamma-norm noise for a sensitivity of 2 tau / Lambda, on all of Theta: rounding respects no subspace."""
         epsilon = self.budget.epsilon * self.budget.output_share
         return gamma_norm_noise(self.shape, epsilon * self.regularization / (2 * self.tolerance), like=like)
 
     def release(self, objective: TiltableObjective) -> Released[Tensor]:
         """Tilt, minimize, certify, and blur: Theta `(heads, features)` that may be published.
 
-        Noise is drawn once. If the solver fails nothing is released, and trying again costs the budget again.
-
-        Raises:
-            PrivacyError: if the certificate, rounding included, exceeds tau.
+        Noise is drawn once. If the solver fails nothing is released, and trying again costs the budget again. Raises
+        PrivacyError if the certificate, rounding included, exceeds tau.
         """
         if tuple(objective.shape) != tuple(self.shape):
             raise PrivacyError(f"this hook is for Theta of shape {self.shape}, the objective has {objective.shape}")
-        linear = self.noise()
-        theta = certified_minimum(
-            objective,
-            linear=linear,
-            quadratic=self.regularization,
-            tolerance=self.tolerance,
-            head=self.head,
-            radius=self.radius,
-        )
+        theta = certified_minimum(objective, self.noise(), self.regularization, self.tolerance, self.head, self.radius)
         return Released(theta + self.output_noise(like=theta), self.event, self.guarantee)
 
 
@@ -302,24 +269,17 @@ def _sigma(
     """
     if not averaged:
         return objective_sigma(
-            head,
-            epsilon=epsilon,
-            delta=delta,
-            radius=radius,
-            regularization=regularization,
-            relation=relation,
+            head, epsilon=epsilon, delta=delta, radius=radius, regularization=regularization, relation=relation
         )
     jacobian = head.jacobian(radius, regularization, averaged=True)
     extremes = tuple((count, norm * radius) for count, norm in head.extremes)
     if relation.adjacency == "replace":  # two add_remove steps: (2 epsilon, (1 + e^epsilon) delta)
         epsilon, delta = epsilon / 2, delta / (1 + math.exp(epsilon / 2))
 
-    one_step = Relation(relation.unit, "add_remove")
+    terms = (jacobian, extremes, head.gradient * radius, head.directions, True, Relation(relation.unit, "add_remove"))
 
     def excess(log_sigma: float) -> float:
-        event = ObjectiveGaussianEvent(
-            math.exp(log_sigma), jacobian, extremes, head.gradient * radius, head.directions, True, one_step
-        )
+        event = ObjectiveGaussianEvent(math.exp(log_sigma), *terms)
         return math.log(max(delta_from_renyi(event.rdp, epsilon), 1e-300)) - math.log(delta)
 
     low = high = math.log(radius * head.gradient * gaussian_sigma(epsilon, delta))
@@ -339,12 +299,7 @@ def tilted_guarantee(plan: Perturbation) -> Guarantee:
 
 
 def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAudit:
-    """The minimizer's density with and without one record x = R: that of b = -gradient, times |db / dtheta|.
-
-    Args:
-        plan: of a logistic head with one weight.
-        noise: a factor on the plan's noise; less than 1 is a mutant that must be caught.
-    """
+    """The density with and without one record x = R: that of b, times |db / dtheta|; `noise` < 1 makes a mutant."""
     strength, radius = plan.regularization, plan.radius
     gaussian = plan.budget.delta > 0
     scale = noise * (plan.scale if gaussian else 1 / plan.scale)
@@ -360,20 +315,15 @@ def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAud
     return audit_exact(log_density, 1.0, 0.0, points.squeeze(1), volumes=step)
 
 
-def _audit_logistic(name: str, delta: float) -> list[AuditReport]:
+def _audit_logistic(name: str, delta: float, runs: int) -> list[AuditReport]:  # noqa: ARG001
     """One weight, nobody against one record at the radius, Lambda as small as privacy allows: the hardest case."""
     budget = ObjectivePerturbation(epsilon=1.0, delta=delta, relation=ONE_RECORD, regularization=1.02)
     plan = budget.for_head(logistic_head(), 1.0, (1, 1))
     return [exact_report(name, objective_logistic_audit(plan), tilted_guarantee(plan), "one weight")]
 
 
-mechanism(
-    "objective_logistic_pure",
-    LogisticObjectivePureEvent,
-    audit=lambda runs: _audit_logistic("objective_logistic_pure", 0.0),  # noqa: ARG005
-)(Perturbation)
-mechanism(
-    "objective_logistic_gaussian",
-    LogisticObjectiveGaussianEvent,
-    audit=lambda runs: _audit_logistic("objective_logistic_gaussian", 1e-5),  # noqa: ARG005
-)(Perturbation)
+for _name, _event, _delta in (
+    ("objective_logistic_pure", LogisticObjectivePureEvent, 0.0),
+    ("objective_logistic_gaussian", LogisticObjectiveGaussianEvent, 1e-5),
+):
+    mechanism(_name, _event, audit=partial(_audit_logistic, _name, _delta))(Perturbation)

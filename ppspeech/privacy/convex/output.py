@@ -6,6 +6,7 @@ at equal epsilon; this one needs nothing but a bound on the gradient, and with G
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -17,7 +18,7 @@ from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_count, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
 
@@ -25,12 +26,9 @@ from ppspeech.privacy.relation import Relation
 class OutputPerturbation:
     """A budget for one convex model, spent on its minimizer.
 
-    Attributes:
-        epsilon: > 0.
-        relation: what is protected, and what neighboring means.
-        regularization: Lambda, > 0, a public constant; the noise is inversely proportional to it.
-        delta: 0 for pure privacy (gamma-norm noise), else discrete Gaussian noise.
-        relative_tolerance: tau over the bound G on one unit's gradient.
+    The noise is inversely proportional to Lambda = `regularization` > 0, a public constant; it is gamma-norm noise for
+    `delta` = 0 (pure privacy), else discrete Gaussian. `relative_tolerance` is tau over the bound G on a unit's
+    gradient.
     """
 
     epsilon: float
@@ -40,10 +38,8 @@ class OutputPerturbation:
     relative_tolerance: float = 1e-6
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("regularization", self.regularization)
+        check_positives(self, "epsilon", "regularization", "relative_tolerance")
         check_probability("delta", self.delta, zero=True)
-        check_positive("relative_tolerance", self.relative_tolerance)
 
     def for_head(
         self, head: HeadConstants, radius: float, shape: tuple[int, int], *, averaged: bool = False
@@ -58,13 +54,8 @@ class OutputPerturbation:
         if self.delta == 0:
             mechanism = GammaNorm(epsilon=self.epsilon, sensitivity=sensitivity, relation=self.relation)
         else:
-            mechanism = DiscreteGaussian.calibrated(
-                epsilon=self.epsilon,
-                delta=self.delta,
-                sensitivity=sensitivity,
-                dimension=dimension,
-                relation=self.relation,
-            )
+            numbers: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
+            mechanism = DiscreteGaussian.calibrated(sensitivity=sensitivity, dimension=dimension, **numbers)
         return OutputNoise(mechanism, head, radius, shape, self.regularization, tolerance)
 
 
@@ -105,19 +96,8 @@ class OutputNoise:
         return self.mechanism.guarantee
 
     def release(self, objective: TiltableObjective) -> Released[Tensor]:
-        """Minimize, certify and blur: Theta `(heads, features)` that may be published.
-
-        Raises:
-            PrivacyError: if the objective has another shape, or the certificate exceeds tau.
-        """
+        """Minimize, certify to tau (or PrivacyError) and blur: Theta `(heads, features)` that may be published."""
         if tuple(objective.shape) != tuple(self.shape):
             raise PrivacyError(f"this hook is for Theta of shape {self.shape}, the objective has {objective.shape}")
-        theta = certified_minimum(
-            objective,
-            linear=None,
-            quadratic=self.regularization,
-            tolerance=self.tolerance,
-            head=self.head,
-            radius=self.radius,
-        )
+        theta = certified_minimum(objective, None, self.regularization, self.tolerance, self.head, self.radius)
         return self.mechanism.release(theta)

@@ -18,10 +18,8 @@ from ppspeech.privacy.samplers.randomness import erlang, standard_normal
 def subspace_dimension(shape: Sequence[int], *, symmetric: bool = False, centered: bool = False) -> int:
     """N: how many free directions there are.
 
-    Args:
-        shape: `(*heads, p, p)` where symmetric, else `(*heads, d)`.
-        symmetric: the last two axes are a symmetric matrix: p(p+1)/2 directions, not p^2.
-        centered: the sum over all heads is zero: one head less.
+    `shape`: `(*heads, p, p)` where symmetric, else `(*heads, d)`; `symmetric`: the last two axes are a symmetric
+    matrix: p(p+1)/2 directions, not p^2; `centered`: the sum over all heads is zero: one head less.
 
     >>> subspace_dimension((2, 1, 3, 3), symmetric=True, centered=True)
     6
@@ -39,10 +37,7 @@ def subspace_dimension(shape: Sequence[int], *, symmetric: bool = False, centere
 def isotropic_normal(
     shape: Sequence[int], *, symmetric: bool = False, centered: bool = False, like: Tensor | None = None
 ) -> Tensor:
-    """N(0, I) in the subspace, in the ordinary (Frobenius) inner product: diagonal variance 1, off-diagonal 1/2.
-
-    Drawn and projected in float64, then given the dtype and device of `like`.
-    """
+    """N(0, I) in the subspace, in the Frobenius inner product: diagonal variance 1, off-diagonal 1/2; by float64."""
     subspace_dimension(shape, symmetric=symmetric, centered=centered)  # refuses wrong shapes
     drawn = standard_normal(shape)
     if symmetric:
@@ -54,12 +49,7 @@ def isotropic_normal(
 
 
 def gamma_norm_noise(
-    shape: Sequence[int],
-    kappa: float,
-    *,
-    symmetric: bool = False,
-    centered: bool = False,
-    like: Tensor | None = None,
+    shape: Sequence[int], kappa: float, *, symmetric: bool = False, centered: bool = False, like: Tensor | None = None
 ) -> Tensor:
     """Noise with density proportional to exp(-kappa |b|_2) on the subspace.
 

@@ -13,16 +13,7 @@ from ppspeech.privacy.samplers.randomness import random_words
 
 
 def clip_norm(x: Tensor, bound: float, *, dims: int = 1) -> Tensor:
-    """x min(1, bound / |x|_2) for every vector over the last `dims` axes: no norm exceeds `bound`.
-
-    Args:
-        x: `(..., features)`; zero vectors stay zero.
-        bound: R > 0.
-        dims: how many trailing axes make one vector.
-
-    Raises:
-        PrivacyError: for values that are not finite, whose norm no scaling bounds.
-    """
+    """x min(1, bound / |x|_2) for every vector over the last `dims` axes, all finite: no norm exceeds `bound`."""
     check_positive("bound", bound)
     if not 1 <= dims <= x.dim():
         raise PrivacyError(f"dims must be in 1..{x.dim()} for shape {tuple(x.shape)}, got {dims}")
@@ -77,10 +68,7 @@ def limit_contributions(unit_ids: Tensor, most: int) -> Tensor:
     """Keep a uniformly random subset of exactly min(most, n_s) records of every unit.
 
     Which records are kept is drawn from the operating system, independently for every unit, so that one unit's
-    records never decide which records of another are kept.
-
-    Returns:
-        The positions of the kept records, ascending.
+    records never decide which records of another are kept. Returns the positions of the kept records, ascending.
     """
     check_count("most", most)
     index, _ = unit_index(unit_ids)

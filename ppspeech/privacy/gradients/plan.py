@@ -17,21 +17,15 @@ from torch import Tensor, distributed
 from torch.utils.data import Sampler
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import (
-    INTERVAL,
-    Event,
-    UnsupportedAnalysisError,
-    epsilon_of,
-    register_event,
-)
+from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, register_event
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian, sampled_gaussian_renyi
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
 from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.gradients.clipping import limit_contributions
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation
 from ppspeech.privacy.samplers.randomness import standard_normal, uniform
 
@@ -99,14 +93,9 @@ ALONE = Ranks()
 class PoissonBatches(Sampler[list[int]]):
     """Batches that every unit joins independently with probability `sampling`, with all its items; some are empty.
 
-    The coins come from the operating system: no seed repeats them.
-
-    Args:
-        units: the unit of every item, `(items,)`.
-        sampling: q in (0, 1].
-        steps: batches in an epoch.
-        most: items of a unit in one batch, drawn anew each time; None for all.
-        place: of several ranks; each has the units whose number is its own rank modulo their number.
+    The coins come from the operating system: no seed repeats them. `units` is the unit of every item, `(items,)`;
+    `most` items of a unit are drawn anew for each batch, None for all. Each of several ranks has the units whose number
+    is its own rank modulo their number.
     """
 
     def __init__(
@@ -142,13 +131,8 @@ class GradientPlan:
     Formal guarantee: after n steps, that of `after(n)`, for every unit under `relation`, if in each step units join by
     `batches` and nothing but what `release` returns is used. Not float-safe.
 
-    Attributes:
-        relation: what is protected; the sum moves by C under `add_remove`.
-        noise_multiplier: z > 0.
-        sampling: q in (0, 1], the probability with which a unit joins a step.
-        clip: C > 0, the largest norm of a unit's gradient.
-        delta: where the guarantee is stated.
-        most: items of a unit in one step; None for all.
+    A unit joins a step with probability q = `sampling` in (0, 1], with a gradient of norm at most C = `clip` and `most`
+    items (None for all); z is `noise_multiplier`. The sum moves by C under `add_remove`.
     """
 
     relation: Relation
@@ -159,9 +143,8 @@ class GradientPlan:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        check_positive("noise_multiplier", self.noise_multiplier)
+        check_positives(self, "noise_multiplier", "clip")
         check_probability("sampling", self.sampling, one=True)
-        check_positive("clip", self.clip)
         check_probability("delta", self.delta)
         if self.most is not None:
             check_count("most", self.most)
@@ -183,14 +166,7 @@ class GradientPlan:
     @property
     def guarantee(self) -> Guarantee:
         """What one step promises."""
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(self.event, self.delta),
-            delta=self.delta,
-            assumptions=self.assumptions,
-            caveat="noise is a float: low-order bits can leak (Mironov 2012)",
-        )
+        return Guarantee.of(self.event, self.delta, assumptions=self.assumptions, caveat=REAL_NOISE)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -213,12 +189,7 @@ class GradientPlan:
         return [torch.einsum("i,i...", shares.to(gradient), gradient) for gradient in gradients]
 
     def release(self, gradients: Sequence[Tensor], place: Ranks = ALONE) -> Released[list[Tensor]]:
-        """The noisy sums of one step, the same on every rank.
-
-        Args:
-            gradients: of this rank's units that joined, `(units, *shape)`, one tensor a parameter; units may be 0.
-            place: of several ranks, which must all call this.
-        """
+        """The noisy sums of gradients `(units, *shape)` of who joined, if any; all ranks call and get the same."""
         sums = self.clipped_sums(gradients)
         if place.rank == 0:
             scale = self.noise_multiplier * self.clip

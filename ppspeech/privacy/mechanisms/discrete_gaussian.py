@@ -12,8 +12,8 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import INTERVAL, Event, epsilon_of, loss_of_zcdp, register_event
-from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_sigma
+from ppspeech.privacy.accounting.events import INTERVAL, Event, loss_of_zcdp, register_event
+from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_sigma, least
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, sampled_report, shift
@@ -21,7 +21,7 @@ from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_gaussian
 from ppspeech.privacy.samplers.grid import Grid, dyadic
@@ -29,8 +29,7 @@ from ppspeech.privacy.samplers.grid import Grid, dyadic
 EXACT_SIGMA = 2.0**10
 """Up to here the one-dimensional discrete Gaussian is summed term by term; above, the shift bound is as good."""
 
-OUTSIDE = 1e-30
-"""More than the mass that the term-by-term sum leaves out."""
+OUTSIDE = 1e-30  # more than the mass that the term-by-term sum leaves out
 
 
 @register_event("discrete_gaussian")
@@ -45,13 +44,8 @@ class DiscreteGaussianEvent(Event):
     sigma sqrt(2 pi) (Poisson summation); for k <= 0 the same inequality is P(x >= m) >= P(y > m), m = 1 - k, where
     the sum exceeds the integral by far more than the factor 1 + 3 exp(-2 pi^2 sigma^2) of the normalizers. So x <=
     y + 1 in some coupling, for each coordinate and by symmetry each sign, and the loss
-    (|s|^2 + 2 <x, s>) / 2 sigma^2 is at most the Gaussian's plus |s|_1 / sigma^2.
-
-    Attributes:
-        sigma: in steps of the grid.
-        l2: l2 sensitivity in steps of the grid.
-        l1: l1 sensitivity in steps of the grid.
-        dimension: number of coordinates.
+    (|s|^2 + 2 <x, s>) / 2 sigma^2 is at most the Gaussian's plus |s|_1 / sigma^2. All are in
+    steps of the grid.
     """
 
     sigma: float
@@ -61,9 +55,7 @@ class DiscreteGaussianEvent(Event):
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_positive("l2", self.l2)
-        check_positive("l1", self.l1)
+        check_positives(self, "sigma", "l2", "l1")
         if self.l2 < 1:
             raise PrivacyError(f"a whole-valued vector that moves at all moves by l2 >= 1, got {self.l2}")
         check_count("dimension", self.dimension)
@@ -77,10 +69,6 @@ class DiscreteGaussianEvent(Event):
         shifted = gaussian_delta(epsilon - self._shift(), self.l2 / self.sigma) if self.sigma >= 1 else 1.0
         return min(shifted, delta_from_zcdp(self.zcdp(), epsilon))
 
-    def rdp(self, alpha: float) -> float:
-        """Alpha rho."""
-        return alpha * self.zcdp()
-
     def zcdp(self) -> float:
         """l2^2 / (2 sigma^2)."""
         return (self.l2 / self.sigma) ** 2 / 2
@@ -91,13 +79,12 @@ class DiscreteGaussianEvent(Event):
             return _discrete_gaussian_loss(self.sigma, math.floor(self.l2), interval)
         if self.sigma < 1:
             return loss_of_zcdp(self.zcdp(), interval)
-        s, shift = self.l2 / self.sigma, self._shift()
+        s = self.l2 / self.sigma
+        center, reach = self._shift() + s * s / 2, s * 8.3  # Phi(-8.3) < TAIL
 
         def survival(t: Any) -> Any:
-            return ndtr((shift + s * s / 2 - t) / s)
+            return ndtr((center - t) / s)
 
-        reach = s * 8.3  # Phi(-8.3) < TAIL
-        center = shift + s * s / 2
         return loss_from_survival(survival, survival, top=center + reach, bottom=center - reach, interval=interval)
 
     def _summable(self) -> bool:
@@ -143,17 +130,10 @@ class DiscreteGaussian:
     """Rounds to a grid and adds whole noise with P(k) proportional to exp(-k^2 g^2 / 2 sigma^2).
 
     Formal guarantee: the profile of `DiscreteGaussianEvent` (zCDP, and the Gaussian's delta with a small shift), under
-    `relation`, if the value moves by at most `sensitivity` in l2 between neighbors. It holds for
-    the released bits: rounding is inside the sensitivity (s2 = l2/g + sqrt(d) steps), and the sampler uses whole
-    numbers only.
-
-    Attributes:
-        sigma: of the noise in the value's own units, > 0; rounded up by at most one part in 2^23.
-        sensitivity: l2, > 0.
-        dimension: number of coordinates of what is released.
-        delta: where the guarantee is stated; the event holds the whole profile.
-        relation: what is protected, and what neighboring means.
-        integer_valued: the value is a vector of whole numbers (counts): step 1, no growth.
+    `relation`, if the value moves by at most `sensitivity` in l2 between neighbors. It holds for the released bits:
+    rounding is inside the sensitivity (s2 = l2/g + sqrt(d) steps), and the sampler uses whole numbers only. `sigma` > 0
+    is in the value's own units, rounded up by at most one part in 2^23; the guarantee is stated at `delta`, the event
+    holds the whole profile. `integer_valued`: a vector of whole numbers (counts), step 1, no growth.
     """
 
     sigma: float
@@ -164,8 +144,7 @@ class DiscreteGaussian:
     integer_valued: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "sigma", "sensitivity")
         check_count("dimension", self.dimension)
         check_probability("delta", self.delta)
 
@@ -184,27 +163,20 @@ class DiscreteGaussian:
         check_positive("sensitivity", sensitivity)
         check_count("dimension", dimension)
 
-        def at(sigma: float) -> DiscreteGaussian:
-            return cls(
-                sigma=sigma,
-                sensitivity=sensitivity,
-                dimension=dimension,
-                delta=delta,
-                relation=relation,
-                integer_valued=integer_valued,
-            )
+        fixed: dict[str, Any] = {
+            "sensitivity": sensitivity,
+            "dimension": dimension,
+            "delta": delta,
+            "relation": relation,
+        }
 
-        low = high = sensitivity * gaussian_sigma(epsilon, delta)
-        while at(low).event.delta(epsilon) <= delta:
-            low /= 1.01
-        while at(high).event.delta(epsilon) > delta:
-            high *= 1.01
-            if high > 1e12 * sensitivity:
-                raise PrivacyError(f"no practical noise reaches epsilon={epsilon}, delta={delta}")
-        while high - low > 1e-6 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if at(middle).event.delta(epsilon) <= delta else (middle, high)
-        return at(high)
+        def at(sigma: float) -> DiscreteGaussian:
+            return cls(sigma=sigma, integer_valued=integer_valued, **fixed)
+
+        start = sensitivity * gaussian_sigma(epsilon, delta)
+        refusal = f"no practical noise reaches epsilon={epsilon}, delta={delta}"
+        enough = least(lambda s: at(s).event.delta(epsilon) <= delta, start, grow=1.01, tolerance=1e-6, refusal=refusal)
+        return at(enough)
 
     @property
     def grid(self) -> Grid:
@@ -226,16 +198,8 @@ class DiscreteGaussian:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        event = self.event
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(event, self.delta),
-            delta=self.delta,
-            rho=event.zcdp(),
-            float_safe=True,
-            assumptions=(f"l2 sensitivity at most {self.sensitivity:.6g}",),
-        )
+        event, assumptions = self.event, (f"l2 sensitivity at most {self.sensitivity:.6g}",)
+        return Guarantee.of(event, self.delta, rho=event.zcdp(), float_safe=True, assumptions=assumptions)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""

@@ -16,7 +16,7 @@ from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_count, check_positive
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_laplace
 from ppspeech.privacy.samplers.grid import Grid, dyadic
@@ -85,14 +85,7 @@ class DiscreteLaplace:
 
     Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l1
     between neighbors. It holds for the released bits: rounding is inside the sensitivity (s1 = l1/g + d steps), and
-    the sampler uses whole numbers only.
-
-    Attributes:
-        epsilon: > 0.
-        sensitivity: l1, > 0.
-        dimension: number of coordinates of what is released.
-        relation: what is protected, and what neighboring means.
-        integer_valued: the value is a vector of whole numbers (counts): step 1, no growth.
+    the sampler uses whole numbers only. `integer_valued`: a vector of whole numbers (counts), step 1, no growth.
     """
 
     epsilon: float
@@ -102,8 +95,7 @@ class DiscreteLaplace:
     integer_valued: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "epsilon", "sensitivity")
         check_count("dimension", self.dimension)
 
     @property
@@ -124,13 +116,8 @@ class DiscreteLaplace:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.event.pure(),
-            float_safe=True,
-            assumptions=(f"l1 sensitivity at most {self.sensitivity:.6g}",),
-        )
+        assumptions = (f"l1 sensitivity at most {self.sensitivity:.6g}",)
+        return Guarantee.of(self.event, float_safe=True, assumptions=assumptions)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""

@@ -6,10 +6,10 @@ top. Real-valued noise cannot be shared so: rounded parts are not a rounding of 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,21 +19,15 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.accountant import Accountant
-from ppspeech.privacy.accounting.events import (
-    INTERVAL,
-    Event,
-    UnsupportedAnalysisError,
-    epsilon_of,
-    register_event,
-)
-from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
+from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, register_event
+from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma, least
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import delta_at_order
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.divisible import LARGEST_MEAN, sample_negative_binomial, sample_poisson
 from ppspeech.privacy.samplers.grid import Grid, dyadic
@@ -42,13 +36,10 @@ Law = Literal["skellam", "polya"]
 
 MOST_PARTIES = 100
 
-CORE = 12.0
-"""Noise beyond so many deviations is given up: it has less mass than `OUTSIDE` a coordinate."""
+CORE = 12.0  # noise beyond so many deviations is given up: it has less mass than `OUTSIDE` a coordinate
 OUTSIDE = 1e-30
-LEAST_VARIANCE = 1e4
-"""Below it the comparison with the discrete Gaussian is not used."""
-ORDERS = tuple(sorted({round(2 ** (step / 4)) for step in range(4, 81)}))
-"""Whole Renyi orders, from 2 to 2^20."""
+LEAST_VARIANCE = 1e4  # below it the comparison with the discrete Gaussian is not used
+ORDERS = tuple(sorted({round(2 ** (step / 4)) for step in range(4, 81)}))  # whole Renyi orders, from 2 to 2^20
 
 
 @register_event("skellam")
@@ -73,12 +64,7 @@ class SkellamEvent(Event):
         delta(epsilon) <= e^(tau d) delta_G(epsilon - 2 tau d) + 2 d 1e-30,
 
     with delta_G that of the discrete Gaussian of variance mu. For mu = 1e9 and d = 100, 2 tau d is 2e-4.
-
-    Attributes:
-        variance: mu of the noise that nobody in a coalition knows, in squared steps of the grid.
-        l2: l2 sensitivity in steps.
-        l1: l1 sensitivity in steps.
-        dimension: number of coordinates.
+    All is in steps of the grid; `variance` is mu of the noise that nobody in a coalition knows.
     """
 
     variance: float
@@ -88,9 +74,7 @@ class SkellamEvent(Event):
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("variance", self.variance)
-        check_positive("l2", self.l2)
-        check_positive("l1", self.l1)
+        check_positives(self, "variance", "l2", "l1")
         check_count("dimension", self.dimension)
         if self.l2 < 1 or self.l1 < self.l2 * (1 - 1e-12):
             raise PrivacyError(f"whole vectors that differ have 1 <= l2 <= l1, got {self.l2} and {self.l1}")
@@ -112,11 +96,7 @@ class SkellamEvent(Event):
         return order * square / (2 * variance) + rest
 
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
-        """The Gaussian's, shifted by what the laws differ and by the grid.
-
-        Raises:
-            UnsupportedAnalysisError: for a variance below 1e4, where only the Renyi bound is known.
-        """
+        """The Gaussian's, shifted by what the laws differ and by the grid; for variances from 1e4."""
         gap = self._gap()
         if gap is None:
             raise UnsupportedAnalysisError(f"Skellam noise of variance {self.variance} has no loss distribution here")
@@ -200,14 +180,8 @@ class SkellamShares(_Shares):
     Formal guarantee: the profile of `SkellamEvent` against any coalition of `colluders` parties and the curator, for
     the released bits: the samplers are exact and rounding is inside the sensitivity.
 
-    Attributes:
-        parties: K, 2 to 100.
-        sensitivity: l2, of the sum, > 0.
-        dimension: number of coordinates.
-        relation: what is protected, and what neighboring means.
-        colluders: t, from 1.
-        sigma: of the honest noise in the value's own units, > 0.
-        delta: where the guarantee is stated.
+    K = `parties` is 2 to 100, t = `colluders` from 1; `sensitivity` is the sum's in l2, `sigma` that of the honest
+    noise in the value's own units.
     """
 
     sigma: float
@@ -233,20 +207,12 @@ class SkellamShares(_Shares):
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(self.event, self.delta),
-            delta=self.delta,
-            float_safe=True,
-            assumptions=self.assumptions,
-        )
+        return Guarantee.of(self.event, self.delta, float_safe=True, assumptions=self.assumptions)
 
     def share(self, count: int = 1) -> NDArray[np.int64]:
         """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""
         size = count * self.dimension
-        drawn = sample_poisson(self._mean, 2 * size)
-        noise: NDArray[np.int64] = drawn[:size] - drawn[size:]
+        noise: NDArray[np.int64] = np.subtract(*sample_poisson(self._mean, 2 * size).reshape(2, size))
         return noise
 
     def release(self, vectors: Sequence[Tensor]) -> Released[Tensor]:
@@ -261,9 +227,6 @@ class PolyaShares(_Shares):
 
     Formal guarantee: epsilon-DP as `DiscreteLaplaceEvent` states it, against any coalition of `colluders` parties and
     the curator, for the released bits. The l1 sensitivity is sqrt(d) times the l2 one.
-
-    Attributes:
-        epsilon: > 0.
     """
 
     epsilon: float
@@ -285,21 +248,14 @@ class PolyaShares(_Shares):
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.event.pure(),
-            float_safe=True,
-            assumptions=self.assumptions,
-        )
+        return Guarantee.of(self.event, float_safe=True, assumptions=self.assumptions)
 
     def share(self, count: int = 1) -> NDArray[np.int64]:
         """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""
         size = count * self.dimension
-        # The shape is rounded up: more noise, never less.
-        shape = min(1.0, math.nextafter(1 / self.honest, 1.0))
+        shape = min(1.0, math.nextafter(1 / self.honest, 1.0))  # rounded up: more noise, never less
         drawn = sample_negative_binomial(shape, self.scale, 2 * size)
-        noise: NDArray[np.int64] = drawn[:size] - drawn[size:]
+        noise: NDArray[np.int64] = np.subtract(*drawn.reshape(2, size))
         return noise
 
     def release(self, vectors: Sequence[Tensor]) -> Released[Tensor]:
@@ -307,16 +263,11 @@ class PolyaShares(_Shares):
         return _released(self, vectors)
 
 
-NoiseShares = SkellamShares | PolyaShares
-"""One party's part of a joint release."""
+NoiseShares = SkellamShares | PolyaShares  # one party's part of a joint release
 
 
 def _released(shares: NoiseShares, vectors: Sequence[Tensor]) -> Released[Tensor]:
-    """The noisy sum of the parties' vectors `(dimension,)`, each rounded by its owner with a share of its own.
-
-    Raises:
-        PrivacyError: for another number of vectors than there are parties.
-    """
+    """The noisy sum of all parties' vectors `(dimension,)`, each rounded by its owner with a share of its own."""
     if len(vectors) != shares.parties:
         raise PrivacyError(f"noise was shared among {shares.parties} parties, got {len(vectors)} vectors")
     parts = [shares.grid.add(vector.detach().to(torch.float64), shares.share()) for vector in vectors]
@@ -337,53 +288,39 @@ def shares_for(
 ) -> NoiseShares:
     """The least noise with which `releases` joint releases together are (epsilon, delta)-DP.
 
-    Args:
-        law: `skellam` for delta > 0, `polya` for delta = 0.
-        epsilon: of all releases together.
-        delta: of all releases together.
-        parties: K.
-        sensitivity: l2, of each sum.
-        dimension: of each sum.
-        relation: what is protected, and what neighboring means.
-        colluders: t.
-        releases: how many there will be, fixed in advance.
+    `law`: `skellam` for delta > 0, `polya` for delta = 0; `sensitivity`: l2, of each sum; `releases`: how many there
+    will be, fixed in advance.
     """
     check_positive("epsilon", epsilon)
     check_positive("sensitivity", sensitivity)
     check_count("releases", releases)
+    fixed: dict[str, Any] = {"parties": parties, "sensitivity": sensitivity, "dimension": dimension}
+    fixed |= {"relation": relation, "colluders": colluders}
     if law == "polya":
         if delta != 0:
             raise PrivacyError(f"Polya shares give pure privacy: delta must be 0, got {delta}; use law='skellam'")
-        return PolyaShares(
-            parties=parties,
-            sensitivity=sensitivity,
-            dimension=dimension,
-            relation=relation,
-            colluders=colluders,
-            epsilon=epsilon / releases,
-        )
+        return PolyaShares(**fixed, epsilon=epsilon / releases)
     if law != "skellam":
         raise PrivacyError(f"law must be skellam or polya, got {law!r}")
     check_probability("delta", delta)
 
     def at(sigma: float) -> SkellamShares:
-        return SkellamShares(
-            parties=parties,
-            sensitivity=sensitivity,
-            dimension=dimension,
-            relation=relation,
-            colluders=colluders,
-            sigma=sigma,
-            delta=delta,
-        )
+        return SkellamShares(**fixed, sigma=sigma, delta=delta)
 
+    def enough(sigma: float) -> bool:  # several releases are one of a longer vector: l2 grows with the root
+        one, n = at(sigma).event, releases
+        together = replace(one, l2=math.sqrt(n) * one.l2, l1=n * one.l1, dimension=n * one.dimension)
+        return together.delta(epsilon) <= delta
+
+    refusal = "no practical noise reaches this epsilon and delta together"
     start = sensitivity * math.sqrt(releases) * gaussian_sigma(epsilon, delta)
-    chosen = _least(at, lambda shares: _together(shares.event, releases).delta(epsilon) <= delta, start)
-    if releases == 1:
-        return chosen
-    more = 1e-3  # the accountant rounds losses up to its buckets
-    start = chosen.sigma
-    while _booked(chosen.event, releases).epsilon(delta, "pld") > epsilon:
+    chosen = at(least(enough, start, grow=1.02, tolerance=1e-4, refusal=refusal))
+    start, more = chosen.sigma, 1e-3  # the accountant rounds losses up to its buckets
+    while releases > 1:
+        account = Accountant(relation)
+        account.compose(chosen.event, releases)
+        if account.epsilon(delta, "pld") <= epsilon:
+            break
         if more > 1:
             raise PrivacyError(
                 f"the accountant cannot show epsilon = {epsilon} for {releases} releases: use fewer, or more epsilon"
@@ -391,34 +328,3 @@ def shares_for(
         chosen = at(start * (1 + more))
         more *= 2
     return chosen
-
-
-def _together(event: SkellamEvent, releases: int) -> SkellamEvent:
-    """Several releases seen as one of a longer vector: l2 grows with the root, l1 and d with the number."""
-    return replace(
-        event, l2=math.sqrt(releases) * event.l2, l1=releases * event.l1, dimension=releases * event.dimension
-    )
-
-
-def _booked(event: SkellamEvent, releases: int) -> Accountant:
-    account = Accountant(event.relation)
-    account.compose(event, releases)
-    return account
-
-
-Made = TypeVar("Made")
-
-
-def _least(make: Callable[[float], Made], enough: Callable[[Made], bool], start: float) -> Made:
-    """What `make` gives for the least sigma that is enough, to one part in 10^4, from above."""
-    low = high = start
-    while enough(make(low)):
-        low /= 1.02
-    while not enough(make(high)):
-        high *= 1.02
-        if high > 1e6 * start:
-            raise PrivacyError("no practical noise reaches this epsilon and delta together")
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(make(middle)) else (middle, high)
-    return make(high)

@@ -11,9 +11,9 @@ from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sam
 from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.convex.subspace import gamma_norm_noise
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.parameters import check_positives
 from ppspeech.privacy.relation import Relation
 
 
@@ -24,13 +24,8 @@ class GammaNorm:
 
     Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l2
     (Frobenius for matrices) between neighbors, inside the subspace that the noise lives in. Not float-safe.
-
-    Attributes:
-        epsilon: > 0.
-        sensitivity: l2, > 0.
-        relation: what is protected, and what neighboring means.
-        symmetric: the value is `(*heads, p, p)`, symmetric; noise only there.
-        centered: the value's heads sum to a constant that does not depend on the data; noise only there.
+    `sensitivity`: l2, > 0; `symmetric`: the value is `(*heads, p, p)`, symmetric; noise only there; `centered`: the
+    value's heads sum to a constant that does not depend on the data; noise only there.
     """
 
     epsilon: float
@@ -40,8 +35,7 @@ class GammaNorm:
     centered: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "epsilon", "sensitivity")
 
     @property
     def kappa(self) -> float:
@@ -57,13 +51,8 @@ class GammaNorm:
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         where = " inside the noise's subspace" if self.symmetric or self.centered else ""
-        return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.epsilon,
-            assumptions=(f"l2 sensitivity at most {self.sensitivity:.6g}{where}", "real-valued noise"),
-            caveat="noise is a float: low-order bits can leak (Mironov 2012)",
-        )
+        assumptions = (f"l2 sensitivity at most {self.sensitivity:.6g}{where}", "real-valued noise")
+        return Guarantee.of(self.event, assumptions=assumptions, caveat=REAL_NOISE)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value with fresh noise, same shape, dtype and device. Without `symmetric` or `centered`, any shape."""

@@ -7,15 +7,15 @@ from typing import cast
 
 from torch import Tensor
 
-from ppspeech.privacy.accounting.events import INTERVAL, Event, epsilon_of, register_event
+from ppspeech.privacy.accounting.events import INTERVAL, Event, register_event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sampled_report, shift
 from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_positive, check_probability
+from ppspeech.privacy.parameters import check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.randomness import standard_normal
 
@@ -38,10 +38,6 @@ class GaussianEvent(Event):
     def epsilon(self, delta: float) -> float:
         """The root of H."""
         return gaussian_epsilon(delta, 1 / self.noise_multiplier)
-
-    def rdp(self, alpha: float) -> float:
-        """Alpha rho."""
-        return alpha * self.zcdp()
 
     def zcdp(self) -> float:
         """1 / (2 noise_multiplier^2)."""
@@ -68,13 +64,8 @@ class Gaussian:
 
     Formal guarantee: (epsilon, delta)-DP with delta = H(epsilon; sensitivity / sigma) for every epsilon, and
     sensitivity^2 / 2 sigma^2 zCDP, under `relation`, if the value moves by at most `sensitivity` in
-    l2 between neighbors. Not float-safe: `DiscreteGaussian` is the default for releases.
-
-    Attributes:
-        sigma: standard deviation, > 0.
-        sensitivity: l2, > 0.
-        delta: where the guarantee is stated; the event holds the whole profile.
-        relation: what is protected, and what neighboring means.
+    l2 between neighbors. Not float-safe: `DiscreteGaussian` is the default for releases. The guarantee is stated at
+    `delta`; the event holds the whole profile.
     """
 
     sigma: float
@@ -83,8 +74,7 @@ class Gaussian:
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "sigma", "sensitivity")
         check_probability("delta", self.delta)
 
     @classmethod
@@ -102,15 +92,8 @@ class Gaussian:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee(
-            kind="approximate",
-            relation=self.relation,
-            epsilon=epsilon_of(self.event, self.delta),
-            delta=self.delta,
-            rho=self.event.zcdp(),
-            assumptions=(f"l2 sensitivity at most {self.sensitivity:.6g}", "real-valued noise"),
-            caveat="noise is a float: low-order bits can leak (Mironov 2012)",
-        )
+        event, assumptions = self.event, (f"l2 sensitivity at most {self.sensitivity:.6g}", "real-valued noise")
+        return Guarantee.of(event, self.delta, rho=event.zcdp(), assumptions=assumptions, caveat=REAL_NOISE)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with fresh noise, same shape, dtype and device."""

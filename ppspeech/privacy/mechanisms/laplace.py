@@ -11,9 +11,9 @@ from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_laplace
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sampled_report, shift
 from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.parameters import check_positive, check_positives
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.randomness import standard_laplace
 
@@ -69,11 +69,6 @@ class Laplace:
     Formal guarantee: epsilon-DP under `relation`, if the value moves by at most `sensitivity` in l1
     between neighbors. The samples are floats, whose low bits can tell (float_safe is False): `DiscreteLaplace` is
     the default for releases.
-
-    Attributes:
-        epsilon: > 0.
-        sensitivity: l1, > 0.
-        relation: what is protected, and what neighboring means.
     """
 
     epsilon: float
@@ -81,8 +76,7 @@ class Laplace:
     relation: Relation
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "epsilon", "sensitivity")
 
     @property
     def scale(self) -> float:
@@ -97,12 +91,9 @@ class Laplace:
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
+        assumptions = (f"l1 sensitivity at most {self.sensitivity:.6g}", "real-valued noise")
         return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.epsilon,
-            assumptions=(f"l1 sensitivity at most {self.sensitivity:.6g}", "real-valued noise"),
-            caveat="noise is a float: low-order bits can leak (Mironov 2012)",
+            kind="pure", relation=self.relation, epsilon=self.epsilon, assumptions=assumptions, caveat=REAL_NOISE
         )
 
     def release(self, value: Tensor) -> Released[Tensor]:

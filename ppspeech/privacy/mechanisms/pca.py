@@ -9,6 +9,7 @@ from the noisy matrix, cost nothing more; centering does too, with rows (a, 1) a
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,14 +30,8 @@ class AnalyzeGauss:
 
     Formal guarantee: that of `DiscreteGaussian` with l2 sensitivity R^2 (add_remove) or sqrt(2) R^2 (replace), for one
     `unit`, which is one row unless unit ids are given. Norms are enforced by clipping, and the released bits
-    themselves obey it.
-
-    Attributes:
-        sigma: of the noise on the diagonal, > 0.
-        radius: R, a public constant; longer rows are clipped.
-        features: d, length of a row.
-        delta: where the guarantee is stated.
-        relation: what is protected, and what neighboring means.
+    themselves obey it. `sigma`: of the noise on the diagonal, > 0; `radius`: R, a public constant; longer rows are
+    clipped; `features`: d, length of a row.
     """
 
     sigma: float
@@ -63,25 +58,15 @@ class AnalyzeGauss:
         """
         check_positive("radius", radius)
         check_count("features", features)
-        found = DiscreteGaussian.calibrated(
-            epsilon=epsilon,
-            delta=delta,
-            sensitivity=moment_sensitivity(radius, relation.adjacency),
-            dimension=_directions(features),
-            relation=relation,
-        )
+        bounds = _bounds(radius, features, relation)
+        found = DiscreteGaussian.calibrated(epsilon=epsilon, delta=delta, **bounds)
         return cls(sigma=found.sigma, radius=radius, features=features, delta=delta, relation=relation)
 
     @property
     def mechanism(self) -> DiscreteGaussian:
         """What adds the noise, to the distinct entries scaled so that lengths are Frobenius norms."""
-        return DiscreteGaussian(
-            sigma=self.sigma,
-            sensitivity=moment_sensitivity(self.radius, self.relation.adjacency),
-            dimension=_directions(self.features),
-            delta=self.delta,
-            relation=self.relation,
-        )
+        bounds = _bounds(self.radius, self.features, self.relation)
+        return DiscreteGaussian(sigma=self.sigma, delta=self.delta, **bounds)
 
     @property
     def event(self) -> DiscreteGaussianEvent:
@@ -96,14 +81,10 @@ class AnalyzeGauss:
     def release(self, rows: Tensor, unit_ids: Tensor | None = None) -> Released[Tensor]:
         """The noisy sum of a a', symmetric, `(features, features)`, in float64.
 
-        Args:
-            rows: `(rows, features)`; each is clipped to the radius. No rows at all is a data set too.
-            unit_ids: whose each row is, `(rows,)`, where a unit has several: the sum over a unit is then clipped as a
-                whole, to a Frobenius norm of R^2.
-
-        Raises:
-            PrivacyError: for rows of another length, or not finite; or, for the unit `speaker` or `party`, without
-                ids, which alone say which rows belong together.
+        `rows`: `(rows, features)`; each is clipped to the radius. No rows at all is a data set too; `unit_ids`: whose
+        each row is, `(rows,)`, where a unit has several: the sum over a unit is then clipped as a whole, to a Frobenius
+        norm of R^2. Raises PrivacyError for rows of another length, or not finite; or, for the unit `speaker` or
+        `party`, without ids, which alone say which rows belong together.
         """
         if rows.dim() != 2 or rows.shape[1] != self.features:
             raise PrivacyError(f"calibrated for rows of {self.features} features, got shape {tuple(rows.shape)}")
@@ -158,8 +139,10 @@ def without_negative(moments: Tensor) -> Tensor:
     return kept
 
 
-def _directions(features: int) -> int:
-    return features * (features + 1) // 2
+def _bounds(radius: float, features: int, relation: Relation) -> dict[str, Any]:
+    """How far the distinct entries move, and how many there are."""
+    sensitivity = moment_sensitivity(radius, relation.adjacency)
+    return {"sensitivity": sensitivity, "dimension": features * (features + 1) // 2, "relation": relation}
 
 
 def _weights(rows: Tensor, columns: Tensor, like: Tensor) -> Tensor:

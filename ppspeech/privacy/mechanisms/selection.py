@@ -16,7 +16,7 @@ from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_positive
+from ppspeech.privacy.parameters import check_positive, check_positives
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import bernoulli_exp
 from ppspeech.privacy.samplers.randomness import random_below, random_order
@@ -54,14 +54,7 @@ class BoundedRangeEvent(PureLike):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """What both ways to choose have in common.
-
-    Attributes:
-        epsilon: > 0.
-        sensitivity: of every utility, > 0.
-        relation: what is protected, and what neighboring means.
-        monotone: one more unit moves all utilities in the same direction, so that the 2 can be dropped.
-    """
+    """What both ways to choose share; `monotone`: one more unit moves all utilities in one direction."""
 
     epsilon: float
     sensitivity: float
@@ -69,8 +62,7 @@ class _Choice:
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_positive("sensitivity", self.sensitivity)
+        check_positives(self, "epsilon", "sensitivity")
 
     @property
     def rate(self) -> Fraction:
@@ -81,12 +73,9 @@ class _Choice:
     def guarantee(self) -> Guarantee:
         """What one choice promises."""
         alike = ", all in one direction" if self.monotone else ""
+        assumptions = (f"every utility, as computed, moves by at most {self.sensitivity:.6g}{alike}",)
         return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.epsilon,
-            float_safe=True,
-            assumptions=(f"every utility, as computed, moves by at most {self.sensitivity:.6g}{alike}",),
+            kind="pure", relation=self.relation, epsilon=self.epsilon, float_safe=True, assumptions=assumptions
         )
 
 
@@ -114,14 +103,7 @@ class Exponential(_Choice):
         return torch.softmax(float(self.rate) * utilities.to(torch.float64), dim=0)
 
     def release(self, utilities: Tensor) -> Released[int]:
-        """Choose.
-
-        Args:
-            utilities: `(candidates,)`, finite.
-
-        Returns:
-            The index of the candidate.
-        """
+        """Choose. `utilities`: `(candidates,)`, finite. Returns the index of the candidate."""
         numerators, denominator = regrets(utilities, self.rate)
         while True:
             tried = random_below(len(numerators), 64).tolist()
@@ -168,14 +150,7 @@ class PermuteAndFlip(_Choice):
         return p * (torch.from_numpy(weights / 2).unsqueeze(1) * others).sum(dim=0)
 
     def release(self, utilities: Tensor) -> Released[int]:
-        """Choose.
-
-        Args:
-            utilities: `(candidates,)`, finite.
-
-        Returns:
-            The index of the candidate.
-        """
+        """Choose. `utilities`: `(candidates,)`, finite. Returns the index of the candidate."""
         numerators, denominator = regrets(utilities, self.rate)
         order = random_order(len(numerators)).tolist()
         # The best candidate is always taken when reached, so some flip wins.
@@ -189,11 +164,7 @@ class PermuteAndFlip(_Choice):
 
 
 def regrets(utilities: Tensor, rate: Fraction) -> tuple[list[int], int]:
-    """rate (max u - u) of every candidate, as exact whole numerators over one denominator.
-
-    Raises:
-        PrivacyError: if the utilities are not one finite, non-empty vector.
-    """
+    """rate (max u - u) of every candidate of a finite vector, as exact whole numerators over one denominator."""
     if utilities.dim() != 1 or utilities.numel() == 0 or not bool(torch.isfinite(utilities).all()):
         raise PrivacyError(f"utilities must be a finite vector of candidates, got shape {tuple(utilities.shape)}")
     values = [Fraction(u) for u in utilities.detach().to(torch.float64).tolist()]

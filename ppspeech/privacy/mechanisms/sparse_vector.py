@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.parameters import check_count, check_finite, check_positive
+from ppspeech.privacy.parameters import check_count, check_finite, check_positive, check_positives
 from ppspeech.privacy.relation import Relation
 from ppspeech.privacy.samplers.discrete import sample_discrete_laplace
 from ppspeech.privacy.samplers.grid import Grid, dyadic
@@ -48,14 +49,9 @@ class SparseVector:
     every query moves by at most `sensitivity` between neighbors. Queries are rounded to a grid, with one step added
     to the sensitivity, and the noise is exact discrete Laplace, so the guarantee holds for the bits.
 
-    Attributes:
-        epsilon_threshold: epsilon_1, for the threshold's noise, drawn once.
-        epsilon_queries: epsilon_2, for the comparisons.
-        epsilon_answers: epsilon_3, for numeric answers with fresh noise; 0 for none.
-        positives: c, after which the run is over.
-        sensitivity: of every query, > 0.
-        relation: what is protected, and what neighboring means.
-        monotone: one more unit moves all queries in the same direction; halves the noise.
+    Epsilon_1 is for the threshold's noise, drawn once, epsilon_2 for the comparisons, and epsilon_3 for numeric answers
+    with fresh noise, 0 for none. After c = `positives` the run is over. `monotone`: one more unit moves all queries in
+    the same direction, which halves the noise.
     """
 
     epsilon_threshold: float
@@ -67,10 +63,8 @@ class SparseVector:
     monotone: bool = False
 
     def __post_init__(self) -> None:
-        check_positive("epsilon_threshold", self.epsilon_threshold)
-        check_positive("epsilon_queries", self.epsilon_queries)
+        check_positives(self, "epsilon_threshold", "epsilon_queries", "sensitivity")
         check_positive("epsilon_answers", self.epsilon_answers, zero=True)
-        check_positive("sensitivity", self.sensitivity)
         check_count("positives", self.positives)
 
     @classmethod
@@ -94,15 +88,9 @@ class SparseVector:
             raise PrivacyError(f"answers must be in [0, 1), got {answers}")
         ratio = (positives if monotone else 2 * positives) ** (2 / 3)
         comparing = epsilon * (1 - answers)
-        return cls(
-            epsilon_threshold=comparing / (1 + ratio),
-            epsilon_queries=comparing * ratio / (1 + ratio),
-            epsilon_answers=epsilon * answers,
-            positives=positives,
-            sensitivity=sensitivity,
-            relation=relation,
-            monotone=monotone,
-        )
+        split = {"epsilon_threshold": comparing / (1 + ratio), "epsilon_queries": comparing * ratio / (1 + ratio)}
+        terms: dict[str, Any] = {"positives": positives, "sensitivity": sensitivity, "relation": relation}
+        return cls(**split, epsilon_answers=epsilon * answers, **terms, monotone=monotone)
 
     @property
     def epsilon(self) -> float:
@@ -133,16 +121,10 @@ class SparseVector:
     @property
     def guarantee(self) -> Guarantee:
         """What one run promises."""
-        return Guarantee(
-            kind="pure",
-            relation=self.relation,
-            epsilon=self.epsilon,
-            float_safe=True,
-            assumptions=(
-                f"every query moves by at most {self.sensitivity:.6g}{' in one direction' if self.monotone else ''}",
-                "thresholds do not depend on private data",
-            ),
-        )
+        alike = " in one direction" if self.monotone else ""
+        moves = f"every query moves by at most {self.sensitivity:.6g}{alike}"
+        assumptions = (moves, "thresholds do not depend on private data")
+        return Guarantee.of(self.event, float_safe=True, assumptions=assumptions)
 
     def open(self) -> "SparseVectorRun":
         """Start a run; book `event` once for it."""
@@ -151,12 +133,8 @@ class SparseVector:
     def release(self, queries: Tensor, threshold: float) -> Released[tuple[Answer, ...]]:
         """Ask the queries `(count,)` in turn against one threshold, until the run is over."""
         run = self.open()
-        answers: list[Answer] = []
-        for query in queries.tolist():
-            if run.over:
-                break
-            answers.append(run.ask(query, threshold))
-        return Released(tuple(answers), self.event, self.guarantee)
+        answers = tuple(run.ask(query, threshold) for query in queries.tolist() if not run.over)
+        return Released(answers, self.event, self.guarantee)
 
     @classmethod
     def audit(cls, runs: int) -> list[AuditReport]:  # noqa: ARG003
@@ -180,11 +158,7 @@ class SparseVectorRun:
         return self.positives_left == 0
 
     def ask(self, query: float, threshold: float) -> Answer:
-        """Whether `query` is above `threshold`, with noise.
-
-        Raises:
-            PrivacyError: when the run is over, before the query is looked at.
-        """
+        """Whether `query` is above `threshold`, with noise; an ended run refuses before it looks at the query."""
         if self.over:
             raise PrivacyError(f"all {self.mechanism.positives} positives are used up: open a new run and book it")
         steps = self._steps("query", query)
@@ -267,13 +241,8 @@ def possible_patterns(mechanism: SparseVector, count: int) -> list[tuple[bool, .
     """Every pattern that a run over `count` queries can answer: it ends with the last positive allowed."""
     found: dict[tuple[bool, ...], None] = {}
     for answers in product((False, True), repeat=count):
-        positives, pattern = 0, []
-        for above in answers:
-            if positives == mechanism.positives:
-                break
-            pattern.append(above)
-            positives += above
-        found[tuple(pattern)] = None
+        ends = [end for end in range(count) if sum(answers[:end]) == mechanism.positives]
+        found[answers[: min(ends, default=count)]] = None
     return list(found)
 
 

@@ -30,7 +30,7 @@ from ppspeech.privacy.gradients.clipping import clip_norm
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.gaussian import Gaussian, GaussianEvent
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
 ONE_UTTERANCE = Relation("utterance", "add_remove")
@@ -41,15 +41,9 @@ ONE_UTTERANCE = Relation("utterance", "add_remove")
 class StatisticsRelease:
     """How statistics are bounded and released: public numbers, chosen without looking at private speech.
 
-    Attributes:
-        epsilon: of all iterations together.
-        delta: of all iterations together.
-        iterations: T, fixed in advance.
-        relation: for one `utterance` or one `speaker`; `replace` doubles the noise.
-        transition_share: theta_A, the part of each release's budget that transitions get; 0 leaves them public.
-        emission_norm: C.
-        transition_norm: B.
-        weights: w_0, w_1, w_2 of the counts, first and second moments.
+    `epsilon` and `delta` are of all `iterations` together, T of them, fixed in advance. Above, `transition_share` is
+    theta_A (0 leaves transitions public), `emission_norm` C, `transition_norm` B and `weights` w_0, w_1, w_2. The unit
+    is one `utterance` or one `speaker`; `replace` doubles the noise.
     """
 
     epsilon: float
@@ -62,12 +56,10 @@ class StatisticsRelease:
     weights: tuple[float, float, float] = (0.5, 1.0, 0.1)
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
+        check_positives(self, "epsilon", "emission_norm", "transition_norm")
         check_probability("delta", self.delta)
         check_count("iterations", self.iterations)
         check_probability("transition_share", self.transition_share, zero=True)
-        check_positive("emission_norm", self.emission_norm)
-        check_positive("transition_norm", self.transition_norm)
         if len(self.weights) != 3:
             raise PrivacyError(f"weights are for counts, first and second moments: three numbers, got {self.weights}")
         for weight in self.weights:
@@ -81,10 +73,7 @@ class StatisticsRelease:
         sensitivity = 1.0 if self.relation.adjacency == "add_remove" else 2.0
         multiplier = split_gaussian(self.epsilon, self.delta, [1.0] * self.iterations)[0]
         return Gaussian(
-            sigma=multiplier * sensitivity,
-            sensitivity=sensitivity,
-            delta=self.delta,
-            relation=self.relation,
+            sigma=multiplier * sensitivity, sensitivity=sensitivity, delta=self.delta, relation=self.relation
         )
 
     @property
@@ -134,23 +123,12 @@ class Moments:
 
     def flat(self) -> tuple[Tensor, Tensor]:
         """Emission parts and transition parts as vectors, `(n, ...)` each, unscaled."""
-        return (
-            torch.cat([self.count.flatten(1), self.first.flatten(1), self.second, self.mass], dim=1),
-            self.transitions.flatten(1),
-        )
+        emissions = [self.count.flatten(1), self.first.flatten(1), self.second, self.mass]
+        return torch.cat(emissions, dim=1), self.transitions.flatten(1)
 
 
 def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> Tensor:
-    """One vector a unit, of l2 norm at most 1 whatever the moments are.
-
-    Args:
-        moments: of each unit.
-        frames: of each unit, `(n,)`; statistics are divided by them.
-        release: the bounds.
-
-    Raises:
-        PrivacyError: for moments that are not finite.
-    """
+    """One vector a unit, of l2 norm at most 1 whatever its finite moments are; divided by its `frames` `(n,)`."""
     share = 1 / frames.clamp_min(1.0).to(moments.count)
     scaled = Moments(*(part * scale for part, scale in zip(moments.parts, release.scales, strict=True)))
     emission, transition = (part * share.unsqueeze(-1) for part in scaled.flat())
@@ -161,12 +139,7 @@ def normalized(moments: Moments, frames: Tensor, release: StatisticsRelease) -> 
 
 
 class UnitSums:
-    """Adds up what units contribute, batch by batch, and bounds each: the sum that a mechanism releases.
-
-    Args:
-        release: the bounds; its unit decides what is clipped as one.
-        speakers: how many there may be; their indices are 0..speakers - 1.
-    """
+    """Adds up what units contribute, batch by batch, and bounds each; speakers are 0..speakers - 1."""
 
     def __init__(self, release: StatisticsRelease, speakers: int) -> None:
         self.release = release
@@ -190,11 +163,7 @@ class UnitSums:
             whole.index_add_(0, speakers, part)
 
     def total(self) -> Tensor:
-        """The sum of the units' normalized vectors. Not private: for `released` and for tests.
-
-        Raises:
-            PrivacyError: if nothing was added.
-        """
+        """The sum of the units' normalized vectors. Not private: for `released` and for tests."""
         if self._gathered is not None:
             *sums, frames = self._gathered
             return normalized(Moments(*sums), frames, self.release).sum(0)
@@ -203,11 +172,7 @@ class UnitSums:
         return self._total
 
     def with_release(self, release: StatisticsRelease) -> "UnitSums":
-        """The same sums to be released with another epsilon.
-
-        Raises:
-            PrivacyError: if anything but epsilon differs: the bounds were already applied.
-        """
+        """The same sums with another epsilon; PrivacyError if more differs, as the bounds were already applied."""
         if replace(release, epsilon=self.release.epsilon) != self.release:
             raise PrivacyError("these sums were bounded for another release: only epsilon may differ")
         other = UnitSums(release, self.speakers)

@@ -10,6 +10,7 @@ stays exact because its only primitive is Bernoulli(n / d) for whole n, d:
 The time taken depends on the noise drawn, not on the value it is added to.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -18,17 +19,11 @@ from numpy.typing import NDArray
 from ppspeech.privacy.samplers.randomness import random_below, random_words
 
 WORD = 2**62
-LARGEST = 2**40
-"""Scales above this are refused, so that samples stay far inside 64 bits."""
+LARGEST = 2**40  # scales above this are refused, so that samples stay far inside 64 bits
 
 
 def bernoulli(numerators: NDArray[np.int64] | list[int], denominator: int) -> NDArray[np.bool_]:
-    """Independent draws that are true with probability exactly numerators[i] / denominator.
-
-    Args:
-        numerators: whole numbers in 0..denominator, `(count,)`; a list of Python integers where 64 bits are too few.
-        denominator: a whole number >= 1 of any size.
-    """
+    """True with probability exactly numerators[i] / denominator, of any size: as Python integers beyond 64 bits."""
     if isinstance(numerators, np.ndarray) and denominator <= WORD:
         return random_below(denominator, len(numerators)) < numerators
     rest = [int(numerator) for numerator in numerators]
@@ -43,6 +38,16 @@ def bernoulli(numerators: NDArray[np.int64] | list[int], denominator: int) -> ND
     return won
 
 
+def until_enough(draw: Callable[[int], NDArray[np.int64]], count: int) -> NDArray[np.int64]:
+    """`count` numbers from a sampler by refusal: `draw(missing)` gives as many as happened to be kept."""
+    found = [np.zeros(0, dtype=np.int64)]
+    missing = count
+    while missing > 0:
+        found.append(draw(missing)[:missing])
+        missing -= found[-1].size
+    return np.concatenate(found)
+
+
 def bernoulli_exp_fraction(numerators: NDArray[np.int64] | list[int], denominator: int) -> NDArray[np.bool_]:
     """True with probability exactly exp(-numerators[i] / denominator), each ratio in [0, 1].
 
@@ -54,10 +59,8 @@ def bernoulli_exp_fraction(numerators: NDArray[np.int64] | list[int], denominato
     odd = np.zeros(len(numerators), dtype=np.bool_)
     k = 1
     while alive.size:
-        if isinstance(values, list):
-            won = bernoulli([values[i] for i in alive], denominator * k)
-        else:
-            won = bernoulli(values[alive], denominator * k)
+        left = [values[i] for i in alive] if isinstance(values, list) else values[alive]
+        won = bernoulli(left, denominator * k)
         odd[alive[~won]] = k % 2 == 1
         alive = alive[won]
         k += 1
@@ -87,20 +90,17 @@ def sample_discrete_laplace(scale: Fraction, count: int) -> NDArray[np.int64]:
     (U + t V) // s is geometric; a random sign, with minus zero refused, makes it two-sided.
     """
     t, s = _checked(scale)
-    found: list[NDArray[np.int64]] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> NDArray[np.int64]:
         tries = missing + missing // 2 + 16
         u = random_below(t, 2 * tries)
         u = u[bernoulli_exp_fraction(u, t)][:tries]
-        v = _wins_of_exp(u.size)
-        magnitude = (u + t * v) // s
+        magnitude = (u + t * _wins_of_exp(u.size)) // s
         negative = random_below(2, u.size) == 1
-        good = ~(negative & (magnitude == 0))
-        drawn = np.where(negative, -magnitude, magnitude)[good][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        drawn: NDArray[np.int64] = np.where(negative, -magnitude, magnitude)[~(negative & (magnitude == 0))]
+        return drawn
+
+    return until_enough(draw, count)
 
 
 def sample_discrete_gaussian(sigma: Fraction, count: int) -> NDArray[np.int64]:
@@ -113,16 +113,12 @@ def sample_discrete_gaussian(sigma: Fraction, count: int) -> NDArray[np.int64]:
     t = int(sigma) + 1
     a, b = (sigma**2).numerator, (sigma**2).denominator
     denominator = 2 * a * b * t * t  # (|y| - a / (b t))^2 / (2 a / b) = (|y| b t - a)^2 / denominator
-    found: list[NDArray[np.int64]] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> NDArray[np.int64]:
         y = sample_discrete_laplace(Fraction(t), missing + missing // 2 + 16)
-        bt = b * t
-        kept = bernoulli_exp([(abs(k) * bt - a) ** 2 for k in y.tolist()], denominator)
-        drawn = y[kept][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return y[bernoulli_exp([(abs(k) * b * t - a) ** 2 for k in y.tolist()], denominator)]
+
+    return until_enough(draw, count)
 
 
 def _wins_of_exp(count: int) -> NDArray[np.int64]:

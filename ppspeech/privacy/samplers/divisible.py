@@ -18,25 +18,21 @@ from scipy.special import gammaln
 
 from ppspeech.arrays import Whole
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.samplers.discrete import bernoulli, sample_discrete_laplace
+from ppspeech.privacy.samplers.discrete import bernoulli, sample_discrete_laplace, until_enough
 from ppspeech.privacy.samplers.grid import dyadic
 from ppspeech.privacy.samplers.randomness import random_below, random_bytes, random_words
 
-LARGEST_MEAN = 2.0**50
-"""Whole numbers around this mean, and their distance from it, are exact in a float64."""
-MARGIN = 1e-5
-"""More than the error of a logarithm below: sqrt(LARGEST_MEAN) times 40 deviations times 2^-53, and some."""
-DIRECT_MEAN = 2.0**20
-"""Up to here the plain formula of the Poisson law keeps more digits than are asked."""
+LARGEST_MEAN = 2.0**50  # whole numbers around this mean, and their distance from it, are exact in a float64
+MARGIN = 1e-5  # more than the error of a logarithm below: sqrt(LARGEST_MEAN) times 40 deviations times 2^-53, and some
+DIRECT_MEAN = 2.0**20  # up to here the plain formula of the Poisson law keeps more digits than are asked
 BITS = 256
 
 
 def lazy_bernoulli(log_p: NDArray[np.float64], exact: Callable[[int], object]) -> NDArray[np.bool_]:
     """Independent draws that are true with probability p, known in floating point and, on request, exactly.
 
-    Args:
-        log_p: ln p <= 0, `(count,)`, right within `MARGIN`; NaN where it is not known.
-        exact: from an index to ln p as an mpfr, called inside a context of enough bits.
+    `log_p`: ln p <= 0, `(count,)`, right within `MARGIN`; NaN where it is not known; `exact`: from an index to ln p as
+    an mpfr, called inside a context of enough bits.
     """
     words = random_words(len(log_p))
     low = words.astype(np.float64) * 2.0**-64  # rounded by less than 2^-53, far inside the margin
@@ -53,11 +49,8 @@ def sample_poisson(mean: float, count: int) -> Whole:
     """`count` numbers with P(k) = e^-mean mean^k / k!.
 
     Proposals are discrete Laplace of scale about sqrt(mean) around floor(mean). The law is log-concave, so its ratio
-    to the proposal is largest where the ratio of neighbors, mean / (k + 1), crosses e^-1/scale or e^1/scale.
-
-    Args:
-        mean: in [0, 2^50].
-        count: how many.
+    to the proposal is largest where the ratio of neighbors, mean / (k + 1), crosses e^-1/scale or e^1/scale. `mean`: in
+    [0, 2^50].
     """
     if not 0 <= mean <= LARGEST_MEAN:
         raise PrivacyError(f"the mean of a Poisson law must be in [0, 2^50], got {mean}: use a coarser grid")
@@ -69,23 +62,21 @@ def sample_poisson(mean: float, count: int) -> Whole:
     peaks = np.array([math.floor(mean * math.exp(sign * inverse)) + step for sign in (-1, 1) for step in (-1, 0, 1)])
     peaks = np.append(peaks[peaks >= 0], center)
     most = float((_log_ratio(peaks, mean, center) + np.abs(peaks - center) * inverse).max()) + 10 * MARGIN
-    found: list[Whole] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> Whole:
         k = center + sample_discrete_laplace(scale, missing + missing // 2 + 16)
         k = k[k >= 0]
         tilt = np.abs(k - center).astype(np.float64) * inverse
 
-        def exact(index: int, k: Whole = k) -> object:
+        def exact(index: int) -> object:
             value, distance = int(k[index]), Fraction(abs(int(k[index]) - center)) / scale
             log_pmf = (value - center) * gmpy2.log(gmpy2.mpfr(mean))
             log_pmf -= gmpy2.lgamma(gmpy2.mpfr(value + 1))[0] - gmpy2.lgamma(gmpy2.mpfr(center + 1))[0]
             return log_pmf + gmpy2.mpq(distance.numerator, distance.denominator) - gmpy2.mpfr(most)
 
-        drawn = k[lazy_bernoulli(_log_ratio(k, mean, center) + tilt - most, exact)][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return k[lazy_bernoulli(_log_ratio(k, mean, center) + tilt - most, exact)]
+
+    return until_enough(draw, count)
 
 
 def _log_ratio(k: Whole, mean: float, center: int) -> NDArray[np.float64]:
@@ -105,12 +96,7 @@ def sample_negative_binomial(shape: float, scale: Fraction, count: int) -> Whole
     """`count` numbers whose 1 / shape-fold sum is geometric, P(k) proportional to e^(-k / scale).
 
     A Poisson number of logarithmic ones, P(k) proportional to e^(-k / scale) / k, k >= 1. The Poisson mean is rounded
-    up, which adds an independent part to the noise and takes nothing away.
-
-    Args:
-        shape: in (0, 1].
-        scale: >= 1.
-        count: how many.
+    up, which adds an independent part to the noise and takes nothing away. `shape`: in (0, 1]; `scale`: >= 1.
     """
     if not 0 < shape <= 1 or scale < 1:
         raise PrivacyError(f"shape must be in (0, 1] and scale >= 1, got {shape} and {scale}")
@@ -133,9 +119,8 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
     inverse = float(1 / scale)
     # The envelope of the last slots is 2 (1 - q) q^(k - end): the ratio is q^end / (2 k (1 - q)), at most 1.
     beyond = -end * inverse - math.log(2) - math.log(-math.expm1(-inverse))
-    found: list[Whole] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> Whole:
         block = random_below(blocks + 2, 2 * missing + 16)
         is_tail = block >= blocks
         start = np.where(is_tail, end, np.left_shift(1, np.minimum(block, blocks - 1)))
@@ -144,7 +129,7 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
         k[inside] += (random_words(inside.size) & (start[inside] - 1).astype(np.uint64)).astype(np.int64)
         k[is_tail] += _sample_geometric(scale, int(is_tail.sum()))
 
-        def exact(index: int, k: Whole = k, start: Whole = start, is_tail: NDArray[np.bool_] = is_tail) -> object:
+        def exact(index: int) -> object:
             slope = gmpy2.mpq(scale.denominator, scale.numerator)
             log_k = gmpy2.log(gmpy2.mpfr(int(k[index])))
             if is_tail[index]:
@@ -152,10 +137,10 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
             return -int(k[index]) * slope + gmpy2.log(gmpy2.mpfr(int(start[index]))) - log_k
 
         log_p = np.where(is_tail, beyond, -k * inverse + np.log(start)) - np.log(k)
-        drawn = k[lazy_bernoulli(log_p, exact)][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        kept: Whole = k[lazy_bernoulli(log_p, exact)]
+        return kept
+
+    return until_enough(draw, count)
 
 
 def _sample_geometric(scale: Fraction, count: int) -> Whole:
@@ -163,11 +148,10 @@ def _sample_geometric(scale: Fraction, count: int) -> Whole:
 
     P(|x| = 0) is half of what it must be, beside P(|x| = k): so 0 is taken always, and others every second time.
     """
-    found: list[Whole] = []
-    missing = count
-    while missing > 0:
+
+    def draw(missing: int) -> Whole:
         drawn = np.abs(sample_discrete_laplace(scale, 2 * missing + 16))
-        drawn = drawn[(drawn == 0) | bernoulli(np.ones(drawn.size, dtype=np.int64), 2)][:missing]
-        found.append(drawn)
-        missing -= drawn.size
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        kept: Whole = drawn[(drawn == 0) | bernoulli(np.ones(drawn.size, dtype=np.int64), 2)]
+        return kept
+
+    return until_enough(draw, count)

@@ -17,23 +17,14 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 
-FINENESS = 1024
-"""Steps per sensitivity and coordinate: the growth costs a 1/1024 part."""
+FINENESS = 1024  # steps per sensitivity and coordinate: the growth costs a 1/1024 part
 
-LIMIT = 2**60
-"""Values are clamped to so many steps; clamping moves no pair of values apart."""
+LIMIT = 2**60  # values are clamped to so many steps; clamping moves no pair of values apart
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A step and what the sensitivity becomes in whole steps.
-
-    Attributes:
-        step: g, the distance of two grid points.
-        sensitivity: in steps: s1 (a whole number) for `norm` 1, s2 for `norm` 2.
-        dimension: d.
-        norm: which norm the sensitivity is measured in.
-    """
+    """A step g and what the sensitivity becomes in whole steps: s1 (a whole number) for `norm` 1, s2 for `norm` 2."""
 
     step: float
     sensitivity: float
@@ -55,11 +46,7 @@ class Grid:
         return cls(step, math.floor(grown) if norm == 1 else grown, dimension, norm)
 
     def to_steps(self, value: Tensor) -> Tensor:
-        """The nearest grid point of every coordinate, as whole steps (int64, same shape).
-
-        Raises:
-            PrivacyError: if the value has another size than the mechanism was calibrated for, or is not finite.
-        """
+        """The nearest grid point of each of the `dimension` finite coordinates, as whole steps (int64, same shape)."""
         if value.numel() != self.dimension:
             raise PrivacyError(f"calibrated for {self.dimension} coordinates, got {value.numel()}")
         if not bool(torch.isfinite(value).all()):

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 from torch import Tensor
 
-DIRECT = 1024
-"""Up to so many bytes come straight from the operating system."""
+DIRECT = 1024  # up to so many bytes come straight from the operating system
 
 
 def random_bytes(count: int) -> bytes:
@@ -32,12 +31,7 @@ def random_words(count: int) -> NDArray[np.uint64]:
 
 
 def random_below(bound: int, count: int) -> NDArray[np.int64]:
-    """`count` independent uniform whole numbers in 0..bound-1, exactly: masked words, refused at or above the bound.
-
-    Args:
-        bound: from 1 to 2^62.
-        count: how many.
-    """
+    """`count` uniform whole numbers in 0..bound-1 (bound up to 2^62), exactly: masked words, those above refused."""
     if not 1 <= bound <= 2**62:
         raise ValueError(f"bound must be in 1..2^62, got {bound}")
     mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
@@ -60,12 +54,7 @@ def exponential(count: int) -> NDArray[np.float64]:
 
 
 def standard_normal(shape: Sequence[int], *, like: Tensor | None = None) -> Tensor:
-    """Independent N(0, 1) of any shape by Box and Muller, float64 unless `like` says otherwise.
-
-    Args:
-        shape: of the result.
-        like: a tensor whose dtype and device the result takes.
-    """
+    """Independent N(0, 1) of any shape by Box and Muller, float64 unless `like` says otherwise."""
     count = int(np.prod(shape, dtype=np.int64))
     half = (count + 1) // 2
     radius = np.sqrt(2 * exponential(half))

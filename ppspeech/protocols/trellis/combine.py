@@ -16,12 +16,8 @@ TABLE_STEP = 3
 
 @dataclass(frozen=True)
 class Combine:
-    """`max` of shared scores, or `log(exp + exp)`, in one place.
-
-    Attributes:
-        operation: `viterbi` or `forward`.
-        scale: of the scores, in nats.
-        few_rounds: save rounds at the price of larger tables.
+    """`max` of shared scores, or `log(exp + exp)`, in one place. `scale`: of the scores, in nats. `few_rounds`: save
+    rounds at the price of larger tables.
     """
 
     operation: Literal["forward", "viterbi"]

@@ -19,12 +19,8 @@ from ppspeech.protocols.trellis.combine import Combine
 
 
 class Chances:
-    """This party's shares of what the server knows of moving and beginning, in nats: the client's are zero.
-
-    Args:
-        engine: this party's.
-        shape: of the models.
-        models: the server's; None for the client.
+    """This party's shares of what the server knows of moving and beginning, in nats: the client's are zero. `models`:
+    the server's; None for the client.
 
     Attributes:
         initial: of beginning in each of `starts`, `(words, starts)`.
@@ -43,13 +39,8 @@ class Chances:
 
 @dataclass(frozen=True)
 class _Step:
-    """The graph between two frames.
-
-    Attributes:
-        targets: states that can be reached.
-        levels: for the first source of every target, the second of those that have one, and so on: the targets'
-            places among `targets`, the sources, and which of the moves leads from one to the other.
-        missing: states that cannot be reached.
+    """The graph between two frames. `levels`: for the first source of every target, the second of those that have one,
+    and so on: the targets' places among `targets`, the sources, and which of the moves leads from one to the other.
     """
 
     targets: list[int]
@@ -71,12 +62,8 @@ def _step(shape: WordShape, reached: frozenset[int]) -> _Step:
 
 
 class Paths:
-    """Shares of γ, one frame after the other; `(utterances, words, states)`.
-
-    Args:
-        engine: this party's.
-        shape: of the models.
-        models: the server's; None for the client.
+    """Shares of γ, one frame after the other; `(utterances, words, states)`. `models`: the server's; None for the
+    client.
     """
 
     def __init__(self, engine: ShareEngine, shape: WordShape, models: WordModels | None) -> None:

@@ -36,11 +36,9 @@ MOST_SYMBOLS = 256
 
 @dataclass(frozen=True, eq=False)
 class SymbolModels:
-    """The server's: word models whose states are tables.
-
-    Attributes:
-        words: structure, transitions and labels; their monomials are not used (`dimensions` and `terms` are free).
-        tables: ln b, `(words, states, symbols)`; what is rarer than `RAREST` counts as that rare.
+    """The server's: word models whose states are tables. `words`: structure, transitions and labels; their monomials
+    are not used (`dimensions` and `terms` are free). `tables`: ln b, `(words, states, symbols)`; what is rarer than
+    `RAREST` counts as that rare.
     """
 
     words: WordModels

@@ -56,12 +56,8 @@ keyword = register_protocol(
 
 @dataclass(frozen=True)
 class KeywordJob:
-    """One recognition of some utterances: its plan and what it costs, from public sizes alone.
-
-    Attributes:
-        shape: of the models.
-        utterances: in lock step.
-        order: `frames`, a step a frame; or `scan`, for links where a round trip is dear.
+    """One recognition of some utterances: its plan and what it costs, from public sizes alone. `utterances`: in lock
+    step. `order`: `frames`, a step a frame; or `scan`, for links where a round trip is dear.
     """
 
     shape: WordShape
@@ -108,15 +104,8 @@ def recognize(
     met: Meeting, job: KeywordJob, utterances: Sequence[Reals], engine: ShareEngine | None = None
 ) -> list[str | None]:
     """The client's side, in a session of the meeting: the word of each utterance; None where the garbage model won.
-
-    Args:
-        met: with the server.
-        job: agreed on with it.
-        utterances: `(frames, dimensions)` each.
-        engine: from `job.prepare`; without one it is prepared here.
-
-    Raises:
-        RangeError: before anything is sent, if an utterance cannot be scored.
+    `utterances`: `(frames, dimensions)` each. `engine`: from `job.prepare`; without one it is prepared here. Raises
+    RangeError before anything is sent, if an utterance cannot be scored.
     """
     shape = job.shape
     if len(utterances) != job.utterances:
@@ -133,17 +122,9 @@ def recognize(
 def answer(
     met: Meeting, job: KeywordJob, models: WordModels, weights: EncodedWeights, engine: ShareEngine | None = None
 ) -> None:
-    """The server's side, in a session of the meeting: help the client to its words.
-
-    Args:
-        met: with the client.
-        job: agreed on with it.
-        models: its own.
-        weights: of the models, encoded by `encode_models` once for all jobs of so many utterances.
-        engine: from `job.prepare`; without one it is prepared here.
-
-    Raises:
-        ProtocolError: for a client that does not keep to the protocol.
+    """The server's side, in a session of the meeting: help the client to its words. `weights`: of the models, encoded
+    by `encode_models` once for all jobs of so many utterances. `engine`: from `job.prepare`; without one it is prepared
+    here. Raises ProtocolError for a client that does not keep to the protocol.
     """
     if models.shape != job.shape:
         raise PpspeechError("the job is of another shape than the models")
@@ -152,10 +133,8 @@ def answer(
 
 
 def encode_models(models: WordModels, utterances: int = 1) -> EncodedWeights:
-    """The weights as the encrypted product of so many utterances needs them: once a model.
-
-    Raises:
-        RangeError: if a weight does not fit.
+    """The weights as the encrypted product of so many utterances needs them: once a model. Raises RangeError if a
+    weight does not fit.
     """
     return encode_weights(KeywordJob(models.shape, utterances).plan, models.score_weights, WORKERS)
 
@@ -171,14 +150,9 @@ def name_words(
 def share_scores(
     engine: ShareEngine, job: KeywordJob, models: WordModels | None, scores: Residues, last: NDArray[np.int64] | None
 ) -> Residues:
-    """Steps 3 and 4: shares of every candidate's score, `(utterances, candidates)`.
-
-    Args:
-        engine: this party's.
-        job: agreed on.
-        models: the server's; None for the client.
-        scores: shares of all components' scores, `(utterances, frames, columns)`.
-        last: the client's: the number of the last frame, counted from the shortest utterance's; None for the server.
+    """Steps 3 and 4: shares of every candidate's score, `(utterances, candidates)`. `scores`: shares of all components'
+    scores, `(utterances, frames, columns)`. `last`: the client's: the number of the last frame, counted from the
+    shortest utterance's; None for the server.
     """
     shape = job.shape
     emissions = emission_scores(engine, shape, scores)
@@ -217,16 +191,9 @@ def end_scores(engine: ShareEngine, shape: WordShape, last: Residues) -> Residue
 def name_best(
     engine: ShareEngine, shape: WordShape, models: WordModels | None, scores: Residues
 ) -> list[str | None] | None:
-    """Step 5: the labels of the best candidates, to the client. No score, no rank, not even a number.
-
-    Args:
-        engine: this party's.
-        shape: of the models.
-        models: the server's; None for the client.
-        scores: shares, `(utterances, candidates)`.
-
-    Returns:
-        For the client: a label each, None where the garbage model won. For the server: None.
+    """Step 5: the labels of the best candidates, to the client. No score, no rank, not even a number. `scores`: shares,
+    `(utterances, candidates)`. Returns for the client: a label each, None where the garbage model won. For the server:
+    None.
     """
     known = None if models is None else models.label_numbers
     labels = share_input(engine, Side.FIRST, known, (shape.candidates, shape.label_residues), TEXT_RING)
@@ -235,10 +202,8 @@ def name_best(
 
 
 def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordModels:
-    """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`.
-
-    Raises:
-        PpspeechError: if one is missing, is no array of numbers, or does not fit the shape.
+    """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`. Raises PpspeechError if
+    one is missing, is no array of numbers, or does not fit the shape.
     """
     try:
         arrays = {name: np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial")}
@@ -251,13 +216,8 @@ def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordModels:
 
 @keyword.party("client")
 def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: Order = "frames") -> str | None:
-    """The client's whole program for one utterance.
-
-    Args:
-        party: the client, with a channel to the server.
-        utterance: frames, `(frames, dimensions)`.
-        shape: public, the attributes of a `WordShape`.
-        order: `frames` or `scan`.
+    """The client's whole program for one utterance. `utterance`: frames, `(frames, dimensions)`. `shape`: public, the
+    attributes of a `WordShape`.
     """
     job = KeywordJob(WordShape.from_params(shape), order=order)
     met = meet(party.channel, Side.SECOND)
@@ -267,13 +227,8 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: O
 
 @keyword.party("server")
 def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], order: Order = "frames") -> None:
-    """The server's whole program for one utterance.
-
-    Args:
-        party: the server, with a channel to the client.
-        models: `weights`, `transitions`, `initial` and `labels` of `WordModels`.
-        shape: public, the attributes of a `WordShape`.
-        order: `frames` or `scan`.
+    """The server's whole program for one utterance. `models`: `weights`, `transitions`, `initial` and `labels` of
+    `WordModels`.
     """
     own = read_models(WordShape.from_params(shape), models)
     met = meet(party.channel, Side.FIRST)

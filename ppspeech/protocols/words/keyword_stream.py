@@ -84,12 +84,8 @@ def model_bytes(shape: WordShape) -> int:
 
 @dataclass(frozen=True)
 class StreamModels:
-    """The server's models, encrypted once for all clients.
-
-    Attributes:
-        models: in the clear.
-        key: the server's own.
-        message: its public half and the encrypted models.
+    """The server's models, encrypted once for all clients. `key`: the server's own. `message`: its public half and the
+    encrypted models.
     """
 
     models: WordModels
@@ -98,11 +94,7 @@ class StreamModels:
 
 
 def encrypt_models(models: WordModels) -> StreamModels:
-    """Make a key and encrypt the models under it.
-
-    Raises:
-        RangeError: if a weight is beyond the public limit.
-    """
+    """Make a key and encrypt the models under it. Raises RangeError if a weight is beyond the public limit."""
     key, plan = KeyHolder(), stream_plan(models.shape)
     return StreamModels(models, key, key.public_key + publish_model(key, plan, models.score_weights))
 
@@ -111,11 +103,7 @@ class Hearing:
     """The client's side of one utterance: `hear` each frame, then `finish`. In a session of the meeting.
 
     To begin is the offline part: transfers with the server, and encryptions of zero, for the longest utterance.
-
-    Args:
-        met: with the server.
-        shape: agreed on with it.
-        model: what `take_models` received; it serves any number of utterances.
+    `model`: what `take_models` received; it serves any number of utterances.
     """
 
     def __init__(self, met: Meeting, shape: WordShape, model: FrameSender) -> None:
@@ -128,10 +116,8 @@ class Hearing:
         self._is_over = False
 
     def hear(self, frame: Reals) -> None:
-        """Score one more frame, `(dimensions,)`.
-
-        Raises:
-            RangeError: if it cannot be scored, or the utterance is longer than agreed on; nothing is sent then.
+        """Score one more frame, `(dimensions,)`. Raises RangeError if it cannot be scored, or the utterance is longer
+        than agreed on; nothing is sent then.
         """
         self._check_not_over()
         monomials = self._shape.frame_monomials(frame[None])
@@ -142,11 +128,7 @@ class Hearing:
         self._recursion.add(share)
 
     def finish(self) -> str | None:
-        """The word; None where the garbage model won.
-
-        Raises:
-            RangeError: if too few frames were heard for any word.
-        """
+        """The word; None where the garbage model won. Raises RangeError if too few frames were heard for any word."""
         self._check_not_over()
         heard, shortest = self._recursion.frames, self._shape.shortest
         if heard < shortest:
@@ -163,14 +145,8 @@ class Hearing:
 
 
 def follow(met: Meeting, models: StreamModels) -> None:
-    """The server's side of one utterance, to its end. In a session of the meeting.
-
-    Args:
-        met: with the client.
-        models: encrypted once, for all clients.
-
-    Raises:
-        ProtocolError: for a client that does not keep to the protocol.
+    """The server's side of one utterance, to its end. In a session of the meeting. Raises ProtocolError for a client
+    that does not keep to the protocol.
     """
     shape = models.models.shape
     plan = stream_plan(shape)
@@ -226,11 +202,7 @@ def give_models(met: Meeting, models: StreamModels) -> None:
 
 
 def take_models(met: Meeting, shape: WordShape) -> FrameSender:
-    """Once a meeting, client: receive them.
-
-    Raises:
-        BadCiphertextError: if they are malformed or of another plan.
-    """
+    """Once a meeting, client: receive them. Raises BadCiphertextError if they are malformed or of another plan."""
     plan = stream_plan(shape)
     message = met.channel.receive(Kind.MODEL, model_bytes(shape))
     key = ciphertext_length(plan.precision.parameters)

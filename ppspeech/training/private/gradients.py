@@ -29,7 +29,6 @@ class HasLosses(Protocol):
 
     def losses(self, batch: Batch) -> Tensor:
         """The loss of every utterance `(batch,)`, each of its own utterance only; logs nothing, looks at no value."""
-        ...
 
 
 class Losses(nn.Module):
@@ -41,24 +40,13 @@ class Losses(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """The losses of a batch, `(batch,)`."""
-        losses: Tensor = cast(HasLosses, self.module).losses(batch)
-        return losses
+        return cast(HasLosses, self.module).losses(batch)
 
 
 def per_sample_gradients(
     module: nn.Module, batch: Batch, names: Sequence[str], chunk: int | None = None
 ) -> tuple[list[Tensor], Tensor]:
-    """The gradient of every utterance's loss by the named parameters.
-
-    Args:
-        module: has `losses`.
-        batch: tensors with one leading axis, which may be empty.
-        names: of parameters.
-        chunk: utterances at once; None for all.
-
-    Returns:
-        One tensor `(batch, *parameter)` a name, and the losses `(batch,)`.
-    """
+    """The gradient of every utterance's loss, `(batch, *parameter)` a name, and the losses `(batch,)`."""
     parameters = dict(module.named_parameters())
     size = len(next(iter(batch.values())))
     if size == 0:
@@ -89,13 +77,7 @@ class CollateWithEmpty:
 
 
 class PoissonData(SpeechDataModule):
-    """A data module that is another in everything but its training batches, which are a plan's Poisson samples.
-
-    Args:
-        data: set up; it stays as it is.
-        plan: whose `batches` are drawn.
-        place: of several ranks.
-    """
+    """A data module that is another, set up, in everything but its training batches: a plan's Poisson samples."""
 
     def __init__(self, data: SpeechDataModule, plan: GradientPlan, place: Ranks) -> None:
         super().__init__()
@@ -119,13 +101,6 @@ class GradientPrivacy:
     privacy loss distribution of the Poisson-sampled Gaussian mechanism, if the module's start, the settings and the
     number of steps do not depend on private speech. The number of units scales the steps and counts as public. Metrics
     of private validation data are not covered.
-
-    Args:
-        plan: sampling, clipping and noise.
-        chunk: utterances whose gradients are computed at once; None for all.
-
-    Attributes:
-        spent: steps taken.
     """
 
     touches: tuple[DataTouch, ...] = ()
@@ -140,28 +115,16 @@ class GradientPrivacy:
     @property
     def terms(self) -> dict[str, Any]:
         """What a resumed run must agree on."""
-        plan = self.plan
-        return {
-            "unit": plan.relation.unit,
-            "adjacency": plan.relation.adjacency,
-            "noise_multiplier": plan.noise_multiplier,
-            "sampling": plan.sampling,
-            "clip": plan.clip,
-            "delta": plan.delta,
-            "most": plan.most,
-        }
+        names = ("noise_multiplier", "sampling", "clip", "delta", "most")
+        relation = {"unit": self.plan.relation.unit, "adjacency": self.plan.relation.adjacency}
+        return relation | {name: getattr(self.plan, name) for name in names}
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Give the trainer Poisson batches, and the module private gradients.
-
-        Raises:
-            PrivacyError: for a run whose steps would not be those of the plan.
-        """
+        """Give the trainer Poisson batches, and the module private gradients."""
         data = getattr(trainer, "datamodule", None)
+        asks = hasattr(module, "gradient_hook")
         reasons = {
-            f"{type(module).__name__} does not ask its `gradient_hook` in training_step": hasattr(
-                module, "gradient_hook"
-            ),
+            f"{type(module).__name__} does not ask its `gradient_hook` in training_step": asks,
             "gradients accumulated over batches": trainer.accumulate_grad_batches == 1,
             "a limit on training batches": trainer.limit_train_batches == 1.0,
             "no SpeechDataModule": isinstance(data, SpeechDataModule) and bool(data.parts),
@@ -179,11 +142,7 @@ class GradientPrivacy:
         cast(HasLosses, module).gradient_hook = self
 
     def step(self, module: lightning.LightningModule, batch: Batch) -> Tensor:
-        """The gradients of a batch, bounded by unit, added up and made noisy; nothing is logged.
-
-        Returns:
-            A loss for Lightning to go backwards from, which moves no parameter.
-        """
+        """Bound, add up and blur the gradients of a batch, log nothing; returns a loss that moves no parameter."""
         if not self._parameters:
             self._find_parameters(module)
         batch = dict(batch)

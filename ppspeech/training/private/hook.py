@@ -41,32 +41,25 @@ class Way(Protocol):
     @property
     def terms(self) -> dict[str, Any]:
         """What a resumed run must agree on; plain values."""
-        ...
 
     @property
     def touches(self) -> tuple[DataTouch, ...]:
         """Where the run looks, or does not look, at private data outside its releases."""
-        ...
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Take part in a fit, or refuse it."""
-        ...
 
     def after_backward(self) -> None:
         """After each backward pass of automatic optimization."""
-        ...
 
     def finish(self, module: lightning.LightningModule) -> None:
         """When the fit is over."""
-        ...
 
     def account(self) -> Accountant:
         """The releases so far, as events."""
-        ...
 
     def guarantee(self) -> Guarantee:
         """What they promise."""
-        ...
 
 
 class PrivacyHook(lightning.Callback):
@@ -89,9 +82,6 @@ class PrivacyHook(lightning.Callback):
         most: by gradients: utterances of a unit in one step; all unless given.
         chunk: by gradients: utterances whose gradients are computed at once; all unless given.
         norm: by a convex objective: a public guess of the length of the weights.
-
-    Raises:
-        PrivacyError: for settings that make no sense, or that belong to another way than the module's.
     """
 
     def __init__(
@@ -135,12 +125,7 @@ class PrivacyHook(lightning.Callback):
         return 0 if self.way is None else self.way.spent
 
     def setup(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule, stage: str) -> None:
-        """Pick the way that fits the module, and attach it.
-
-        Raises:
-            PrivacyError: for a module that exposes nothing to protect, that starts from private data, or a run that the
-                way refuses.
-        """
+        """Pick the way that fits the module, and attach it, or refuse the module or the run."""
         if stage != "fit":
             return
         kind = kind_of(pl_module)
@@ -175,19 +160,12 @@ class PrivacyHook(lightning.Callback):
                 raise PrivacyError("private gradients are for adjacency add_remove: units join by their own coin")
             if "noise_multiplier" not in settings:
                 assert self.epsilon is not None
+                steps = epochs * math.ceil(1 / sampling)
                 settings["noise_multiplier"] = noise_multiplier_for(
-                    self.epsilon,
-                    self.delta,
-                    sampling=sampling,
-                    steps=epochs * math.ceil(1 / sampling),
-                    relation=self.relation,
+                    self.epsilon, self.delta, sampling=sampling, steps=steps, relation=self.relation
                 )
             plan = GradientPlan(
-                relation=self.relation,
-                sampling=sampling,
-                delta=self.delta,
-                clip=settings.pop("clip", 1.0),
-                **settings,
+                relation=self.relation, sampling=sampling, delta=self.delta, clip=settings.pop("clip", 1.0), **settings
             )
             return GradientPrivacy(plan, chunk)
         assert self.epsilon is not None
@@ -232,11 +210,7 @@ class PrivacyHook(lightning.Callback):
         return {} if self.way is None else {"terms": self.way.terms, "spent": self.way.spent}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on with an account.
-
-        Raises:
-            PrivacyError: if the terms differ from those of the releases already made.
-        """
+        """Go on with an account. Raises PrivacyError if the terms differ from those of the releases already made."""
         if self.way is None or not state:
             return
         before, now = state["terms"], self.way.terms
@@ -248,11 +222,7 @@ class PrivacyHook(lightning.Callback):
 
 
 def kind_of(module: lightning.LightningModule) -> str:
-    """How a module can be made private, by what it exposes: `statistics`, `gradients` or `objective`.
-
-    Raises:
-        PrivacyError: if it exposes none of the three.
-    """
+    """How a module can be made private, by what it exposes: `statistics`, `gradients` or `objective`."""
     if hasattr(module, "private_fit") and not module.automatic_optimization:
         return "objective"
     if hasattr(module, "statistics_hook") and not module.automatic_optimization:

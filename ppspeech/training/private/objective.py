@@ -11,7 +11,7 @@ with noise in the objective or on the output.
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import pytorch_lightning as lightning
 import torch
@@ -42,8 +42,7 @@ ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGa
 MANY_RECORDS: frozenset[Unit] = frozenset({"speaker", "party"})
 """Units that own several rows: which rows belong together must be told."""
 
-ROUNDING = 1e-12
-"""What rounding may add to a clipped norm, relative."""
+ROUNDING = 1e-12  # what rounding may add to a clipped norm, relative
 
 
 class PlannedRelease(Protocol):
@@ -52,21 +51,17 @@ class PlannedRelease(Protocol):
     @property
     def regularization(self) -> float:
         """Lambda."""
-        ...
 
     @property
     def event(self) -> Event:
         """What one release costs."""
-        ...
 
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        ...
 
     def release(self, objective: TiltableObjective, /) -> Released[Tensor]:
         """Theta that may be published."""
-        ...
 
 
 class ConvexHook(Protocol):
@@ -75,29 +70,23 @@ class ConvexHook(Protocol):
     @property
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
-        ...
 
     @property
     def delta(self) -> float:
         """0 for pure privacy."""
-        ...
 
     def for_head(
         self, head: HeadConstants, radius: float, shape: tuple[int, int], *, averaged: bool = False
     ) -> PlannedRelease:
         """The hook for one kind of loss."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
 class PrivateFit:
     """What private training did.
 
-    Attributes:
-        guarantee: what the parameters now in the module promise.
-        event: to be composed with whatever else touches the same data.
-        plan: the hook as it was used: its Lambda, noise and tolerance.
-        solution: the solver's own point and certificate. **Private**: it is not what was released, and must not leave.
+    `event` is to be composed with whatever else touches the same data; `plan` is the hook as it was used. The solver's
+    own point and certificate, `solution`, is **private**: it is not what was released, and must not leave.
     """
 
     guarantee: Guarantee
@@ -107,33 +96,19 @@ class PrivateFit:
 
 
 def fit_privately(
-    module: ConvexModule,
-    x: Tensor,
-    y: Tensor,
-    hook: ConvexHook,
-    groups: Tensor | None = None,
-    *,
-    gamma: float = 0.0,
+    module: ConvexModule, x: Tensor, y: Tensor, hook: ConvexHook, groups: Tensor | None = None, *, gamma: float = 0.0
 ) -> PrivateFit:
     """Train a module to the guarantee of a hook, and set its parameters to what may be released.
 
-    Args:
-        module: with a public `radius`, to which examples are clipped.
-        x: examples, `(n, d)`, scaled by public constants.
-        y: classes, `(n,)`.
-        hook: the budget.
-        groups: whose example each is, `(n,)`; every group then counts once, as the average over its examples. None
-            means that every row is a unit of its own.
-        gamma: gamma_tot of the trace regularizer, for large-margin models: a public constant.
-
-    Raises:
-        PrivacyError: for a module without a radius, a unit that needs groups, or several components a class.
-        ModelError: for bad labels or values, or if the solver fails; the module then stays as it was.
+    Examples x `(n, d)` of classes y `(n,)` are scaled by public constants and clipped to the module's public `radius`.
+    `groups` `(n,)` tell whose each is: every group then counts once, as the average over its examples; without, every
+    row is a unit of its own. `gamma` is gamma_tot of the trace regularizer of large-margin models, a public constant.
+    Raises PrivacyError for a module without a radius, a unit that needs groups, or several components a class;
+    ModelError for bad labels or values, or if the solver fails; the module then stays as it was.
     """
     if groups is None and hook.relation.unit in MANY_RECORDS:
-        raise PrivacyError(
-            f"a {hook.relation.unit} owns several rows: pass groups, the {hook.relation.unit} of every row"
-        )
+        unit = hook.relation.unit
+        raise PrivacyError(f"a {unit} owns several rows: pass groups, the {unit} of every row")
     terms: dict[str, Any] = {"weights": None if groups is None else contribution_weights(groups, 1.0)}
     if isinstance(module, LargeMarginGaussians):
         if module.components > 1:
@@ -154,14 +129,9 @@ def fit_privately(
 def head_of(module: ConvexModule) -> HeadConstants:
     """The constants of a module's loss."""
     if isinstance(module, LargeMarginGaussians):
-        margin = module.margin
-        return large_margin_head(
-            module.classes,
-            module.components,
-            margin.width,
-            competitor="lse" if margin.competitor == "lse" else "sum",
-            class_average=margin.class_average,
-        )
+        sizes, margin = (module.classes, module.components), module.margin
+        rival: Literal["lse", "sum"] = "lse" if margin.competitor == "lse" else "sum"
+        return large_margin_head(*sizes, margin.width, competitor=rival, class_average=margin.class_average)
     if isinstance(module, HuberSvm):
         return huber_svm_head(module.width)
     if isinstance(module, SoftmaxRegression):
@@ -226,13 +196,9 @@ class ObjectivePrivacy:
     """Objective perturbation for a recipe with a convex objective.
 
     The regularization is the recipe's `quadratic`, raised where privacy needs more. What the guarantee does not cover:
-    validation and test results, which look at other utterances, and the choice of the recipe itself.
-
-    Args:
-        relation: for one utterance, or one speaker: then every speaker counts once, as the average over utterances.
-        epsilon: in all.
-        delta: 0 for pure privacy.
-        norm: a public guess of the length of the weights; see `ObjectivePerturbation`.
+    validation and test results, which look at other utterances, and the choice of the recipe itself. `relation`: for
+    one utterance, or one speaker: then every speaker counts once, as the average over utterances; `norm`: a public
+    guess of the length of the weights; see `ObjectivePerturbation`.
     """
 
     touches = (DataTouch("early_stopping", "untouched", "one certified solve"),)
@@ -264,20 +230,11 @@ class ObjectivePrivacy:
         return {**one, "epsilon": self.epsilon, "delta": self.delta, "norm": self.norm}
 
     def _budget(self, regularization: float) -> ObjectivePerturbation:
-        return ObjectivePerturbation(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            relation=self.relation,
-            regularization=regularization,
-            norm=self.norm,
-        )
+        terms: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
+        return ObjectivePerturbation(regularization=regularization, norm=self.norm, **terms)
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Give the budget to the module's solver.
-
-        Raises:
-            PrivacyError: for a run of several solves, or a model of speakers that should hide one.
-        """
+        """Give the budget to the module's solver; refused are several solves, and hiding a speaker the model names."""
         convex = cast(HasObjective, module)
         if trainer.max_epochs != 1:
             raise PrivacyError(f"every epoch releases a model: set trainer.max_epochs to 1, got {trainer.max_epochs}")

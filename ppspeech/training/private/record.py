@@ -1,31 +1,22 @@
 """What a private training run writes into its checkpoint about privacy, and what the exporter reads there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Accountant, Guarantee
 
-KEY = "privacy"
-"""Where it stands in a checkpoint."""
+KEY = "privacy"  # where it stands in a checkpoint
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyRecord:
     """The account of a run and what the run knows about its edges; plain JSON values in the checkpoint.
 
-    In `on_save_checkpoint`: `PrivacyRecord.of(account, guarantee, touches=(...)).write_(checkpoint)`.
-
-    Attributes:
-        account: every event of the run, for one unit under one adjacency.
-        delta: at which epsilon is stated; 0 for pure privacy.
-        touches: where the run looked, or did not look, at private data outside the account's events. What a run does
-            not mention is exported as not covered.
-        float_safe: the released bits themselves obey the guarantee.
-        assumptions: what must hold outside the run.
-        caveats: what a reader must know.
+    `epsilon` is stated at `delta`, 0 for pure privacy. `touches` tell where the run looked, or did not look, at private
+    data outside the account's events; what a run does not mention is exported as not covered.
     """
 
     account: Accountant
@@ -38,14 +29,9 @@ class PrivacyRecord:
     @classmethod
     def of(cls, account: Accountant, guarantee: Guarantee, touches: Sequence[DataTouch] = ()) -> "PrivacyRecord":
         """The record of an account and of the guarantee that the run states from it."""
-        return cls(
-            account=account,
-            delta=guarantee.delta,
-            touches=tuple(touches),
-            float_safe=guarantee.float_safe,
-            assumptions=guarantee.assumptions,
-            caveats=(guarantee.caveat,) if guarantee.caveat else (),
-        )
+        terms: dict[str, Any] = {"delta": guarantee.delta, "float_safe": guarantee.float_safe}
+        terms |= {"assumptions": guarantee.assumptions, "caveats": (guarantee.caveat,) if guarantee.caveat else ()}
+        return cls(account=account, touches=tuple(touches), **terms)
 
     def guarantee(self) -> Guarantee:
         """What the account comes to; kind `none` if something in it is not private."""
@@ -55,11 +41,9 @@ class PrivacyRecord:
         """Plain JSON values: what `checkpoint["privacy"]` holds."""
         account = self.account.to_json()
         return {
-            "events": account["events"],
-            "unit": account["unit"],
-            "adjacency": account["adjacency"],
+            **{name: account[name] for name in ("events", "unit", "adjacency")},
             "delta": self.delta,
-            "touches": [{"topic": t.topic, "status": t.status, "note": t.note} for t in self.touches],
+            "touches": [asdict(touch) for touch in self.touches],
             "float_safe": self.float_safe,
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
@@ -71,11 +55,7 @@ class PrivacyRecord:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "PrivacyRecord":
-        """Read what `to_plain` wrote; the last three fields may be missing.
-
-        Raises:
-            PrivacyError: for a missing or unknown field, or events that cannot be replayed.
-        """
+        """Read what `to_plain` wrote, the last three fields optional; PrivacyError for anything else."""
         needed = {"events", "unit", "adjacency", "delta", "touches"}
         optional = {"float_safe", "assumptions", "caveats"}
         if not isinstance(plain, Mapping) or not needed <= set(plain) <= needed | optional:
@@ -93,10 +73,6 @@ class PrivacyRecord:
             delta=plain["delta"],
             touches=touches,
             float_safe=plain.get("float_safe", False) is True,
-            assumptions=_texts(plain.get("assumptions", ())),
-            caveats=_texts(plain.get("caveats", ())),
+            assumptions=tuple(map(str, plain.get("assumptions", ()))),
+            caveats=tuple(map(str, plain.get("caveats", ()))),
         )
-
-
-def _texts(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(str(line) for line in lines)

@@ -33,12 +33,6 @@ class StatisticsPrivacy:
     Formal guarantee: what the module holds after all epochs is (epsilon, delta)-DP under the release's relation, if its
     start is public, and the vocabulary, the number of epochs and the bounds were chosen without looking at private
     speech. Metrics of private validation data are not covered.
-
-    Args:
-        release: epsilon, relation, iterations and bounds.
-
-    Attributes:
-        spent: releases made.
     """
 
     def __init__(self, release: StatisticsRelease) -> None:
@@ -53,11 +47,7 @@ class StatisticsPrivacy:
         return {**asdict(self.release), "weights": list(self.release.weights)}
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
-        """Give the module's E-step to the release.
-
-        Raises:
-            PrivacyError: for a module that starts from private speech, or several devices.
-        """
+        """Give the module's E-step to the release, on one device."""
         assert isinstance(module, SpeechModule)
         if trainer.world_size != 1:
             raise PrivacyError(f"private statistics are added up on one device, the trainer has {trainer.world_size}")
@@ -82,11 +72,7 @@ class StatisticsPrivacy:
         self._sums.add(moments, lengths, batch["speaker"])
 
     def maximize_(self, module: SpeechModule) -> None:
-        """A release, then the M-step.
-
-        Raises:
-            PrivacyError: if all releases that the budget was split for are made.
-        """
+        """A release, then the M-step. Raises PrivacyError if all releases that the budget was split for are made."""
         if self.spent >= self.release.iterations:
             raise PrivacyError(f"the budget was split over {self.release.iterations} releases, and all are made")
         assert self._sums is not None
@@ -113,28 +99,14 @@ class StatisticsPrivacy:
 
     def guarantee(self) -> Guarantee:
         """What the releases so far promise together."""
-        return self.account().guarantee(
-            self.release.delta,
-            assumptions=(
-                f"the start is public: {self._start}",
-                "the vocabulary, bounds and number of iterations were chosen without the private recordings",
-            ),
-        )
+        chosen = "the vocabulary, bounds and number of iterations were chosen without the private recordings"
+        assumptions = (f"the start is public: {self._start}", chosen)
+        return self.account().guarantee(self.release.delta, assumptions=assumptions)
 
 
 @torch.no_grad()
 def hmm_moments(bank: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> Moments:
-    """What each utterance says about a bank of word models: one row an utterance.
-
-    Args:
-        bank: one diagonal Gaussian a state.
-        features: `(batch, frames, d)`.
-        lengths: `(batch,)`.
-        labels: the word of each, `(batch,)`.
-
-    Raises:
-        ModelError: if the bank's emissions are not one diagonal Gaussian a state.
-    """
+    """What each utterance of features `(batch, frames, d)` says about word models of one diagonal Gaussian a state."""
     found = utterance_hmm_statistics(bank, features, lengths, labels)
     count, first, second = about(_diagonal(bank), found.emissions, labels)
     own = (labels.unsqueeze(-1) == torch.arange(bank.models, device=labels.device)).to(count)
@@ -174,11 +146,7 @@ def free_transitions(topology: Topology, like: Tensor) -> Tensor:
 
 @torch.no_grad()
 def mixture_moments(model: GaussianMixture, features: Tensor, lengths: Tensor) -> Moments:
-    """What each utterance says about a background model: a bank of one model whose cells are the components.
-
-    Raises:
-        ModelError: if the mixture is not one diagonal mixture.
-    """
+    """What each utterance says about a diagonal background model: a bank of one, its cells the components."""
     gaussians = _one_diagonal(model)
     inside = length_mask(lengths, features.shape[1]).to(features.dtype)
     found = mixture_statistics(model, features, inside)
@@ -218,10 +186,8 @@ def _one_diagonal(model: GaussianMixture) -> Gaussians:
 def about(gaussians: Gaussians, sums: Tensor, models: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Counts `(n, cells)`, whitened first `(n, cells, d)` and pooled second moments `(n, d)` about the bank.
 
-    Args:
-        gaussians: diagonal, of shape `(models, cells)`.
-        sums: of [x^2, x, 1] by cell, `(n, cells, 2 d + 1)`.
-        models: which model each record belongs to, `(n,)`.
+    `gaussians`: diagonal, of shape `(models, cells)`; `sums`: of [x^2, x, 1] by cell, `(n, cells, 2 d + 1)`; `models`:
+    which model each record belongs to, `(n,)`.
     """
     d = gaussians.features
     square, first, count = sums[..., :d], sums[..., d:-1], sums[..., -1]
@@ -234,12 +200,9 @@ def about(gaussians: Gaussians, sums: Tensor, models: Tensor) -> tuple[Tensor, T
 def kept_share(estimate: Tensor, variance: Tensor | float, most: Tensor | float = 1.0) -> Tensor:
     """Which share of each value an empirical Bayes estimate keeps, in [0, 1): prior / (prior + noise).
 
-    The prior variance is what all the values' squares have beyond noise, the less noisy ones weighing more.
-
-    Args:
-        estimate: values with independent Gaussian noise.
-        variance: of the noise, > 0, broadcast against the values.
-        most: the largest prior variance believed: pure noise must not look like a large change.
+    The prior variance is what all the values' squares have beyond noise, the less noisy ones weighing more. `estimate`:
+    values with independent Gaussian noise; `variance`: of the noise, > 0, broadcast against the values; `most`: the
+    largest prior variance believed: pure noise must not look like a large change.
 
     >>> kept_share(torch.tensor([1.0, -1.0, 1.0]), 0.25, most=2.0).tolist()
     [0.75, 0.75, 0.75]
@@ -253,16 +216,7 @@ def kept_share(estimate: Tensor, variance: Tensor | float, most: Tensor | float 
 
 @torch.no_grad()
 def reestimate_(gaussians: Gaussians, noisy: Moments, release: StatisticsRelease) -> Tensor:
-    """Set a diagonal bank `(models, cells)` from released sums: post-processing.
-
-    Args:
-        gaussians: the bank that the moments are about.
-        noisy: one row, the released sums in their own units.
-        release: says how large the noise in them is.
-
-    Returns:
-        The counts it believed, `(models, cells)`, all positive.
-    """
+    """Set a diagonal bank from released sums (post-processing); returns the counts believed `(models, cells)`, > 0."""
     count_sd, first_sd, second_sd = (release.mechanism.sigma / scale for scale in release.scales[:3])
     total = noisy.mass[0].sum().clamp_min(1.0)
     even = total / noisy.count[0].numel()

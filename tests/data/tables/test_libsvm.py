@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from ppspeech.data.tables.libsvm import read_libsvm
+from ppspeech.data.tables.files import read_libsvm
 from ppspeech.errors import CorpusError
 
 values = st.floats(-100, 100, width=32).filter(lambda value: value == 0 or abs(value) > 1e-30)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ppspeech.data.tables.npz import read_arrays
+from ppspeech.data.tables.files import read_arrays
 from ppspeech.errors import CorpusError
 
 EXPECTED = {"x": ("f", (20, 3)), "y": ("u", (20,))}

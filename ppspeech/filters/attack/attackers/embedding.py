@@ -6,8 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ppspeech.audio import Frames, length_mask
-from ppspeech.filters.attack.attackers.attacker import SPEECH_ATTACKERS, Scorer
-from ppspeech.filters.attack.attackers.standardizing import Standardizing
+from ppspeech.filters.attack.attackers.attacker import SPEECH_ATTACKERS, Scorer, Standardizing
 
 CHANNELS, EMBEDDING = 96, 64
 BATCH, EPOCHS, RATE, DECAY = 64, 24, 3e-3, 1e-3
@@ -15,12 +14,7 @@ BLOCK = 200
 
 
 class SpeakerNetwork(nn.Module):
-    """An x-vector network (Snyder et al. 2018) in small: convolutions over time, mean and deviation, a bottleneck.
-
-    Args:
-        features: of a frame.
-        classes: people it is trained to tell apart.
-    """
+    """An x-vector network (Snyder et al. 2018) in small: convolutions, mean and deviation, a bottleneck."""
 
     def __init__(self, features: int, classes: int) -> None:
         super().__init__()
@@ -50,7 +44,6 @@ class SpeakerNetwork(nn.Module):
 @SPEECH_ATTACKERS.register("embedding")
 def embedding(frames: Frames, labels: Tensor, classes: int, seed: int) -> Scorer[Frames]:
     """Train the network on filtered speech, throw its last layer away and tell people apart by linear discriminants.
-
     Scores are the log-posteriors of the discriminants. People without training speech score below all others.
     """
     scale = Standardizing(frames)

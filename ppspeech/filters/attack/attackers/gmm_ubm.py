@@ -5,8 +5,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import Frames
-from ppspeech.filters.attack.attackers.attacker import SPEECH_ATTACKERS, Scorer
-from ppspeech.filters.attack.attackers.standardizing import Standardizing, frames_inside
+from ppspeech.filters.attack.attackers.attacker import SPEECH_ATTACKERS, Scorer, Standardizing, frames_inside
 from ppspeech.models import SpeakerVerifier
 from ppspeech.models.gaussian import fit_mixture, frame_mask, map_adapt, mixture_statistics
 

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from ppspeech.filters.attack.attackers.attacker import VECTOR_ATTACKERS, Scorer
 
-RIDGE = 1e-3
-"""Of the logistic attacker, in a sample's share of the loss."""
+RIDGE = 1e-3  # of the logistic attacker, in a sample's share of the loss
 
 
 @VECTOR_ATTACKERS.register("logistic")

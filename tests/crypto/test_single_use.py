@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from ppspeech.crypto.lattice.single_use import SingleUse
+from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
 
 
