@@ -147,10 +147,10 @@ class SeedBounds:
         return self.empirical >= self.trivial
 
 
-def seed_bounds(published: PublishedLargeMargin, records: int, delta: float = 0.05) -> SeedBounds:
+def published_bounds(published: PublishedLargeMargin, records: int, delta: float = 0.05) -> SeedBounds:
     """The bounds at these parameters.
 
-    >>> bounds = seed_bounds(PublishedLargeMargin(epsilon=1.0, classes=2, features=9, lam=0.31), 583)
+    >>> bounds = published_bounds(PublishedLargeMargin(epsilon=1.0, classes=2, features=9, lam=0.31), 583)
     >>> bounds.vacuous, round(bounds.empirical / 1e7, 1)
     (True, 1.4)
     """
