@@ -71,12 +71,7 @@ def _beside_numpy(game: "_Game", iterations: int, repeats: int) -> list[Figure]:
 
 
 def _growth(rows: int, every: int) -> list[Figure]:
-    """CPU seconds of one iteration, with one of samples, dimension and subjects changed at a time.
-
-    Args:
-        rows: samples where they are not what changes.
-        every: 2 leaves out the middle of each series.
-    """
+    """CPU seconds of one iteration, one of samples, dimension and subjects changed at a time; `every` 2: no middle."""
     sizes = {
         "samples": [(factor * rows // 2, FEATURES, SUBJECTS) for factor in (1, 2, 4)],
         "dimension": [(rows, features, SUBJECTS) for features in (10, FEATURES, 50)],
@@ -144,9 +139,7 @@ class _Ours:
 class _Explicit:
     """The same iterations in numpy: u is the weight `(d, D)` laid out in a vector, v is `(classes, d + 1)`.
 
-    Args:
-        game: what is played.
-        jacobians: form d2f/du dv, as the paper's code does; without, only its products with q.
+    With `jacobians` it forms d2f/du dv, as the paper's code does; without, only its products with q.
     """
 
     def __init__(self, game: _Game, jacobians: bool = True) -> None:

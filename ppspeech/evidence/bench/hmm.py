@@ -15,14 +15,7 @@ from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds, peak_megabytes, run_seconds
 from ppspeech.evidence.spoken import Spoken, hmmlearn_like
 from ppspeech.figures import Figure
-from ppspeech.models.hmm import (
-    GaussianEmission,
-    HiddenMarkovModel,
-    baum_welch,
-    flat_start_,
-    hmm_statistics,
-    left_right,
-)
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, baum_welch, flat_start_, hmm_statistics, left_right
 
 STATES = 5
 FLOOR = 1e-3

@@ -125,11 +125,7 @@ class Product:
 
 
 def measure(features: Reals, weights: Reals, repeats: int) -> Product:
-    """Run the whole product some times and keep the least time of each step.
-
-    Raises:
-        PpspeechError: if bytes or error are not what the formulas say.
-    """
+    """The least time of each step in some runs; bytes or errors that the formulas do not give are refused."""
     chosen = plan_product(len(features), *weights.shape)
     key = KeyHolder()
     evaluator = Evaluator(key.public_key)

@@ -20,8 +20,7 @@ PARTIES = 20
 DIMENSION = 123
 SIZE = 1628
 EPSILON, PENALTY = 1.0, 0.01
-PUBLISHED = {"parties": 5, "dimension": 20}
-"""Sizes of the published protocol with --quick."""
+PUBLISHED = {"parties": 5, "dimension": 20}  # sizes of the published protocol with --quick
 
 
 @BENCHES.register("parties")
@@ -63,11 +62,7 @@ def run(quick: bool) -> list[Figure]:
 
 
 def _sound(parties: int, dimension: int) -> dict[str, Outcome]:
-    """One run of ours.
-
-    Raises:
-        PpspeechError: if a party fails, or the sum is not the one in the clear up to the noise.
-    """
+    """One run of ours; refused if a party fails, or the sum is not the one in the clear up to the noise."""
     values = [[(place + 1) / (number + 1) for number in range(dimension)] for place in range(parties)]
     sensitivity = 2 / (2 * SIZE * parties * PENALTY)
 

@@ -20,8 +20,7 @@ from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation, large_margin_head
 from ppspeech.training.private import ConvexModule, fit_privately
 
-ALLOWED = 1.5
-"""Times the time of plain training."""
+ALLOWED = 1.5  # times the time of plain training
 
 
 @BENCHES.register("privacy")

@@ -35,8 +35,7 @@ from ppspeech.progress import track
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 
-NORM = 16.0
-"""Public bound on the length of a frame; the longest of the corpus has 14.5."""
+NORM = 16.0  # public bound on the length of a frame; the longest of the corpus has 14.5
 
 
 def eer_differences(quick: bool) -> list[Figure]:
@@ -78,8 +77,7 @@ def _linear(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor])
     scorer = LinearScorer.of(plan, LinearColumns.of(known.numpy().T), 0.0)
     rows = [plan.rows(each) for each in asked.numpy()]
     mine, theirs = run_together(
-        lambda channel: _client_shares(channel, plan, rows),
-        lambda channel: _server_shares(channel, scorer, len(rows)),
+        lambda channel: _client_shares(channel, plan, rows), lambda channel: _server_shares(channel, scorer, len(rows))
     )
     joined = plan.scale.decode(plan.ring.to_signed(plan.ring.join(mine, theirs)))
     return asked @ known.mT, torch.from_numpy(joined)

@@ -72,12 +72,7 @@ class Split:
 
 @EXPERIMENTS.register("adult-central")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Train and test; save the curves as `adult_central.png` in `folder`.
-
-    Args:
-        quick: 3 draws of the noise instead of 10, and only the epsilons 0.1, 0.3 and 1.
-        folder: for the picture.
-    """
+    """Save `adult_central.png` in `folder`; `quick`: 3 draws of noise instead of 10, and three epsilons."""
     draws, epsilons = (3, EPSILONS[1:4]) if quick else (10, EPSILONS)
     raw, coded = _splits()
     plain = _untrained(coded)
@@ -166,10 +161,7 @@ def _output(split: Split, epsilon: float) -> float:
     module = _untrained(split)
     plan = _objective_hook(split, epsilon, DELTA).for_head(head_of(module), radius_of(module), theta_shape(module))
     hook = OutputPerturbation(
-        epsilon=epsilon,
-        delta=DELTA,
-        relation=Relation("record", "add_remove"),
-        regularization=plan.regularization,
+        epsilon=epsilon, delta=DELTA, relation=Relation("record", "add_remove"), regularization=plan.regularization
     )
     return _private(split, hook)
 
@@ -181,9 +173,7 @@ def _private(split: Split, hook: ConvexHook) -> float:
 
 
 def _published(split: Split, epsilons: Sequence[float], draws: int) -> list[Mean]:
-    """Pathak, Rane and Raj 2010's noise on the minimizer of its own objective; without noise it predicts the
-    majority.
-    """
+    """Pathak, Rane and Raj 2010's noise on the minimizer of its own objective (without noise: the majority)."""
     records, dimension = split.x.shape
     module = LogisticRegression(dimension, constant=0.0, dtype=torch.double)
     module.fit(split.x / RAW_NORM, split.y, quadratic=2 * records * PUBLISHED_PENALTY, tolerance=1e-4)

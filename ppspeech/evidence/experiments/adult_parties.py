@@ -63,12 +63,9 @@ GAP_AT = (0.1, 1.0)
 DESCENT_AT = (0.03, 0.1, 0.3, 1.0)
 MORE_DRAWS = 20
 """How many times more draws the setting `coded` gets: one draw's error varies by a point, and the gap is a tenth."""
-CHUNK = 200
-"""Classifiers tested at once."""
-APART = 0.005
-"""Curves closer than this have come down to the same error: there is no order among them."""
-BALANCE = 300.0
-"""Lambda times epsilon, all rows together, of the setting `coded`."""
+CHUNK = 200  # classifiers tested at once
+APART = 0.005  # curves closer than this have come down to the same error: there is no order among them
+BALANCE = 300.0  # Lambda times epsilon, all rows together, of the setting `coded`
 
 
 @dataclass(frozen=True)
@@ -119,17 +116,14 @@ class Rows:
 
 
 Curve = dict[float, Mean]
-SHOWN_AT = (0.01, 0.1, 1.0)
-"""The epsilons whose errors are listed; the picture has them all."""
+SHOWN_AT = (0.01, 0.1, 1.0)  # the epsilons whose errors are listed; the picture has them all
 
 
 @EXPERIMENTS.register("adult-parties")
 def run(quick: bool, folder: Path) -> list[Figure]:
     """Train, average, descend and test; save `adult_parties.png` and two more pictures in `folder`.
 
-    Args:
-        quick: 20 draws of the noise instead of 200, and four epsilons; 20 descents instead of 100.
-        folder: for the pictures.
+    `quick`: 20 draws of the noise instead of 200, and four epsilons; 20 descents instead of 100.
     """
     runs, epsilons = (20, (0.005, 0.01, 0.1, 1.0)) if quick else (200, EPSILONS)
     raw, coded = _rows()
@@ -179,10 +173,7 @@ def _rows() -> tuple[Rows, Rows]:
     scaled = (train.features.double() / RAW_NORM)[order], torch.cat([test.features.double() / RAW_NORM, none], dim=1)
     x, norm = recode(train.features)
     contrasted = torch.cat([recode(test.features)[0], none + 1], dim=1)
-    return (
-        Rows(scaled[0], y, scaled[1], test.labels, 1.0, 0.0),
-        Rows(x[order], y, contrasted, test.labels, norm, 1.0),
-    )
+    return (Rows(scaled[0], y, scaled[1], test.labels, 1.0, 0.0), Rows(x[order], y, contrasted, test.labels, norm, 1.0))
 
 
 def joint_draws(training: JointTraining, local: Tensor, runs: int) -> Tensor:

@@ -43,12 +43,7 @@ VOICES_ONLY = "started from the built-in voices alone: no person's speech is tak
 
 @EXPERIMENTS.register("dp-keywords")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Train at every epsilon; save the curves as `dp_keywords.png` in `folder`.
-
-    Args:
-        quick: 8 states instead of 12, two epsilons and one run each.
-        folder: for the picture.
-    """
+    """Save `dp_keywords.png` in `folder`; `quick`: 8 states instead of 12, two epsilons and one run each."""
     states, repeats = (8, 1) if quick else (12, 3)
     epsilons = (1.0, 4.0) if quick else (0.5, 1.0, 2.0, 4.0, 8.0)
     training, test = _parts()

@@ -32,10 +32,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
     """Train as `fsdd` does, then score every test clip by the protocol, both parties in this process.
 
     Outside an experiment the client learns a word and nobody a score; here both parties' shares are put together.
-
-    Args:
-        quick: 60 clips instead of 300.
-        folder: not used.
+    `quick`: 60 clips instead of 300.
     """
     corpus = load_corpus("fsdd")
     official = split_official(corpus)

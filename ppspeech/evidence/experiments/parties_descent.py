@@ -35,22 +35,15 @@ from ppspeech.training.together import JointDescent, clipped_gradient, descend_j
 
 PARTIES = 5
 DELTA = 1e-5
-CHUNK = 25
-"""Descents at once: their slopes, one a row and descent, must stay in the cache."""
+CHUNK = 25  # descents at once: their slopes, one a row and descent, must stay in the cache
 
-Noise = Callable[[], Tensor]
-"""What every round adds to the sum of gradients, in whole steps of the grid."""
+Noise = Callable[[], Tensor]  # what every round adds to the sum of gradients, in whole steps of the grid
 
 
 def terms(epsilon: float) -> JointDescent:
     """The public terms of the descent at one epsilon."""
     return JointDescent(
-        rounds=40,
-        step=1.5e-4 * epsilon**0.48,
-        clip=2 * epsilon**0.3,
-        regularization=1.0,
-        momentum=0.8,
-        averaged=10,
+        rounds=40, step=1.5e-4 * epsilon**0.48, clip=2 * epsilon**0.3, regularization=1.0, momentum=0.8, averaged=10
     )
 
 
@@ -120,13 +113,9 @@ def distance_between_splits(split: Split, sizes: Sequence[Sequence[int]], epsilo
 
 @dataclass(frozen=True)
 class Beside:
-    """Test errors at one epsilon.
+    """Test errors at one epsilon: of five parties, and of one with all rows, by descent and by noise in the objective.
 
-    Attributes:
-        descent: five parties.
-        central_descent: one party with all rows, the same descent, less noise.
-        central: one party with all rows, noise in the objective.
-        spent: the epsilon that the accountant finds for the descent.
+    `spent` is the epsilon that the accountant finds for the descent.
     """
 
     descent: Mean
