@@ -27,14 +27,10 @@ from ppspeech.privacy import Guarantee, Relation, check_count, check_probability
 from ppspeech.privacy.accounting import NonPrivateEvent
 from ppspeech.privacy.audit import AuditReport, audit_leak_identity
 
-Rows = tuple[Tensor, Tensor]
-"""Examples `(n, d)` in the unit ball and classes `(n,)`."""
+Rows = tuple[Tensor, Tensor]  # examples `(n, d)` in the unit ball and classes `(n,)`
 
-SOLVED = 1e-7
-"""Gradient norm the published objective is solved to."""
-
-RANGE = 1e-6
-"""Eigenvalues up to this part of the largest count as zero."""
+SOLVED = 1e-7  # gradient norm the published objective is solved to
+RANGE = 1e-6  # eigenvalues up to this part of the largest count as zero
 
 
 @dataclass(frozen=True, kw_only=True)
