@@ -94,15 +94,10 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     for name, points in curves.items():
         for epsilon, accuracy in points.items():
             rival = curves["diffprivlib"][epsilon].value if name in {"gaussian", "pure"} else None
-            figures.append(
-                Figure(
-                    f"adult.{name}.eps{epsilon:g}.accuracy",
-                    accuracy.value,
-                    peer=None if rival is None else "diffprivlib, pure",
-                    peer_value=rival,
-                    note=f"{name}, epsilon {epsilon:g}: +- {accuracy.half_width:.4f}; {MEANING[name]}",
-                )
-            )
+            peer = None if rival is None else "diffprivlib, pure"
+            note = f"{name}, epsilon {epsilon:g}: +- {accuracy.half_width:.4f}; {MEANING[name]}"
+            metric = f"adult.{name}.eps{epsilon:g}.accuracy"
+            figures.append(Figure(metric, accuracy.value, "", peer, rival, note=note))
     return figures
 
 
@@ -142,13 +137,8 @@ def _untrained(split: Split) -> LogisticRegression:
 
 
 def _objective_hook(split: Split, epsilon: float, delta: float) -> ObjectivePerturbation:
-    return ObjectivePerturbation(
-        epsilon=epsilon,
-        delta=delta,
-        relation=Relation("record", "add_remove"),
-        regularization=1.0,
-        norm=math.sqrt(split.x.shape[1] + 1) / 2,
-    )
+    relation, norm = Relation("record", "add_remove"), math.sqrt(split.x.shape[1] + 1) / 2
+    return ObjectivePerturbation(epsilon=epsilon, delta=delta, relation=relation, regularization=1.0, norm=norm)
 
 
 def objective_accuracy(split: Split, epsilon: float, delta: float) -> float:

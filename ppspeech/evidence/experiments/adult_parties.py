@@ -221,16 +221,12 @@ def _published_setting(
 
 def _distances(name: str, penalty: float, local: Mapping[str, Tensor], pooled: Tensor) -> list[Figure]:
     """How far plain averages are from the minimizer of all rows, beside theorem 4.2."""
-    return [
-        Figure(
-            f"parties.adult.{name}.{split}.distance",
-            float((own.mean(0) - pooled).norm()),
-            peer="theorem 4.2, unproved",
-            peer_value=_bounds(split, penalty).claimed_distance,
-            note="of the plain average to the minimizer of all rows; rows here are of one kind",
-        )
-        for split, own in local.items()
-    ]
+    note, figures = "of the plain average to the minimizer of all rows; rows here are of one kind", []
+    for split, own in local.items():
+        metric, apart = f"parties.adult.{name}.{split}.distance", float((own.mean(0) - pooled).norm())
+        claimed = _bounds(split, penalty).claimed_distance
+        figures.append(Figure(metric, apart, "", "theorem 4.2, unproved", claimed, note=note))
+    return figures
 
 
 def _excess(rows: Rows, penalty: float, local: Tensor, pooled: Tensor, epsilons: Sequence[float]) -> Excess:
@@ -277,14 +273,11 @@ def _gaps(curves: Mapping[str, Mapping[str, Curve]], note: str) -> list[Figure]:
         }
         width = max(named[f"sound_{who}"][at].half_width for named in curves.values() for who in ("all", *SPLITS))
         said = ", ".join(f"{setting} {gap:.4f}" for setting, gap in found.items())
-        figures.append(
-            Figure(
-                f"parties.adult.eps{at:g}.gap_to_central",
-                max(found.values()),
-                note=f"averages; central: noise on the minimizer (for noise in the objective see descent), replace; "
-                f"largest over splits and settings ({said}); means within +- {width:.4f}; delta {DELTA:g}; {note}",
-            )
+        about = (
+            f"averages; central: noise on the minimizer (for noise in the objective see descent), replace; "
+            f"largest over splits and settings ({said}); means within +- {width:.4f}; delta {DELTA:g}; {note}"
         )
+        figures.append(Figure(f"parties.adult.eps{at:g}.gap_to_central", max(found.values()), note=about))
     return figures
 
 
@@ -349,18 +342,15 @@ def _players(steps: Sequence[Whole]) -> dict[str, Player]:
 def _plot(curves: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
     picture = blank(13, 8)
     axes = picture.subplots(2, 2)
+    unproved = "Pathak, Rane and Raj 2010's noise: no guarantee"
+    claims = {"published": unproved, "sound": f"distributed noise, delta {DELTA:g}"}
     for column, (setting, penalty) in enumerate((("stated", 1.0), ("figure", 0.01))):
-        for row, kind in enumerate(("published", "sound")):
+        for row, (kind, claim) in enumerate(claims.items()):
             panel = axes[row][column]
             named = curves[setting]
             for name in ("nonprivate", *(f"{kind}_{who}" for who in ("all", *SPLITS))):
                 style = "--" if name == "nonprivate" else "-"
                 curve(panel, named[name], name.replace("_", ", "), marker=".", linestyle=style)
-            claim = (
-                "Pathak, Rane and Raj 2010's noise: no guarantee"
-                if kind == "published"
-                else f"distributed noise, delta {DELTA:g}"
-            )
             panel.set(xscale="log", ylabel="test error", title=f"lambda {penalty:g}; {claim}")
             panel.legend(fontsize="small")
     for panel in axes[1]:

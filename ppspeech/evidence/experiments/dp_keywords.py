@@ -124,11 +124,7 @@ def _plot(
         axes.errorbar(epsilons, mean, yerr=spread, marker="o", capsize=3, label=f"one {unit} protected")
     axes.axhline(reference, color="black", linestyle="--", label="no privacy")
     axes.axhline(public, color="gray", linestyle=":", label="public start")
-    axes.set(
-        xscale="log",
-        xlabel="epsilon (delta = 1e-5)",
-        ylabel="share of words right",
-        title="AudioMNIST, 12 unseen people",
-    )
+    axes.set(xscale="log", xlabel="epsilon (delta = 1e-5)", ylabel="share of words right")
+    axes.set_title("AudioMNIST, 12 unseen people")
     axes.legend()
     save(picture, path)

@@ -68,17 +68,13 @@ def run(quick: bool, folder: Path) -> list[Figure]:
 
 def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
     splits = list(leave_one_speaker_out(corpus))[: 1 if quick else 6]
-    ours: list[float] = []
-    plain: list[float] = []
-    theirs: list[float] = []
-    same: list[float] = []
+    found: dict[str, list[float]] = {"ours": [], "plain": [], "theirs": [], "same": []}
     for split in track(splits, "Leaving out a speaker"):
-        for config, found, peers in ((ROBUST, ours, same), (PLAIN, plain, theirs)):
+        for config, own, other in ((ROBUST, "ours", "same"), (PLAIN, "plain", "theirs")):
             train, test = (Spoken.of(part, config, corpus.words) for part in (split.train, split.test))
-            found.append(test.accuracy(test.scores(train_bank(train, iterations=4, prior=SHRINKAGE))))
-            peers.append(_peer(train, test, 4))
-    mean = {"ours": ours, "plain": plain, "theirs": theirs, "same": same}
-    value = {name: sum(scores) / len(scores) for name, scores in mean.items()}
+            found[own].append(test.accuracy(test.scores(train_bank(train, iterations=4, prior=SHRINKAGE))))
+            found[other].append(_peer(train, test, 4))
+    value = {name: sum(scores) / len(scores) for name, scores in found.items()}
     people = f"mean over {len(splits)} of 6 speakers, each tested by models of the other five; 4 iterations"
     search = "ours: pauses cut, 100-3600 Hz, shrunk covariances, chosen on these speakers; peer: 39 MFCCs"
     equal = "our front end for both"

@@ -144,25 +144,18 @@ def compare(split: Split, epsilons: Sequence[float], runs: int, fits: int) -> di
 
 def figures_of(found: Mapping[float, Beside], apart: tuple[float, float], note: str) -> list[Figure]:
     """The figures of `compare` and `distance_between_splits`."""
-    figures = [
-        Figure(
-            "parties.adult.descent.split_distance",
-            apart[0],
-            note=f"largest distance of weights of norm {apart[1]:.2f} between splits under the same noise: rounding",
-        )
-    ]
+    about = f"largest distance of weights of norm {apart[1]:.2f} between splits under the same noise: rounding"
+    figures = [Figure("parties.adult.descent.split_distance", apart[0], note=about)]
     for at, beside in found.items():
         name = f"parties.adult.descent.eps{at:g}"
-        rounds = terms(at).rounds
+        ours, central = beside.descent, beside.central
+        said = (
+            f"+- {ours.half_width:.4f}, peer +- {central.half_width:.4f}; {terms(at).rounds} sums, one record, "
+            f"add_remove, epsilon {beside.spent:.4f} by the accountant at delta {DELTA:g}, one colluder; {note}"
+        )
+        peer = "central, noise in the objective"
         figures += [
-            Figure(
-                f"{name}.error",
-                beside.descent.value,
-                peer="central, noise in the objective",
-                peer_value=beside.central.value,
-                note=f"{_width(beside.descent)}, peer {_width(beside.central)}; {rounds} sums, one record, add_remove, "
-                f"epsilon {beside.spent:.4f} by the accountant at delta {DELTA:g}, one colluder; {note}",
-            ),
+            Figure(f"{name}.error", ours.value, "", peer, central.value, note=said),
             _gap(f"{name}.gap_to_central", beside.descent, beside.central, "noise in the objective (adult-central)"),
             _gap(f"{name}.gap_to_central_descent", beside.descent, beside.central_descent, "the same descent"),
         ]
@@ -184,10 +177,6 @@ def _gap(metric: str, ours: Mean, theirs: Mean, meant: str) -> Figure:
     width = math.hypot(ours.half_width, theirs.half_width)
     said = f"+- {width:.4f}, the same at every split; central: {theirs.value:.4f}, {meant}, add_remove"
     return Figure(metric, ours.value - theirs.value, note=said)
-
-
-def _width(mean: Mean) -> str:
-    return f"+- {mean.half_width:.4f}"
 
 
 def _errors(split: Split, descent: JointDescent, shares: Shares, parties: int, runs: int) -> Mean:
