@@ -11,8 +11,7 @@ from typing import Any
 
 from ppspeech.errors import CorpusError, PpspeechError
 
-PATIENCE_SECONDS = 30.0
-"""How long a process waits for others that write to the same table."""
+PATIENCE_SECONDS = 30.0  # how long a process waits for others that write to the same table
 
 
 def cache_folder() -> Path:
@@ -24,10 +23,7 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path:
-    """The folder that holds the real corpora: `PPSPEECH_DATA`, else `../shared/data` beside the project.
-
-    Raises CorpusError if neither is there.
-    """
+    """The real corpora: `PPSPEECH_DATA`, else `../shared/data` beside the project. Raises CorpusError without."""
     chosen = os.environ.get("PPSPEECH_DATA")
     folder = Path(chosen) if chosen else Path(__file__).parents[2] / "shared" / "data"
     if not folder.is_dir():

@@ -28,10 +28,7 @@ def is_server(source: str) -> bool:
 def door_to(
     server: str, pin: str, ca: Path | None, certificate: Path | None, key: Path | None, insecure: bool
 ) -> "Door":
-    """The door that these options describe.
-
-    Raises PpspeechError if there is no server, or the options do not fit together.
-    """
+    """The door that these options describe. Raises PpspeechError if they do not fit together, or name no server."""
     from ppspeech.service import open_door
 
     if not server:

@@ -93,20 +93,16 @@ def _show(running: "RunningServer", tls: "ServerTls | None", published: "Publish
     """Say how probers come in; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
     trust = "" if tls is None else f" --keeper-pin {fingerprint(tls.certificate)}"
-    console.print(
-        f"keeping {published.offer.terms.gallery} at {running.address}; a client claims a place with", markup=False
-    )
-    console.print(
-        f"  ppspeech verify BUNDLE clip.wav --claim PLACE --server {store} … --keeper {running.address}{trust}",
-        markup=False,
-    )
+    console.print(f"keeping {published.offer.terms.gallery} at {running.address}; a client claims a place with")
+    asking = f"verify BUNDLE clip.wav --claim PLACE --server {store} …"
+    console.print(f"  ppspeech {asking} --keeper {running.address}{trust}")
 
 
 def _say(name: str, place: int, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"name": name, "place": place}))
         return
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{name} has place {place}: `ppspeech verify --claim {place}` claims it", markup=False)
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{name} has place {place}: `ppspeech verify --claim {place}` claims it")

@@ -11,7 +11,7 @@ from ppspeech.cli.party_group import check_out, run_in_group, show_result
 from ppspeech.errors import PpspeechError
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
-    from ppspeech.network import Address, Limits, ServerTls, StreamChannel
+    from ppspeech.network import Address, StreamChannel
 
 
 def party(
@@ -56,7 +56,8 @@ def party(
     `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`;
     `ppspeech party train_descent --role bob --config parties.yaml --certificate bob.pem --key bob.key --input @bob.csv`
     """
-    from ppspeech.network import Address, Limits, Transcript, own_tls
+    from ppspeech.network import Address, ClientTls, Limits, Transcript, own_tls
+    from ppspeech.network import connect as call
     from ppspeech.protocols import PROTOCOLS, Party
 
     for room in ("ppspeech.training.together", "ppspeech.evidence.published.protocols"):
@@ -89,10 +90,12 @@ def party(
     check_out(out, name, params)
     try:
         if connect:
-            channel = _connect(Address.parse(connect), name, params, pin, ca, certificate, key, insecure, limits)
+            trusted = None if insecure else ClientTls(pin=pin or None, ca=ca, certificate=certificate, key=key)
+            channel = call(Address.parse(connect), name, params, tls=trusted, insecure=insecure, limits=limits)
         else:
             with own_tls(certificate, key, ca, insecure=insecure) as tls:
-                channel = _wait(console, other, Address.parse(listen), name, params, tls, insecure, limits)
+                options = {"tls": tls, "insecure": insecure, "limits": limits}
+                channel = _wait(console, other, Address.parse(listen), name, params, **options)
     except ValueError as error:
         raise PpspeechError(str(error)) from None
     with channel:
@@ -115,47 +118,21 @@ def _make_certificate(console: Console, certificate: Path | None, key: Path | No
     console.print(f"made {certificate} and {key}; the others pin {pin}", markup=False)
 
 
-def _connect(
-    address: "Address",
-    name: str,
-    params: dict[str, Any],
-    pin: str,
-    ca: Path | None,
-    certificate: Path | None,
-    key: Path | None,
-    insecure: bool,
-    limits: "Limits",
-) -> "StreamChannel":
-    from ppspeech.network import ClientTls, connect
-
-    tls = None if insecure else ClientTls(pin=pin or None, ca=ca, certificate=certificate, key=key)
-    return connect(address, name, params, tls=tls, insecure=insecure, limits=limits)
-
-
 def _wait(
-    console: Console,
-    other: str,
-    address: "Address",
-    name: str,
-    params: dict[str, Any],
-    tls: "ServerTls | None",
-    insecure: bool,
-    limits: "Limits",
+    console: Console, other: str, address: "Address", name: str, params: dict[str, Any], **options: Any
 ) -> "StreamChannel":
     from ppspeech.network import Listener, fingerprint
 
     try:
-        listener = Listener(address, tls=tls, insecure=insecure, limits=limits)
+        listener = Listener(address, **options)
     except OSError as error:
         raise PpspeechError(f"cannot listen at {address}: {error}") from None
     with listener:
-        trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
+        trust = f"--pin {fingerprint(options['tls'].certificate)}" if options["tls"] else "--insecure"
         shared = "".join(f" --param {key}={json.dumps(value)}" for key, value in params.items())
         console.print(f"waiting at {listener.address}; the other party joins with", markup=False)
-        console.print(
-            f"  ppspeech party {name} --role {other} --connect {listener.address} {trust}{shared} --input …",
-            markup=False,
-        )
+        command = f"ppspeech party {name} --role {other} --connect {listener.address} {trust}{shared} --input …"
+        console.print(f"  {command}", markup=False)
         return listener.wait(name, params)
 
 

@@ -25,10 +25,7 @@ def run_in_group(
     limits: "Limits",
     out: Path | None,
 ) -> None:
-    """Meet the others, run our part, and show what came of it and what we saw.
-
-    `out`: where to keep the result: a bundle of a model, JSON of anything else.
-    """
+    """Meet the others, run our part, show what came of it and what we saw, and keep the result at `out`."""
     from ppspeech.network import Transcript
     from ppspeech.network.group import Group, Identity, join
     from ppspeech.protocols import Party
@@ -51,10 +48,7 @@ def run_in_group(
 
 
 def check_out(out: Path | None, protocol: str, terms: Any) -> None:
-    """Refuse a place for the result before anyone has worked for it.
-
-    Raises `PpspeechError` if something is there already, or a model would have no guarantee to state.
-    """
+    """Refuse a place for a model that is taken, or a model without a guarantee, before anyone has worked for it."""
     if out is None:
         return
     from ppspeech.training.together import METHODS

@@ -123,11 +123,8 @@ def _show_transcript(answers: "Sequence[Answer[str | None]]") -> None:
     """One for each batch that ran in lock step."""
     from ppspeech.cli.transcripts import show_transcript
 
-    shown: list[int] = []
-    for answer in answers:
-        if id(answer.transcript) not in shown:
-            shown.append(id(answer.transcript))
-            show_transcript(answer.transcript)
+    for record in {id(answer.transcript): answer.transcript for answer in answers}.values():
+        show_transcript(record)
 
 
 def _show_rows(rows: Sequence[dict[str, Any]], headings: Sequence[str], as_json: bool) -> None:

@@ -87,10 +87,7 @@ def serve(
 
 
 def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
-    """What was chosen as NAME=VALUE, several by commas, over what is usual.
-
-    Raises PpspeechError for a name that there is not, or a value that cannot be.
-    """
+    """What was chosen as NAME=VALUE, several by commas, over what is usual. Raises PpspeechError for what cannot be."""
     from ppspeech.bundle import from_plain, to_plain
 
     chosen = to_plain(usual)

@@ -17,8 +17,7 @@ if TYPE_CHECKING:  # torch is loaded when a simulation runs, not for `--help`
     from ppspeech.data.tables import Table as Rows
     from ppspeech.network.local import Outcome
 
-RADII = {"adult": 14**0.5}
-"""Norms that no row of a table exceeds by its coding; other tables are divided by --radius."""
+RADII = {"adult": 14**0.5}  # norms that no row of a table exceeds by its coding; other tables are divided by --radius
 TABLES, SPEECH = ("eigen", "train_average", "train_descent"), ("train_mixture", "train_words")
 
 
@@ -89,8 +88,7 @@ def simulate(
         console.print(f"written to {out}", markup=False)
 
 
-Judge = Callable[[Any], str]
-"""From the released model to how well it does, in words."""
+Judge = Callable[[Any], str]  # from the released model to how well it does, in words
 
 
 def _rows(name: str, rows: "Rows", parties: int, terms: dict[str, Any]) -> tuple[list[Any], Judge, dict[str, Any]]:
@@ -165,10 +163,7 @@ def _speech(name: str, corpus: str, parties: int, terms: dict[str, Any]) -> tupl
 
 
 def _find_direction(console: Console, rows: "Rows", parties: int, kill: str) -> None:
-    """Run the protocol between processes that hold parts of the rows, and say how good the answer is.
-
-    Raises `PpspeechError` if the table has too many features, or the round ended without a result.
-    """
+    """Run the protocol between processes that hold parts of the rows, and say how good the answer is."""
     import numpy as np
 
     from ppspeech.protocols.eigen import MOST_FEATURES

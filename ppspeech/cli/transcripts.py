@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from ppspeech.network import Transcript
 
 SHOWN_BYTES = 12
-SIDE = 160
-"""Bytes of a row of the picture of what the server gets."""
+SIDE = 160  # bytes of a row of the picture of what the server gets
 
 
 def show_transcript(record: "Transcript") -> None:
     """Print every step, then what the server received of each kind, for a transcript that kept payloads."""
+    from ppspeech.protocols import kind_of
+
     console = Console(highlight=False)
-    names = kind_names()
     seen = Table(title="What the server saw of the voice", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("kind", "messages", "bytes", "bits of surprise a byte", "begins with"):
         seen.add_column(heading, justify="left" if heading in {"kind", "begins with"} else "right")
@@ -34,13 +34,10 @@ def show_transcript(record: "Transcript") -> None:
             received.setdefault(entry.kind, []).append(entry.payload or b"")
     for kind, payloads in received.items():
         data = b"".join(payloads)
-        seen.add_row(
-            names.get(kind, str(kind)),
-            f"{len(payloads):,}",
-            f"{len(data):,}",
-            f"{_entropy(data):.3f}",
-            data[:SHOWN_BYTES].hex(" "),
-        )
+        known = kind_of(kind)
+        name = known.name.lower().replace("_", " ") if known else str(kind)
+        sizes = f"{len(payloads):,}", f"{len(data):,}", f"{_entropy(data):.3f}"
+        seen.add_row(name, *sizes, data[:SHOWN_BYTES].hex(" "))
     console.print(seen)
     console.print(
         f"  [dim]{record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
@@ -62,14 +59,6 @@ def saw_table(received: Mapping[str, Mapping[str, Mapping[int, Sequence[int]]]])
                 name, what = (kind.name.lower(), kind.meaning) if kind else (str(number), "")
                 table.add_row(party, other, name, what, f"{count:,}", f"{size:,}")
     return table
-
-
-def kind_names() -> dict[int, str]:
-    """Names of the kinds of messages that keyword and speaker protocols send."""
-    from ppspeech.protocols import kind_of
-
-    known = filter(None, map(kind_of, range(1, 255)))
-    return {int(kind): kind.name.lower().replace("_", " ") for kind in known}
 
 
 def _entropy(data: bytes) -> float:

@@ -46,11 +46,10 @@ def verify(
         if enroll or threshold is not None or claim is None:
             raise ModelError("with --server, give --claim PLACE; enrollment and threshold are the server's")
         door = door_to(server, pin, ca, certificate, key, insecure)
+        other = None
         if keeper:
             other = door_to(keeper, keeper_pin, None if keeper_pin else ca, certificate, key, insecure)
-            _ask(door, model, clip, service, claim, show_transcript, as_json, other)
-        else:
-            _ask(door, model, clip, service, claim, show_transcript, as_json)
+        _ask(door, model, clip, service, claim, show_transcript, as_json, other)
         return
     if not enroll or claim is not None or keeper:
         raise ModelError("give clips of the claimed speaker with --enroll, or --claim PLACE with --server")

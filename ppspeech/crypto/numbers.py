@@ -68,8 +68,7 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How real numbers are written as integers. `bits`: k, sign included, 2 to 64: encoded magnitudes stay below 2^(k -
-    1). `fraction`: f, bits after the point.
+    """How real numbers are written as integers: `bits` k, sign included, 2 to 64; `fraction` f bits after the point.
 
     >>> scale = Scale(bits=12, fraction=8)
     >>> scale.encode(np.array([1.5, -0.25])).tolist()

@@ -9,15 +9,12 @@ from ppspeech.network.channel.session import StreamChannel
 from ppspeech.network.channel.transcript import Entry, Transcript
 from ppspeech.network.limits import Limits
 from ppspeech.network.local.pairs import run_in_processes, run_in_threads, run_together, socket_pair
-from ppspeech.network.server.background import RunningServer, in_background
-from ppspeech.network.server.capacity import Capacity
-from ppspeech.network.server.counters import Counters
-from ppspeech.network.server.server import Server
+from ppspeech.network.server.load import Capacity, Counters
+from ppspeech.network.server.server import RunningServer, Server, in_background
 from ppspeech.network.server.worker import Service
 from ppspeech.network.tls.certificates import fingerprint, make_certificate
 from ppspeech.network.tls.connect import Listener, connect
-from ppspeech.network.tls.context import ClientTls, ServerTls
-from ppspeech.network.tls.own import own_tls
+from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
 
 __all__ = [
     "Address",

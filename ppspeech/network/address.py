@@ -39,11 +39,7 @@ class Address:
             return False
 
     def check_security(self, has_tls: bool, insecure: bool) -> None:
-        """Refuse a conversation that others could hear or change.
-
-        Raises `ValueError` without TLS, unless this is a loopback address and `insecure` says that it is meant; and for
-        `insecure` beside TLS, where it means nothing.
-        """
+        """Refuse what others could hear: no TLS without `insecure`, which is for plain TCP on loopback addresses."""
         if has_tls and insecure:
             raise ValueError("insecure=True is for plain TCP; with TLS leave it out")
         if not has_tls and not insecure:

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-LONGEST_SECONDS = 10**6
-"""About eleven days: the system's clocks for waiting end soon after."""
+LONGEST_SECONDS = 10**6  # about eleven days: the system's clocks for waiting end soon after
 
 
 @dataclass(frozen=True, slots=True)

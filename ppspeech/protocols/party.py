@@ -33,11 +33,8 @@ class Party:
 
     Where several hold one role, a seat is the role and a number: `party 0`, `party 1`, …; elsewhere it is the role.
 
-    Attributes:
-        channels: to those we talk to, by seat.
-        names: what people call everyone who takes part, by seat, in order; also those we do not talk to.
-        group: the file by which all have found each other; None in memory and between two.
-        identity: with a group, our certificate and key.
+    `channels` are by seat, to those we talk to; `names`, what people call them, has everyone who takes part, in order.
+    `group`: the file by which all have found each other, with our `identity`; None in memory and between two.
     """
 
     role: str
@@ -55,10 +52,7 @@ class Party:
 
     @classmethod
     def met(cls, channels: Mapping[str, Channel], group: Group, identity: Identity) -> "Party":
-        """The member of a group that this identity is, once it has met the others.
-
-        `channels`: to those it talks to, by their names; `identity`: whose pin stands in the group.
-        """
+        """The member of a group that this identity is, with channels by name to those it talks to."""
         name = next(member.name for member in group.members if member.pin == identity.pin)
         seats = dict(zip(group.names, seats_of([member.role for member in group.members]), strict=True))
         by_seat = {seats[other]: channel for other, channel in channels.items()}
@@ -130,13 +124,9 @@ def run_in_memory(
 class RegisteredProtocol:
     """A protocol that can be run by name; `register_protocol` makes one.
 
-    Attributes:
-        name: what people and HELLOs call it.
-        functionality: what an honest third party would compute for the parties, and who learns it.
-        leakage: what else anyone learns.
-        assumptions: under what this holds.
-        terms: a dataclass whose fields are public terms that every program takes by name, where one exists.
-        parties: the programs by role.
+    `functionality`: what an honest third party would compute for the parties, and who learns it. `leakage`: what else
+    anyone learns. `assumptions`: under what this holds. `terms`: a dataclass whose fields are public terms that every
+    program takes by name, where one exists. `parties`: the programs by role.
     """
 
     def __init__(
@@ -169,10 +159,7 @@ class RegisteredProtocol:
         return self.parties[role]
 
     def bind(self, role: str, inputs: Sequence[Any] = (), terms: Mapping[str, Any] | None = None) -> "Bound":
-        """One party's program with its inputs and terms, to be run once the others are met.
-
-        Raises `PpspeechError` for a role that is none, or inputs and terms that the program does not take.
-        """
+        """One party's program to be run once the others are met; refuses inputs and terms it does not take."""
         program, named = self.program(role), dict(terms or {})
         try:
             inspect.signature(program).bind(None, *inputs, **named)

@@ -17,10 +17,8 @@ from ppspeech.crypto.shares import ENTRIES, LogAdd, log_add_twin
 from ppspeech.protocols.scores import WordModels, WordShape
 from ppspeech.protocols.trellis import TABLE_STEP
 
-NOISE_STD = 3.2
-"""Of the error of a fresh encryption, per coefficient."""
-FAR = 6.0
-"""Standard deviations that typical scores are taken to stay within."""
+NOISE_STD = 3.2  # of the error of a fresh encryption, per coefficient
+FAR = 6.0  # standard deviations that typical scores are taken to stay within
 
 
 @dataclass(frozen=True, slots=True)

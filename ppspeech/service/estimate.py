@@ -14,18 +14,12 @@ from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import KeywordJob, Order, end_cost, stream_cost, stream_plan
 from ppspeech.service.requests import ORDERS
 
-PRODUCT_SECONDS = 9e-6
-"""Of one polynomial multiplied into an accumulator, by the server."""
-POLYNOMIAL_SECONDS = 4e-4
-"""Of one polynomial sent, received and transformed, both parties together."""
-ZERO_SECONDS = 4e-4
-"""Of one encryption of zero, offline."""
-TABLE_OFFLINE_SECONDS, TABLE_ONLINE_SECONDS = 3.5e-6, 1.5e-6
-"""Of one table that is looked up in, both parties together."""
-MESSAGE_SECONDS = 1.5e-4
-"""Of one message on loopback with TLS, and of the numpy calls around it."""
-BYTES_PER_SECOND = 100e6 / 8
-"""Of a link of 100 Mbit/s, where there is one."""
+PRODUCT_SECONDS = 9e-6  # of one polynomial multiplied into an accumulator, by the server
+POLYNOMIAL_SECONDS = 4e-4  # of one polynomial sent, received and transformed, both parties together
+ZERO_SECONDS = 4e-4  # of one encryption of zero, offline
+TABLE_OFFLINE_SECONDS, TABLE_ONLINE_SECONDS = 3.5e-6, 1.5e-6  # of one table that is looked up in, both parties together
+MESSAGE_SECONDS = 1.5e-4  # of one message on loopback with TLS, and of the numpy calls around it
+BYTES_PER_SECOND = 100e6 / 8  # of a link of 100 Mbit/s, where there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +59,13 @@ def estimate(job: KeywordJob) -> Estimate:
 
 def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
     """What an encrypted product and the work on its shares take, in so many round trips."""
+    zeros = plan.job.groups * (plan.job.terms + plan.job.outputs)
     return Estimate(
         bytes_up=plan.job.query_bytes + shares.bytes_second + shares.offline_bytes_second,
         bytes_down=plan.job.reply_bytes + shares.bytes_first + shares.offline_bytes_first,
         online_bytes=plan.total_bytes + shares.online_bytes,
         rounds=rounds,
-        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + _zeros_seconds(plan),
+        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + ZERO_SECONDS * zeros,
         online_seconds=_share_seconds(shares, TABLE_ONLINE_SECONDS)
         + shares.messages * MESSAGE_SECONDS
         + _product_seconds(plan),
@@ -78,10 +73,7 @@ def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
 
 
 def estimate_stream(shape: WordShape) -> Estimate:
-    """What the longest utterance takes as it is spoken; online is what comes after its last frame.
-
-    The encrypted models, `model_bytes(shape)`, come down once a session beside it.
-    """
+    """What the longest utterance takes as it is spoken, beside the models; online comes after its last frame."""
     plan, shares, frames = stream_plan(shape), stream_cost(shape), shape.frames
     product, end = plan.job, end_cost(shape)
     step = _product_seconds(plan) + _share_seconds(shares, TABLE_ONLINE_SECONDS) / frames
@@ -111,7 +103,3 @@ def _product_seconds(plan: MatrixPlan) -> float:
     job = plan.job
     sent = job.groups * (job.terms + job.outputs)
     return PRODUCT_SECONDS * job.groups * job.terms * job.outputs + POLYNOMIAL_SECONDS * sent
-
-
-def _zeros_seconds(plan: MatrixPlan) -> float:
-    return ZERO_SECONDS * plan.job.groups * (plan.job.terms + plan.job.outputs)

@@ -94,10 +94,7 @@ def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deplo
 
 
 def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
-    """Large-margin Gaussians on one vector an utterance: models of one state, met by one frame.
-
-    The client clips its vector to the model's public radius.
-    """
+    """Large-margin Gaussians on one vector, which the client clips to the public radius: one state, one frame."""
     phi = model.phi().double().clone()
     phi[..., -1, :] *= model.constant  # the model's z is [x, a], the client's [x, 1]
     phi[..., :, -1] *= model.constant

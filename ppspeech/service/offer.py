@@ -15,14 +15,11 @@ from ppspeech.network.channel import NAME
 from ppspeech.registry import Registry
 
 FORMAT = 1
-LONGEST = 1 << 20
-"""Bytes of a description."""
+LONGEST = 1 << 20  # bytes of a description
 MOST_OFFERS = 64
 
-DESCRIBE = "describe"
-"""The service that says what is offered, to whoever asks."""
-HEALTH = "health"
-"""The service that says whether the server is well, for whoever watches it."""
+DESCRIBE = "describe"  # the service that says what is offered, to whoever asks
+HEALTH = "health"  # the service that says whether the server is well, for whoever watches it
 
 
 class Terms(Protocol):
@@ -43,12 +40,9 @@ OfTask = TypeVar("OfTask", bound=Terms, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What every offer says, whatever its task.
+    """What every offer says: its task in one sentence, and what is promised to the people it was trained on.
 
-    Attributes:
-        task: in one sentence.
-        privacy: what is promised to the people it was trained on, in words.
-        queries_left: of this client; None where they are not counted.
+    `queries_left` are this client's; None where they are not counted.
     """
 
     name: str
@@ -97,10 +91,7 @@ def describe(offers: Iterable[Offer[Any]]) -> bytes:
 
 
 def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
-    """What a server offers for one task, checked to the last field; of other tasks only the names are read.
-
-    Raises WrongSessionError for anything that `describe` does not write.
-    """
+    """A server's offers for one task, checked to the last field, and others' names. Raises WrongSessionError."""
     try:
         plain = read_json(data, "the description")
         if plain.pop("format", None) is not FORMAT:
@@ -114,10 +105,7 @@ def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
 
 
 def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[OfTask]:
-    """The offer of this name, or the only one.
-
-    Raises PpspeechError if there is none, or there are several and no name.
-    """
+    """The offer of this name, or the only one. Raises PpspeechError if there is none, or several and no name."""
     names = ", ".join(offer.name for offer in offers)
     if model is None and len(offers) > 1:
         raise PpspeechError(f"the server offers several models, choose one of {names}")
@@ -128,10 +116,7 @@ def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[
 
 
 def check_name(name: str) -> str:
-    """Refuse what cannot name a service.
-
-    Raises BundleError unless it is up to 64 lower-case letters, digits and `_.-`.
-    """
+    """Refuse, with a BundleError, what is no name of a service: up to 64 lower-case letters, digits and `_.-`."""
     if not NAME.fullmatch(name):
         raise BundleError(f"a service is named by up to 64 of a-z, 0-9, '_', '.', '-', got {name!r:.80}")
     return name

@@ -19,16 +19,10 @@ from ppspeech.service.requests import ORDERS
 from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.tasks.speakers import Job, Speakers
 
-TRANSFER_SECONDS = 3e-4
-"""Of one transfer by Diffie-Hellman, both parties together."""
-ROW_SECONDS = 2e-6
-"""Of one row of a hardened decision table."""
-
-ROUND_TRIPS = (0.0, 0.010, 0.040)
-"""Seconds: loopback, a city, a continent."""
-
-MEETING_BYTES = 49_329
-"""Payload of a meeting, once a session: the client's public key and 512 base transfers."""
+TRANSFER_SECONDS = 3e-4  # of one transfer by Diffie-Hellman, both parties together
+ROW_SECONDS = 2e-6  # of one row of a hardened decision table
+ROUND_TRIPS = (0.0, 0.010, 0.040)  # seconds: loopback, a city, a continent
+MEETING_BYTES = 49_329  # payload of a meeting, once a session: the client's public key and 512 base transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +89,7 @@ class ServicePlan:
 
 
 def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServicePlan:
-    """What serving a model of words will cost and leak; nothing is encrypted for it.
-
-    Raises ModelError if the model cannot be served.
-    """
+    """What serving words will cost and leak; nothing is encrypted. Raises ModelError if the model cannot be served."""
     models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
     shape, errors = models.shape, error_budget(models)
     modes = [

@@ -22,10 +22,8 @@ from ppspeech.protocols.words import Order
 _REQUEST = struct.Struct(">BBH")
 _READY = struct.Struct(">BI")
 
-LONGEST_NAME = 21
-"""Bytes of a speaker's name: three residues of the share engine."""
-UNLIMITED = 2**32 - 1
-"""Stands for "no budget" in a READY."""
+LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
+UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
 
 ORDERS: tuple[Order, ...] = ("frames", "scan")
 
@@ -103,18 +101,12 @@ def send_ready(channel: Channel, will_answer: bool, left: int | None) -> None:
 
 
 def send_template(channel: Channel, name: str, template: NDArray[np.floating]) -> None:
-    """Client: a speaker's name and template `(features,)`.
-
-    Raises RangeError for a name that is too long; nothing is sent then.
-    """
+    """Client: a speaker's name and template `(features,)`. Raises RangeError, nothing sent, for a long name."""
     channel.send(Kind.GALLERY, _spelled(name) + template.astype("<f4").tobytes())
 
 
 def receive_template(channel: Channel, features: int) -> tuple[str, NDArray[np.floating]]:
-    """Server: what `send_template` sent; its meaning is checked by the gallery.
-
-    Raises BadTypeError for a name that is no text.
-    """
+    """Server: what `send_template` sent, checked by the gallery. Raises BadTypeError for a name that is no text."""
     data = channel.receive(Kind.GALLERY, LONGEST_NAME + 4 * features)
     return _read(data[:LONGEST_NAME]), np.frombuffer(data[LONGEST_NAME:], "<f4").astype(np.float64)
 

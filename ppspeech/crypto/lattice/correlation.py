@@ -121,9 +121,7 @@ def encode_signal(plan: CorrelationCut, signal: Reals, workers: int = 1) -> Enco
 
 
 def client_correlation_query(key: KeyHolder, plan: CorrelationCut, pattern: Reals) -> bytes:
-    """Step 1, client: encrypt the pattern `(channels, m)`. Raises RangeError if a value is not finite or beyond the
-    public limit.
-    """
+    """Step 1, client: encrypt the pattern `(channels, m)`. Raises RangeError for a value beyond the public limit."""
     if pattern.shape != (plan.channels, plan.pattern):
         raise PpspeechError(f"the pattern must have shape {(plan.channels, plan.pattern)}, got {pattern.shape}")
     polynomials = np.zeros((plan.job.terms, plan.precision.parameters.degree), dtype=np.int64)
@@ -142,7 +140,5 @@ def server_correlation_reply(
 
 
 def client_correlation_finish(key: KeyHolder, plan: CorrelationCut, reply: bytes, workers: int = 1) -> Residues:
-    """Step 3, client: its share of c, shape `(offsets,)`. Raises BadCiphertextError if the reply is malformed or of
-    another plan, WrongKeyError if it is for another key.
-    """
+    """Step 3, client: its share of c, `(offsets,)`. Raises BadCiphertextError or WrongKeyError for another's reply."""
     return plan.precision.shorten(key.open(plan.job, reply, workers).ravel()[: plan.offsets])

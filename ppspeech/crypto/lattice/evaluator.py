@@ -58,9 +58,7 @@ class LoadedQuery:
 
 
 class Evaluator:
-    """Evaluates under one key holder's public key. Holds no secret key, and nothing from which one follows. Raises
-    BadCiphertextError if the key is malformed.
-    """
+    """Evaluates under a public key (BadCiphertextError if malformed); holds nothing from which the secret follows."""
 
     def __init__(self, public_key: bytes, parameters: LatticeParameters | None = None) -> None:
         self.parameters = parameters or LatticeParameters()

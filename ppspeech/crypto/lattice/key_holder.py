@@ -21,9 +21,7 @@ from ppspeech.errors import PpspeechError
 
 
 class KeyHolder:
-    """A fresh key pair and what only its owner can do. It cannot be pickled or written out. `public_key`: bytes for the
-    other party, of `ciphertext_length`.
-    """
+    """A fresh key pair and what only its owner can do. It cannot be pickled; `public_key` is for the other party."""
 
     def __init__(self, parameters: LatticeParameters | None = None) -> None:
         self.parameters = parameters or LatticeParameters()

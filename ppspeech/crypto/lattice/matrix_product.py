@@ -130,9 +130,7 @@ def _share_of_results(plan: MatrixPlan, share: Residues) -> Residues:
 
 
 def client_query(key: KeyHolder, plan: MatrixPlan, features: Reals) -> bytes:
-    """Step 1, client: encrypt X, shape `(rows, inner)`. Raises RangeError if a feature is not finite or beyond the
-    public limit; nothing is encrypted then.
-    """
+    """Step 1, client: encrypt X, `(rows, inner)`. Raises RangeError before that, for a feature beyond the limit."""
     return key.query(plan.job, _query_polynomials(plan, features))
 
 

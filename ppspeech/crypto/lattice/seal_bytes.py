@@ -53,9 +53,7 @@ def _decompressor() -> Callable[..., int]:
 
 
 def saved(thing: Any, capacity: int) -> bytes:
-    """What SEAL saves of an object of this process, decompressed and without the outer header. `capacity`: the most
-    bytes that it can take.
-    """
+    """What SEAL saves of an object, decompressed and without outer header, in at most `capacity` bytes."""
     memory = os.memfd_create("seal", os.MFD_CLOEXEC)
     try:
         thing.save(f"/proc/self/fd/{memory}")

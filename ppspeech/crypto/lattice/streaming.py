@@ -33,9 +33,7 @@ def plan_stream(features: int, states: int, frames: int = 1, precision: Precisio
 
 
 def publish_model(key: KeyHolder, plan: MatrixPlan, weights: Reals) -> bytes:
-    """Once, model's owner: the matrix `(features, states)`, encrypted under its own key. Raises RangeError if a weight
-    is beyond the public limit.
-    """
+    """Once, model's owner: the matrix `(features, states)`, encrypted. Raises RangeError beyond the public limit."""
     return client_query(key, plan, weights.T)
 
 
@@ -54,9 +52,7 @@ class FrameSender:
         self.evaluator.prepare(self.plan.job, steps)
 
     def send(self, frames: Reals) -> tuple[bytes, Residues]:
-        """A step: what goes to the model's owner, and the share of the scores, for frames `(frames, features)`. Raises
-        RangeError if a feature does not fit its scale.
-        """
+        """What goes to the model's owner, and our share of the scores, for frames `(frames, features)`."""
         reply, share = server_reply(self.evaluator, self.plan, encode_weights(self.plan, frames.T), self._model)
         return reply, share.T
 

@@ -86,9 +86,7 @@ class VectorKeyHolder:
         return _dump([tenseal.ckks_vector(self._context, row) for row in rows.astype(np.float64).tolist()])
 
     def finish(self, reply: bytes, rows: int, columns: int) -> Reals:
-        """The product, shape `(rows, columns)`. Raises BadCiphertextError if the reply does not hold so many
-        ciphertexts.
-        """
+        """The product, `(rows, columns)`. Raises BadCiphertextError unless it holds so many ciphertexts."""
         vectors = _load(self.scheme, self._context, reply, rows * columns)
         return np.array([vector.decrypt()[0] for vector in vectors], dtype=np.float64).reshape(rows, columns)
 
@@ -108,9 +106,7 @@ class VectorEvaluator:
             raise PpspeechError("the context carries the secret key: the key holder must keep it")
 
     def reply(self, query: bytes, rows: int, weights: Reals) -> bytes:
-        """Encrypted X W for weights `(inner, columns)`. Raises BadCiphertextError if the query does not hold so many
-        rows of `inner` numbers.
-        """
+        """Encrypted X W for weights `(inner, columns)`. Raises BadCiphertextError unless the rows fit them."""
         numbers = np.rint(weights).astype(np.int64) if self.scheme == "bfv" else np.asarray(weights, np.float64)
         vectors = _load(self.scheme, self._context, query, rows)
         if any(vector.size() != len(numbers) for vector in vectors):

@@ -89,9 +89,7 @@ def dump_reply(job: bytes, key: bytes, first: Residues, second: Residues) -> byt
 def load_reply(
     received: bytes, parameters: LatticeParameters, job: bytes, key: bytes, polynomials: int, kept: int
 ) -> tuple[Residues, Residues]:
-    """The rounded parts of a received reply; any 32-bit word is valid. Raises BadCiphertextError for another length or
-    job, WrongKeyError for another key.
-    """
+    """A reply's rounded parts. Raises BadCiphertextError for another length or job, WrongKeyError for another key."""
     body = _open(received, REPLY, job, key, reply_length(parameters, polynomials, kept))
     words = np.frombuffer(body, dtype="<u4").reshape(polynomials, -1).astype(np.uint64)
     return words[:, :kept], words[:, kept:]

@@ -76,9 +76,7 @@ class FixedBase:
         return powers
 
     def powers(self, columns: Sequence[bytes]) -> list[mpz]:
-        """`base` to several exponents at once. `columns`: `length` byte strings, the lowest place first: byte i of each
-        belongs to exponent i.
-        """
+        """`base` to several exponents: byte i of the `length` columns, lowest place first, is of exponent i."""
         if len(columns) != self.length:
             raise ValueError(f"exponents have {self.length} bytes, got {len(columns)}")
         odd = self.length % 2

@@ -119,9 +119,7 @@ class CiphertextGroup(ABC):
     def scalar_products(
         self, ciphertexts: Sequence[Ciphertext], weights: NDArray[np.int64] | RecodedWeights, *, workers: int = 1
     ) -> list[Unfinished]:
-        """Enc(x_i), w -> Enc(sum_i w_ji x_i) for every row j. `weights`: integers, shape `(rows, terms)`, or the plan
-        made from them ahead of time.
-        """
+        """Enc(x_i), w -> Enc(sum_i w_ji x_i) for every row j of `weights`, `(rows, terms)`, recoded or not."""
         plan = weights if isinstance(weights, RecodedWeights) else RecodedWeights.of(weights)
         bases = [self._own(ciphertext) for ciphertext in ciphertexts]
         root = self.n if self.modulus == self.n * self.n else None

@@ -73,16 +73,12 @@ class Packing:
             )
 
     def check_magnitude(self, largest: int) -> None:
-        """Refuse results that might not stay inside their slots. `largest`: a bound on the magnitude of every slot,
-        after everything that will be computed.
-        """
+        """Refuse results whose magnitude, `largest` after all that will be computed, might leave their slots."""
         if largest >= 1 << (self.slot_bits - 1):
             raise RangeError(f"slots of {self.slot_bits} bits hold less than 2^{self.slot_bits - 1}, not {largest}")
 
     def pack(self, values: NDArray[np.int64]) -> mpz:
-        """One integer from `(slots,)` signed integers of magnitude below 2^(slot_bits - 1). Raises RangeError for
-        another number of values, or one too large.
-        """
+        """One integer from `(slots,)` signed integers. Raises RangeError unless all are below 2^(slot_bits - 1)."""
         return self.pack_rows(values[np.newaxis])[0]
 
     def pack_rows(self, values: NDArray[np.int64]) -> list[mpz]:
@@ -104,18 +100,14 @@ class Packing:
         return [mpz.from_bytes(row.tobytes(), "little") - offset for row in slots.reshape(len(values), -1)]
 
     def unpack(self, packed: int | mpz) -> NDArray[np.int64]:
-        """The slots of a packed integer, shape `(slots,)`. Raises RangeError if it is no integer that slots in range
-        can make.
-        """
+        """The slots of a packed integer, `(slots,)`. Raises RangeError if no slots in range make it."""
         raised = mpz(packed) + self._offset
         if not 0 <= raised < mpz(1) << (self.slots * self.slot_bits):
             raise RangeError(f"not a packed integer of {self.slots} slots of {self.slot_bits} bits: a slot overflowed")
         return (self._split(raised) - np.uint64(self._half)).view(np.int64)
 
     def draw_mask(self) -> tuple[mpz, NDArray[np.uint64]]:
-        """What the evaluator adds to a packed result, and its own shares. Returns the number to add, and residues mod
-        2^slot_bits, shape `(slots,)`.
-        """
+        """What the evaluator adds to a packed result, and its own shares mod 2^slot_bits, `(slots,)`."""
         mask = mpz.from_bytes(uniform_bytes((self.slots * self.slot_bits + self.guard_bits) // 8), "little")
         shares = np.uint64(0) - self._split(mask) - np.uint64(self._half)
         return mask + self._offset, shares & self._ones

@@ -30,9 +30,7 @@ MIDDLE = TableShape(2 * GROUP, 2)
 
 
 def carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
-    """Shares of [a + b >= 2^width], for the first party's a and the second's b, both below 2^width. `width`: bits of
-    both, 1 to 60. Raises RangeError for another width.
-    """
+    """Shares of [a + b >= 2^width], for the first party's a, the second's b, both of `width` bits, 1 to 60."""
     size, blocks = block_sizes(width)
     parts = np.empty((len(own), blocks), np.uint8)
     _cut(own, size, blocks * size - width, parts)

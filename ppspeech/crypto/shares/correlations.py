@@ -69,9 +69,7 @@ class Correlations:
     """
 
     def __init__(self, setup: PairSetup, channel: Channel, cost: Cost) -> None:
-        """Prepare with the peer what `cost` needs, which both must state alike. Raises ProtocolError if no session of
-        the setup is open.
-        """
+        """Prepare with the peer what `cost`, the same for both, needs; in a session, else ProtocolError."""
         setup.check_in_use()
         self._setup = setup
         self._left = dict(cost.tables)

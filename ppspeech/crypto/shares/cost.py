@@ -9,9 +9,7 @@ from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, columns_bytes
 
 @dataclass(frozen=True, slots=True, order=True)
 class TableShape:
-    """A table that one party offers and the other looks up in. `bits`: of the index, 1 to 8. `width`: bits of an entry,
-    1 to 64.
-    """
+    """A table that one party offers and the other looks up in: 1 to 8 bits of index, entries of 1 to 64 bits."""
 
     bits: int
     width: int

@@ -117,9 +117,7 @@ class FlightChannel:
             self._channel.send(Kind.FLIGHT, together)
 
     def finish(self) -> None:
-        """Send what is held, and make sure that nothing came that nobody asked for. Raises BadLengthError if the last
-        flight holds more messages.
-        """
+        """Send what is held. Raises BadLengthError if the last flight holds messages nobody asked for."""
         self.flush()
         if self._read != len(self._incoming):
             raise BadLengthError(f"a flight holds {len(self._incoming) - self._read} bytes that no step asked for")

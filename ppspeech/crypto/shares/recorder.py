@@ -51,9 +51,7 @@ def blank(*shape: int) -> Residues:
 
 
 class BlankChannel:
-    """A channel to nobody: what is sent is counted, and what is asked for comes as zeros. `order`: of the messages, `s`
-    for one sent and `r` for one received.
-    """
+    """A channel to nobody: what is sent (`s` in `order`) is counted, what is asked for (`r`) comes as zeros."""
 
     def __init__(self) -> None:
         self.sent = 0

@@ -26,9 +26,7 @@ def portions(count: int) -> list[int]:
 
 
 class ColumnStreams:
-    """One AES-128 key stream a column, each read on from where it was left: no bit comes twice. `keys`: `(columns, 16)`
-    bytes.
-    """
+    """One AES-128 key stream a column, read on from where it was left: no bit comes twice. Keys `(columns, 16)`."""
 
     def __init__(self, keys: Bytes) -> None:
         self._streams = [Cipher(algorithms.AES(key.tobytes()), modes.CTR(bytes(16))).encryptor() for key in keys]

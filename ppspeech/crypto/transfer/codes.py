@@ -30,9 +30,7 @@ LARGEST_BITS = 8
 
 @dataclass(frozen=True, slots=True, order=True)
 class Batch:
-    """Transfers of one shape. `bits`: log2 of the number of words to choose from, 1 to 8. `width`: bits of pad each
-    word has, 1 to 64.
-    """
+    """Transfers of one shape: of one of 2^bits words, 1 to 8 bits, with pads of `width` bits, 1 to 64."""
 
     bits: int
     width: int

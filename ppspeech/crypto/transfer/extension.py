@@ -66,9 +66,7 @@ class ColumnSender:
 
 @dataclass
 class ColumnReceiver:
-    """The side that chooses, and knows one message of a transfer. `keys`: `(columns, 2, 16)`, the pairs that were
-    offered in the base transfers.
-    """
+    """The side that chooses, and knows one message. `keys`: the pairs offered in base transfers, `(columns, 2, 16)`."""
 
     keys: Bytes = field(repr=False)
     hasher: BlockHash = field(repr=False)

@@ -10,6 +10,5 @@ from ppspeech.figures import Figure
 from ppspeech.registry import Registry
 
 BENCHES: Registry[Callable[[bool], list[Figure]]] = Registry("benchmark", "ppspeech.evidence.bench")
-"""By name; each is registered by its own file."""
 
 __all__ = ["BENCHES"]

@@ -19,10 +19,7 @@ def run_seconds(work: Callable[[], object], clock: Callable[[], float] = time.pe
 def best_seconds(work: Callable[[], object], repeats: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """The fastest of `repeats` runs after one to warm up: the time with the least interference.
 
-    Args:
-        work: to do.
-        repeats: how often.
-        clock: `time.thread_time` counts the computing of this thread alone, `time.process_time` that of all.
+    The clock `time.thread_time` counts the computing of this thread alone, `time.process_time` that of all.
     """
     work()
     return min(run_seconds(work, clock) for _ in range(repeats))

@@ -17,8 +17,7 @@ from ppspeech.protocols.eigen import SQUARINGS, alice, bob
 FEATURES = 39
 RATIO = 1.1
 KEY_BITS = 2048
-ROUNDS = 1 << SQUARINGS
-"""Of the paper's protocol: as many steps of the power method as the squarings are."""
+ROUNDS = 1 << SQUARINGS  # of the paper's protocol: as many steps of the power method as the squarings are
 
 
 @BENCHES.register("eigen")

@@ -50,7 +50,8 @@ def run(quick: bool) -> list[Figure]:
 
 def _beside_numpy(game: "_Game", iterations: int, repeats: int) -> list[Figure]:
     """The speed-up, the times and the values of Phi after the same iterations."""
-    seconds, value = _best(lambda: _Ours(game).run(iterations), repeats)
+    _Ours(game).run(iterations)  # to warm up
+    seconds, value = min(_timed(lambda: _Ours(game).run(iterations)) for _ in range(repeats))
     note = (
         f"HAR, {len(game.x)} rows x {game.x.shape[1]} to {len(game.start)}, {int(game.subject.max()) + 1} subjects, "
         f"iterations: {iterations}, from PCA; CPU seconds of one thread, ours the best of {repeats}, the peer's of one"
@@ -71,12 +72,7 @@ def _beside_numpy(game: "_Game", iterations: int, repeats: int) -> list[Figure]:
 
 
 def _growth(rows: int, every: int) -> list[Figure]:
-    """CPU seconds of one iteration, with one of samples, dimension and subjects changed at a time.
-
-    Args:
-        rows: samples where they are not what changes.
-        every: 2 leaves out the middle of each series.
-    """
+    """CPU seconds of one iteration, one of samples, dimension and subjects changed at a time; `every` 2: no middle."""
     sizes = {
         "samples": [(factor * rows // 2, FEATURES, SUBJECTS) for factor in (1, 2, 4)],
         "dimension": [(rows, features, SUBJECTS) for features in (10, FEATURES, 50)],
@@ -96,12 +92,6 @@ def _timed(work: Callable[[], float]) -> tuple[float, float]:
     start = process_time()
     value = work()
     return process_time() - start, value
-
-
-def _best(work: Callable[[], float], repeats: int) -> tuple[float, float]:
-    """The least CPU seconds of some runs after one to warm up, and what the work gives."""
-    work()
-    return min(_timed(work) for _ in range(repeats))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +134,7 @@ class _Ours:
 class _Explicit:
     """The same iterations in numpy: u is the weight `(d, D)` laid out in a vector, v is `(classes, d + 1)`.
 
-    Args:
-        game: what is played.
-        jacobians: form d2f/du dv, as the paper's code does; without, only its products with q.
+    With `jacobians` it forms d2f/du dv, as the paper's code does; without, only its products with q.
     """
 
     def __init__(self, game: _Game, jacobians: bool = True) -> None:
@@ -232,11 +220,11 @@ class _Explicit:
     def _pieces(self, u: Array, models: list[Array]) -> list[tuple[float, Array]]:
         """f_priv and rho f_util with their gradients by u; the ridge on u goes with the latter."""
         g = self._features(u)
-        pieces = []
-        for sign, (labels, _), v in zip(self.signs, self.sides, models, strict=True):
-            pieces.append((sign * _loss(v, g, labels)[0], sign * self._by_u(v, g, labels)))
-        value, gradient = pieces[1]
-        return [pieces[0], (value + FILTER_RIDGE / 2 * float(u @ u), gradient + FILTER_RIDGE * u)]
+        private, (value, gradient) = (
+            (sign * _loss(v, g, labels)[0], sign * self._by_u(v, g, labels))
+            for sign, (labels, _), v in zip(self.signs, self.sides, models, strict=True)
+        )
+        return [private, (value + FILTER_RIDGE / 2 * float(u @ u), gradient + FILTER_RIDGE * u)]
 
     def _features(self, u: Array) -> Array:
         return self.x @ u.reshape(self.start.shape).T

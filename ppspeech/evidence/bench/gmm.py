@@ -81,21 +81,11 @@ def _compare(kind: Kind, frames: int, steps: int, repeats: int) -> list[Figure]:
         note = f"{note}, {ours.seconds:.3g} s an iteration against {peer.seconds:.3g} s; {setting}"
         figures.append(Figure(metric, ratio, "x", ratio=ratio, note=note))
     after = f"after {steps + 1} iterations from the same start"
-    figures.append(
-        Figure(
-            f"{prefix}.log_likelihood",
-            single.log_likelihood,
-            "nat/frame",
-            PEER,
-            peer.log_likelihood,
-            note=f"{after}; {setting}",
-        )
-    )
-    for metric, ours in (
-        (f"{prefix}.log_likelihood_difference", single),
-        (f"{prefix}.float64.log_likelihood_difference", double),
-    ):
-        figures.append(Figure(metric, abs(ours.log_likelihood - peer.log_likelihood), "nat/frame", note=after))
+    reached, theirs, note = single.log_likelihood, peer.log_likelihood, f"{after}; {setting}"
+    figures.append(Figure(f"{prefix}.log_likelihood", reached, "nat/frame", PEER, theirs, note=note))
+    for name, ours in ((prefix, single), (f"{prefix}.float64", double)):
+        apart = abs(ours.log_likelihood - theirs)
+        figures.append(Figure(f"{name}.log_likelihood_difference", apart, "nat/frame", note=after))
     return figures
 
 

@@ -15,14 +15,7 @@ from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds, peak_megabytes, run_seconds
 from ppspeech.evidence.spoken import Spoken, hmmlearn_like
 from ppspeech.figures import Figure
-from ppspeech.models.hmm import (
-    GaussianEmission,
-    HiddenMarkovModel,
-    baum_welch,
-    flat_start_,
-    hmm_statistics,
-    left_right,
-)
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, baum_welch, flat_start_, hmm_statistics, left_right
 
 STATES = 5
 FLOOR = 1e-3
@@ -51,24 +44,18 @@ def run(quick: bool) -> list[Figure]:
     peer = f"hmmlearn {version('hmmlearn')}"
     note = f"{size}, full covariance, float32, {torch.get_num_threads()} threads"
     scored = f"{len(clips)} clips under {len(peers)} models, float32"
-
+    likelihood_gap = abs(ours[single][1] - peer_likelihood) / abs(peer_likelihood)
+    relative = "relative, of the last E-step's log-likelihood in float32 against hmmlearn's"
+    score_gap = float((same_bank[1] - expected).abs().max() / expected.abs().max())
     return [
         Figure("hmm.train.speedup_vs_hmmlearn", peer_seconds / our_seconds[single], "x", note=f"{size}, float32"),
         Figure("hmm.score.speedup_vs_hmmlearn", peer_score_s / our_score_s, "x", note="float32"),
         Figure.less("hmm.train_s", our_seconds[single], "s", peer, peer_seconds, note),
         Figure.less("hmm.train_float64_s", our_seconds[double], "s", peer, peer_seconds, "the same in float64"),
         Figure("hmm.train_memory_mb", peak_mb, "MB", note="growth of the process's peak during both trainings"),
-        Figure(
-            "hmm.train_likelihood_gap",
-            abs(ours[single][1] - peer_likelihood) / abs(peer_likelihood),
-            note="relative, of the last E-step's log-likelihood in float32 against hmmlearn's",
-        ),
+        Figure("hmm.train_likelihood_gap", likelihood_gap, note=relative),
         Figure.less("hmm.score_s", our_score_s, "s", peer, peer_score_s, scored),
-        Figure(
-            "hmm.score_gap",
-            float((same_bank[1] - expected).abs().max() / expected.abs().max()),
-            note="largest difference of a float64 score, relative to the largest score",
-        ),
+        Figure("hmm.score_gap", score_gap, note="largest difference of a float64 score, relative to the largest score"),
         *(
             Figure(f"hmm.accuracy.{name}", test.accuracy(scores), "", peer, test.accuracy(expected))
             for name, scores in (("float32", same_bank[0]), ("float64", same_bank[1]))
@@ -134,16 +121,10 @@ def _growth(quick: bool) -> list[Figure]:
             seconds.append(
                 best_seconds(lambda b=bank, x=(features, lengths, labels): hmm_statistics(b, *x), 2 if quick else 5)  # type: ignore[misc]
             )
-        figures.append(
-            Figure(
-                f"hmm.growth.{name}",
-                _exponent(values, seconds),
-                note=f"E-step at {values}: {', '.join(f'{1000 * s:.0f}' for s in seconds)} ms; 1 is linear",
-            )
-        )
+        note = f"E-step at {values}: {', '.join(f'{1000 * s:.0f}' for s in seconds)} ms; 1 is linear"
+        figures.append(Figure(f"hmm.growth.{name}", _exponent(values, seconds), note=note))
     return figures
 
 
 def _exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    slope = np.polyfit([math.log(n) for n in sizes], [math.log(s) for s in seconds], 1)[0]
-    return float(slope)
+    return float(np.polyfit([math.log(n) for n in sizes], [math.log(s) for s in seconds], 1)[0])

@@ -64,8 +64,8 @@ def run(quick: bool) -> list[Figure]:
         figures += _stream_figures(models, utterance, tls, repeats, where)
         figures += _link_figures(models, utterance, tls, quick)
     figures += _published_figures(quick, next(f.value for f in figures if f.metric == "keyword.forward.total_s"))
-    figures.append(_plain_figure(models, utterance))
-    return figures
+    plain = best_seconds(lambda: plain_scores(models, utterance), 5)
+    return [*figures, Figure("keyword.plain_s", plain, "s", note="forward scores of the same job in the clear, numpy")]
 
 
 def _measure(job: Timed, tls: Tls, repeats: int, delay: float = 0.0) -> Measured:
@@ -74,16 +74,12 @@ def _measure(job: Timed, tls: Tls, repeats: int, delay: float = 0.0) -> Measured
 
 def _job_figures(name: str, measured: Measured, bare: float, where: str) -> list[Figure]:
     note = f"{where}; median {measured.median:.3f} s"
+    kernel = f"against SEAL's multiply_plain and add of the same scores alone, one thread: {1e3 * bare:.1f} ms"
     return [
         Figure.less(f"{name}.total_s", measured.total, "s", "saying the word", SPOKEN_SECONDS, note),
         Figure(f"{name}.offline_s", measured.offline, "s", note="transfers and encryptions, while the user speaks"),
         Figure(f"{name}.online_s", measured.online, "s", note="from features to the word"),
-        Figure(
-            f"{name}.ratio_to_bare_kernel",
-            measured.total / bare,
-            "x",
-            note=f"against SEAL's multiply_plain and add of the same scores alone, one thread: {1e3 * bare:.1f} ms",
-        ),
+        Figure(f"{name}.ratio_to_bare_kernel", measured.total / bare, "x", note=kernel),
         Figure(f"{name}.bytes", measured.bytes, "B", note="payload of everything, both ways, as the formula says"),
         Figure(f"{name}.rounds", measured.rounds, note="round trips online"),
         Figure(f"{name}.meeting_s", measured.meeting, "s", note="keys and base transfers, once for a pair of parties"),
@@ -195,22 +191,14 @@ def _stream_figures(models: WordModels, utterance: Reals, tls: Tls, repeats: int
                 follow(met, hidden)
 
     times = run_in_processes(ask, serve, tls=tls)
-    frame_bytes = stream_plan(shape).job.reply_bytes
+    answers, frames, begins = ([1e3 * seconds for seconds in column] for column in zip(*times, strict=True))
+    last = f"last frame to word; median {statistics.median(answers):.1f} ms; {where}"
+    sizes = f"{stream_plan(shape).job.reply_bytes:,} bytes and the recursion; model {model_bytes(shape):,} bytes once"
+    each = f"a frame of 10 ms of speech, median; {sizes}"
     return [
-        Figure(
-            "keyword.streaming.answer_ms",
-            1e3 * min(each[0] for each in times),
-            "ms",
-            note=f"last frame to word; median {1e3 * statistics.median(each[0] for each in times):.1f} ms; {where}",
-        ),
-        Figure(
-            "keyword.streaming.frame_ms",
-            1e3 * statistics.median(each[1] for each in times),
-            "ms",
-            note=f"a frame of 10 ms of speech, median; {frame_bytes:,} bytes and the recursion; model "
-            f"{model_bytes(shape):,} bytes once",
-        ),
-        Figure("keyword.streaming.begin_ms", 1e3 * min(each[2] for each in times), "ms", note="offline, an utterance"),
+        Figure("keyword.streaming.answer_ms", min(answers), "ms", note=last),
+        Figure("keyword.streaming.frame_ms", statistics.median(frames), "ms", note=each),
+        Figure("keyword.streaming.begin_ms", min(begins), "ms", note="offline, an utterance"),
     ]
 
 
@@ -219,15 +207,12 @@ def _link_figures(models: WordModels, utterance: Reals, tls: Tls, quick: bool) -
     figures = []
     for milliseconds in (40,) if quick else (1, 10, 40):
         for order in ("frames", "scan"):
-            for operation in ("forward", "viterbi"):
-                if quick and operation == "forward":
-                    continue
+            for operation in ("viterbi",) if quick else ("forward", "viterbi"):
                 variant = with_operation(models, operation)
                 job = KeywordJob(variant.shape, order=order)
                 measured = _measure(timed(variant, [utterance], job), tls, 1, milliseconds / 2e3)
-                note = (
-                    f"round trip {milliseconds} ms, simulated; {job.rounds} round trips online, {job.total_bytes:,} B"
-                )
+                online = f"{job.rounds} round trips online, {job.total_bytes:,} B"
+                note = f"round trip {milliseconds} ms, simulated; {online}"
                 name = f"keyword.link{milliseconds}ms.{operation}.{order}.online_s"
                 figures.append(Figure(name, measured.online, "s", note=note))
     return figures
@@ -246,8 +231,3 @@ def _published_figures(quick: bool, ours: float) -> list[Figure]:
             note = f"{tool}; {found.what}; we take {found.extrapolated_s / ours:,.0f} times less"
             figures.append(Figure(name, found.extrapolated_s, "s", note=note))
     return figures
-
-
-def _plain_figure(models: WordModels, utterance: Reals) -> Figure:
-    seconds = best_seconds(lambda: plain_scores(models, utterance), 5)
-    return Figure("keyword.plain_s", seconds, "s", note="forward scores of the same job in the clear, numpy")

@@ -63,23 +63,17 @@ def _compare(name: str, lam: float, x: Tensor, y: Tensor, repeats: int) -> list[
     ours = best_seconds(lambda: minimize_psd(objective, tolerance=tolerance), 10 * repeats)
     whole = best_seconds(lambda: model.fit(x, y, **terms), 10 * repeats)
     about = f"{len(x)} rows x {x.shape[1]}, lambda {lam}, {certificate.iterations} Newton steps, 1 thread"
+    fastest = f"solver against solver, {about}; {peer.solver} is the fastest of {', '.join(SOLVERS)}"
+    difference = (certificate.objective - peer.objective) / abs(peer.objective)
+    certified = f"relative, ours minus theirs; our certified gap is {certificate.gap / certificate.objective:.1g}"
     label = f"CVXPY {version('cvxpy')} {peer.solver}"
     with_compile = peer.seconds + peer.compile_seconds
     return [
-        Figure(
-            f"large_margin{name}.speedup_vs_cvxpy",
-            peer.seconds / ours,
-            "x",
-            note=f"solver against solver, {about}; {peer.solver} is the fastest of {', '.join(SOLVERS)}",
-        ),
+        Figure(f"large_margin{name}.speedup_vs_cvxpy", peer.seconds / ours, "x", note=fastest),
         Figure.less(f"large_margin{name}.solve_s", ours, "s", label, peer.seconds),
         Figure.less(f"large_margin{name}.fit_s", whole, "s", label, with_compile, "from rows to model, on both sides"),
         Figure(f"large_margin{name}.cvxpy_compile_s", peer.compile_seconds, "s"),
-        Figure(
-            f"large_margin{name}.objective_difference",
-            (certificate.objective - peer.objective) / abs(peer.objective),
-            note=f"relative, ours minus theirs; our certified gap is {certificate.gap / certificate.objective:.1g}",
-        ),
+        Figure(f"large_margin{name}.objective_difference", difference, note=certified),
         Figure(f"large_margin{name}.training_accuracy", float((model.predict(x) == y).double().mean())),
     ]
 

@@ -40,10 +40,9 @@ from ppspeech.evidence.bench.clock import best_seconds, machine, run_seconds
 from ppspeech.figures import Figure
 from ppspeech.protocols.scores import monomials_of
 
-FRAMES, DIMENSIONS, STATES = 98, 39, 50
+FRAMES, DIMENSIONS, STATES = 98, 39, 50  # a second of speech under 10 words of 5 states, full covariance
 FEATURES = (DIMENSIONS + 1) * (DIMENSIONS + 2) // 2
 CORES = 2
-"""A second of speech under 10 words of 5 states, full covariance: 820 monomials a frame."""
 
 
 @BENCHES.register("lattice")
@@ -68,26 +67,17 @@ def run(quick: bool) -> list[Figure]:
     guess = f"one frame against {part} of {FEATURES} features took {matmul.measured:.2f} s; extrapolated to all"
     dots = f"{ckks.columns} of {FRAMES * STATES} inner products took {ckks.measured:.2f} s; extrapolated to all"
     bound = f"the worst case is {job.bound:.3f} nat; results in steps of 1/64 nat"
-    tenseal_name = f"TenSEAL {version('tenseal')}"
+    kernel = f"everything online against SEAL's multiply_plain and add alone, one thread: {1e3 * bare:.1f} ms"
+    sent = f"up {job.plan.job.query_bytes:,}; as the formula says"
+    peer = f"TenSEAL {version('tenseal')}"
     figures = [
         Figure.less("lattice.total_ms", 1e3 * job.total, "ms", "bare SEAL", 1e3 * bare, parts),
-        Figure(
-            "lattice.ratio_to_bare_kernel",
-            job.total / bare,
-            "x",
-            note=f"everything online against SEAL's multiply_plain and add alone, one thread: {1e3 * bare:.1f} ms",
-        ),
-        Figure(
-            "lattice.bytes", job.plan.total_bytes, "B", note=f"up {job.plan.job.query_bytes:,}; as the formula says"
-        ),
+        Figure("lattice.ratio_to_bare_kernel", job.total / bare, "x", note=kernel),
+        Figure("lattice.bytes", job.plan.total_bytes, "B", note=sent),
         Figure("lattice.error_nat", job.error, "nat", note=bound),
-        Figure(
-            "lattice.speedup_vs_tenseal_matmul", matmul.seconds / job.total, "x", note=f"{tenseal_name} matmul, {guess}"
-        ),
-        Figure.less("lattice.total_s", job.total, "s", f"{tenseal_name} matmul", matmul.seconds, guess),
-        Figure(
-            "lattice.speedup_vs_ckks", ckks.seconds / job.total, "x", note=f"{tenseal_name} CKKS dot, bytes too: {dots}"
-        ),
+        Figure("lattice.speedup_vs_tenseal_matmul", matmul.seconds / job.total, "x", note=f"{peer} matmul, {guess}"),
+        Figure.less("lattice.total_s", job.total, "s", f"{peer} matmul", matmul.seconds, guess),
+        Figure("lattice.speedup_vs_ckks", ckks.seconds / job.total, "x", note=f"{peer} CKKS dot, bytes too: {dots}"),
         Figure("lattice.cpu_ms", 1e3 * job.cpu, "ms", note="computing of the same three steps on all cores together"),
         Figure("lattice.prepared_ms", 1e3 * job.prepared, "ms", note="with the client's encryptions prepared as well"),
         Figure("lattice.offline_ms", 1e3 * job.offline, "ms", note="the server's encryptions of zero for one query"),
@@ -125,11 +115,7 @@ class Product:
 
 
 def measure(features: Reals, weights: Reals, repeats: int) -> Product:
-    """Run the whole product some times and keep the least time of each step.
-
-    Raises:
-        PpspeechError: if bytes or error are not what the formulas say.
-    """
+    """The least time of each step in some runs; bytes or errors that the formulas do not give are refused."""
     chosen = plan_product(len(features), *weights.shape)
     key = KeyHolder()
     evaluator = Evaluator(key.public_key)
@@ -235,11 +221,8 @@ def _ckks_products(features: Reals, weights: Reals, columns: int) -> _Peer:
     """CKKS vectors as `crypto.lattice.vectors` offers them: one frame, some columns, bytes and decryption counted."""
     holder = VectorKeyHolder("ckks")
     evaluator = VectorEvaluator(holder.public_context, "ckks")
-
-    def work() -> None:
-        holder.finish(evaluator.reply(holder.query(features[:1]), 1, weights[:, :columns]), 1, columns)
-
-    measured = run_seconds(work)
+    some = weights[:, :columns]
+    measured = run_seconds(lambda: holder.finish(evaluator.reply(holder.query(features[:1]), 1, some), 1, columns))
     return _Peer(measured, measured * len(features) * weights.shape[1] / columns, columns)
 
 

@@ -20,8 +20,7 @@ from ppspeech.figures import Figure
 PAPER_ENCRYPTIONS_PER_S = {64: 15873.02, 128: 4694.84, 256: 828.50, 512: 119.92, 1024: 15.90}
 """Table 4.2 of the paper: C++ and OpenSSL on a 3.2 GHz Pentium 4."""
 
-WEIGHT = -12345
-"""The factor of the table's scalar multiplications."""
+WEIGHT = -12345  # the factor of the table's scalar multiplications
 
 FRAMES, MONOMIALS, STATES = 98, 820, 50
 FEATURE_SCALE, WEIGHT_SCALE = Scale(bits=15, fraction=8), Scale(bits=16, fraction=12)
@@ -176,12 +175,8 @@ def keyword_job(
 ) -> _Scored:
     """The client's packed features to additive shares of all scores, every message serialized and checked.
 
-    Args:
-        key: the client's.
-        features: encoded monomials, shape `(frames, monomials)`.
-        plan: the server's weights.
-        expected: the exact integer scores, shape `(frames, states)`; the shares must add up to them, or to one more.
-        workers: cores.
+    Features are encoded monomials `(frames, monomials)`. The shares must add up to `expected`, the exact integer scores
+    `(frames, states)`, or to one more.
     """
     public, frames = key.public, len(features)
     chunks = -(-frames // Packing.fitting(public.plaintext_modulus, SCORE_SCALE.bits).slots)

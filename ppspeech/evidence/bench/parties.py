@@ -20,8 +20,7 @@ PARTIES = 20
 DIMENSION = 123
 SIZE = 1628
 EPSILON, PENALTY = 1.0, 0.01
-PUBLISHED = {"parties": 5, "dimension": 20}
-"""Sizes of the published protocol with --quick."""
+PUBLISHED = {"parties": 5, "dimension": 20}  # sizes of the published protocol with --quick
 
 
 @BENCHES.register("parties")
@@ -30,10 +29,8 @@ def run(quick: bool) -> list[Figure]:
     load = machine()
     repeats = 3 if quick else 7
     outcomes = sorted((_sound(PARTIES, DIMENSION) for _ in range(repeats)), key=_seconds)[repeats // 2]
-    total, most = (
-        _seconds(outcomes),
-        max(o.bytes_sent + o.bytes_received for n, o in outcomes.items() if n != "curator"),
-    )
+    total = _seconds(outcomes)
+    most = max(o.bytes_sent + o.bytes_received for n, o in outcomes.items() if n != "curator")
     note = (
         f"{PARTIES} parties and a curator, each a process; TLS 1.3 on loopback, signed keys, Skellam noise, "
         f"{DIMENSION} numbers; connecting included; median of {repeats}; {load}"
@@ -43,31 +40,17 @@ def run(quick: bool) -> list[Figure]:
         Figure("parties.k20.bytes_per_party", most, "B", note=f"sent and received, at most; {2048 * PARTIES} allowed"),
     ]
     parties, dimension = (PUBLISHED["parties"], PUBLISHED["dimension"]) if quick else (PARTIES, DIMENSION)
-    published = _published(parties, dimension)
+    published = _seconds(_published(parties, dimension))
     beside = f"2048 bits, {parties} parties, {dimension} numbers, the same processes and TLS; one run"
-    figures.append(Figure("parties.published.total_s", _seconds(published), "s", note=beside))
+    figures.append(Figure("parties.published.total_s", published, "s", note=beside))
     if not quick:
-        speedup = _seconds(published) / total
-        figures.append(
-            Figure(
-                "parties.k20.speedup_vs_published",
-                speedup,
-                "x",
-                peer="Pathak, Rane and Raj 2010 at 2048 bits",
-                peer_value=_seconds(published),
-                ratio=speedup,
-                note=beside,
-            )
-        )
+        speedup, peer = published / total, "Pathak, Rane and Raj 2010 at 2048 bits"
+        figures.append(Figure("parties.k20.speedup_vs_published", speedup, "x", peer, published, speedup, beside))
     return figures
 
 
 def _sound(parties: int, dimension: int) -> dict[str, Outcome]:
-    """One run of ours.
-
-    Raises:
-        PpspeechError: if a party fails, or the sum is not the one in the clear up to the noise.
-    """
+    """One run of ours; refused if a party fails, or the sum is not the one in the clear up to the noise."""
     values = [[(place + 1) / (number + 1) for number in range(dimension)] for place in range(parties)]
     sensitivity = 2 / (2 * SIZE * parties * PENALTY)
 

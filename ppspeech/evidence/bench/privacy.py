@@ -20,8 +20,7 @@ from ppspeech.privacy import Relation
 from ppspeech.privacy.convex import ObjectivePerturbation, large_margin_head
 from ppspeech.training.private import ConvexModule, fit_privately
 
-ALLOWED = 1.5
-"""Times the time of plain training."""
+ALLOWED = 1.5  # times the time of plain training
 
 
 @BENCHES.register("privacy")
@@ -42,27 +41,11 @@ def run(quick: bool) -> list[Figure]:
     ]
 
 
-def _logistic(features: int, classes: int) -> ConvexModule:  # noqa: ARG001
-    return LogisticRegression(features, radius=1.0, dtype=torch.double)
-
-
-def _softmax(features: int, classes: int) -> ConvexModule:
-    return SoftmaxRegression(features, classes, radius=1.0, dtype=torch.double)
-
-
-def _svm(features: int, classes: int) -> ConvexModule:  # noqa: ARG001
-    return HuberSvm(features, radius=1.0, dtype=torch.double)
-
-
-def _margin(features: int, classes: int) -> ConvexModule:
-    return LargeMarginGaussians(classes, features, radius=1.0, dtype=torch.double)
-
-
 MODULES: tuple[tuple[str, Callable[[int, int], ConvexModule], int, int], ...] = (
-    ("logistic", _logistic, 60, 2),
-    ("softmax", _softmax, 40, 5),
-    ("huber_svm", _svm, 60, 2),
-    ("large_margin", _margin, 10, 3),
+    ("logistic", lambda d, _: LogisticRegression(d, radius=1.0, dtype=torch.double), 60, 2),
+    ("softmax", lambda d, classes: SoftmaxRegression(d, classes, radius=1.0, dtype=torch.double), 40, 5),
+    ("huber_svm", lambda d, _: HuberSvm(d, radius=1.0, dtype=torch.double), 60, 2),
+    ("large_margin", lambda d, classes: LargeMarginGaussians(classes, d, radius=1.0, dtype=torch.double), 10, 3),
 )
 
 
@@ -87,12 +70,8 @@ def _compare(name: str, module: ConvexModule, x: Tensor, y: Tensor, delta: float
     plain = best_seconds(lambda: module.fit(x, y, quadratic=quadratic), repeats)
     private = best_seconds(lambda: fit_privately(module, x, y, hook), repeats)
     kind = "pure" if delta == 0 else "gaussian"
-    return Figure(
-        f"privacy.objective.{name}.{kind}.overhead",
-        private / plain,
-        "x",
-        note=f"{private:.3f} s against {plain:.3f} s, {len(x):,} rows x {x.shape[1]}; at most {ALLOWED} is wanted",
-    )
+    note = f"{private:.3f} s against {plain:.3f} s, {len(x):,} rows x {x.shape[1]}; at most {ALLOWED} is wanted"
+    return Figure(f"privacy.objective.{name}.{kind}.overhead", private / plain, "x", note=note)
 
 
 def _calibration_seconds() -> float:

@@ -35,8 +35,7 @@ from ppspeech.progress import track
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 
-NORM = 16.0
-"""Public bound on the length of a frame; the longest of the corpus has 14.5."""
+NORM = 16.0  # public bound on the length of a frame; the longest of the corpus has 14.5
 
 
 def eer_differences(quick: bool) -> list[Figure]:
@@ -77,22 +76,18 @@ def _linear(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor])
     plan = LinearPlan(known.shape[1], len(known), reach=1)
     scorer = LinearScorer.of(plan, LinearColumns.of(known.numpy().T), 0.0)
     rows = [plan.rows(each) for each in asked.numpy()]
-    mine, theirs = run_together(
-        lambda channel: _client_shares(channel, plan, rows),
-        lambda channel: _server_shares(channel, scorer, len(rows)),
-    )
+
+    def ask(channel: Channel) -> NDArray[np.uint64]:
+        met = meet_as_client(channel)
+        return np.stack([met.multiply(plan.product, row)[0] for row in track(rows, "cosines")])
+
+    def answer(channel: Channel) -> NDArray[np.uint64]:
+        met = meet_as_server(channel)
+        return np.stack([scorer.multiply(met)[0] for _ in rows])
+
+    mine, theirs = run_together(ask, answer)
     joined = plan.scale.decode(plan.ring.to_signed(plan.ring.join(mine, theirs)))
     return asked @ known.mT, torch.from_numpy(joined)
-
-
-def _client_shares(channel: Channel, plan: LinearPlan, rows: list[Reals]) -> NDArray[np.uint64]:
-    met = meet_as_client(channel)
-    return np.stack([met.multiply(plan.product, row)[0] for row in track(rows, "cosines")])
-
-
-def _server_shares(channel: Channel, scorer: LinearScorer, trials: int) -> NDArray[np.uint64]:
-    met = meet_as_server(channel)
-    return np.stack([scorer.multiply(met)[0] for _ in range(trials)])
 
 
 def _log_ratios(ubm: GaussianMixture, models: GaussianMixture, trials: list[Tensor]) -> tuple[Tensor, Tensor]:

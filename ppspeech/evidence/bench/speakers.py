@@ -17,15 +17,7 @@ from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds, machine
 from ppspeech.evidence.bench.speaker_trials import eer_differences
-from ppspeech.evidence.bench.two_parties import (
-    STRANGERS,
-    Measured,
-    Meet,
-    Timed,
-    Tls,
-    certificates,
-    measure,
-)
+from ppspeech.evidence.bench.two_parties import STRANGERS, Measured, Meet, Timed, Tls, certificates, measure
 from ppspeech.figures import Figure
 from ppspeech.protocols import Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
@@ -58,9 +50,7 @@ CLAIMED = 3
 def run(quick: bool) -> list[Figure]:
     """Measure queries, the stronger variants, the peer, and what encryption does to the equal error rate.
 
-    Raises:
-        CorpusError: without a data folder, before anything is measured.
-        PpspeechError: if an answer is wrong, or bytes or rounds are not those of the formulas.
+    Without a data folder it raises `CorpusError` before anything is measured.
     """
     data_folder()
     repeats = 4 if quick else 20

@@ -22,21 +22,14 @@ Tls = tuple[ClientTls, ServerTls]
 Half = Callable[[Any, Channel], Callable[[], object]]
 """One party's half of a job: given the meeting and a channel it does the offline part, and returns the online part."""
 
-Meet = Callable[[Channel], AbstractContextManager[Any]]
-"""How one party meets the other, once for all jobs."""
+Meet = Callable[[Channel], AbstractContextManager[Any]]  # how one party meets the other, once for all jobs
 
 
 @dataclass(frozen=True)
 class Timed:
-    """Something two parties do.
+    """Something two parties do; the client's time counts, and `right` judges its answer.
 
-    Attributes:
-        name: in the metrics.
-        client: the half of the party whose time counts.
-        server: the other half.
-        right: whether the client's answer is right.
-        bytes: payload of both parts, both ways, by the formula; None where there is none.
-        rounds: round trips online, by the formula; None where there is none.
+    By the formula, where there is one: `bytes` of payload of both parts, both ways, and `rounds` online.
     """
 
     name: str
@@ -51,14 +44,8 @@ class Timed:
 class Measured:
     """Seconds of the best repeat, the median of all, and what went over the wire in one.
 
-    Attributes:
-        offline: what needs no input.
-        online: from the input to the answer.
-        median: of offline and online together.
-        bytes: payload of both parts, both ways.
-        rounds: round trips online.
-        meeting: once for a pair of parties; not part of the job.
-        megabytes: the most memory of the client's process so far.
+    `offline` needs no input; the median is of offline and online together; bytes are payload of both, both ways, and
+    rounds online; `meeting` is once for a pair of parties, no part of the job; `megabytes` is the client's peak so far.
     """
 
     offline: float
@@ -104,29 +91,17 @@ def lattice_server(channel: Channel) -> Iterator[Any]:
         yield met
 
 
-LATTICE: tuple[Meet, Meet] = (lattice_client, lattice_server)
-"""Transfers, and the client's lattice key with the server."""
+LATTICE: tuple[Meet, Meet] = (lattice_client, lattice_server)  # transfers, and the client's lattice key with the server
 
-STRANGERS: tuple[Meet, Meet] = (nullcontext, nullcontext)
-"""For programs that bring everything along."""
+STRANGERS: tuple[Meet, Meet] = (nullcontext, nullcontext)  # for programs that bring everything along
 
 
 def measure(
-    work: list[Timed],
-    repeats: int,
-    *,
-    meet: tuple[Meet, Meet] = LATTICE,
-    tls: Tls | None = None,
-    delay: float = 0.0,
+    work: list[Timed], repeats: int, *, meet: tuple[Meet, Meet] = LATTICE, tls: Tls | None = None, delay: float = 0.0
 ) -> dict[str, Measured]:
     """Run every job `repeats` times after once to warm up, each party a process, and time the client's.
 
-    Args:
-        work: what to run, in this order.
-        repeats: how often.
-        meet: how client and server meet.
-        tls: both sides' TLS; plain TCP without.
-        delay: seconds that bytes take each way, simulated.
+    `delay` is the seconds that bytes take each way, simulated. Without `tls` it is plain TCP.
 
     Raises:
         PpspeechError: if an answer is wrong, or bytes or rounds are not those of the formula.

@@ -11,6 +11,5 @@ from ppspeech.figures import Figure
 from ppspeech.registry import Registry
 
 EXPERIMENTS: Registry[Callable[[bool, Path], list[Figure]]] = Registry("experiment", "ppspeech.evidence.experiments")
-"""By name; each is registered by its own file."""
 
 __all__ = ["EXPERIMENTS"]

@@ -72,12 +72,7 @@ class Split:
 
 @EXPERIMENTS.register("adult-central")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Train and test; save the curves as `adult_central.png` in `folder`.
-
-    Args:
-        quick: 3 draws of the noise instead of 10, and only the epsilons 0.1, 0.3 and 1.
-        folder: for the picture.
-    """
+    """Save `adult_central.png` in `folder`; `quick`: 3 draws of noise instead of 10, and three epsilons."""
     draws, epsilons = (3, EPSILONS[1:4]) if quick else (10, EPSILONS)
     raw, coded = _splits()
     plain = _untrained(coded)
@@ -99,15 +94,10 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     for name, points in curves.items():
         for epsilon, accuracy in points.items():
             rival = curves["diffprivlib"][epsilon].value if name in {"gaussian", "pure"} else None
-            figures.append(
-                Figure(
-                    f"adult.{name}.eps{epsilon:g}.accuracy",
-                    accuracy.value,
-                    peer=None if rival is None else "diffprivlib, pure",
-                    peer_value=rival,
-                    note=f"{name}, epsilon {epsilon:g}: +- {accuracy.half_width:.4f}; {MEANING[name]}",
-                )
-            )
+            peer = None if rival is None else "diffprivlib, pure"
+            note = f"{name}, epsilon {epsilon:g}: +- {accuracy.half_width:.4f}; {MEANING[name]}"
+            metric = f"adult.{name}.eps{epsilon:g}.accuracy"
+            figures.append(Figure(metric, accuracy.value, "", peer, rival, note=note))
     return figures
 
 
@@ -147,13 +137,8 @@ def _untrained(split: Split) -> LogisticRegression:
 
 
 def _objective_hook(split: Split, epsilon: float, delta: float) -> ObjectivePerturbation:
-    return ObjectivePerturbation(
-        epsilon=epsilon,
-        delta=delta,
-        relation=Relation("record", "add_remove"),
-        regularization=1.0,
-        norm=math.sqrt(split.x.shape[1] + 1) / 2,
-    )
+    relation, norm = Relation("record", "add_remove"), math.sqrt(split.x.shape[1] + 1) / 2
+    return ObjectivePerturbation(epsilon=epsilon, delta=delta, relation=relation, regularization=1.0, norm=norm)
 
 
 def objective_accuracy(split: Split, epsilon: float, delta: float) -> float:
@@ -166,10 +151,7 @@ def _output(split: Split, epsilon: float) -> float:
     module = _untrained(split)
     plan = _objective_hook(split, epsilon, DELTA).for_head(head_of(module), radius_of(module), theta_shape(module))
     hook = OutputPerturbation(
-        epsilon=epsilon,
-        delta=DELTA,
-        relation=Relation("record", "add_remove"),
-        regularization=plan.regularization,
+        epsilon=epsilon, delta=DELTA, relation=Relation("record", "add_remove"), regularization=plan.regularization
     )
     return _private(split, hook)
 
@@ -181,9 +163,7 @@ def _private(split: Split, hook: ConvexHook) -> float:
 
 
 def _published(split: Split, epsilons: Sequence[float], draws: int) -> list[Mean]:
-    """Pathak, Rane and Raj 2010's noise on the minimizer of its own objective; without noise it predicts the
-    majority.
-    """
+    """Pathak, Rane and Raj 2010's noise on the minimizer of its own objective (without noise: the majority)."""
     records, dimension = split.x.shape
     module = LogisticRegression(dimension, constant=0.0, dtype=torch.double)
     module.fit(split.x / RAW_NORM, split.y, quadratic=2 * records * PUBLISHED_PENALTY, tolerance=1e-4)

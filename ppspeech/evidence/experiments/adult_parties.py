@@ -63,12 +63,9 @@ GAP_AT = (0.1, 1.0)
 DESCENT_AT = (0.03, 0.1, 0.3, 1.0)
 MORE_DRAWS = 20
 """How many times more draws the setting `coded` gets: one draw's error varies by a point, and the gap is a tenth."""
-CHUNK = 200
-"""Classifiers tested at once."""
-APART = 0.005
-"""Curves closer than this have come down to the same error: there is no order among them."""
-BALANCE = 300.0
-"""Lambda times epsilon, all rows together, of the setting `coded`."""
+CHUNK = 200  # classifiers tested at once
+APART = 0.005  # curves closer than this have come down to the same error: there is no order among them
+BALANCE = 300.0  # Lambda times epsilon, all rows together, of the setting `coded`
 
 
 @dataclass(frozen=True)
@@ -119,17 +116,14 @@ class Rows:
 
 
 Curve = dict[float, Mean]
-SHOWN_AT = (0.01, 0.1, 1.0)
-"""The epsilons whose errors are listed; the picture has them all."""
+SHOWN_AT = (0.01, 0.1, 1.0)  # the epsilons whose errors are listed; the picture has them all
 
 
 @EXPERIMENTS.register("adult-parties")
 def run(quick: bool, folder: Path) -> list[Figure]:
     """Train, average, descend and test; save `adult_parties.png` and two more pictures in `folder`.
 
-    Args:
-        quick: 20 draws of the noise instead of 200, and four epsilons; 20 descents instead of 100.
-        folder: for the pictures.
+    `quick`: 20 draws of the noise instead of 200, and four epsilons; 20 descents instead of 100.
     """
     runs, epsilons = (20, (0.005, 0.01, 0.1, 1.0)) if quick else (200, EPSILONS)
     raw, coded = _rows()
@@ -179,10 +173,7 @@ def _rows() -> tuple[Rows, Rows]:
     scaled = (train.features.double() / RAW_NORM)[order], torch.cat([test.features.double() / RAW_NORM, none], dim=1)
     x, norm = recode(train.features)
     contrasted = torch.cat([recode(test.features)[0], none + 1], dim=1)
-    return (
-        Rows(scaled[0], y, scaled[1], test.labels, 1.0, 0.0),
-        Rows(x[order], y, contrasted, test.labels, norm, 1.0),
-    )
+    return (Rows(scaled[0], y, scaled[1], test.labels, 1.0, 0.0), Rows(x[order], y, contrasted, test.labels, norm, 1.0))
 
 
 def joint_draws(training: JointTraining, local: Tensor, runs: int) -> Tensor:
@@ -230,16 +221,12 @@ def _published_setting(
 
 def _distances(name: str, penalty: float, local: Mapping[str, Tensor], pooled: Tensor) -> list[Figure]:
     """How far plain averages are from the minimizer of all rows, beside theorem 4.2."""
-    return [
-        Figure(
-            f"parties.adult.{name}.{split}.distance",
-            float((own.mean(0) - pooled).norm()),
-            peer="theorem 4.2, unproved",
-            peer_value=_bounds(split, penalty).claimed_distance,
-            note="of the plain average to the minimizer of all rows; rows here are of one kind",
-        )
-        for split, own in local.items()
-    ]
+    note, figures = "of the plain average to the minimizer of all rows; rows here are of one kind", []
+    for split, own in local.items():
+        metric, apart = f"parties.adult.{name}.{split}.distance", float((own.mean(0) - pooled).norm())
+        claimed = _bounds(split, penalty).claimed_distance
+        figures.append(Figure(metric, apart, "", "theorem 4.2, unproved", claimed, note=note))
+    return figures
 
 
 def _excess(rows: Rows, penalty: float, local: Tensor, pooled: Tensor, epsilons: Sequence[float]) -> Excess:
@@ -286,14 +273,11 @@ def _gaps(curves: Mapping[str, Mapping[str, Curve]], note: str) -> list[Figure]:
         }
         width = max(named[f"sound_{who}"][at].half_width for named in curves.values() for who in ("all", *SPLITS))
         said = ", ".join(f"{setting} {gap:.4f}" for setting, gap in found.items())
-        figures.append(
-            Figure(
-                f"parties.adult.eps{at:g}.gap_to_central",
-                max(found.values()),
-                note=f"averages; central: noise on the minimizer (for noise in the objective see descent), replace; "
-                f"largest over splits and settings ({said}); means within +- {width:.4f}; delta {DELTA:g}; {note}",
-            )
+        about = (
+            f"averages; central: noise on the minimizer (for noise in the objective see descent), replace; "
+            f"largest over splits and settings ({said}); means within +- {width:.4f}; delta {DELTA:g}; {note}"
         )
+        figures.append(Figure(f"parties.adult.eps{at:g}.gap_to_central", max(found.values()), note=about))
     return figures
 
 
@@ -358,18 +342,15 @@ def _players(steps: Sequence[Whole]) -> dict[str, Player]:
 def _plot(curves: Mapping[str, Mapping[str, Curve]], path: Path) -> None:
     picture = blank(13, 8)
     axes = picture.subplots(2, 2)
+    unproved = "Pathak, Rane and Raj 2010's noise: no guarantee"
+    claims = {"published": unproved, "sound": f"distributed noise, delta {DELTA:g}"}
     for column, (setting, penalty) in enumerate((("stated", 1.0), ("figure", 0.01))):
-        for row, kind in enumerate(("published", "sound")):
+        for row, (kind, claim) in enumerate(claims.items()):
             panel = axes[row][column]
             named = curves[setting]
             for name in ("nonprivate", *(f"{kind}_{who}" for who in ("all", *SPLITS))):
                 style = "--" if name == "nonprivate" else "-"
                 curve(panel, named[name], name.replace("_", ", "), marker=".", linestyle=style)
-            claim = (
-                "Pathak, Rane and Raj 2010's noise: no guarantee"
-                if kind == "published"
-                else f"distributed noise, delta {DELTA:g}"
-            )
             panel.set(xscale="log", ylabel="test error", title=f"lambda {penalty:g}; {claim}")
             panel.legend(fontsize="small")
     for panel in axes[1]:

@@ -10,18 +10,12 @@ from ppspeech.figures import Figure
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
 from ppspeech.training import Confusion
 
-TESTED = 20
-"""The last people of the corpus, 41 to 60, fixed in advance."""
+TESTED = 20  # the last people of the corpus, 41 to 60, fixed in advance
 
 
 @EXPERIMENTS.register("audiomnist")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Train ten word models of five states and recognize people never heard.
-
-    Args:
-        quick: train on ten people instead of forty.
-        folder: for the confusion matrix, `audiomnist.png`.
-    """
+    """Train ten word models of five states and recognize people never heard; `quick`: ten to train on, not forty."""
     corpus = load_corpus("audiomnist")
     split = split_by_speaker(corpus, test=corpus.speakers[-TESTED:])
     kept = set(split.train.speakers[: 10 if quick else None])

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ppspeech.data.tables import Table, load_breast_cancer
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.published.large_margin import PublishedLargeMargin, seed_bounds
+from ppspeech.evidence.published.large_margin import PublishedLargeMargin, published_bounds
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean, repeated
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
@@ -96,12 +96,7 @@ LEARNERS: dict[str, Learner] = {
 
 @EXPERIMENTS.register("breast-cancer")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Train on every split at every epsilon, and audit; save the curves as `breast_cancer.png` in `folder`.
-
-    Args:
-        quick: 5 splits instead of 20, and 40 runs of the audit on each side instead of 400.
-        folder: for the picture.
-    """
+    """Train and audit; save `breast_cancer.png`; `quick`: 5 splits instead of 20, 40 audits a side instead of 400."""
     table = load_breast_cancer()
     splits = [_split(table, seed) for seed in range(5 if quick else 20)]
     plain = Mean.of([split.error(nonprivate(split)) for split in splits])
@@ -146,7 +141,7 @@ def _audit(split: Split, runs: int) -> list[Figure]:
 def _bounds(split: Split) -> list[Figure]:
     """The paper's bounds on the excess risk at its own lambda, beside what the model that says nothing has."""
     published = PublishedLargeMargin(epsilon=1.0, classes=2, features=split.x.shape[1], lam=PAPER_LAMBDA, width=WIDTH)
-    bounds = seed_bounds(published, len(split.x))
+    bounds = published_bounds(published, len(split.x))
     note = (
         f"epsilon 1, lambda {PAPER_LAMBDA}, 95 %; {'vacuous' if bounds.vacuous else 'informative'}: the risk of the "
         f"zero model is {bounds.trivial:.3g}; about a mechanism that is broken"

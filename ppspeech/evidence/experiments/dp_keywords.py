@@ -43,12 +43,7 @@ VOICES_ONLY = "started from the built-in voices alone: no person's speech is tak
 
 @EXPERIMENTS.register("dp-keywords")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Train at every epsilon; save the curves as `dp_keywords.png` in `folder`.
-
-    Args:
-        quick: 8 states instead of 12, two epsilons and one run each.
-        folder: for the picture.
-    """
+    """Save `dp_keywords.png` in `folder`; `quick`: 8 states instead of 12, two epsilons and one run each."""
     states, repeats = (8, 1) if quick else (12, 3)
     epsilons = (1.0, 4.0) if quick else (0.5, 1.0, 2.0, 4.0, 8.0)
     training, test = _parts()
@@ -129,11 +124,7 @@ def _plot(
         axes.errorbar(epsilons, mean, yerr=spread, marker="o", capsize=3, label=f"one {unit} protected")
     axes.axhline(reference, color="black", linestyle="--", label="no privacy")
     axes.axhline(public, color="gray", linestyle=":", label="public start")
-    axes.set(
-        xscale="log",
-        xlabel="epsilon (delta = 1e-5)",
-        ylabel="share of words right",
-        title="AudioMNIST, 12 unseen people",
-    )
+    axes.set(xscale="log", xlabel="epsilon (delta = 1e-5)", ylabel="share of words right")
+    axes.set_title("AudioMNIST, 12 unseen people")
     axes.legend()
     save(picture, path)

@@ -28,8 +28,7 @@ from ppspeech.protocols.eigen import SQUARINGS, alice, bob, find_together, secon
 BOUND = 1e3
 ROUNDS = 1 << SQUARINGS
 DECOY_ROUNDS = 100
-CLOSE = 1e-4
-"""1 - |cos| at which an iteration counts as converged."""
+CLOSE = 1e-4  # 1 - |cos| at which an iteration counts as converged
 
 
 @dataclass(frozen=True)
@@ -52,12 +51,7 @@ QUICK = Sweep((1.1,), (2, 5, 7), (8, 39), (2, 3), (1.0, 0.5), 2)
 
 @EXPERIMENTS.register("eigenvectors")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Vary one thing at a time; save the curves as `eigenvectors.png` in `folder`.
-
-    Args:
-        quick: fewer points.
-        folder: for the picture.
-    """
+    """Vary one thing at a time; save the curves as `eigenvectors.png` in `folder`."""
     plan = QUICK if quick else WHOLE
     convergence = {ratio: {n: _error(ratio, n) for n in plan.squarings} for ratio in plan.ratios}
     secret = generate_paillier(2048)

@@ -23,12 +23,7 @@ EPSILONS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 @EXPERIMENTS.register("five-classes")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Draw data, train and test, many times; save the curves as `five_classes.png` in `folder`.
-
-    Args:
-        quick: 3 runs instead of the paper's 100.
-        folder: for the picture.
-    """
+    """Draw data, train and test, 100 times (`quick`: 3); save the curves as `five_classes.png` in `folder`."""
     runs = 3 if quick else 100
     splits = [Split(*_draw(2 * seed), *_draw(2 * seed + 1), CLASSES) for seed in range(runs)]
     plain = Mean.of([split.error(nonprivate(split)) for split in splits])

@@ -27,9 +27,7 @@ from ppspeech.progress import track
 from ppspeech.training import Confusion
 
 STATES = 5
-PLAIN = MfccConfig.narrowband()
-"""13 cepstra with derivatives, normalized over each utterance: what hmmlearn gets too."""
-
+PLAIN = MfccConfig.narrowband()  # 13 cepstra with derivatives, normalized over each utterance: what hmmlearn gets too
 ROBUST = replace(PLAIN, vad_db=35.0, vad_hangover=2, low_hz=100.0, high_hz=3_600.0, delta_reach=3)
 """For people never heard: without the silence around words, the band edges and quick derivatives."""
 
@@ -39,15 +37,12 @@ SHRINKAGE = Prior(covariance=1_000.0)
 
 @EXPERIMENTS.register("fsdd")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Train and test.
+    """Train and test; save the confusion matrix of the official test as `fsdd.png` in `folder`.
 
     Ours and hmmlearn's models have the same sizes, starting point and number of iterations. For speakers never heard
     we use the front end `ROBUST` and `SHRINKAGE`; they were chosen on these six speakers, so the figure is optimistic
     by what a search over about thirty settings gains. hmmlearn is measured on both front ends.
-
-    Args:
-        quick: a third of the recordings, no margin training, and one speaker left out instead of six.
-        folder: for the confusion matrix of the official test, `fsdd.png`.
+    `quick`: a third of the recordings, no margin training, and one speaker left out instead of six.
     """
     corpus = load_corpus("fsdd")
     if quick:
@@ -73,17 +68,13 @@ def run(quick: bool, folder: Path) -> list[Figure]:
 
 def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
     splits = list(leave_one_speaker_out(corpus))[: 1 if quick else 6]
-    ours: list[float] = []
-    plain: list[float] = []
-    theirs: list[float] = []
-    same: list[float] = []
+    found: dict[str, list[float]] = {"ours": [], "plain": [], "theirs": [], "same": []}
     for split in track(splits, "Leaving out a speaker"):
-        for config, found, peers in ((ROBUST, ours, same), (PLAIN, plain, theirs)):
+        for config, own, other in ((ROBUST, "ours", "same"), (PLAIN, "plain", "theirs")):
             train, test = (Spoken.of(part, config, corpus.words) for part in (split.train, split.test))
-            found.append(test.accuracy(test.scores(train_bank(train, iterations=4, prior=SHRINKAGE))))
-            peers.append(_peer(train, test, 4))
-    mean = {"ours": ours, "plain": plain, "theirs": theirs, "same": same}
-    value = {name: sum(scores) / len(scores) for name, scores in mean.items()}
+            found[own].append(test.accuracy(test.scores(train_bank(train, iterations=4, prior=SHRINKAGE))))
+            found[other].append(_peer(train, test, 4))
+    value = {name: sum(scores) / len(scores) for name, scores in found.items()}
     people = f"mean over {len(splits)} of 6 speakers, each tested by models of the other five; 4 iterations"
     search = "ours: pauses cut, 100-3600 Hz, shrunk covariances, chosen on these speakers; peer: 39 MFCCs"
     equal = "our front end for both"

@@ -35,22 +35,15 @@ from ppspeech.training.together import JointDescent, clipped_gradient, descend_j
 
 PARTIES = 5
 DELTA = 1e-5
-CHUNK = 25
-"""Descents at once: their slopes, one a row and descent, must stay in the cache."""
+CHUNK = 25  # descents at once: their slopes, one a row and descent, must stay in the cache
 
-Noise = Callable[[], Tensor]
-"""What every round adds to the sum of gradients, in whole steps of the grid."""
+Noise = Callable[[], Tensor]  # what every round adds to the sum of gradients, in whole steps of the grid
 
 
 def terms(epsilon: float) -> JointDescent:
     """The public terms of the descent at one epsilon."""
     return JointDescent(
-        rounds=40,
-        step=1.5e-4 * epsilon**0.48,
-        clip=2 * epsilon**0.3,
-        regularization=1.0,
-        momentum=0.8,
-        averaged=10,
+        rounds=40, step=1.5e-4 * epsilon**0.48, clip=2 * epsilon**0.3, regularization=1.0, momentum=0.8, averaged=10
     )
 
 
@@ -120,13 +113,9 @@ def distance_between_splits(split: Split, sizes: Sequence[Sequence[int]], epsilo
 
 @dataclass(frozen=True)
 class Beside:
-    """Test errors at one epsilon.
+    """Test errors at one epsilon: of five parties, and of one with all rows, by descent and by noise in the objective.
 
-    Attributes:
-        descent: five parties.
-        central_descent: one party with all rows, the same descent, less noise.
-        central: one party with all rows, noise in the objective.
-        spent: the epsilon that the accountant finds for the descent.
+    `spent` is the epsilon that the accountant finds for the descent.
     """
 
     descent: Mean
@@ -155,25 +144,18 @@ def compare(split: Split, epsilons: Sequence[float], runs: int, fits: int) -> di
 
 def figures_of(found: Mapping[float, Beside], apart: tuple[float, float], note: str) -> list[Figure]:
     """The figures of `compare` and `distance_between_splits`."""
-    figures = [
-        Figure(
-            "parties.adult.descent.split_distance",
-            apart[0],
-            note=f"largest distance of weights of norm {apart[1]:.2f} between splits under the same noise: rounding",
-        )
-    ]
+    about = f"largest distance of weights of norm {apart[1]:.2f} between splits under the same noise: rounding"
+    figures = [Figure("parties.adult.descent.split_distance", apart[0], note=about)]
     for at, beside in found.items():
         name = f"parties.adult.descent.eps{at:g}"
-        rounds = terms(at).rounds
+        ours, central = beside.descent, beside.central
+        said = (
+            f"+- {ours.half_width:.4f}, peer +- {central.half_width:.4f}; {terms(at).rounds} sums, one record, "
+            f"add_remove, epsilon {beside.spent:.4f} by the accountant at delta {DELTA:g}, one colluder; {note}"
+        )
+        peer = "central, noise in the objective"
         figures += [
-            Figure(
-                f"{name}.error",
-                beside.descent.value,
-                peer="central, noise in the objective",
-                peer_value=beside.central.value,
-                note=f"{_width(beside.descent)}, peer {_width(beside.central)}; {rounds} sums, one record, add_remove, "
-                f"epsilon {beside.spent:.4f} by the accountant at delta {DELTA:g}, one colluder; {note}",
-            ),
+            Figure(f"{name}.error", ours.value, "", peer, central.value, note=said),
             _gap(f"{name}.gap_to_central", beside.descent, beside.central, "noise in the objective (adult-central)"),
             _gap(f"{name}.gap_to_central_descent", beside.descent, beside.central_descent, "the same descent"),
         ]
@@ -195,10 +177,6 @@ def _gap(metric: str, ours: Mean, theirs: Mean, meant: str) -> Figure:
     width = math.hypot(ours.half_width, theirs.half_width)
     said = f"+- {width:.4f}, the same at every split; central: {theirs.value:.4f}, {meant}, add_remove"
     return Figure(metric, ours.value - theirs.value, note=said)
-
-
-def _width(mean: Mean) -> str:
-    return f"+- {mean.half_width:.4f}"
 
 
 def _errors(split: Split, descent: JointDescent, shares: Shares, parties: int, runs: int) -> Mean:

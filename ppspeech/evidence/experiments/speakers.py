@@ -40,12 +40,7 @@ class Experiment:
 
 @EXPERIMENTS.register("speakers")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Verify and identify; save the DET curves as `speakers.png` in `folder`.
-
-    Args:
-        quick: a background model of 32 components instead of 64, and fewer iterations.
-        folder: for the picture.
-    """
+    """Save DET curves, `speakers.png`, in `folder`; `quick`: 32 components instead of 64, and fewer iterations."""
     components, iterations = (32, 8) if quick else (64, 20)
     clips, speakers = load_clips()
     background, enrolled = speakers[:BACKGROUND], speakers[BACKGROUND:]

@@ -27,8 +27,7 @@ DELTA = 1e-5
 EPSILONS = (1.0, 3.0)
 PARTIES, COLLUDERS = 48, 4
 RADIUS, CONSTANT = 1.0, 0.3
-BALANCE = 60.0
-"""Lambda times epsilon of the averaged minimizers, all speakers together."""
+BALANCE = 60.0  # Lambda times epsilon of the averaged minimizers, all speakers together
 
 
 class Speakers:
@@ -79,12 +78,7 @@ class Speakers:
 
 @EXPERIMENTS.register("speech-parties")
 def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
-    """Train alone, on average, by descent and in one place.
-
-    Args:
-        quick: 2 draws of the noise instead of 10, and epsilon 3 alone.
-        folder: not used; there is no picture.
-    """
+    """Train alone, on average, by descent and in one place; `quick`: 2 draws instead of 10, and epsilon 3 alone."""
     speakers = Speakers()
     draws, epsilons = (2, EPSILONS[-1:]) if quick else (10, EPSILONS)
     note = f"{PARTIES} speakers as parties, {len(speakers.y):,} utterances, 12 test speakers, {draws} draws"

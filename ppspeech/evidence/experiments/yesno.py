@@ -33,10 +33,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
     Where words begin and end is not known: sentences are cut evenly to start with, quiet frames going to the silence
     model, and Baum-Welch on the sentences' graphs does the rest. The sizes were compared on the same thirty test
     files, so the figure is optimistic; it is one speaker in one room.
-
-    Args:
-        quick: three iterations instead of ten.
-        folder: not used.
+    `quick`: three iterations instead of ten.
     """
     split = split_by_take(load_corpus("yesno"), test_takes=range(30, 60))
     features, lengths, texts = _data(split.train)

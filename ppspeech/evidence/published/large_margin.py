@@ -27,14 +27,10 @@ from ppspeech.privacy import Guarantee, Relation, check_count, check_probability
 from ppspeech.privacy.accounting import NonPrivateEvent
 from ppspeech.privacy.audit import AuditReport, audit_leak_identity
 
-Rows = tuple[Tensor, Tensor]
-"""Examples `(n, d)` in the unit ball and classes `(n,)`."""
+Rows = tuple[Tensor, Tensor]  # examples `(n, d)` in the unit ball and classes `(n,)`
 
-SOLVED = 1e-7
-"""Gradient norm the published objective is solved to."""
-
-RANGE = 1e-6
-"""Eigenvalues up to this part of the largest count as zero."""
+SOLVED = 1e-7  # gradient norm the published objective is solved to
+RANGE = 1e-6  # eigenvalues up to this part of the largest count as zero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,10 +147,10 @@ class SeedBounds:
         return self.empirical >= self.trivial
 
 
-def seed_bounds(published: PublishedLargeMargin, records: int, delta: float = 0.05) -> SeedBounds:
+def published_bounds(published: PublishedLargeMargin, records: int, delta: float = 0.05) -> SeedBounds:
     """The bounds at these parameters.
 
-    >>> bounds = seed_bounds(PublishedLargeMargin(epsilon=1.0, classes=2, features=9, lam=0.31), 583)
+    >>> bounds = published_bounds(PublishedLargeMargin(epsilon=1.0, classes=2, features=9, lam=0.31), 583)
     >>> bounds.vacuous, round(bounds.empirical / 1e7, 1)
     (True, 1.4)
     """

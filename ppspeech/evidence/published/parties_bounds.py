@@ -14,11 +14,7 @@ from ppspeech.privacy import check_count, check_positive, check_probability
 
 @dataclass(frozen=True, kw_only=True)
 class AggregateBounds:
-    """The paper's setting: logistic losses averaged over n_j, plus lambda |w|^2, examples in the unit ball.
-
-    `parties`: K; `smallest`: n_(1), the size of the smallest party; `penalty`: lambda; `dimension`: d; `failure`: the
-    probability with which 4.3 and 4.4 may fail.
-    """
+    """The paper's setting: logistic losses averaged over n_j, plus lambda |w|^2, examples in the unit ball."""
 
     parties: int
     smallest: int

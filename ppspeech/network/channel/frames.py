@@ -17,9 +17,7 @@ from ppspeech.errors import (
 HEADER = struct.Struct(">HBB16sII")
 MAGIC = 0x5053
 VERSION = 1
-
-HELLO = 0
-"""The first frame in each direction, before there is a session: its session field is `NO_SESSION`."""
+HELLO = 0  # the first frame in each direction, before there is a session: its session field is `NO_SESSION`
 ABORT = 255
 """Ends the session. Its payload is one byte, always the same: why is nobody's business but the sender's log's."""
 ABORT_PAYLOAD = b"\x00"
@@ -33,11 +31,10 @@ def pack_header(kind: int, session: bytes, sequence: int, length: int) -> bytes:
 
 
 def check_header(header: bytes, *, kind: int, session: bytes, sequence: int, size: int | None, at_most: int) -> int:
-    """Check that a header is the one that may come now, before a byte of its payload is read.
+    """Check that a header is the one that may come now, before its payload is read; returns the payload's length.
 
-    `kind`: the only type that may come, beside ABORT; `size`: the only length, or None; `at_most`: the largest length,
-    where `size` is None. Returns the length of the payload that follows. Raises `ProtocolError` of the kind that fits,
-    for anything else; `PeerGoneError` for an ABORT.
+    The length is `size`, or where that is None up to `at_most`. Raises the `ProtocolError` that fits; `PeerGoneError`
+    for an ABORT.
     """
     magic, version, got_kind, got_session, got_sequence, length = HEADER.unpack(header)
     if magic != MAGIC or version != VERSION:

@@ -21,10 +21,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a party says first.
-
-    `protocol`: its name: lower case letters, digits and `_.-`, so that it cannot run into the parameters when both are
-    hashed. `params`: the public parameters; they must be equal on both sides. `nonce`: 16 fresh bytes.
+    """What a party says first. The name is of lower case letters, digits and `_.-`, so that it cannot run into the
+    parameters when both are hashed; parameters must be equal on both sides; the nonce is 16 fresh bytes.
     """
 
     protocol: str
@@ -88,8 +86,7 @@ def session_id(client: Hello, server: Hello) -> bytes:
 def greet(channel: StreamChannel, protocol: str, params: Params) -> None:
     """Say what we want to the party that listens, and begin the session; the caller ends it on an error.
 
-    Raises `ValueError` for a name or parameters that cannot be sent; `WrongSessionError` if it answers with another
-    protocol or other parameters; `ProtocolError` if it refuses or is silent.
+    Raises `WrongSessionError` for another protocol or other parameters; `ProtocolError` if it refuses or is silent.
     """
     ours = Hello(protocol, dict(params), secrets.token_bytes(NONCE_BYTES))
     channel.send_frame(HELLO, ours.encode())
@@ -104,9 +101,7 @@ def greet(channel: StreamChannel, protocol: str, params: Params) -> None:
 def answer(channel: StreamChannel, accept: Callable[[str, Params], None]) -> tuple[str, Params]:
     """Answer the party that connected, and begin the session; the caller ends it on an error.
 
-    `accept`: called with what the peer wants; raises `WrongSessionError` if that cannot be had here. Returns the
-    protocol and its parameters. Raises `ProtocolError` if the peer cannot be understood, wants something else, or is
-    silent.
+    `accept` is called with what the peer wants, and raises `WrongSessionError` if that cannot be had here.
     """
     theirs = Hello.decode(channel.receive_frame(HELLO, None, MAX_BYTES))
     accept(theirs.protocol, theirs.params)

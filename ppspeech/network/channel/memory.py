@@ -7,22 +7,17 @@ from ppspeech.errors import BadLengthError, BadTypeError, FrameTooLargeError, Pe
 from ppspeech.network.channel.session import check_bounds, check_kind
 from ppspeech.network.limits import Limits
 
-_Message = tuple[int, bytes] | None
-"""A kind and a payload; None when the sender is gone."""
+_Message = tuple[int, bytes] | None  # A kind and a payload; None when the sender is gone
 
 
 class MemoryChannel:
-    """One end of a conversation through two queues; `memory_pair` makes both ends.
-
-    It refuses what `StreamChannel` refuses, with the same errors, and ends the session in the same way.
-    """
+    """One end of a conversation through two queues (`memory_pair`); refuses and ends as `StreamChannel` does."""
 
     def __init__(
         self, outgoing: "queue.SimpleQueue[_Message]", incoming: "queue.SimpleQueue[_Message]", limits: Limits
     ) -> None:
         self.limits = limits
-        self._outgoing = outgoing
-        self._incoming = incoming
+        self._outgoing, self._incoming = outgoing, incoming
         self._ends = time.monotonic() + limits.session_seconds
         self._over = False
 
@@ -42,7 +37,9 @@ class MemoryChannel:
         check_bounds(size, at_most)
         self._check_open()
         try:
-            message = self._incoming.get(timeout=self._patience())
+            message = self._incoming.get(
+                timeout=max(0.0, min(self.limits.message_seconds, self._ends - time.monotonic()))
+            )
         except queue.Empty:
             self.close()
             raise PeerTimeoutError("the peer did not answer in time") from None
@@ -71,9 +68,6 @@ class MemoryChannel:
     def _check_open(self) -> None:
         if self._over:
             raise PeerGoneError("the session is over")
-
-    def _patience(self) -> float:
-        return max(0.0, min(self.limits.message_seconds, self._ends - time.monotonic()))
 
 
 def memory_pair(limits: Limits | None = None) -> tuple[MemoryChannel, MemoryChannel]:

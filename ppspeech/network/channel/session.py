@@ -1,8 +1,8 @@
 """A session over a connection: frames out, frames in, and one way to end."""
 
+import contextlib
 import logging
 import time
-from types import TracebackType
 from typing import Self
 
 from ppspeech.errors import FrameTooLargeError, PeerGoneError, ProtocolError
@@ -21,10 +21,8 @@ from ppspeech.network.limits import Limits
 
 logger = logging.getLogger(__name__)
 
-COALESCED = 2**16
-"""Payloads up to this size are copied behind their header and sent in one piece."""
-FAREWELL_SECONDS = 0.2
-"""How long an ABORT may take: a peer that reads nothing gets none."""
+COALESCED = 2**16  # payloads up to this size are copied behind their header and sent in one piece
+FAREWELL_SECONDS = 0.2  # how long an ABORT may take: a peer that reads nothing gets none
 
 
 class StreamChannel:
@@ -42,8 +40,7 @@ class StreamChannel:
         self.session = NO_SESSION
         self._stream = stream
         self._ends = time.monotonic() + limits.handshake_seconds if greet_by is None else greet_by
-        self._sent = 0
-        self._received = 0
+        self._sent = self._received = 0
         self._over = False
         self._inside_write = False
 
@@ -116,14 +113,8 @@ class StreamChannel:
                     f"{self.limits.message_bytes}: raise Limits.message_bytes"
                 )
             deadline = min(time.monotonic() + self.limits.message_seconds, self._ends)
-            length = check_header(
-                self._stream.read(HEADER.size, deadline),
-                kind=kind,
-                session=self.session,
-                sequence=self._received,
-                size=size,
-                at_most=largest,
-            )
+            header, number = self._stream.read(HEADER.size, deadline), self._received
+            length = check_header(header, kind=kind, session=self.session, sequence=number, size=size, at_most=largest)
             payload = self._stream.read(length, deadline, inside=True) if length else b""
             self._received += 1
         except ProtocolError as error:
@@ -137,11 +128,9 @@ class StreamChannel:
             return
         self._over = True
         if not self._inside_write:  # inside a frame, an ABORT would only be part of its payload
-            try:
-                farewell = pack_header(ABORT, self.session, self._sent, len(ABORT_PAYLOAD)) + ABORT_PAYLOAD
+            farewell = pack_header(ABORT, self.session, self._sent, len(ABORT_PAYLOAD)) + ABORT_PAYLOAD
+            with contextlib.suppress(ProtocolError):  # the peer is gone, and needs no telling
                 self._stream.write(farewell, time.monotonic() + FAREWELL_SECONDS)
-            except ProtocolError:
-                pass  # the peer is gone, and needs no telling
         self._stream.close()
 
     def fail(self, error: BaseException) -> None:
@@ -160,9 +149,7 @@ class StreamChannel:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:
@@ -180,10 +167,7 @@ def check_kind(kind: int) -> None:
 
 
 def check_bounds(size: int | None, at_most: int | None) -> None:
-    """Refuse a step of a script that does not say how long its message may be.
-
-    Raises `ValueError` unless exactly one of the two is given, and is not negative.
-    """
+    """Raises `ValueError` unless exactly one of the two says how long the next message may be, and is not negative."""
     bounds = [bound for bound in (size, at_most) if bound is not None]
     if len(bounds) != 1 or bounds[0] < 0:
         raise ValueError(f"give either size or at_most, and not below 0; got size={size}, at_most={at_most}")

@@ -65,8 +65,7 @@ class ByteStream:
         if connection.family in {socket.AF_INET, socket.AF_INET6}:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.peer = Peer.of(connection)
-        self.bytes_sent = 0
-        self.bytes_received = 0
+        self.bytes_sent = self.bytes_received = 0
         self._socket = connection
         self._inbox = bytearray()
         self._scratch = memoryview(bytearray(BUFFERED))
@@ -77,10 +76,7 @@ class ByteStream:
         self._poll.register(connection, self._polled)
 
     def write(self, data: bytes | bytearray | memoryview, deadline: float) -> None:
-        """Send all of `data` before `deadline` (of `time.monotonic`).
-
-        Raises `ProtocolError` if the peer is gone, or does not take it in time. Part of it may have been sent.
-        """
+        """Send all before `deadline` (of `time.monotonic`); after a `ProtocolError` part of it may have been sent."""
         rest = data if len(data) <= PIECE else memoryview(data)
         while rest:
             try:
@@ -98,17 +94,16 @@ class ByteStream:
                 rest = memoryview(rest)[sent:]
 
     def read(self, size: int, deadline: float, *, inside: bool = False) -> bytes:
-        """Receive exactly `size` bytes before `deadline`.
-
-        `size`: how many; the caller has made sure that it is agreed. `deadline`: of `time.monotonic`. `inside`: whether
-        these bytes continue a message, so that the end of the stream is the peer's fault. Raises `BadLengthError` if
-        the stream ends inside a message; `ProtocolError` if the peer is gone or silent for too long.
+        """Receive exactly `size` bytes before `deadline`; the caller has made sure that the size is agreed. `inside`:
+        these bytes continue a message, so that the end of the stream is the peer's fault, a `BadLengthError`.
         """
         inbox = self._inbox
         if size <= BUFFERED:
             while len(inbox) < size:
-                if not self._fill(deadline):
+                got = self._receive_into(self._scratch, deadline)
+                if not got:
                     raise _end_of_stream(len(inbox), size, inside)
+                inbox += self._scratch[:got]
             data = bytes(inbox[:size]) if len(inbox) > size else bytes(inbox)
             del inbox[:size]
             return data
@@ -135,12 +130,6 @@ class ByteStream:
                 self._socket.unwrap()  # sends the closing notice; the peer's is not waited for
         self._socket.close()
         self._inbox.clear()
-
-    def _fill(self, deadline: float) -> int:
-        """Wait for bytes and put them in the inbox; 0 at the end of the stream."""
-        got = self._receive_into(self._scratch, deadline)
-        self._inbox += self._scratch[:got]
-        return got
 
     def _receive_into(self, view: memoryview, deadline: float) -> int:
         """Wait for bytes and put them in `view`; 0 at the end of the stream."""

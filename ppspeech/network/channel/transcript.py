@@ -12,10 +12,8 @@ from ppspeech.channel import Channel
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message.
-
-    `direction`: `sent` or `received`, as seen from the party that records. `size`: of its payload, in bytes; a frame
-    adds 28. `seconds`: since the transcript began. `payload`: its bytes, where they are kept.
+    """One message. `direction`: `sent` or `received`, as seen from the party that records. `size`: of its payload, in
+    bytes; a frame adds 28. `seconds`: since the transcript began. `payload`: its bytes, where they are kept.
     """
 
     direction: Literal["sent", "received"]
@@ -26,10 +24,7 @@ class Entry:
 
 
 class Transcript:
-    """A channel that passes everything on to another one and writes it down.
-
-    `keep_payloads`: keep the bytes too. A transcript with bytes is what a corrupt party would have: not for logs.
-    """
+    """A channel that writes down what it passes on; payloads are what a corrupt party would have: not for logs."""
 
     def __init__(self, channel: Channel, *, keep_payloads: bool = False) -> None:
         self.entries: list[Entry] = []
@@ -94,7 +89,9 @@ class Transcript:
         table.add_column("messages", f"{self.messages:,}", justify="right")
         table.add_column("bytes", f"{self.bytes_up:,} up\n{self.bytes_down:,} down", justify="right")
         table.add_column("at", "", justify="right")
-        for step, run in enumerate(self._runs(), start=1):
+        runs = itertools.groupby(self.entries, key=lambda entry: (entry.direction, entry.kind))
+        for step, (_, entries) in enumerate(runs, start=1):
+            run = list(entries)
             last = run[-1]
             arrow = "→ sent" if last.direction == "sent" else "← received"
             name = (kinds or {}).get(last.kind, str(last.kind))
@@ -108,12 +105,3 @@ class Transcript:
         size = payload.nbytes if isinstance(payload, memoryview) else len(payload)
         kept = bytes(payload) if self._keep else None
         self.entries.append(Entry(direction, int(kind), size, time.perf_counter() - self._start, kept))
-
-    def _runs(self) -> list[list[Entry]]:
-        runs: list[list[Entry]] = []
-        for entry in self.entries:
-            if runs and (runs[-1][-1].direction, runs[-1][-1].kind) == (entry.direction, entry.kind):
-                runs[-1].append(entry)
-            else:
-                runs.append([entry])
-        return runs

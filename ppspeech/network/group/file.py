@@ -31,10 +31,8 @@ FIELDS = {"protocol", "hub", "parties", "params", "wait_seconds"}
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One party of a group.
-
-    `pin`: SHA-256 fingerprint of its certificate, 64 hexadecimal digits. `address`: where it listens; None for one that
-    only connects.
+    """One party of a group. `pin`: SHA-256 fingerprint of its certificate, 64 hexadecimal digits. `address`: where it
+    listens; None for one that only connects.
     """
 
     name: str
@@ -45,15 +43,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Group:
-    """Who takes part in what; the same for all.
+    """Who takes part in what, the same for all; `PpspeechError` if they cannot meet.
 
-    Raises `PpspeechError` for a group that cannot meet.
-
-    Attributes:
-        members: in order; where everyone talks to everyone, the earlier of two listens.
-        hub: the one all others talk to; None for everyone to everyone.
-        params: public parameters of the protocol, as JSON can hold them.
-        wait_seconds: how long those who are there wait for those who are late.
+    `members` are in order: where there is no `hub` that all others talk to, the earlier of two listens. `wait_seconds`:
+    how long those who are there wait for those who are late.
     """
 
     protocol: str
@@ -74,7 +67,10 @@ class Group:
         if not isinstance(self.wait_seconds, int | float) or not 0 < self.wait_seconds <= 86400:
             raise PpspeechError(f"wait_seconds must be in (0, 86400], got {self.wait_seconds!r:.80}")
         for member in self.members:
-            _check_pin(member)
+            try:
+                ClientTls(pin=member.pin)
+            except ValueError as error:
+                raise PpspeechError(f"the pin of {member.name}: {error}") from None
             if member.address is None and any(self.listens(member.name, other) for other in self.others(member.name)):
                 raise PpspeechError(f"{member.name} is waited for by others and needs an address, HOST:PORT")
         pins = [member.pin for member in self.members]
@@ -93,12 +89,8 @@ class Group:
     @property
     def digest(self) -> str:
         """Of everything above: two parties whose files differ in anything that matters do not meet."""
-        plain = {
-            "protocol": self.protocol,
-            "hub": self.hub,
-            "params": dict(self.params),
-            "parties": [[m.name, m.role, m.pin, str(m.address or "")] for m in self.members],
-        }
+        parties = [[m.name, m.role, m.pin, str(m.address or "")] for m in self.members]
+        plain = {"protocol": self.protocol, "hub": self.hub, "params": dict(self.params), "parties": parties}
         return hashlib.sha256(canonical(plain)).hexdigest()
 
     def member(self, name: str) -> Member:
@@ -149,13 +141,8 @@ class Group:
         parties, params = plain["parties"], plain.get("params") or {}
         if not isinstance(parties, dict) or not isinstance(params, dict):
             raise PpspeechError("parties and params are mappings: NAME: {role: ..., pin: ..., address: ...}")
-        return cls(
-            protocol=plain["protocol"],
-            members=tuple(_read_member(name, entry) for name, entry in parties.items()),
-            hub=plain.get("hub"),
-            params=params,
-            wait_seconds=plain.get("wait_seconds", 60.0),
-        )
+        members = tuple(_read_member(name, entry) for name, entry in parties.items())
+        return cls(plain["protocol"], members, plain.get("hub"), params, plain.get("wait_seconds", 60.0))
 
     @classmethod
     def load(cls, path: Path) -> "Group":
@@ -171,17 +158,5 @@ class Group:
 def _read_member(name: Any, entry: Any) -> Member:
     if not isinstance(entry, dict) or not {"role", "pin"} <= set(entry) <= {"role", "pin", "address"}:
         raise PpspeechError(f"party {name!r:.80} needs a role and a pin, and maybe an address, got {entry!r:.200}")
-    address = entry.get("address")
-    return Member(
-        name=name,
-        role=entry["role"],
-        pin=str(entry["pin"]).replace(":", "").lower(),
-        address=None if address is None else Address.parse(str(address)),
-    )
-
-
-def _check_pin(member: Member) -> None:
-    try:
-        ClientTls(pin=member.pin)
-    except ValueError as error:
-        raise PpspeechError(f"the pin of {member.name}: {error}") from None
+    address = None if entry.get("address") is None else Address.parse(str(entry["address"]))
+    return Member(name, entry["role"], str(entry["pin"]).replace(":", "").lower(), address)

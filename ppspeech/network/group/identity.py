@@ -25,10 +25,8 @@ LARGEST = 2 + LARGEST_CERTIFICATE + LARGEST_SIGNATURE
 
 @dataclass(frozen=True, repr=False)
 class Identity:
-    """A party's own certificate and key.
-
-    `key`: PEM file of its private key, on an elliptic curve, as `make_certificate` makes it. Raises `PpspeechError` if
-    a file cannot be read or does not fit.
+    """A party's own certificate and key. `key`: PEM file of its private key, on an elliptic curve, as
+    `make_certificate` makes it. Raises `PpspeechError` if a file cannot be read or does not fit.
     """
 
     certificate: Path

@@ -23,8 +23,7 @@ INTRODUCTION = 80
 BEGIN = 81
 LONGEST_WORD = 1000
 RETRY_SECONDS = 0.1
-PATIENCE = 3
-"""How much longer than the hub the others wait for one message: it waits for all of them meanwhile."""
+PATIENCE = 3  # how much longer than the hub the others wait for one message: it waits for all of them meanwhile
 
 Say = Callable[[str], None]
 
@@ -41,12 +40,8 @@ def join(
 ) -> Iterator[Mapping[str, StreamChannel]]:
     """Channels to everyone `name` talks to, once all of the group are there; closed at the end of the block.
 
-    An error inside the block aborts every channel, so that no other party waits in vain.
-
-    `identity`: our certificate, whose pin stands in the group, and its key. `say`: told in words what happens
-    meanwhile. `listener`: bound before, where the address was not known when the others were told; owned by the caller.
-    Raises `PpspeechError` if the certificate is not the one in the group, or our address cannot be had; `ProtocolError`
-    if somebody did not come in time, with their names.
+    An error inside aborts every channel, so that no other party waits in vain. `say` is told in words what happens; a
+    `listener` may have been bound before. Raises `ProtocolError` with the names of those who did not come in time.
     """
     member, chosen = group.member(name), limits or Limits()
     if identity.pin != member.pin:
@@ -56,7 +51,12 @@ def join(
     channels: dict[str, StreamChannel] = {}
     with ExitStack() as stack:
         if guests and listener is None:
-            listener = stack.enter_context(_listen(group, name, identity, chosen))
+            assert member.address is not None
+            try:
+                tls = ServerTls(identity.certificate, identity.key)
+                listener = stack.enter_context(Listener(member.address, tls=tls, limits=chosen))
+            except OSError as error:
+                raise PpspeechError(f"cannot listen at {member.address}: {error}") from None
         try:
             for host in (other for other in group.others(name) if other not in guests):
                 channels[host] = _visit(group, name, host, identity, chosen, deadline, say)
@@ -72,15 +72,6 @@ def join(
             raise
         for channel in channels.values():
             channel.close()
-
-
-def _listen(group: Group, name: str, identity: Identity, limits: Limits) -> Listener:
-    address = group.member(name).address
-    assert address is not None
-    try:
-        return Listener(address, tls=ServerTls(identity.certificate, identity.key), limits=limits)
-    except OSError as error:
-        raise PpspeechError(f"cannot listen at {address}: {error}") from None
 
 
 def _visit(
@@ -126,7 +117,8 @@ def _receive_guests(
     while missing := [guest for guest in guests if guest not in channels]:
         left = deadline - time.monotonic()
         if left <= 0:
-            word = f"{_list(missing)} did not come within {group.wait_seconds:g} seconds"
+            names = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+            word = f"{names} did not come within {group.wait_seconds:g} seconds"
             _tell_all(channels, guests, word)
             raise PeerTimeoutError(word + (f"; someone was refused: {refused}" if refused else ""))
         try:
@@ -186,7 +178,3 @@ def _tell_all(channels: Mapping[str, StreamChannel], guests: list[str], word: st
         if guest in channels:
             with contextlib.suppress(ProtocolError):
                 channels[guest].send(BEGIN, word.encode()[:LONGEST_WORD])
-
-
-def _list(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

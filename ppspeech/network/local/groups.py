@@ -38,14 +38,8 @@ class Player:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one process ended.
-
-    Attributes:
-        result: what the program returned; None without one.
-        error: type and words of what it raised, or `Killed`; empty if it finished.
-        bytes_sent: of frames, headers included, TLS not.
-        bytes_received: likewise.
-        seconds: from the start of all processes to the end of this one.
+    """How one process ended: `error` has type and words of what it raised, or `Killed`. Bytes are those of frames,
+    headers included, TLS not; seconds go from the start of all processes to the end of this one.
     """
 
     result: Any = None
@@ -64,14 +58,10 @@ def run_group(
     limits: Limits | None = None,
     wait_seconds: float = 60.0,
 ) -> dict[str, Outcome]:
-    """Run every player in a process of its own and wait for all of them.
+    """Run every player in a process of its own and wait for all of them; a party that failed does not raise here.
 
     The processes are forks of this one. Threads do not survive a fork: do not call this after native thread pools
-    (OpenMP, torch) have been used.
-
-    `players`: by name, in the group's order. `hub`: the one all others talk to; None for everyone to everyone.
-    `wait_seconds`: how long parties wait for each other at the start. Returns how each ended; a party that failed does
-    not raise here.
+    (OpenMP, torch) have been used. Everyone talks to the `hub`, or without one to everyone.
     """
     sys.stdout.flush()
     sys.stderr.flush()

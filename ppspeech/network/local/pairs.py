@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from ppspeech.channel import Channel
@@ -24,8 +25,7 @@ First = TypeVar("First")
 Second = TypeVar("Second")
 Pair = tuple[MemoryChannel, MemoryChannel] | tuple[StreamChannel, StreamChannel]
 
-PROTOCOL = "together"
-"""What the HELLOs say where both parties come from one call and cannot disagree."""
+PROTOCOL = "together"  # what the HELLOs say where both parties come from one call and cannot disagree
 
 
 def run_together(
@@ -41,26 +41,19 @@ def run_together(
     (None, 42)
     """
     here, there = channels or memory_pair()
-    results = _run_threads([(lambda: first(here), [here]), (lambda: second(there), [there])])
+    results = _run_threads([(partial(first, here), [here]), (partial(second, there), [there])])
     return cast(First, results[0]), cast(Second, results[1])
 
 
 def run_in_threads(
     parties: Sequence[Callable[[Mapping[int, Channel]], First]], limits: Limits | None = None
 ) -> list[First]:
-    """Run any number of parties as threads, each with a channel in memory to every other.
-
-    `parties`: programs that take a mapping from the number of another party to the channel to it. Returns what they
-    returned, in order. Raises as `run_together`.
-    """
+    """Run parties as threads, each with a mapping from another's number to the channel to it; as `run_together`."""
     ends: list[dict[int, MemoryChannel]] = [{} for _ in parties]
     for one in range(len(parties)):
         for other in range(one):
             ends[one][other], ends[other][one] = memory_pair(limits)
-    jobs = [
-        ((lambda party=party, mine=mine: party(mine)), list(mine.values()))
-        for party, mine in zip(parties, ends, strict=True)
-    ]
+    jobs = [(partial(party, mine), list(mine.values())) for party, mine in zip(parties, ends, strict=True)]
     return cast(list[First], _run_threads(jobs))
 
 
@@ -85,15 +78,10 @@ def run_in_processes(
 ) -> First:
     """Run two parties as two processes that talk over TCP on the loopback address, so that both have a core.
 
-    The second party is a fork of this process. Threads do not survive a fork: do not call this after native thread
-    pools (OpenMP, torch) have been used. Returns what `first` returned. Raises `ProtocolError` if `second` failed, with
-    the name of its error; what `first` raised.
-
-    Args:
-        first: the party in this process, which connects.
-        second: the party in the other process, which listens; what it returns is lost.
-        tls: both sides' TLS; plain TCP without.
-        delay: seconds that bytes take each way, through a process that holds them back; half a round trip.
+    `first` connects from this process; `second` listens in a fork of it, and what it returns is lost. Threads do not
+    survive a fork: do not call this after native thread pools (OpenMP, torch) have been used. `delay`: seconds that
+    bytes take each way, half a round trip. Raises what `first` raised, or `ProtocolError` with the name of the error of
+    `second`.
     """
     local = Address("127.0.0.1", 0)
     client, server = tls or (None, None)

@@ -28,10 +28,7 @@ class _Way:
 
 @contextlib.contextmanager
 def slow_link(target: Address, seconds: float) -> Iterator[Address]:
-    """An address that leads to `target` with a one-way delay; the rate is not limited.
-
-    It serves one connection, in a process of its own, and ends with the block.
-    """
+    """An address that leads to `target` with a one-way delay, for one connection and as long as the block lasts."""
     listening = listen(Address("127.0.0.1", 0))
     address = Address("127.0.0.1", listening.getsockname()[1])
     child = os.fork()

@@ -12,14 +12,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from ppspeech.network.address import Address
 from ppspeech.network.limits import Limits
-from ppspeech.network.server.capacity import Capacity
-from ppspeech.network.server.counters import Counters
+from ppspeech.network.server.load import Capacity, Counters
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
 from ppspeech.network.tls.connect import listen
 from ppspeech.network.tls.context import ServerTls
@@ -27,8 +26,7 @@ from ppspeech.network.tls.context import ServerTls
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
-KILL_SECONDS = 2.0
-"""How much later than its own deadline a process is killed."""
+KILL_SECONDS = 2.0  # how much later than its own deadline a process is killed
 
 
 @dataclass
@@ -278,3 +276,43 @@ def _kill(child: _Child) -> None:
     """End a child and all it has started; some systems refuse to where it has ended by itself."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
+
+
+@dataclass
+class RunningServer:
+    """A server in a process of its own. `counters`: what it did, once it has stopped."""
+
+    address: Address
+    pid: int
+    counters: Counters | None = None
+
+
+@contextlib.contextmanager
+def in_background(server: Server) -> Iterator[RunningServer]:
+    """Run a server in a fork of this process (see `Server` for what that asks) while the `with` block lasts."""
+    reader, writer = os.pipe()
+    # A signal to stop that comes before the child can handle it waits until it can.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(reader)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: server.stop())
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            os.write(writer, json.dumps(server.run().as_dict()).encode())
+        finally:
+            os._exit(0)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    os.close(writer)
+    server.close()
+    running = RunningServer(server.address, pid)
+    try:
+        yield running
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        with os.fdopen(reader, "rb") as pipe:
+            said = pipe.read()
+        os.waitpid(pid, 0)
+        if said:
+            running.counters = Counters.from_dict(json.loads(said))

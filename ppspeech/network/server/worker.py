@@ -29,11 +29,9 @@ REPORT_BYTES = 4096
 
 @dataclass(frozen=True)
 class Service:
-    """A party program that a server offers.
-
-    `program`: called with the channel and the session's public parameters. `params`: the only parameters it is offered
-    with; None leaves them to the client, and the program must judge them itself, for instance whether the sizes they
-    ask for can be borne.
+    """A party program that a server offers. `program`: called with the channel and the session's public parameters.
+    `params`: the only parameters it is offered with; None leaves them to the client, and the program must judge them
+    itself, for instance whether the sizes they ask for can be borne.
     """
 
     program: Callable[[Channel, Params], object]

@@ -20,15 +20,10 @@ from ppspeech.errors import WrongKeyError
 def make_certificate(
     certificate: Path, key: Path, names: Sequence[str] = ("localhost", "127.0.0.1"), days: float = 365
 ) -> str:
-    """Make a key (P-256) and a certificate signed with it, as PEM files.
+    """Make a key (P-256), readable by its owner alone, and a certificate signed with it, as PEM files.
 
-    Returns its fingerprint, which the other party pins. Raises `FileExistsError` if there is a file at `key`.
-
-    Args:
-        certificate: file to write; may be given to anyone.
-        key: file to write, readable by its owner alone; an existing file is not replaced.
-        names: host names and addresses the certificate is for.
-        days: how long it is valid; negative makes one that has expired.
+    Returns the fingerprint, which the other party pins. Never replaces a key; negative `days` make one that has
+    expired.
     """
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
@@ -60,10 +55,7 @@ def fingerprint(certificate: Path) -> str:
 
 
 def check_pin(der: bytes | None, pin: str) -> None:
-    """Check that a peer's certificate is the pinned one and within its time.
-
-    Raises `WrongKeyError` if it is another, none, or has expired.
-    """
+    """Raises `WrongKeyError` unless a peer's certificate is the pinned one and within its time."""
     if der is None or not hmac.compare_digest(hashlib.sha256(der).hexdigest(), pin):
         raise WrongKeyError("the peer's certificate is not the pinned one: ask the peer for its fingerprint again")
     pinned = x509.load_der_x509_certificate(der)

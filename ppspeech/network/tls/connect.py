@@ -21,12 +21,10 @@ def connect(
     insecure: bool = False,
     limits: Limits | None = None,
 ) -> StreamChannel:
-    """Connect to a party that listens, and begin a session.
+    """Connect to a party that listens, and begin a session, to be used in a `with` statement.
 
-    `params`: its public parameters; the other party must want the same. `insecure`: plain TCP, on a loopback address,
-    in place of `tls`. Returns the channel, to be used in a `with` statement. Raises `ValueError` for plain TCP where it
-    is not allowed, and parameters that cannot be sent; `ProtocolError` if there is nobody, or not the one we trust, or
-    it does not want the same.
+    `insecure` is plain TCP, on a loopback address alone. Raises `ProtocolError` if there is nobody, or not the one we
+    trust, or it does not want the same protocol and parameters.
     """
     address.check_security(tls is not None, insecure)
     accept_only(protocol, params)  # refuse our own mistakes before anyone is called
@@ -53,9 +51,7 @@ def connect(
 class Listener:
     """Waits for one peer at a time, for two parties who both know what they want. `Server` serves many.
 
-    `address`: where; port 0 takes a free one, and `address` says which. `insecure`: plain TCP, on a loopback address,
-    in place of `tls`. Raises `ValueError` for plain TCP where it is not allowed; `OSError` if the address cannot be
-    had.
+    Port 0 takes a free one, and `address` says which. `insecure` is plain TCP, on a loopback address alone.
     """
 
     def __init__(
@@ -68,10 +64,7 @@ class Listener:
         self.address = Address(address.host, self._socket.getsockname()[1])
 
     def wait(self, protocol: str, params: Params, seconds: float | None = None) -> StreamChannel:
-        """Wait for a peer that wants this protocol with these parameters.
-
-        Raises `ProtocolError` if nobody comes within `seconds`, or someone who wants something else.
-        """
+        """Wait for a peer, else `ProtocolError`: also for one who wants another protocol or other parameters."""
         accept = accept_only(protocol, params)
         self._socket.settimeout(seconds)
         try:

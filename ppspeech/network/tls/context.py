@@ -5,7 +5,10 @@ import re
 import select
 import socket
 import ssl
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,17 +20,14 @@ from ppspeech.errors import (
     WrongKeyError,
     WrongSessionError,
 )
-from ppspeech.network.tls.certificates import check_pin
+from ppspeech.network.tls.certificates import check_pin, make_certificate
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTls:
-    """How the party that listens proves itself, and whom it lets in.
-
-    `client_ca`: certificates (PEM) that must have signed, or be, every client's; None lets any client in.
-    """
+    """How the party that listens proves itself; `client_ca` (PEM) must have signed, or be, every client's."""
 
     certificate: Path
     key: Path
@@ -49,12 +49,8 @@ class ServerTls:
 class ClientTls:
     """Whom the party that connects trusts: one certificate by its fingerprint, or those an authority signed.
 
-    Raises `ValueError` unless exactly one of `pin` and `ca` is given, and `certificate` and `key` both or neither.
-
-    Attributes:
-        pin: SHA-256 fingerprint of the server's certificate, in hexadecimal, colons allowed.
-        ca: certificates (PEM) of the authorities; the server's must name the host we connect to.
-        certificate: our own certificate chain (PEM), where the server asks for one.
+    Either `pin`, a SHA-256 in hexadecimal, or `ca` (PEM); the server's certificate must then name the host we connect
+    to. `certificate` and `key`: our own, where the server asks.
     """
 
     pin: str | None = None
@@ -95,22 +91,35 @@ def _load(context: ssl.SSLContext, certificate: Path | None, key: Path | None, a
         raise PpspeechError(f"cannot use the certificates and key in {files}: {error}") from None
 
 
-def wrap_server(connection: socket.socket, context: ssl.SSLContext, deadline: float) -> ssl.SSLSocket:
-    """TLS on an accepted connection.
-
-    Raises `ProtocolError` if the peer is not trusted, speaks something else, is gone or too slow; the connection is
-    closed then.
+@contextmanager
+def own_tls(
+    certificate: Path | None, key: Path | None, client_ca: Path | None = None, *, insecure: bool = False
+) -> Iterator[ServerTls | None]:
+    """TLS for a listener; None for plain TCP, which `insecure` asks for. A certificate lasts as long as the `with`
+    block where none is given; `client_ca`: let in only clients whose certificate is, or is signed by, one of these.
     """
+    if insecure:
+        yield None
+    elif certificate is not None and key is not None:
+        yield ServerTls(certificate, key, client_ca)
+    elif certificate is not None or key is not None:
+        raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            made = ServerTls(Path(folder, "certificate.pem"), Path(folder, "key.pem"), client_ca)
+            make_certificate(made.certificate, made.key)
+            yield made
+
+
+def wrap_server(connection: socket.socket, context: ssl.SSLContext, deadline: float) -> ssl.SSLSocket:
+    """TLS on an accepted connection. A `ProtocolError` (not trusted, not TLS, gone, too slow) leaves it closed."""
     return _handshake(connection, context, None, deadline)
 
 
 def wrap_client(
     connection: socket.socket, context: ssl.SSLContext, pin: str | None, host: str, deadline: float
 ) -> ssl.SSLSocket:
-    """TLS on a connection we made, with a server that is the one we trust.
-
-    Raises `ProtocolError`, as `wrap_server`; `WrongKeyError` if the server is not trusted.
-    """
+    """TLS on a connection we made, as `wrap_server`; `WrongKeyError` if the server is not the one we trust."""
     wrapped = _handshake(connection, context, host, deadline)
     if pin is not None:
         try:

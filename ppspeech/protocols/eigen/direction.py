@@ -14,20 +14,18 @@ from ppspeech.crypto.shares import Shared, ShareEngine, argmax, is_negative, mul
 from ppspeech.crypto.transfer import Side
 from ppspeech.protocols.eigen.matrix import NARROW, whole
 
-QUOTIENT_FRACTION = 16
-"""Bits after the point of the released quotients, which are at most 1."""
+QUOTIENT_FRACTION = 16  # bits after the point of the released quotients, which are at most 1
 
 
 def reveal_direction(engine: ShareEngine, residues: Residues, features: int) -> Whole:
-    """u / u_j in steps of 2^-16, `(k,)`, to both parties.
-
-    `residues`: narrow shares of the upper half; `features`: k.
-    """
+    """u / u_j in steps of 2^-16, `(k,)`, to both parties, from narrow shares of the upper half."""
     column, largest = _largest_column(engine, whole(residues, features))
     negative = is_negative(engine, column, NARROW)
     turned = multiply_bit(engine, negative, NARROW.reduce(column * np.uint64(2)), NARROW)
     quotient = _divide(engine, NARROW.reduce(column - turned), np.repeat(largest, features))
-    opened = _open_to_both(engine, np.concatenate([negative, quotient.reshape(-1)]))
+    released = np.concatenate([negative, quotient.reshape(-1)])
+    answers = [open_bits_to(engine, receiver, released) for receiver in (Side.SECOND, Side.FIRST)]
+    opened = next(answer for answer in answers if answer is not None)
     places = np.int64(1) << np.arange(QUOTIENT_FRACTION, -1, -1, dtype=np.int64)
     magnitudes = places @ opened[features:].reshape(-1, features).astype(np.int64)
     return np.where(opened[:features] == 1, -magnitudes, magnitudes)
@@ -56,8 +54,3 @@ def _divide(engine: ShareEngine, rest: Residues, divisor: Residues) -> Bits:
         rest = NARROW.reduce(rest - multiply_bit(engine, fits, divisor, NARROW))
         bits.append(fits)
     return np.stack(bits)
-
-
-def _open_to_both(engine: ShareEngine, bits: Bits) -> Bits:
-    opened = [open_bits_to(engine, receiver, bits) for receiver in (Side.SECOND, Side.FIRST)]
-    return next(answer for answer in opened if answer is not None)

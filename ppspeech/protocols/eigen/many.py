@@ -43,20 +43,8 @@ def find_together(
     delta: float = DELTA,
     radius: float | None = None,
 ) -> NDArray[np.float64]:
-    """Any party's program.
-
-    Returns unit vectors `(count, features)`, the same for all. Raises `RangeError` for unfit frames, as `two.alice`, or
-    computing parties that are not two of the parties; `ProtocolError` if a party is missing.
-
-    Args:
-        frames: ours, `(frames, features)`.
-        features: k, public.
-        bound: what no party's sum of squares exceeds, public.
-        squarings: of the matrix, for each direction.
-        computing: the numbers of the two who compute.
-        epsilon: with differential privacy for one of our frames, as `two.alice`.
-        delta: of that guarantee.
-        radius: to which frames are then clipped, public.
+    """Any party's program; see `two.alice`. `computing`: the numbers of the two who compute. Returns unit vectors
+    `(count, features)`, the same for all. Raises `ProtocolError` if a party is missing.
     """
     own, channels = party.place, party.channels_to(party.role)
     if len(set(computing)) != 2 or not set(computing) <= {own, *channels}:

@@ -44,9 +44,7 @@ LIMB, LIMBS = 15, 4
 LIMIT = 2 - 2.0**-40
 """The kernel's numbers stay below half its range; the few residues beyond this are moved by less than 2^-40."""
 
-START_SHIFT = 31
-"""Powers of two by which a small trace may be scaled up at the start."""
-
+START_SHIFT = 31  # powers of two by which a small trace may be scaled up at the start
 PROJECTION_FRACTION = 14
 """Bits after the point of a public projection: applied on both sides it adds 28 to the 29 of a wide residue."""
 
@@ -107,14 +105,11 @@ def normalize(engine: ShareEngine, residues: Residues, features: int, ring: Ring
     """Shares of the matrix times the power of two, at most 2^most, that brings its trace to at least 1/2.
 
     Which power it is stays shared: for 2^16, 2^8, … in turn, the trace is compared and the product with the shared bit
-    added.
-
-    `residues`: upper halves, flat; `features`: k; `fraction`: their bits after the point; `most`: so many doublings
-    suffice.
+    added. `residues`: upper halves, flat.
     """
     rows, columns = np.triu_indices(features)
     diagonal = rows == columns
-    for step in _steps(most):
+    for step in (1 << place for place in reversed(range(most.bit_length()))):  # they add up to `most` or more
         trace = residues[diagonal].sum(keepdims=True, dtype=np.uint64)
         limit = engine.public(np.array([1 << (fraction - step)], np.uint64))
         small = is_negative(engine, ring.reduce(trace - limit), ring)
@@ -150,8 +145,3 @@ def project(share: Residues, found: Reals) -> Residues:
 def squaring_shift(features: int) -> int:
     """Doublings that bring the trace of a square back to 1/2: it is at least (1/2)^2 / k, for equal eigenvalues."""
     return (2 * features - 1).bit_length()
-
-
-def _steps(most: int) -> list[int]:
-    """Powers of two, the largest first, that add up to `most` or more."""
-    return [1 << place for place in reversed(range(most.bit_length()))]

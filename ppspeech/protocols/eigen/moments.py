@@ -35,14 +35,11 @@ def second_moments(frames: Reals) -> NDArray[np.float64]:
 def private_moments(
     frames: Reals, mechanism: AnalyzeGauss, bound: float, unit_ids: NDArray[np.integer] | None = None
 ) -> Released[NDArray[np.float64]]:
-    """Second moments that may be shown to anyone, in the form that `start_share` takes.
+    """Second moments that may be shown to anyone, in the form that `start_share` takes; frames are clipped.
 
     Negative eigenvalues, which only noise makes, become zero, and a trace above the bound is scaled down to it: both
     are computed from the release alone, so that the protocol never stops in a way that depends on the frames.
-
-    `frames`: `(frames, features)`; clipped to the mechanism's radius. `bound`: the public bound on a party's trace.
-    `unit_ids`: whose each frame is, `(frames,)`, where a unit has several. Raises `RangeError` unless the bound is a
-    number above 0; `PrivacyError` for frames that the mechanism does not take.
+    `unit_ids`: whose each frame is, `(frames,)`, where a unit has several.
     """
     _check_bound(bound)
     ids = None if unit_ids is None else torch.from_numpy(np.asarray(unit_ids))
@@ -57,11 +54,7 @@ def private_moments(
 def own_moments(
     frames: Reals, bound: float, epsilon: float | None, delta: float, radius: float | None
 ) -> NDArray[np.float64]:
-    """What a party program starts from: exact moments, or with `epsilon` private ones, one frame the unit.
-
-    Raises `RangeError` for frames of no shape, or an epsilon without the radius that frames are clipped to;
-    `PrivacyError` for an epsilon, delta or radius that cannot be.
-    """
+    """What a party program starts from: exact moments, or with `epsilon` private ones, one frame the unit."""
     if epsilon is None:
         return second_moments(frames)
     if radius is None:
@@ -76,11 +69,7 @@ def own_moments(
 
 
 def start_share(moments: Reals, features: int, bound: float, parties: int) -> Residues:
-    """A party's own moments over `parties * bound`, as its share: upper half, flat.
-
-    Raises `RangeError` for moments of another shape, that are not finite, symmetric and without negative eigenvalues,
-    or whose trace exceeds the bound.
-    """
+    """A party's own moments over `parties * bound`, as its share: upper half, flat; refuses what no frames have."""
     _check_bound(bound)
     given = np.asarray(moments, np.float64)
     if given.shape != (features, features):

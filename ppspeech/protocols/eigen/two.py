@@ -36,9 +36,7 @@ from ppspeech.protocols.eigen.moments import DELTA, own_moments, start_share
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.party import Party, register_protocol
 
-SQUARINGS = 7
-"""128 steps of the power method: an eigenvalue 1.1 times the next one outweighs it 200,000-fold."""
-
+SQUARINGS = 7  # 128 steps of the power method: an eigenvalue 1.1 times the next one outweighs it 200,000-fold
 MOST_SQUARINGS = 12
 MOST_FEATURES = 128
 """Beyond, a flat spectrum would drown in the error of a squaring (`matrix`), and memory grows with k^2."""
@@ -64,22 +62,12 @@ def alice(
     delta: float = DELTA,
     radius: float | None = None,
 ) -> NDArray[np.float64]:
-    """Alice's program.
+    """Alice's program: her frames `(frames, features)`. Returns unit vectors `(count, features)`.
 
-    Returns unit vectors `(count, features)`, the largest entry of each positive. Raises `RangeError` for frames of
-    another shape, not finite, or beyond the bound; before anything is sent; `PrivacyError` for an epsilon, delta or
-    radius that cannot be.
-
-    Args:
-        frames: hers, `(frames, features)`.
-        features: k, public.
-        bound: what neither party's sum of squares exceeds, public; it may be far above: up to 2^25 times cost no
-            precision.
-        squarings: of the matrix, for each direction.
-        epsilon: release the directions with differential privacy for one frame of hers (`AnalyzeGauss`, add_remove);
-            both parties add their own noise. Without, the directions are exact.
-        delta: of that guarantee.
-        radius: to which frames are then clipped, public.
+    `bound`: what neither party's sum of squares exceeds, public; it may be far above: up to 2^25 times cost no
+    precision. `epsilon`: release the directions with (epsilon, delta)-differential privacy for one frame of hers,
+    clipped to the public `radius` (`AnalyzeGauss`, add_remove); both parties add their own noise. Without, the
+    directions are exact. The largest entry of each is positive. Unfit frames are refused before anything is sent.
     """
     job = EigenJob(features, count, squarings)
     own = start_share(own_moments(frames, bound, epsilon, delta, radius), features, bound, parties=2)
@@ -107,10 +95,7 @@ def bob(
 
 @dataclass(frozen=True, slots=True)
 class EigenJob:
-    """What is computed, all of it public.
-
-    `features`: k, 2 to 128; `count`: how many directions, fewer than there are features; `squarings`: 1 to 12.
-    """
+    """What is computed, all public: 2 to 128 features, fewer directions than that, 1 to 12 squarings for each."""
 
     features: int
     count: int = 1

@@ -46,17 +46,10 @@ def alice(
     count: int = 1,
     squarings: int = SQUARINGS,
 ) -> NDArray[np.float64]:
-    """Alice's program.
+    """Alice's program: her features of the frames, `(samples, features[0])`; both hold the same frames in order.
 
-    Returns unit vectors `(count, features[0] + features[1])`. Raises `RangeError` for frames of another shape, not
-    finite, or beyond the bound; before anything is sent.
-
-    Args:
-        frames: her features of the frames, `(samples, features[0])`.
-        features: how many features Alice and Bob have, public.
-        samples: how many frames, public; both hold the same ones in the same order.
-        bound: what the sum of squares of neither party's frames exceeds, public.
-        squarings: of the matrix, for each direction.
+    `features`: how many Alice and Bob have. `bound`: what the sum of squares of neither party's frames exceeds. Returns
+    unit vectors `(count, features[0] + features[1])`. Unfit frames are refused before anything is sent.
     """
     job, features = EigenJob(sum(features), count, squarings), (features[0], features[1])
     scaled = _scaled(frames, (samples, features[0]), bound)

@@ -31,10 +31,8 @@ class SupersededError(ProtocolError):
 
 @dataclass
 class Seat:
-    """One contributor on the board.
-
-    `shown`: what it shows; None before it has, and after it was expelled. `session`: how often it has come; only the
-    last one counts. `ticket`: what it must show to come back.
+    """One contributor on the board. `shown`: what it shows; None before it has, and after it was expelled. `session`:
+    how often it has come; only the last one counts. `ticket`: what it must show to come back.
     """
 
     standing: Standing = "expected"
@@ -45,14 +43,8 @@ class Seat:
 
 
 class Board:
-    """Seats, and the order of turns.
-
-    Args:
-        contributors: their names, in order.
-        rounds: turns each may take; public.
-        order: `sequential` lets one move at a time, as Algorithm 3 writes it; `asynchronous` lets everyone move on what
-            is there.
-        gather_seconds: how long those who came wait for those who have not.
+    """Seats, and the order of turns: `sequential` lets one move at a time, as Algorithm 3 writes it; `asynchronous`
+    lets everyone move on what is there. Those who came wait `gather_seconds` for those who have not.
     """
 
     def __init__(self, contributors: Sequence[str], rounds: int, order: Order, gather_seconds: float) -> None:
@@ -62,10 +54,9 @@ class Board:
         self._changed = threading.Condition()
 
     def enter(self, name: str | None, ticket: bytes) -> tuple[str, int, bytes]:
-        """Give a contributor its seat: who it is, the number of its session, and the ticket to come back with.
-
-        `name`: where the channel has proved it; None believes a ticket alone. `ticket`: of an earlier session, or
-        `NO_TICKET`. Raises `WrongKeyError` for nobody we expect, or somebody who was expelled.
+        """Give a contributor its seat: who it is, the number of its session, and the ticket to come back with. A name
+        is one that the channel has proved; without, a ticket is believed. Raises `WrongKeyError` for others, and the
+        expelled.
         """
         with self._changed:
             if name is None:
@@ -83,10 +74,7 @@ class Board:
             return name, seat.session, seat.ticket
 
     def show(self, name: str, session: int, shown: Filtered, *, turn: bool) -> None:
-        """Put up what a contributor shows, after a turn or on coming.
-
-        Raises `SupersededError` if it has come back in another session.
-        """
+        """Put up what a contributor shows, on coming or after a turn; `SupersededError` if it has come again since."""
         with self._changed:
             seat = self._seat(name, session)
             seat.shown = shown

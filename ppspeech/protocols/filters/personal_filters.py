@@ -52,14 +52,9 @@ those who were not there; against the parties themselves they are worth what the
 class PersonalTerms:
     """What all agree on, and what is let in.
 
-    Attributes:
-        inputs: D.
-        features: d.
-        classes: of the task, 2 to 65,536.
-        rounds: turns of each contributor.
-        most_samples: one contributor may have.
-        bound: on every filtered number's magnitude; the common filter's features have deviation about 1.
-        gather_seconds: how long the aggregator lets those who came wait for those who have not.
+    D `inputs` become d `features`. `classes`: of the task, 2 to 65,536. `rounds`: turns of each contributor. `bound`:
+    on every filtered number's magnitude; the common filter's features have deviation about 1. `gather_seconds`: how
+    long the aggregator lets those who came wait for those who have not.
     """
 
     inputs: int
@@ -105,12 +100,10 @@ personal_filters = register_protocol(
 
 
 class Contributor:
-    """One contributor: its samples, which stay here, and its filter.
+    """One contributor: its samples `(n, D)` and labels `(n,)`, which stay here, and its own filter.
 
-    `inputs`: `(n, D)`; `labels`: of the task, `(n,)`; `make`: from the common filter to one's own at its start, a
-    module with the same `.features`. `filter`: one's own; None before the common one has come. `history`: Phi before
-    and after every step, a turn each. Raises `RangeError` for samples or labels that do not fit the terms; before
-    anything is sent.
+    `make`: from the common filter to one's own at its start, a module with the same `.features`. `history`: Phi before
+    and after every step, a turn each. Unfit samples and labels are refused before anything is sent.
     """
 
     def __init__(
@@ -136,10 +129,8 @@ class Contributor:
         self._ticket = NO_TICKET
 
     def take_part(self, channel: Channel) -> str:
-        """Run one session, from wherever the last one ended.
-
-        Returns the aggregator's last word. Raises `ProtocolError` if the session breaks; another call on a new channel
-        goes on with the filter as it is.
+        """Run one session, from wherever the last one ended; returns the aggregator's last word. After a
+        `ProtocolError` another call on a new channel goes on with the filter as it is.
         """
         terms = self.terms
         channel.send(Kind.ENTER, self._ticket)  # 1
@@ -148,7 +139,7 @@ class Contributor:
         self._ticket = answer[:TICKET_BYTES]
         if self.filter is None:
             self.filter = self._make(_read_filter(answer[TICKET_BYTES:], terms)).double()
-        channel.send(Kind.TASK_LABELS, self.labels.numpy(force=True).astype("<u2").tobytes())  # 3
+        channel.send(Kind.TASK_LABELS, _labels_bytes(self.labels))  # 3
         channel.send(Kind.FILTERED, self._filtered())
         largest = MOST_CONTRIBUTORS * terms.most_samples * (4 * terms.features + 2)
         while True:
@@ -167,11 +158,8 @@ class Contributor:
 
 
 class Aggregator:
-    """The aggregator: passes filtered samples on, and sees no others.
-
-    `common`: the filter that all start from, learned from public data. `contributors`: the names of those expected, in
-    order; at most 1,000. `gather_seconds`: another time than that of the terms. Raises `ModelError` for a filter or a
-    number of contributors that does not fit.
+    """The aggregator: passes filtered samples on, and sees no others; at most 1,000 contributors are expected, by name.
+    All start from the common filter, learned from public data.
     """
 
     def __init__(
@@ -189,10 +177,8 @@ class Aggregator:
         self.board = Board(contributors, terms.rounds, terms.order, waiting)
 
     def attend(self, channel: Channel, name: str | None = None) -> str:
-        """Run one session with one contributor; call it in a thread of its own for each.
-
-        `name`: who it is, where the channel has proved it; None lets in whoever has a ticket. Returns how it ended, in
-        words. A contributor's failure is no error here.
+        """Run one session with one contributor, in a thread of its own; returns how it ended, in words. `name`: who it
+        is, where the channel has proved it; None lets in whoever has a ticket.
         """
         try:
             who, session, ticket = self.board.enter(name, channel.receive(Kind.ENTER, TICKET_BYTES))  # 1
@@ -201,7 +187,8 @@ class Aggregator:
                 self.board.leave(name, 0, expelled=not _vanished(error))
             return f"{name or 'someone'} did not come in: {error}"
         try:
-            channel.send(Kind.COMMON_FILTER, ticket + _filter_bytes(self.common))  # 2
+            common = _features_bytes(self.common.weight) + _features_bytes(self.common.bias)
+            channel.send(Kind.COMMON_FILTER, ticket + common)  # 2
             payload = channel.receive(Kind.TASK_LABELS, at_most=2 * self.terms.most_samples)  # 3
             labels = _read_labels(payload, self.terms)
             self._show(channel, who, session, labels, turn=False)
@@ -209,7 +196,8 @@ class Aggregator:
                 others = self.board.others(who)
                 if others is None:
                     raise PeerGoneError("nobody else is there to hide among")
-                channel.send(Kind.OTHERS, GO_ON + _others_bytes(others))  # 4
+                labeled = _features_bytes(others.features) + _labels_bytes(others.labels)
+                channel.send(Kind.OTHERS, GO_ON + labeled)  # 4
                 self._show(channel, who, session, labels, turn=True)  # 5
             channel.send(Kind.OTHERS, OVER + FINISHED.encode())  # 6
         except SupersededError as error:
@@ -236,10 +224,7 @@ class Aggregator:
 
 @personal_filters.party("contributor")
 def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dict[str, Any]:
-    """A contributor's program: its samples `(n, D)` and labels `(n,)`, and the fields of `PersonalTerms`.
-
-    Returns its filter, as plain numbers, the last word and how Phi went.
-    """
+    """A contributor's: samples `(n, D)` and labels `(n,)`. Returns its filter, the last word and how Phi went."""
     own_samples = torch.as_tensor(samples, dtype=torch.float64)
     learner = Contributor(own_samples, torch.as_tensor(labels), PersonalTerms.of(terms))
     word = learner.take_part(party.channels["aggregator"])
@@ -250,10 +235,7 @@ def contributor(party: Party, samples: Any, labels: Any, /, **terms: Any) -> dic
 
 @personal_filters.party("aggregator")
 def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[str, Any]:
-    """The aggregator's program: the common filter's weight `(d, D)` and bias `(d,)`, and the fields of `PersonalTerms`.
-
-    Returns by contributor: where it is, how many turns it took, and its filtered samples and labels.
-    """
+    """The aggregator's: the common weight `(d, D)` and bias `(d,)`. Returns where each is and what it showed."""
     common = LinearFilter.of(torch.as_tensor(weight, dtype=torch.float64), torch.as_tensor(bias, dtype=torch.float64))
     named = {party.names[seat]: party.channels[seat] for seat in party.seats("contributor")}
     hub = Aggregator(common, list(named), PersonalTerms.of(terms))
@@ -270,10 +252,7 @@ def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[st
 
 
 def attend_all(party: Aggregator, channels: Mapping[str, Channel]) -> dict[str, str]:
-    """Attend to every contributor at the same time, and wait for the end of all.
-
-    Returns how each session ended, in words.
-    """
+    """Attend to every contributor at the same time; when all are done, how each session ended, in words."""
     words: dict[str, str] = {}
 
     def attend(name: str, channel: Channel) -> None:
@@ -300,12 +279,8 @@ def _features_bytes(features: Tensor) -> bytes:
     return bytes(features.numpy(force=True).astype("<f4").tobytes())
 
 
-def _others_bytes(others: Filtered) -> bytes:
-    return _features_bytes(others.features) + bytes(others.labels.numpy(force=True).astype("<u2").tobytes())
-
-
-def _filter_bytes(common: LinearFilter) -> bytes:
-    return _features_bytes(common.weight.detach()) + _features_bytes(common.bias.detach())
+def _labels_bytes(labels: Tensor) -> bytes:
+    return bytes(labels.numpy(force=True).astype("<u2").tobytes())
 
 
 def _read_filter(payload: bytes, terms: PersonalTerms) -> LinearFilter:

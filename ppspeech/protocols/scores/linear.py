@@ -28,14 +28,9 @@ from ppspeech.crypto.shares import Shared, ShareEngine, choose, concatenate
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.meeting import Meeting
 
-SCORE_BITS = 21
-"""Of a shared score: a comparison of 21 bits takes two rounds, of 22 three."""
-
-WEIGHT_BITS = 18
-"""After the point of a weight."""
-
-SLACK = 1 + 1e-6
-"""By what an embedding may be longer than its bound: one of unit length in single precision is."""
+SCORE_BITS = 21  # of a shared score: a comparison of 21 bits takes two rounds, of 22 three
+WEIGHT_BITS = 18  # after the point of a weight
+SLACK = 1 + 1e-6  # by what an embedding may be longer than its bound: one of unit length in single precision is
 
 
 @dataclass(frozen=True)
@@ -85,17 +80,11 @@ class LinearPlan:
         return plan_product(1, self.features, self.columns, precision)
 
     def rows(self, voice: Reals) -> Reals:
-        """The client's factor of the product: an embedding `(features,)` as a matrix of one row.
-
-        Raises RangeError if it has another length, is not finite, or is longer than the public bound.
-        """
+        """The client's factor: an embedding `(features,)` as a row. Raises RangeError if it is not within the bound."""
         return check_vectors(np.asarray(voice, np.float64)[None], self.features, self.norm, "embeddings")
 
     def claimed_scores(self, engine: ShareEngine, shares: Residues, claimed: int | None) -> Shared:
-        """The claimed model's score and the cohort's, `(1 + cohort,)`, from our shares of all columns, `(1, columns)`.
-
-        The claim is the second party's; None for the first.
-        """
+        """The claimed model's score and the cohort's, `(1 + cohort,)`, of shares `(1, columns)`; the second claims."""
         every = Shared(engine, shares, self.ring)
         return concatenate([choose(every[:, : self.models], claimed), every[0, self.models :]])
 
@@ -105,10 +94,7 @@ class LinearPlan:
 
 
 def check_vectors(vectors: Reals, features: int, norm: float, what: str) -> Reals:
-    """Vectors `(count, features)`, none longer than the bound.
-
-    Raises RangeError for other shapes, numbers that are not finite, and longer ones.
-    """
+    """Vectors `(count, features)`; a RangeError for other shapes, numbers not finite, or one longer than the bound."""
     given = np.asarray(vectors, np.float64)
     if given.ndim != 2 or given.shape[1] != features:
         raise RangeError(f"{what} have {features} numbers each, got shape {given.shape}")
@@ -126,10 +112,7 @@ class ScoreNorm:
     std: Reals
 
     def fold(self, weights: Reals, bias: Reals) -> tuple[Reals, Reals]:
-        """The normed models' weights `(features, models)` and constants.
-
-        Raises ModelError if sizes differ or a spread is not positive.
-        """
+        """The normed weights `(features, models)` and constants. Raises ModelError for other sizes or a spread <= 0."""
         mean, std = np.asarray(self.mean, np.float64), np.asarray(self.std, np.float64)
         if mean.shape != bias.shape or std.shape != bias.shape or not (std > 0).all():
             raise ModelError(f"Z-norm needs a mean and a spread > 0 for each of {len(bias)} models")
@@ -196,9 +179,8 @@ class LinearColumns:
         """Models `(features, models)` without constants, and a cohort if there is T-norm, Z-normed where asked."""
         weights: Reals = np.asarray(models, np.float64)
         others: Reals = np.zeros((len(weights), 0)) if cohort is None else np.asarray(cohort, np.float64)
-        bias: Reals
-        other_bias: Reals
-        bias, other_bias = np.zeros(weights.shape[1]), np.zeros(others.shape[1])
+        bias: Reals = np.zeros(weights.shape[1])
+        other_bias: Reals = np.zeros(others.shape[1])
         if norm is not None:
             weights, bias = norm.fold(weights, bias)
         if cohort_norm is not None:

@@ -37,8 +37,7 @@ FRACTION = {"sum": 8, "max": 6}
 """Bits after the point of a shared log-density. With 15 before it, 8 let an entry of log-add's table fill three bytes,
 and 6 keep a comparison at two rounds."""
 
-MOST_SPREAD = 64
-"""Between the Z-norm's spreads where there is T-norm: factors have 10 bits after the point."""
+MOST_SPREAD = 64  # between the Z-norm's spreads where there is T-norm: factors have 10 bits after the point
 
 
 @dataclass(frozen=True)
@@ -111,10 +110,7 @@ class MixturePlan:
         return plan_product(self.frames, self.features, self.mixtures * self.components, precision)
 
     def rows(self, voice: Reals) -> Reals:
-        """The client's factor of the product: monomials of frames `(at most frames, dimensions)`, padded.
-
-        Raises RangeError for frames of another shape, too many, not finite, or longer than the public bound.
-        """
+        """The client's factor: monomials of frames, padded. Raises RangeError for too many, or beyond the bound."""
         x = np.asarray(voice, np.float64)
         if x.ndim != 2 or x.shape[1] != self.dimensions or not 1 <= len(x) <= self.frames:
             raise RangeError(f"a trial has 1 to {self.frames} frames of {self.dimensions} numbers, got shape {x.shape}")
@@ -151,13 +147,7 @@ class MixturePlan:
 
 @dataclass(frozen=True, eq=False)
 class Mixtures:
-    """Gaussian mixtures in the clear.
-
-    Attributes:
-        log_weights: `(mixtures, components)`.
-        means: `(mixtures, components, d)`.
-        covariances: diagonals `(mixtures, components, d)`, or matrices `(mixtures, components, d, d)`.
-    """
+    """Mixtures in clear: log-weights `(mixtures, components)`, means `(…, d)`, covariances `(…, d)`, `(…, d, d)`."""
 
     log_weights: Reals
     means: Reals
@@ -165,20 +155,14 @@ class Mixtures:
 
     @staticmethod
     def parse(given: dict[str, Any]) -> "Mixtures":
-        """From nested lists by the names of the fields.
-
-        Raises ModelError for other names, or lists that are no arrays of numbers.
-        """
+        """From nested lists by the names of the fields. Raises ModelError for other names, or no arrays of numbers."""
         try:
             return Mixtures(**{name: np.asarray(value, np.float64) for name, value in given.items()})
         except (TypeError, ValueError) as error:
             raise ModelError(f"mixtures have log_weights, means and covariances: {error}") from None
 
     def weights(self, covariance: Covariance) -> Reals:
-        """Coefficients of the monomials: `(features, mixtures, components)`.
-
-        Raises ModelError for shapes that do not fit each other or the kind of covariance.
-        """
+        """Coefficients of the monomials, `(features, mixtures, components)`; ModelError for shapes that do not fit."""
         shape = self.means.shape
         expected = shape if covariance == "diagonal" else (*shape, shape[-1])
         if self.log_weights.shape != shape[:-1] or self.covariances.shape != expected:

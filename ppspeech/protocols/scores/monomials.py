@@ -73,10 +73,7 @@ def form_weights(forms: Reals, terms: Literal["full", "diagonal"]) -> Reals:
 def gaussian_weights(log_weights: Reals, means: Reals, covariances: Reals) -> Reals:
     """Weights of the monomials, `(monomials, *shape)`, that give ln w N(x; mean, covariance).
 
-    Args:
-        log_weights: ln w, `(*shape,)`.
-        means: `(*shape, d)`.
-        covariances: variances `(*shape, d)` for diagonal monomials, or matrices `(*shape, d, d)` for full ones.
+    Means are `(*shape, d)`, covariances variances `(*shape, d)`, or matrices `(*shape, d, d)` for full monomials.
     """
     d = means.shape[-1]
     if covariances.ndim == means.ndim:

@@ -5,7 +5,7 @@ no torch.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -18,8 +18,7 @@ from ppspeech.crypto.shares import text_residues, text_size
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 
-RAREST = -100.0
-"""ln of the rarest transition: what is rarer, or impossible, counts as this rare."""
+RAREST = -100.0  # ln of the rarest transition: what is rarer, or impossible, counts as this rare
 
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
 """What a party agrees to: beyond, a peer's parameters are refused before anything is allocated."""
@@ -133,10 +132,7 @@ class WordShape:
 
     def to_params(self) -> dict[str, Any]:
         """As public parameters of a session: what JSON can hold."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in ((name, getattr(self, name)) for name in self.__dataclass_fields__)
-        }
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Self:
@@ -148,10 +144,7 @@ class WordShape:
             raise RangeError(f"not the shape of word models: {error}") from None
 
     def frame_monomials(self, frames: Reals) -> Reals:
-        """Frames `(count, dimensions)`, clipped to the public limit, as monomials `(count, monomials)`.
-
-        Raises RangeError for frames of another size, none, or values that are not finite.
-        """
+        """Frames `(count, dimensions)`, clipped to the limit, as monomials; RangeError for others, or not finite."""
         given = np.asarray(frames, np.float64)
         if given.ndim != 2 or given.shape[1] != self.dimensions or not len(given):
             raise RangeError(f"frames must be (frames, {self.dimensions}), at least one, got {given.shape}")

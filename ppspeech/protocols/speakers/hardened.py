@@ -38,8 +38,7 @@ from ppspeech.protocols.scores.linear import LinearColumns
 from ppspeech.protocols.speakers.verify import say
 
 LABEL = 16
-WORDS = 4
-"""Of a pad for one model: one that points to a row, three that open it."""
+WORDS = 4  # of a pad for one model: one that points to a row, three that open it
 
 
 @dataclass(frozen=True)
@@ -98,10 +97,7 @@ class HardenedTerms:
         return POINT_BYTES + self.models * (8 * WORDS * self.voice_bits + (LABEL << self.score_bits))
 
     def levels(self, embedding: Reals) -> NDArray[np.bool_]:
-        """The bits of an embedding's levels, `(features * level_bits,)`.
-
-        Raises RangeError if it has another length, or a number that is not finite or beyond the limit.
-        """
+        """The bits of an embedding's levels, `(features * level_bits,)`. Raises RangeError if it is not within them."""
         given = np.asarray(embedding, np.float64)
         if given.shape != (self.features,) or not (np.abs(given) <= self.limit).all():
             raise RangeError(f"an embedding is {self.features} numbers within ±{self.limit}: clip it before")
@@ -160,10 +156,7 @@ class HardenedScorer:
 
 
 def prove_as_client(channel: Channel, plan: HardenedTerms, embedding: Reals, claimed: int) -> None:
-    """The client's program; the decision is the server's.
-
-    Raises RangeError for an embedding or a number that cannot be; nothing is sent then.
-    """
+    """The client's program; the decision is the server's. Raises RangeError for a bad voice or claim, nothing sent."""
     voice = plan.levels(embedding)
     check_index(claimed, plan.models)
     claim = (claimed >> np.arange(plan.claim_bits) & 1).astype(np.bool_)

@@ -47,8 +47,7 @@ from ppspeech.protocols.speakers.verify import ASSUMPTIONS, check_scorer, plan_o
 
 Recipient = Literal["client", "server", "third"]
 
-UNLIKELY = 64.0
-"""Nats a frame by which a dummy mixture is below the background."""
+UNLIKELY = 64.0  # nats a frame by which a dummy mixture is below the background
 
 LEAKAGE = "the number of places, models and dummies together, the cohort's size and the longest name there may be"
 

@@ -43,8 +43,7 @@ Scorer = LinearScorer | MixtureScorer
 HELD = 24
 """Bits that sums are held to: ±32,768 nats over all frames, far beyond what voices give; more counts as so much."""
 
-FRACTION = 10
-"""Bits after the point of the factors: a, whose largest is 1, and θ / sqrt(K - 1), below 4."""
+FRACTION = 10  # bits after the point of the factors: a, whose largest is 1, and θ / sqrt(K - 1), below 4
 
 FACTOR = Ring(FRACTION + 2)
 SCALED = Ring(48)
@@ -73,12 +72,9 @@ def is_positive(scores: Shared) -> SharedBits:
 
 
 def accept_against(score: Shared, deviations: Shared, *, turn: bool) -> SharedBits:
-    """The decision with T-norm.
+    """The decision with T-norm of D, `(1,)`, where the squares of deviations, `(cohort,)`, add up to V.
 
-    Args:
-        score: D, `(1,)`.
-        deviations: θ (c_j - mean) / sqrt(cohort - 1), `(cohort,)`: their squares add up to V.
-        turn: whether θ is negative; the first party's, False for the second.
+    A deviation is θ (c_j - mean) / sqrt(cohort - 1); `turn`, whether θ is negative, is the first party's.
     """
     wide = square_ring(score.ring, len(deviations))
     squares = square(concatenate([score, deviations]), wide)
@@ -92,10 +88,7 @@ def _turned(bits: SharedBits, turn: bool) -> SharedBits:
 
 
 def square_ring(ring: Ring, cohort: int) -> Ring:
-    """The ring that holds D^2 less the sum of the cohort's squares, whatever they are.
-
-    Raises RangeError if the engine has no ring so large.
-    """
+    """The ring that holds D^2 less the cohort's squares, whatever they are. Raises RangeError if it is too large."""
     bits = 2 * ring.bits - 1 + cohort.bit_length()
     if bits > LARGEST_RING:
         raise RangeError(

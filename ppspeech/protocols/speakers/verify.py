@@ -89,10 +89,7 @@ def verify_as_client(met: Meeting, job: Verification, voice: Reals, claimed: int
 
 
 def verify_as_server(met: Meeting, job: Verification, scorer: Scorer) -> bool | None:
-    """The server's program: the decision, or None where it is the client's.
-
-    Raises ModelError if the scorer was made for another plan.
-    """
+    """The server's program: the decision, or None where it is the client's. A scorer of another plan is refused."""
     check_scorer(job.plan, scorer)
     with met.session():
         engine = met.prepare(job.plan.product, job.cost)
@@ -102,10 +99,7 @@ def verify_as_server(met: Meeting, job: Verification, scorer: Scorer) -> bool | 
 def decide(
     engine: ShareEngine, job: Verification, shares: Residues, claimed: int | None = None, scorer: Scorer | None = None
 ) -> bool | None:
-    """Steps 3 to 5, of either party, from our shares `(rows, columns)`: the decision, or None where it is the other's.
-
-    `claimed` is the client's, `scorer` the server's.
-    """
+    """Steps 3 to 5 on shares `(rows, columns)`, with the client's claim or the server's scorer: the bit or None."""
     scores = job.plan.claimed_scores(engine, shares, claimed)
     decision = accept(job.plan, scores, claimed, scorer)
     opened = decision.open_to(Side.SECOND if job.recipient == "client" else Side.FIRST)
@@ -163,10 +157,7 @@ def mixture_server(
 
 
 def plan_of(terms: dict[str, Any]) -> Any:
-    """What public terms describe: a plan of mixtures where they have components, else of linear scores.
-
-    Raises ModelError for terms that are missing, or not those of such a plan.
-    """
+    """A plan of mixtures where terms have components, else of linear scores. Raises ModelError for other terms."""
     kind = MixturePlan if "components" in terms else LinearPlan
     try:
         return kind(**terms)

@@ -39,10 +39,8 @@ PARTY, CURATOR = "party", "curator"
 
 @dataclass(frozen=True, kw_only=True)
 class SumTerms:
-    """The public terms of one noisy sum.
-
-    `dimension`: how many numbers everyone brings; `sensitivity`: how far one unit moves the sum, l2; `colluders`: how
-    many parties may share what they know.
+    """The public terms of one noisy sum. `dimension`: how many numbers everyone brings; `sensitivity`: how far one unit
+    moves the sum, l2; `colluders`: how many parties may share what they know.
     """
 
     dimension: int
@@ -86,16 +84,12 @@ class RoundEndedError(ProtocolError):
 
 @aggregate.party(PARTY)
 def contribute(party: Party, value: Sequence[float], **terms: Any) -> list[float]:
-    """One party's program: its vector, and the fields of `SumTerms`. Returns the noisy sum.
-
-    Raises `RangeError` for a vector of another length than all agreed on.
-    """
+    """One party's program: its vector, of the length all agreed on. Returns the noisy sum."""
     agreed = SumTerms(**terms)
     if len(value) != agreed.dimension:
         raise RangeError(f"all parties agreed on {agreed.dimension} numbers, got {len(value)}")
     shares = agreed.shares(len(party.seats(PARTY)))
-    session = PartySession.of(party)
-    total = session.sum(noisy_steps(torch.tensor(list(value), dtype=torch.float64), shares))
+    total = PartySession.of(party).sum(noisy_steps(torch.tensor(list(value), dtype=torch.float64), shares))
     return [float(step) * shares.grid.step for step in total]
 
 
@@ -114,11 +108,8 @@ def noisy_steps(value: torch.Tensor, shares: NoiseShares) -> Whole:
 
 
 class PartySession:
-    """One party's end: keys agreed on, then any number of sums.
-
-    `parties`: how many there must be, 2 to 100; noise and masks are made for this number. `signatures`: checks that the
-    keys are the parties' own; None trusts the curator to pass them on unchanged. Raises `RoundEndedError` if a party is
-    missing; `ProtocolError` if a key is not its party's.
+    """One party's end: keys agreed on, then any number of sums, of 2 to 100 parties. Without `signatures` the curator
+    is trusted to pass keys on unchanged. Raises `RoundEndedError` if a party is missing.
     """
 
     def __init__(self, channel: Channel, parties: int, signatures: Signatures | None = None) -> None:
@@ -139,10 +130,8 @@ class PartySession:
         return cls(party.channels[CURATOR], len(party.seats(PARTY)), signatures)
 
     def sum(self, steps: Whole) -> Whole:
-        """The sum of all parties' whole numbers, `(count,)`; all have as many.
-
-        Raises `RangeError` for a number that could make the sum wrap around; `RoundEndedError` if a party is missing;
-        there is no sum then.
+        """The sum of all parties' whole numbers, `(count,)`, none so large that it could wrap around. Without a party
+        there is no sum: `RoundEndedError`.
         """
         largest = 2**62 // self._parties
         if steps.size and int(np.abs(steps).max()) > largest:
@@ -167,10 +156,8 @@ class PartySession:
 
 
 class CuratorSession:
-    """The curator's end: passes keys on, adds up residues, and tells everyone how it went.
-
-    `channels`: to every party, by name, in the order on which all agree. Raises `RoundEndedError` if a party is
-    missing; all others have been told.
+    """The curator's end: passes keys on, adds up residues, and tells everyone how it went, by name and in the order on
+    which all agree. Raises `RoundEndedError` if a party is missing; all others have been told.
     """
 
     def __init__(self, channels: Mapping[str, Channel]) -> None:
@@ -178,7 +165,7 @@ class CuratorSession:
             raise RangeError(f"sums are of 2 to {MOST_PARTIES} parties, got {len(channels)}")
         self._channels = dict(channels)
         keys = self._from_all(lambda channel: channel.receive(Kind.SESSION_KEY, at_most=LARGEST_KEY), Kind.ROSTER)
-        self._to_all(Kind.ROSTER, _pack(keys))
+        self._to_all(Kind.ROSTER, b"".join(len(key).to_bytes(2, "big") + key for key in keys))
 
     @classmethod
     def of(cls, party: Party) -> "CuratorSession":
@@ -231,14 +218,9 @@ def _reason(error: ProtocolError) -> str:
     return "did not answer in time" if isinstance(error, PeerTimeoutError) else "broke the protocol"
 
 
-def _pack(keys: Sequence[bytes]) -> bytes:
-    return b"".join(len(key).to_bytes(2, "big") + key for key in keys)
-
-
 def _unpack(roster: bytes, parties: int) -> list[bytes]:
-    """The introductions of exactly so many parties.
-
-    Raises `BadLengthError` for anything else; a party more or less would make the noise too small or the sum wrong.
+    """The introductions of exactly so many parties. Raises `BadLengthError` for anything else; a party more or less
+    would make the noise too small or the sum wrong.
     """
     keys = []
     rest = memoryview(roster)

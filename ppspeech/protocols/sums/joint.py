@@ -24,11 +24,7 @@ PLAIN_STEP = 2.0**-16
 
 
 class JointSum:
-    """From our vector to the sum of all parties', every one of them a release.
-
-    `add_up`: the sum of whole numbers over all parties; `shares`: our part of the noise, which also says what the grid
-    is.
-    """
+    """From our vector to the sum of all parties', each a release; our `shares` of the noise say what the grid is."""
 
     def __init__(self, add_up: WholeSum, shares: Shares) -> None:
         self.shares = shares
@@ -36,11 +32,7 @@ class JointSum:
         self._releases = 0
 
     def __call__(self, value: Tensor) -> Tensor:
-        """The noisy sum, of the shape and type of our own vector.
-
-        Raises `PrivacyError` if the vector has another size than the noise was made for, or is not finite;
-        `RoundEndedError` if a party is missing; there is no sum then.
-        """
+        """The noisy sum, like our vector, which has the noise's size; `RoundEndedError` and no sum without a party."""
         total = self._add_up(noisy_steps(value, self.shares))
         self._releases += 1
         return _to_values(total, self.shares.grid.step, value)
@@ -58,11 +50,8 @@ class JointSum:
 
 
 class PlainSum:
-    """From our vector to the exact sum of all parties', to a grid of `step`: secret sharing without privacy.
-
-    The sum itself is seen by all, and gives away what it gives away.
-
-    `step`: of the grid, a power of two.
+    """From our vector to the exact sum of all parties', to a grid of `step`, a power of two: secret sharing without
+    privacy. The sum itself is seen by all, and gives away what it gives away.
     """
 
     def __init__(self, add_up: WholeSum, step: float = PLAIN_STEP) -> None:
@@ -70,11 +59,7 @@ class PlainSum:
         self._add_up = add_up
 
     def __call__(self, value: Tensor) -> Tensor:
-        """The sum, of the shape and type of our own vector.
-
-        Raises `RangeError` for values that are not finite, or too large for the grid; `RoundEndedError` if a party is
-        missing; there is no sum then.
-        """
+        """The sum, of the shape and type of our own vector; `RoundEndedError` and no sum if a party is missing."""
         if not bool(torch.isfinite(value).all()):
             raise RangeError("cannot add up infinities or NaN: remove them before")
         steps = (value.detach().double() / self.step).round().clamp(-(2.0**62), 2.0**62).to(torch.int64)

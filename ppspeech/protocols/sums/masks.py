@@ -49,10 +49,7 @@ class Signatures:
 
 
 class SessionKey:
-    """A party's key for one session, from which the masks with all others come.
-
-    `signatures`: None where the curator is trusted to pass keys on unchanged.
-    """
+    """A party's key for the masks of one session; without signatures the curator is trusted to pass keys on."""
 
     def __init__(self, signatures: Signatures | None) -> None:
         self._signatures = signatures
@@ -64,18 +61,15 @@ class SessionKey:
         return self._public + (b"" if self._signatures is None else self._signatures.sign(self._public))
 
     def masks(self, introductions: Sequence[bytes]) -> "PairMasks":
-        """The masks with all others.
-
-        `introductions`: of all parties, ours too, as the curator passed them on, in an order that all agree on. Raises
-        `WrongKeyError` if a key is not the one its party sent, or ours is missing; `NotInGroupError` for a key that
+        """The masks with all others, from the introductions of all, ours too, in an order that all agree on. Raises
+        `WrongKeyError` if a key is not the one its party sent, or ours is missing; `NotInGroupError` for one that
         gives no secret.
         """
         keys = [introduction[:KEY_BYTES] for introduction in introductions]
         if keys.count(self._public) != 1:
             raise WrongKeyError("the curator does not pass on the key we sent")
         own = keys.index(self._public)
-        added: list[CipherContext] = []
-        taken: list[CipherContext] = []
+        added, taken = list[CipherContext](), list[CipherContext]()
         for place, key in enumerate(keys):
             if self._signatures is not None:
                 self._signatures.check(place, key, introductions[place][KEY_BYTES:])
@@ -94,14 +88,12 @@ class SessionKey:
 
 
 class PairMasks:
-    """One party's masks, which add up to zero over all parties; the streams move on, so none comes twice.
-
-    `added`: streams shared with later parties; `taken`: streams shared with earlier ones.
+    """One party's masks, which add up to zero over all: those with later parties added, with earlier ones taken. None
+    comes twice.
     """
 
     def __init__(self, added: Sequence[CipherContext], taken: Sequence[CipherContext]) -> None:
-        self._added = list(added)
-        self._taken = list(taken)
+        self._added, self._taken = list(added), list(taken)
 
     def next(self, count: int) -> Residues:
         """The next `count` residues mod 2^64."""

@@ -16,9 +16,7 @@ TABLE_STEP = 3
 
 @dataclass(frozen=True)
 class Combine:
-    """`max` of shared scores, or `log(exp + exp)`, in one place. `scale`: of the scores, in nats. `few_rounds`: save
-    rounds at the price of larger tables.
-    """
+    """`max` of shared scores in nats, or `log(exp + exp)`; `few_rounds` saves rounds at the price of larger tables."""
 
     operation: Literal["forward", "viterbi"]
     scale: Scale

@@ -62,9 +62,7 @@ def _step(shape: WordShape, reached: frozenset[int]) -> _Step:
 
 
 class Paths:
-    """Shares of γ, one frame after the other; `(utterances, words, states)`. `models`: the server's; None for the
-    client.
-    """
+    """Shares of γ, one frame after the other; `(utterances, words, states)`. Only the server has `models`."""
 
     def __init__(self, engine: ShareEngine, shape: WordShape, models: WordModels | None) -> None:
         self._engine = engine

@@ -26,9 +26,7 @@ def can_scan(shape: WordShape) -> bool:
 
 
 def scan_paths(engine: ShareEngine, shape: WordShape, models: WordModels | None, emissions: Residues) -> Residues:
-    """Shares of γ of every frame, `(utterances, frames, words, states)`, from emissions of that shape. Raises
-    RangeError if the models are no chains.
-    """
+    """Shares of γ of all frames, shaped as emissions: `(utterances, frames, words, states)`; chains or RangeError."""
     if not can_scan(shape):
         raise RangeError(f"a prefix scan needs chains from the first state, got moves {shape.moves}, {shape.starts}")
     ring, combine = shape.scale.ring, Combine(shape.operation, shape.scale, few_rounds=True)

@@ -133,9 +133,7 @@ def answer(
 
 
 def encode_models(models: WordModels, utterances: int = 1) -> EncodedWeights:
-    """The weights as the encrypted product of so many utterances needs them: once a model. Raises RangeError if a
-    weight does not fit.
-    """
+    """The weights for products of so many utterances: once a model. Raises RangeError if one does not fit."""
     return encode_weights(KeywordJob(models.shape, utterances).plan, models.score_weights, WORKERS)
 
 
@@ -216,9 +214,7 @@ def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordModels:
 
 @keyword.party("client")
 def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: Order = "frames") -> str | None:
-    """The client's whole program for one utterance. `utterance`: frames, `(frames, dimensions)`. `shape`: public, the
-    attributes of a `WordShape`.
-    """
+    """The client's whole program for one utterance, `(frames, dimensions)`; `shape` has a `WordShape`'s attributes."""
     job = KeywordJob(WordShape.from_params(shape), order=order)
     met = meet(party.channel, Side.SECOND)
     with met.session():
@@ -227,9 +223,7 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: O
 
 @keyword.party("server")
 def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], order: Order = "frames") -> None:
-    """The server's whole program for one utterance. `models`: `weights`, `transitions`, `initial` and `labels` of
-    `WordModels`.
-    """
+    """The server's whole program for one utterance; `models` as `read_models` takes them."""
     own = read_models(WordShape.from_params(shape), models)
     met = meet(party.channel, Side.FIRST)
     with met.session():

@@ -84,9 +84,7 @@ def model_bytes(shape: WordShape) -> int:
 
 @dataclass(frozen=True)
 class StreamModels:
-    """The server's models, encrypted once for all clients. `key`: the server's own. `message`: its public half and the
-    encrypted models.
-    """
+    """The server's models, encrypted once for all clients; `message` has the public key and the encrypted models."""
 
     models: WordModels
     key: KeyHolder
@@ -116,9 +114,7 @@ class Hearing:
         self._is_over = False
 
     def hear(self, frame: Reals) -> None:
-        """Score one more frame, `(dimensions,)`. Raises RangeError if it cannot be scored, or the utterance is longer
-        than agreed on; nothing is sent then.
-        """
+        """Score a frame, `(dimensions,)`. Raises RangeError, and sends nothing, if it is one too many or unscorable."""
         self._check_not_over()
         monomials = self._shape.frame_monomials(frame[None])
         if self._recursion.frames == self._shape.frames:
@@ -145,9 +141,7 @@ class Hearing:
 
 
 def follow(met: Meeting, models: StreamModels) -> None:
-    """The server's side of one utterance, to its end. In a session of the meeting. Raises ProtocolError for a client
-    that does not keep to the protocol.
-    """
+    """The server's side of one utterance, in a session. Raises ProtocolError for a client that breaks the protocol."""
     shape = models.models.shape
     plan = stream_plan(shape)
     recursion = _Recursion(ShareEngine(met.channel, met.setup, stream_cost(shape)), shape, models.models)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ppspeech.audio import Sound
 from ppspeech.bundle import Bundle, load_bundle
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from ppspeech.protocols.words import Order
     from ppspeech.service.client.words import Listening
 
-MOST_BYTES = 256 * 2**20
-"""What a client is ready to exchange for one question: an offer that asks for more is refused."""
+MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
 """What may be asked of a model of each task."""
@@ -154,14 +153,11 @@ def connect_through(
 
 
 def server_health(door: Door) -> dict[str, Any]:
-    """What the health service says: status, version, and sums over all sessions.
-
-    Raises ProtocolError if the server is not there, or says something else.
-    """
+    """Status, version, and sums over all sessions. Raises ProtocolError if the server says anything else."""
     try:
         said = json.loads(door.hear(HEALTH))
     except ValueError:
-        raise WrongSessionError("the server's health cannot be read") from None
+        said = None
     if not isinstance(said, dict):
         raise WrongSessionError("the server's health cannot be read")
     return said
@@ -206,12 +202,8 @@ class Client:
     def recognize_all(
         self, sounds: Sequence[Sound], rate: int | None = None, order: "Order | None" = None
     ) -> list[Answer[str | None]]:
-        """The words of many utterances, in batches that share their round trips.
-
-        The order of the recursion is by default whichever answers sooner at the measured round-trip time.
-        """
-        found: list[Answer[str | None]] = self._asked("recognize_all")(sounds, rate, order)
-        return found
+        """The words of many utterances, in batches that share round trips; by default in the order that is sooner."""
+        return cast("list[Answer[str | None]]", self._asked("recognize_all")(sounds, rate, order))
 
     def stream(self, rate: int | None = None) -> AbstractContextManager["Listening"]:
         """Recognize while the user speaks: `feed` sound, at the model's rate by default, `finish` for the word.
@@ -219,16 +211,11 @@ class Client:
         `is_live` says whether frames are scored as they come. They are where the model's features do not wait for the
         end of the utterance and the server offers it; otherwise the sound is kept here until it ends.
         """
-        found: AbstractContextManager[Listening] = self._asked("stream")(rate)
-        return found
+        return cast("AbstractContextManager[Listening]", self._asked("stream")(rate))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
-        """Enroll a speaker; the place is what it claims later. The server gets the template, and no sound.
-
-        Raises PpspeechError if the server does not enroll, has no room, or knows the name.
-        """
-        place: int = self._asked("enroll")(name, sounds, rate)
-        return place
+        """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""
+        return cast("int", self._asked("enroll")(name, sounds, rate))
 
     def verify(self, claimed: int, sounds: Sequence[Sound], rate: int | None = None) -> Answer[bool | None]:
         """Is this the speaker of a place? The server does not learn which was claimed, nor does a keeper.
@@ -236,26 +223,18 @@ class Client:
         Raises RangeError for a place that is not there (nothing is sent then); BudgetSpentError if the server, or
         keeper, answers no more; ProtocolError if it is gone, or has another key than the gallery's.
         """
-        found: Answer[bool | None] = self._asked("verify")(claimed, sounds, rate)
-        return found
+        return cast("Answer[bool | None]", self._asked("verify")(claimed, sounds, rate))
 
     def identify(self, sounds: Sequence[Sound], rate: int | None = None) -> Answer[str | None]:
         """Who of the enrolled speakers is this, if any? Raises ModelError if the server answers no such question."""
-        found: Answer[str | None] = self._asked("identify")(sounds, rate)
-        return found
+        return cast("Answer[str | None]", self._asked("identify")(sounds, rate))
 
     def publish(self, gallery: str, sealed: Any) -> None:
-        """Have the server keep a gallery that it cannot read, an `EncryptedGallery`, in place of ours of the same name.
-
-        Raises PpspeechError if the server keeps none, or not this one.
-        """
+        """Have the server keep an `EncryptedGallery`, in place of ours of that name; PpspeechError if it does not."""
         self._asked("publish")(gallery, sealed)
 
     def fetch(self, gallery: str) -> Any:
-        """A gallery that someone has published, an `EncryptedGallery`.
-
-        Raises PpspeechError if the server keeps none, or not this one.
-        """
+        """A gallery that someone has published, an `EncryptedGallery`. Raises PpspeechError if it is not kept here."""
         return self._asked("fetch")(gallery)
 
     def probing(self, keeper: Door) -> "Client":
@@ -264,8 +243,7 @@ class Client:
         Raises ProtocolError if the keeper is not there or not trusted, or does not mean the same gallery; PpspeechError
         if the server has no such gallery.
         """
-        found: Client = self._asked("probing")(keeper, self._keep)
-        return found
+        return cast("Client", self._asked("probing")(keeper, self._keep))
 
     @property
     def queries_left(self) -> int | None:

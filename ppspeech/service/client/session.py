@@ -13,8 +13,7 @@ from ppspeech.protocols import Kind
 from ppspeech.service.requests import Ask, BudgetSpentError, Request, send_request
 
 PINGS = 3
-STALE_SECONDS = 10.0
-"""After so long a silence the server is asked whether it is still there before more is said."""
+STALE_SECONDS = 10.0  # after so long a silence the server is asked whether it is still there before more is said
 
 Value = TypeVar("Value")
 
@@ -77,9 +76,7 @@ class Clock:
 class ClientSession:
     """One connection over which client and server have met, as `meet` does it.
 
-    Attributes:
-        round_trip: the shortest of a few pings, in seconds; 0 without.
-        queries_left: as the server said last; None where it does not count.
+    `round_trip` is the shortest of a few pings, in seconds; `queries_left` what the server said last, if it counts.
     """
 
     def __init__(
@@ -113,10 +110,7 @@ class ClientSession:
 
     @contextmanager
     def asking(self, request: Request) -> Iterator[Transcript]:
-        """Ask, and be inside the protocol if the server agrees; an error there ends the session.
-
-        Raises BudgetSpentError if the server answers no more; the session goes on.
-        """
+        """Ask, and be inside the protocol if the server agrees; an error ends the session, a spent budget does not."""
         try:
             self.queries_left = send_request(self._channel, request)
             yield Transcript(self._channel, keep_payloads=self._keep)

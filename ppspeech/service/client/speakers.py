@@ -10,7 +10,7 @@ from ppspeech.arrays import Reals
 from ppspeech.audio import Sound
 from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
-from ppspeech.protocols import Meeting, meet_as_client
+from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.speakers import EncryptedGallery, Prober, identify_as_client, prove_as_client, verify_as_client
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client, Door
 from ppspeech.service.client.session import Answer, Clock
@@ -21,10 +21,7 @@ from ppspeech.service.tasks.speakers import Galleries, Speakers, job_bytes, tria
 
 @QUESTIONS.register("speakers")
 class AskSpeakers:
-    """What may be asked of a background model with enrolled speakers.
-
-    Raises WrongSessionError for an offer that would have a client exchange more than it is ready to.
-    """
+    """What may be asked of enrolled speakers. Raises WrongSessionError for an offer of more than `MOST_BYTES`."""
 
     def __init__(self, client: Client) -> None:
         assert client.bundle is not None
@@ -55,7 +52,12 @@ class AskSpeakers:
         check_index(claimed, self._terms.places)
         voice, clock, session = self._voice(sounds, rate), Clock(), self._client.session(meet_as_client)
         with session.asking(Request(Ask.VERIFY)) as record:
-            accepted = self._verify(replace(session.met, channel=record), voice, claimed)
+            accepted: bool | None = None  # where it is hardened the server alone learns it
+            if self._terms.scoring == "hardened":
+                prove_as_client(record, self._terms.hardened, voice, claimed)
+            else:
+                met = replace(session.met, channel=record)
+                accepted = verify_as_client(met, self._terms.verification, voice, claimed)
         return clock.answers([accepted], record)[0]
 
     def identify(self, sounds: Sequence[Sound], rate: int | None = None) -> Answer[str | None]:
@@ -111,12 +113,6 @@ class AskSpeakers:
         if self._terms.scoring == "hardened":
             return direction.clip(-self._terms.hardened.limit, self._terms.hardened.limit)
         return direction
-
-    def _verify(self, met: Meeting, voice: Reals, claimed: int) -> bool | None:
-        if self._terms.scoring == "hardened":
-            prove_as_client(met.channel, self._terms.hardened, voice, claimed)
-            return None
-        return verify_as_client(met, self._terms.verification, voice, claimed)
 
     def _check_stores(self) -> None:
         if not self._terms.stores:

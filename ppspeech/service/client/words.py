@@ -49,10 +49,7 @@ class Listening(Protocol):
 
 @QUESTIONS.register("words")
 class AskWords:
-    """What may be asked of a model of words.
-
-    Raises WrongSessionError for an offer that would have a client exchange more than it is ready to.
-    """
+    """What may be asked of a model of words. Raises WrongSessionError for an offer of more than `MOST_BYTES`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -95,8 +92,7 @@ class AskWords:
                     yield BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
 
     def _recognize(self, frames: list[Reals], order: Order | None) -> list[Word]:
-        session = self._client.session(meet_as_client)
-        shape, count = self._terms.shape, len(frames)
+        session, shape, count = self._client.session(meet_as_client), self._terms.shape, len(frames)
         chosen = order or choose_order(shape, count, session.round_trip)
         job = planned_job(shape, count, chosen)
         with session.asking(Request(Ask.WORDS, chosen, count)) as record:
@@ -180,10 +176,7 @@ class FrontEnd:
 
     @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
-        """The model's input: `(frames, features)`, or one vector of statistics `(1, 4 * features)`.
-
-        Raises AudioError for sound that cannot be used.
-        """
+        """The model's input `(frames, features)`, or statistics `(1, 4 * features)`; AudioError for unusable sound."""
         frames = self._mfcc(waveform_at(sound, rate, self._mfcc.config.sample_rate))
         if self._statistics is not None:
             return _scaled(utterance_statistics(frames), self._statistics).numpy()

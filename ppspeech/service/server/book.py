@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ppspeech.channel import Channel
-from ppspeech.network import StreamChannel, Transcript
+from ppspeech.network import StreamChannel
 from ppspeech.storage import SharedTable, atomic_write
 
 logger = logging.getLogger(__name__)
 
-FIELDS = "fields"
-"""The attribute of a log record that holds facts beside its message."""
+FIELDS = "fields"  # the attribute of a log record that holds facts beside its message
 
 _TABLE = (
     "protocol TEXT, outcome TEXT, count INTEGER, queries INTEGER, refused INTEGER, rounds INTEGER, seconds REAL,"
@@ -69,13 +68,8 @@ class Tally:
     refused: int = 0
     rounds: int = 0
 
-    def add(self, record: Transcript) -> None:
-        """Count the round trips of one request."""
-        self.rounds += record.rounds
 
-
-Program = Callable[[Channel, Tally], None]
-"""One client's session."""
+Program = Callable[[Channel, Tally], None]  # one client's session
 
 
 class SessionBook:

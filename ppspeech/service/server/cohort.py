@@ -17,10 +17,8 @@ from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance, clips_by_spe
 from ppspeech.errors import ModelError
 from ppspeech.service.tasks.speakers import MOST_COHORT
 
-FEWEST = 3
-"""A member's own clips say nothing about impostors: there must be two others."""
-MOST_CLIPS = 8
-"""Of one member; more change little."""
+FEWEST = 3  # a member's own clips say nothing about impostors: there must be two others
+MOST_CLIPS = 8  # of one member; more change little
 BUILT_IN, BUILT_IN_VOICES = "synthetic", 16
 
 
@@ -44,10 +42,7 @@ class Cohort:
 
     @staticmethod
     def of(bundle: Bundle, speakers: Sequence[Sequence[Tensor]]) -> "Cohort":
-        """From the features of each member's clips, `(frames, features)`.
-
-        Raises ModelError for fewer than 3 members or more than 64, or one without a clip.
-        """
+        """From features `(frames, features)` of members' clips. Raises ModelError unless there are 3 to 64 members."""
         if not FEWEST <= len(speakers) <= MOST_COHORT:
             raise ModelError(f"a cohort has {FEWEST} to {MOST_COHORT} members, got {len(speakers)}")
         verifier = bundle.verifier
@@ -66,10 +61,7 @@ class Cohort:
         return len(self.directions)
 
     def impostors(self, scores: Reals) -> tuple[Reals, Reals]:
-        """Mean and spread of what impostors score, from scores `(clips, speakers + members)`, the members last.
-
-        A member's own clips are left out under its own model.
-        """
+        """Mean and spread of impostors' scores `(clips, speakers + members)`; members' own clips are left out."""
         foreign = np.ones(scores.shape, bool)
         foreign[:, scores.shape[1] - self.members :] = self.owners[:, None] != np.arange(self.members)
         mean = scores.mean(axis=0, where=foreign)
@@ -79,8 +71,7 @@ class Cohort:
 def cohort_at(bundle: Bundle, where: str) -> Cohort:
     """The cohort that people name: a folder with one folder of clips a person, or `synthetic`, the built-in voices.
 
-    Raises CorpusError if there is no such folder, or a person in it has no clip; ModelError for too few or too many
-    people.
+    Raises CorpusError without such a folder, or for a person without a clip; ModelError for too few or too many people.
     """
     if where == BUILT_IN:
         found: dict[str, list[Utterance]] = {}

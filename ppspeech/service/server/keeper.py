@@ -26,8 +26,7 @@ from ppspeech.service.tasks.speakers import Galleries, Speakers
 
 logger = logging.getLogger(__name__)
 
-KEEPER = "keeper"
-"""The name of the service."""
+KEEPER = "keeper"  # the name of the service
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,10 +75,7 @@ class LinearScoring:
 
 
 class HardenedScoring:
-    """Cosines whose decision an active client cannot bend; verification only.
-
-    Raises PpspeechError for a threshold that no cosine can reach or miss.
-    """
+    """Cosines whose decision an active client cannot bend; PpspeechError for a threshold that is no cosine."""
 
     def __init__(self, terms: Speakers, threshold: float) -> None:
         if not -1 <= threshold <= 1:

@@ -1,7 +1,7 @@
 """The server's side of GMM-UBM: speakers' mixtures against the background, normed by a cohort where there is one."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -24,20 +24,10 @@ from ppspeech.service.tasks.speakers import Speakers, trial_frames
 
 DEVIATIONS = 2.5
 """Frames are held to so many standard deviations in every direction: those of normalized features rarely reach it."""
-LONGEST_FRAME = 100.0
-"""Where features are not normalized."""
+LONGEST_FRAME = 100.0  # where features are not normalized
 LARGEST_REACH = 16
 SMALLEST_SPREAD, LARGEST_SPREAD = 1 / 16, 4.0
 """Of impostors' ratios, in nats a frame: T-norm takes spreads that differ by a factor of 64 at most."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Enrolled:
-    """Mixtures of all places, and the Z-norm of them and the cohort."""
-
-    mixtures: Mixtures
-    mean: Reals
-    std: Reals
 
 
 class MixtureScoring:
@@ -83,23 +73,17 @@ class MixtureScoring:
         return identify_as_server(met, job, self._named[1])
 
     def _scorer(self, plan: MixturePlan, templates: Reals, workers: int) -> MixtureScorer:
-        found = self._enrolled(templates, plan.models)
-        compared = plan.models + plan.cohort
-        cohort = None
-        if self._cohort is not None and plan.cohort:
+        speakers, mean, std = self._enrolled(templates, plan.models)
+        norm = {"mean": mean, "std": std}
+        if self._cohort is None or not plan.cohort:  # without T-norm the cohort has done its work
+            cohort, norm = None, {name: each[: plan.models] for name, each in norm.items()}
+        else:
             cohort = with_means(self._background, self._cohort.means)
         return MixtureScorer.of(
-            plan,
-            self._background,
-            found.mixtures,
-            self._threshold,
-            cohort=cohort,
-            mean=found.mean[:compared],  # without T-norm the cohort has done its work
-            std=found.std[:compared],
-            workers=workers,
+            plan, self._background, speakers, self._threshold, cohort=cohort, workers=workers, **norm
         )
 
-    def _enrolled(self, templates: Reals, places: int) -> _Enrolled:
+    def _enrolled(self, templates: Reals, places: int) -> tuple[Mixtures, Reals, Reals]:
         """All places, empty ones unlikely, and the Z-norm of all and of the cohort."""
         known = len(templates)
         members = 0 if self._cohort is None else self._cohort.members
@@ -111,7 +95,7 @@ class MixtureScoring:
             used = np.r_[:known, places : places + members]
             mean[used], std[used] = middle, spread.clip(SMALLEST_SPREAD, LARGEST_SPREAD)
         empty = unlikely(self._background, places - known)
-        return _Enrolled(together(with_means(self._background, templates), empty), mean, std)
+        return together(with_means(self._background, templates), empty), mean, std
 
 
 def covariance_of(bundle: Bundle) -> Covariance:
@@ -148,10 +132,7 @@ def together(*mixtures: Mixtures) -> Mixtures:
 
 
 def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> MixturePlan:
-    """Public sizes and scales: log-densities have a bit more room than the background's own need.
-
-    Raises RangeError if the background's variances are too small for any plan.
-    """
+    """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
     ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
     norm = LONGEST_FRAME if bundle.mfcc.cmvn == "none" else min(LONGEST_FRAME, DEVIATIONS * math.sqrt(size))

@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -162,14 +162,8 @@ def listening(
         raise PpspeechError(f"cannot listen at {address}: {error.strerror}") from None
 
 
-def kept_folder(state: str | Path | None) -> AbstractContextManager[Path]:
-    """The folder that was given, or one that lasts as long as the server."""
-    if state is not None:
-        return nullcontext(Path(state))
-    return _passing_folder()
-
-
 @contextmanager
-def _passing_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as folder:
+def kept_folder(state: str | Path | None) -> Iterator[Path]:
+    """The folder that was given, or one that lasts as long as the server."""
+    with tempfile.TemporaryDirectory() if state is None else nullcontext(state) as folder:
         yield Path(folder)

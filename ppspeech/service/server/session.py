@@ -44,7 +44,7 @@ def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBud
     visitor, model = Visitor.of(channel), served.offer.fingerprint
     record = Transcript(channel)
     handlers = served.meet(record, visitor)
-    tally.add(record)
+    tally.rounds += record.rounds
     while (request := receive_request(channel)).what != Ask.BYE:
         if request.what == Ask.PING:
             send_ready(channel, True, budget.left(model, visitor.client))
@@ -57,7 +57,7 @@ def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBud
             continue
         record = Transcript(channel)
         handler.answer(record, request)
-        tally.add(record)
+        tally.rounds += record.rounds
         tally.queries += request.utterances
 
 

@@ -62,10 +62,7 @@ class SpeakerDeployment:
     stores: bool = False
 
     def terms(self, bundle: Bundle, members: int) -> Speakers:
-        """What clients are told, with so many members in the cohort.
-
-        Raises ModelError if the bundle holds no background model; BundleError for choices that do not fit each other.
-        """
+        """What clients are told, with so many members in the cohort. Raises BundleError for choices that do not fit."""
         compared = members if "t" in self.norm else 0
         is_mixture = self.scoring == "gmm"
         return Speakers(
@@ -94,13 +91,7 @@ class SpeakerScoring(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SpeakerFiles:
-    """Where a speaker service keeps things.
-
-    Attributes:
-        gallery: templates that the server sees.
-        sealed: galleries that it does not.
-        identified: what it learns where names are its own, a line of JSON each.
-    """
+    """Where templates are that the server sees, galleries that it does not, and names it learns, as lines of JSON."""
 
     gallery: Path
     sealed: Path
@@ -203,10 +194,7 @@ class ServedSpeakers:
 
 
 def threshold_for(terms: Speakers, bundle: Bundle, chosen: float | None) -> float:
-    """The threshold that was chosen, else the usual one of this scoring.
-
-    Raises PpspeechError where there is no usual one.
-    """
+    """The threshold that was chosen, else the usual one. Raises PpspeechError where this scoring has none."""
     if chosen is not None:
         return chosen
     if terms.normed:

@@ -23,14 +23,10 @@ from ppspeech.storage import SharedTable
 
 Template = Literal["direction", "means"]
 
-LARGEST_BUDGET = 1_000_000
-"""Beyond it, serve without one."""
-UNIT = 1e-3
-"""How far a direction's length may be from 1."""
-LARGEST_MEAN = 1e3
-"""No feature comes near it."""
-MOST_GALLERIES = 256
-"""Of one model; a client that fills the disk is a client too many."""
+LARGEST_BUDGET = 1_000_000  # beyond it, serve without one
+UNIT = 1e-3  # how far a direction's length may be from 1
+LARGEST_MEAN = 1e3  # no feature comes near it
+MOST_GALLERIES = 256  # of one model; a client that fills the disk is a client too many
 
 
 class QueryBudget:
@@ -91,10 +87,7 @@ class Gallery:
         self._features = features
 
     def enroll(self, name: str, template: Reals) -> int | None:
-        """Put a speaker in the next place; None where the name is taken or there is no room: which is not said.
-
-        Raises RangeError for a name or template that cannot be.
-        """
+        """The next place, now the speaker's; None where the name is taken or there is no room: which is not said."""
         vector = self.check(name, template)
         with self._table.transaction() as database:
             taken = database.execute("SELECT name FROM speakers WHERE model = ? AND kind = ?", self._own).fetchall()

@@ -41,9 +41,8 @@ BATCHES = (1, 4, 16)
 class ServedWords:
     """Everything a session needs; made before the server forks, and shared by all sessions.
 
-    Attributes:
-        weights: encoded for the product under a client's key, by the number of utterances.
-        stream: encrypted under the server's own key, for streaming; None where that is not offered.
+    `weights` are encoded for the product under a client's key, by the number of utterances; `stream` is encrypted under
+    the server's own key, None where streaming is not offered.
     """
 
     offer: Offer[Words]
@@ -53,23 +52,18 @@ class ServedWords:
 
     @classmethod
     def of(cls, name: str, bundle: Bundle, deployment: Deployment) -> "ServedWords":
-        """Export and encode a released model.
-
-        Raises ModelError if there is no exporter for it; RangeError if a weight does not fit its fixed-point form.
-        """
+        """Export and encode a model. Raises ModelError without an exporter, RangeError for weights that do not fit."""
         models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
         stream = _encrypted(models) if models.shape.frames > 1 else None
-        modes: list[Mode] = ["frames"]
-        if can_scan(models.shape) and models.shape.frames > 1:
-            modes.append("scan")
-        if stream is not None:
-            modes.append("stream")
+        scans = can_scan(models.shape) and models.shape.frames > 1
+        offered: dict[Mode, bool] = {"frames": True, "scan": scans, "stream": stream is not None}
+        modes = tuple(mode for mode, has in offered.items() if has)
         offer = Offer(
             name,
             bundle.config.task,
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
-            terms=Words(bundle.config.type, models.shape, bundle.mfcc, _statistics(bundle), tuple(modes), BATCHES),
+            terms=Words(bundle.config.type, models.shape, bundle.mfcc, _statistics(bundle), modes, BATCHES),
         )
         return cls(offer, models, _encoded(models), stream)
 
@@ -130,10 +124,7 @@ def _statistics(bundle: Bundle) -> StatisticsScale | None:
 
 @cache
 def warm_up() -> None:
-    """Compile before the first client comes: what numba compiles here, every session's process inherits.
-
-    Once a process, run both parties of a tiny recognition by each operation; its models and keys are dropped.
-    """
+    """Compile before the first client comes, by tiny recognitions: every session's process inherits it."""
     for operation in ("forward", "viterbi"):
         shape = WordShape(3, 1, "diagonal", words=2, states=2, ends=(1,), operation=operation)
         weights = np.zeros((shape.monomials, shape.columns))

@@ -24,20 +24,16 @@ Scoring = Literal["linear", "gmm", "hardened"]
 """Cosines of supervectors; likelihood ratios of mixtures; cosines that an active client cannot bend."""
 Side = Literal["client", "server"]
 
-Job = Verification | Identification
-"""What may be asked on shares."""
+Job = Verification | Identification  # what may be asked on shares
 
 REACH, NORMED_REACH = 3, 7
 """Cosines less a threshold, and what stands for an empty place, stay within ±8; normed ones within ±128."""
-MOST_SPEAKERS = 10_000
-"""Enrolled with one model."""
+MOST_SPEAKERS = 10_000  # enrolled with one model
 MOST_FEATURES = 20_000
 MOST_FRAMES = 4096
 MOST_COHORT = 64
-MOST_TABLE_BYTES = 48 * 2**20
-"""Of a hardened verification: one message, and what a client is ready to take for one bit."""
-CLIPPED = 8.0
-"""Numbers of a unit vector are clipped to so many times their average size in a hardened verification."""
+MOST_TABLE_BYTES = 48 * 2**20  # of a hardened verification: one message, and what a client is ready to take for one bit
+CLIPPED = 8.0  # numbers of a unit vector are clipped to so many times their average size in a hardened verification
 
 
 @TASKS.register("speakers")
@@ -79,8 +75,12 @@ class Speakers:
             raise BundleError(f"encrypted galleries have up to {MOST_PLACES} places, got {self.places}")
         if (self.mixture is not None) != (self.scoring == "gmm"):
             raise BundleError("sizes of mixtures are told where mixtures are scored, and nowhere else")
-        if self.mixture is not None:
-            self._check_mixture(self.mixture)
+        plan = self.mixture
+        if plan is not None and plan.dimensions * plan.components != self.features:
+            raise BundleError(f"{plan.components} means of {plan.dimensions} numbers are not {self.features} numbers")
+        sizes = self.places, self.cohort
+        if plan is not None and ((plan.models, plan.cohort) != sizes or plan.frames > MOST_FRAMES):
+            raise BundleError(f"mixtures of {plan} are not those of {self.places} places and a cohort of {self.cohort}")
         if self.scoring == "hardened":
             if self.normed or self.decision != "server":
                 raise BundleError("a hardened verification has no norm, and its decision is the server's")
@@ -89,12 +89,6 @@ class Speakers:
                     f"a hardened verification among {self.places} places would send "
                     f"{self.hardened.bytes_down / 2**20:.0f} MiB, more than {MOST_TABLE_BYTES >> 20}: use fewer places"
                 )
-
-    def _check_mixture(self, plan: MixturePlan) -> None:
-        if plan.dimensions * plan.components != self.features:
-            raise BundleError(f"{plan.components} means of {plan.dimensions} numbers are not {self.features} numbers")
-        if (plan.models, plan.cohort) != (self.places, self.cohort) or plan.frames > MOST_FRAMES:
-            raise BundleError(f"mixtures of {plan} are not those of {self.places} places and a cohort of {self.cohort}")
 
     @property
     def identifies(self) -> bool:
@@ -166,10 +160,7 @@ class Galleries:
 
 
 def check_speaker(name: str) -> str:
-    """Refuse what cannot be the name of a speaker, or of a gallery.
-
-    Raises RangeError unless it is printable and has 1 to 21 bytes.
-    """
+    """Refuse, with a RangeError, a speaker's or gallery's name that is not printable or not of 1 to 21 bytes."""
     if not name.strip() or not name.isprintable() or len(name.encode()) > LONGEST_NAME:
         raise RangeError(f"a name is printable and has 1 to {LONGEST_NAME} bytes, got {name!r:.40}")
     return name

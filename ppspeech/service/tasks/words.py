@@ -12,8 +12,7 @@ from ppspeech.service.offer import TASKS
 
 LARGEST_BATCH = 256
 MOST_BATCHES = 16
-LARGEST_TRANSFORM, MOST_FILTERS = 1 << 16, 512
-"""Of a front end: what a client is ready to compute."""
+LARGEST_TRANSFORM, MOST_FILTERS = 1 << 16, 512  # of a front end: what a client is ready to compute
 
 Mode = Literal["frames", "scan", "stream"]
 """Ways to run: a step a frame, a prefix scan for slow links, or while the user speaks."""

@@ -34,12 +34,9 @@ from ppspeech.training.together.terms import JointFit, TableTerms
 class JointTraining(TableTerms):
     """The public terms of an average of local minimizers, beside those of `TableTerms`.
 
-    Attributes:
-        penalty: lambda of the papers, beside a loss averaged over n_j; needs `sizes`.
-        sizes: n_j of every party, public; None keeps them private.
-        regularization: Lambda of every party's sum-form objective, where sizes are private.
-        parties: K, where sizes are private.
-        relative_tolerance: of the solver, over the bound on one unit's gradient.
+    Public `sizes`, n_j of every party, go with `penalty`, lambda of the papers beside a loss averaged over n_j; private
+    ones with `regularization`, Lambda of every party's sum-form objective, and the number of `parties`.
+    `relative_tolerance`: of the solver, over the bound on one unit's gradient.
 
     With unit `speaker` every example belongs to a group that counts once; sizes then count groups.
     """
@@ -88,10 +85,7 @@ class JointTraining(TableTerms):
     @property
     def count(self) -> int:
         """K."""
-        if self.sizes is not None:
-            return len(self.sizes)
-        assert self.parties is not None
-        return self.parties
+        return len(self.sizes) if self.sizes is not None else self.parties or 0
 
     @property
     def adjacency(self) -> Adjacency:
@@ -109,10 +103,9 @@ class JointTraining(TableTerms):
 
     def strength(self, place: int) -> float:
         """Lambda_j."""
-        if self.sizes is None:
+        if self.sizes is None or self.penalty is None:
             assert self.regularization is not None
             return self.regularization
-        assert self.penalty is not None
         return 2 * self.sizes[place] * self.penalty
 
     @property
@@ -143,11 +136,8 @@ class JointTraining(TableTerms):
 
 
 def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None) -> Tensor:
-    """One party's own minimizer, certified, `(heads, features)`. **Private**: it must not leave.
-
-    `x`: our examples, `(n_j, d)`; `y`: their classes, `(n_j,)`; `place`: j; `groups`: whose example each is, `(n_j,)`,
-    where the unit is a speaker. Raises `PrivacyError` if we have another number of units than the terms say, or groups
-    are missing; `ModelError` for bad labels or values, or if the solver fails.
+    """One party's own minimizer, certified, `(heads, features)`, from examples `(n_j, d)` and classes `(n_j,)`.
+    **Private**: it must not leave. `groups`: whose example each is, `(n_j,)`, where the unit is a speaker.
     """
     if not 0 <= place < training.count:
         raise PrivacyError(f"there are {training.count} parties, numbered from 0, got {place}")
@@ -166,11 +156,8 @@ def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, g
 def train_jointly(
     training: JointTraining, add_up: WholeSum, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None
 ) -> JointFit:
-    """Be one party: train, take part in the sum, and hold the released model.
-
-    `add_up`: the sum over all parties, such as `PartySession.sum`; `x`: our examples, `(n_j, d)`; `y`: their classes,
-    `(n_j,)`; `place`: which party we are, from 0; `groups`: whose example each is, where the unit is a speaker. Raises
-    `RoundEndedError` if a party is missing; nothing is released then.
+    """Be one party: train, take part in the sum (`PartySession.sum`), and hold the released model; see
+    `local_minimizer`. Raises `RoundEndedError` if a party is missing; nothing is released then.
     """
     joint = JointSum(add_up, training.shares())
     theta = joint(training.weight(place) * local_minimizer(training, x, y, place, groups))

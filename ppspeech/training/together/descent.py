@@ -87,39 +87,21 @@ class JointDescent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DescentTraining(TableTerms):
+class DescentTraining(JointDescent, TableTerms):
     """The public terms of a joint descent on rows: those of `TableTerms`, and those of `JointDescent`.
 
     `adjacency`: `replace` doubles the noise. `personal`: Lambda of the weights that every party then fits for itself
     (`personalize`); None for none.
     """
 
-    rounds: int
-    step: float
-    clip: float
-    regularization: float
-    momentum: float = 0.9
-    averaged: int = 1
     adjacency: Adjacency = "add_remove"
     personal: float | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        TableTerms.__post_init__(self)
         if self.model == "large_margin":
             raise PrivacyError("a descent is for logistic, softmax and huber_svm: large_margin is trained by average")
-        _ = self.descent
-
-    @property
-    def descent(self) -> JointDescent:
-        """The part about rounds and steps."""
-        return JointDescent(
-            rounds=self.rounds,
-            step=self.step,
-            clip=self.clip,
-            regularization=self.regularization,
-            momentum=self.momentum,
-            averaged=self.averaged,
-        )
+        JointDescent.__post_init__(self)
 
     def check(self, parties: int) -> None:
         """Any number of parties may descend."""
@@ -129,17 +111,10 @@ class DescentTraining(TableTerms):
         x, y = self.read(*inputs)
         module = self.build()
         assert not isinstance(module, LargeMarginGaussians)
-        shares = self.descent.shares(
-            module,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            parties=parties,
-            adjacency=self.adjacency,
-            unit=self.unit,
-            colluders=self.colluders,
-        )
+        budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "colluders": self.colluders}
+        shares = self.shares(module, parties=parties, adjacency=self.adjacency, unit=self.unit, **budget)
         total = JointSum(add_up, shares)
-        descend_jointly_(module, total, x, y, self.descent)
+        descend_jointly_(module, total, x, y, self)
         own = None if self.personal is None else personalize(module, x, y, self.personal).weight.detach()
         return JointFit(module, total.guarantee(self.delta), total.account(), module.weight.detach(), own)
 
@@ -148,10 +123,8 @@ class DescentTraining(TableTerms):
 def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tensor:
     """The sum of the records' loss gradients, each clipped to norm `clip`, `(heads, features)`.
 
-    A linear model's gradient is an outer product of slopes and features, whose norm is the product of both norms:
-    no record's gradient is ever written out.
-
-    `module`: where its weights stand now; `x`: examples, `(n, d)`; `y`: classes, `(n,)`; `clip`: C > 0.
+    A linear model's gradient is an outer product of slopes and features, whose norm is the product of both norms: no
+    record's gradient is ever written out.
     """
     check_positive("clip", clip)
     features = module.features(x.to(module.weight.dtype))
@@ -167,9 +140,8 @@ def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tenso
 def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: JointDescent) -> None:
     """Be one party of a descent; all parties end with the same weights in their modules.
 
-    `module`: in double precision, with the same public start everywhere; `total`: the sum over all parties; `x`: our
-    examples, `(n_j, d)`; `y`: their classes, `(n_j,)`. Raises `RoundEndedError` if a party is missing; `PrivacyError`
-    if the sums grew beyond all bounds: the step is too long.
+    The module is in double precision, with the same public start everywhere. Raises `RoundEndedError` if a party is
+    missing; `PrivacyError` if the sums grew beyond all bounds: the step is too long.
     """
     speed, late = torch.zeros_like(module.weight), torch.zeros_like(module.weight)
     for done in range(1, descent.rounds + 1):
@@ -186,20 +158,14 @@ def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: 
 def personalize(module: Linear, x: Tensor, y: Tensor, regularization: float) -> Linear:
     """w_j = w_0 + v_j on our own data alone: the minimizer of our losses and (Lambda / 2) |w - w_0|^2.
 
-    It stays with us: nothing protects our records in it.
-
-    `module`: holds the common w_0; not changed. `x`: our examples, `(n_j, d)`. `y`: their classes, `(n_j,)`.
-    `regularization`: Lambda > 0: how strongly we are held to w_0.
+    It stays with us: nothing protects our records in it. The module holds the common w_0, and is not changed.
     """
     check_positive("regularization", regularization)
     own = _copy(module)
     common = module.weight.detach().double()
-    own.fit(x.double(), y, quadratic=regularization, linear=-regularization * common, tolerance=_tolerance(x))
+    tolerance = 1e-8 * max(1.0, math.sqrt(len(x)))
+    own.fit(x.double(), y, quadratic=regularization, linear=-regularization * common, tolerance=tolerance)
     return own
-
-
-def _tolerance(x: Tensor) -> float:
-    return 1e-8 * max(1.0, math.sqrt(len(x)))
 
 
 def _copy(module: Linear) -> Linear:

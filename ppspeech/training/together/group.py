@@ -131,10 +131,7 @@ def write_plain(
 
 
 def terms_of(name: str, plain: Mapping[str, Any]) -> JointTerms:
-    """The terms of a training protocol from a group's file.
-
-    Raises `PpspeechError` if they are not complete, or others.
-    """
+    """The terms of a training protocol from a group's file; `PpspeechError` unless they are complete and known."""
     try:
         return METHODS[name](**plain)
     except TypeError as error:
@@ -151,11 +148,8 @@ def write_joint_bundle(
     touches: Sequence[DataTouch] = TOUCHES,
     metrics: Sequence[Figure] = (),
 ) -> Bundle:
-    """Write what all parties hold; each can, and the bundles are equal.
-
-    `folder`: must not exist yet; `account`: every sum that was released; `guarantee`: what they promise, from
-    `JointSum.guarantee` or a `JointFit`; `touches`: where data was looked at outside the sums. Raises `BundleError` for
-    a guarantee that is none, or anything a bundle refuses.
+    """Write what all parties hold; each can, and the bundles are equal. Raises `BundleError` for a guarantee that is
+    none, or anything a bundle refuses.
     """
     if not guarantee.proven:
         raise BundleError(f"this model has no guarantee to state ({guarantee}): joint bundles are for private ones")

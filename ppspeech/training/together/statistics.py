@@ -40,14 +40,8 @@ from ppspeech.training.words import public_bank
 class SpeechTerms:
     """What all terms about users' speech have in common; chosen without looking at it.
 
-    Attributes:
-        epsilon: of all rounds together.
-        delta: of all rounds together.
-        rounds: R, fixed in advance.
-        sample_rate: of the front end: `MfccConfig.at_rate`.
-        unit: `speaker` where every user is one, or `utterance`.
-        colluders: how many users may share what they know.
-        floor: smallest variance.
+    The budget is for all `rounds` together, whose number is fixed in advance. `unit`: `speaker` where every user is
+    one, or `utterance`. `colluders`: how many users may share what they know. `floor`: smallest variance.
     """
 
     epsilon: float
@@ -107,11 +101,8 @@ class SpeechTerms:
 class MixtureTraining(SpeechTerms):
     """The public terms of a background model from users' speech, beside those of `SpeechTerms`.
 
-    Attributes:
-        epsilon: of all rounds together; None for exact sums, which guarantee nothing.
-        components: of the mixture, of diagonal covariance.
-        relevance: of the enrollment from it.
-        seed: of the public start, which is drawn around zero: features are normalized by utterance.
+    Without `epsilon` the sums are exact, and guarantee nothing. `components`: of diagonal covariance. `relevance`: of
+    the enrollment. `seed`: of the public start, drawn around zero: features are normalized by utterance.
     """
 
     epsilon: float | None = None  # type: ignore[assignment]  # exact sums are for mixtures alone
@@ -149,13 +140,8 @@ class MixtureTraining(SpeechTerms):
 
     def config(self) -> BundleConfig:
         """The public choices of the released model."""
-        settings = SpeakerUbmSettings(
-            components=self.components,
-            covariance="diagonal",
-            floor=self.floor,
-            relevance=self.relevance,
-            threshold=None,
-        )
+        sizes: dict[str, Any] = {"components": self.components, "covariance": "diagonal", "floor": self.floor}
+        settings = SpeakerUbmSettings(**sizes, relevance=self.relevance, threshold=None)
         return BundleConfig(settings, (), self.mfcc)
 
 
@@ -208,11 +194,7 @@ class WordTraining(SpeechTerms):
 
 
 def statistics_shares(release: StatisticsRelease, parties: int, dimension: int, colluders: int = 1) -> Shares:
-    """One user's part of the noise of every round, so that all rounds together meet the release's budget.
-
-    `dimension`: of the statistics: `mixture_dimension` or `hmm_dimension`; `colluders`: how many may share what they
-    know.
-    """
+    """One user's part of the noise of every round: all rounds together meet the budget, against so many colluders."""
     return shares_for(
         "skellam",
         epsilon=release.epsilon,
@@ -233,10 +215,7 @@ def mixture_dimension(model: GaussianMixture) -> int:
 
 
 def hmm_dimension(bank: HiddenMarkovModel) -> int:
-    """How many numbers a private round adds up, transitions too.
-
-    Raises `ModelError` if the emissions are not one Gaussian a state.
-    """
+    """How many numbers a private round adds up, transitions too; for one Gaussian a state, else `ModelError`."""
     if not isinstance(bank.emission, GaussianEmission) or bank.emission.components > 1:
         raise ModelError("private Baum-Welch needs one Gaussian of diagonal covariance a state")
     models, cells, features = bank.emission.gaussians.mean.shape
@@ -248,10 +227,8 @@ def hmm_dimension(bank: HiddenMarkovModel) -> int:
 def fit_mixture_jointly_(
     model: GaussianMixture, total: PlainSum, features: Tensor, lengths: Tensor, rounds: int
 ) -> None:
-    """Be one user of EM without noise, for any covariance; all users end with the same model.
-
-    `model`: the public start; `total`: the exact sum over all users; `features`: our utterances, `(n, frames, d)`;
-    `lengths`: `(n,)`; `rounds`: R, fixed in advance. Raises `RoundEndedError` if a user is missing.
+    """Be one user of EM without noise, for any covariance, on utterances `(n, frames, d)`; all users end with the same
+    model, which begins as the public start. Raises `RoundEndedError` if a user is missing.
     """
     check_count("rounds", rounds)
     inside = length_mask(lengths, features.shape[1]).flatten()
@@ -259,8 +236,8 @@ def fit_mixture_jointly_(
         found = mixture_statistics(model, features.flatten(0, 1), inside.to(features.dtype))
         # The likelihood is left out: the M-step does not need it.
         parts = (found.count, found.first, found.second)
-        sums = _split(total(torch.cat([part.flatten() for part in parts])), [part.shape for part in parts])
-        count, first, second = sums
+        flat = total(torch.cat([part.flatten() for part in parts]))
+        count, first, second = _split(flat, [part.shape for part in parts])
         update_mixture_(model, MixtureStatistics(count, first, second, found.log_likelihood, found.frames))
 
 
@@ -270,14 +247,8 @@ def fit_mixture_privately_(
 ) -> None:
     """Be one user of private EM for one diagonal mixture (a background model); all users end with the same.
 
-    Raises `RoundEndedError` if a user is missing.
-
-    Args:
-        model: the public start.
-        total: the noisy sum over all users.
-        features: our utterances, `(n, frames, d)`; where the unit is a speaker they are one speaker's.
-        lengths: `(n,)`.
-        release: the bounds; its iterations are the rounds.
+    `model` is the public start. `features`: our utterances, `(n, frames, d)`, of one speaker where that is the unit;
+    `lengths`: `(n,)`. The release's iterations are the rounds. Raises `RoundEndedError` if a user is missing.
     """
     for _ in range(release.iterations):
         noisy = _released(total, mixture_moments(model, features, lengths), lengths, release)
@@ -295,13 +266,8 @@ def fit_hmm_privately_(
 ) -> None:
     """Be one user of private Baum-Welch for a bank of word models; all users end with the same.
 
-    Args:
-        bank: the public start, one diagonal Gaussian a state.
-        total: the noisy sum over all users.
-        features: our utterances, `(n, frames, d)`.
-        lengths: `(n,)`.
-        labels: the word of each, `(n,)`.
-        release: the bounds; its iterations are the rounds.
+    `bank` is the public start, one diagonal Gaussian a state. `features`: our utterances, `(n, frames, d)`; `labels`:
+    the word of each, `(n,)`. The release's iterations are the rounds.
     """
     for _ in range(release.iterations):
         noisy = _released(total, hmm_moments(bank, features, lengths, labels), lengths, release)
@@ -315,9 +281,8 @@ def _released(
     sums = UnitSums(release, speakers=1)
     sums.add(moments, lengths, torch.zeros_like(lengths))
     pieces = _split(total(sums.total()), [part.shape[1:] for part in moments.parts])
-    return Moments(
-        *((piece / (scale or 1.0)).unsqueeze(0) for piece, scale in zip(pieces, release.scales, strict=True))
-    )
+    scaled = [piece / (scale or 1.0) for piece, scale in zip(pieces, release.scales, strict=True)]
+    return Moments(*(piece.unsqueeze(0) for piece in scaled))
 
 
 def _split(vector: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:

@@ -23,10 +23,9 @@ ModelName = Literal["logistic", "softmax", "huber_svm", "large_margin"]
 class JointFit:
     """What training together gave; the same for every party.
 
-    Attributes:
-        account: every sum that was released, to be composed with others on the same data.
-        theta: the released parameters of a convex model, `(heads, features)`, before any projection.
-        own: parameters that stay with this party alone; nothing protects its records in them.
+    `account`: every sum that was released, to be composed with others on the same data. `theta`: the released
+    parameters of a convex model, `(heads, features)`, before any projection. `own`: those that stay with this party
+    alone; nothing protects its records in them.
     """
 
     module: nn.Module
@@ -42,47 +41,32 @@ class JointTerms(Protocol):
     @property
     def rounds(self) -> int:
         """How many sums."""
-        ...
 
     @property
     def dimension(self) -> int:
         """How many numbers every sum has."""
-        ...
 
     def check(self, parties: int) -> None:
         """Refuse another number of parties than the terms are for."""
-        ...
 
     def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:
         """One party's training, from its private inputs as JSON can hold them."""
-        ...
 
     def config(self) -> BundleConfig:
         """The public choices of the released model."""
-        ...
 
     def released(self, module: nn.Module) -> nn.Module:
         """The model with the tensors that a bundle of `config` holds."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableTerms:
     """What all terms about rows of a table have in common; chosen without looking at the data.
 
-    Attributes:
-        features: d of the examples.
-        classes: two for `logistic` and `huber_svm`.
-        radius: examples are clipped to this norm, after scaling.
-        epsilon: of all that is released.
-        delta: 0 for pure privacy, with Polya noise.
-        unit: `record`, or `utterance` where every row is one.
-        colluders: how many parties may share what they know.
-        constant: the last element of every example; 0 leaves the intercept out.
-        width: h of the hinge of `huber_svm` and `large_margin`.
-        scale: rows are divided by it, a public number.
-        columns: their names; numbers by default.
-        labels: names of the classes; numbers by default.
+    `radius`: examples are clipped to this norm, after rows are divided by `scale`, a public number. `delta`: 0 for pure
+    privacy, with Polya noise. `unit`: `record`, or `utterance` where every row is one. `colluders`: how many parties
+    may share what they know. `constant`: the last element of every example; 0 leaves the intercept out. `width`: h of
+    the hinge of `huber_svm` and `large_margin`. `columns` and `labels`: names; numbers by default.
     """
 
     units: ClassVar[tuple[str, ...]] = ("record", "utterance")
@@ -136,10 +120,7 @@ class TableTerms:
         raise PrivacyError(f"model must be logistic, softmax, huber_svm or large_margin, got {self.model!r}")
 
     def read(self, rows: Sequence[Sequence[float]]) -> tuple[Tensor, Tensor]:
-        """Examples `(n, features)`, scaled, and classes `(n,)` from rows whose last number is the class.
-
-        Raises `RangeError` for rows of another shape, not finite, or a class that is none.
-        """
+        """Examples `(n, features)`, scaled, and classes `(n,)` from finite rows whose last number is the class."""
         given = torch.as_tensor(rows, dtype=torch.double)
         if given.ndim != 2 or given.shape[1] != self.features + 1 or not bool(given.isfinite().all()):
             raise RangeError(

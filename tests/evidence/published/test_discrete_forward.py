@@ -7,9 +7,9 @@ import pytest
 from hmmlearn.hmm import CategoricalHMM
 
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.evidence.published.protocols.chain import Chain
 from ppspeech.evidence.published.protocols.discrete_forward import ENTRY_WORDS, GAMMA_BYTES, LIFT, alice, bob
 from ppspeech.evidence.published.protocols.exponent import MU_LARGEST
+from ppspeech.evidence.published.protocols.gaussian_word import Chain
 from ppspeech.evidence.published.protocols.real_numbers import LOG_SCALE, decode
 from ppspeech.network import memory_pair
 from ppspeech.protocols import PROTOCOLS

@@ -9,10 +9,9 @@ from hmmlearn.hmm import GaussianHMM
 from scipy.stats import multivariate_normal
 
 from ppspeech.errors import ModelError, PrivacyError, RangeError
-from ppspeech.evidence.published.protocols.chain import Chain
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
 from ppspeech.evidence.published.protocols.gaussian_forward import emission_plan, receive_emissions, send_products
-from ppspeech.evidence.published.protocols.gaussian_word import GaussianWord
+from ppspeech.evidence.published.protocols.gaussian_word import Chain, GaussianWord
 from ppspeech.evidence.published.protocols.keyword import alice, bob
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob
 from ppspeech.evidence.published.protocols.real_numbers import FACTOR, LOG_SCALE, decode

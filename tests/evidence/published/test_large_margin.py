@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ppspeech.evidence.published.large_margin import PublishedLargeMargin, Rows, seed_bounds
+from ppspeech.evidence.published.large_margin import PublishedLargeMargin, Rows, published_bounds
 from ppspeech.models.gaussian.phi import svec
 from ppspeech.models.margin.gaussians import LargeMarginGaussians, sum_form
 from ppspeech.models.margin.loss import MarginLoss
@@ -71,7 +71,7 @@ def test_nothing_published_enters_an_account() -> None:
 
 
 def test_the_seeds_bounds_are_what_they_are() -> None:
-    few, many = seed_bounds(PUBLISHED, 100), seed_bounds(PUBLISHED, 10**9)
+    few, many = published_bounds(PUBLISHED, 100), published_bounds(PUBLISHED, 10**9)
     assert few.empirical == many.empirical  # does not vanish with n
     assert few.corrected - few.true == pytest.approx(few.empirical)
     assert few.vacuous

@@ -16,8 +16,7 @@ from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError
 from ppspeech.evidence.published.protocols.eigenvector import SCALING_BITS, Seen
 
-WHOLE = 1e-3
-"""How near to a whole number counts: one decoy in 500 passes for one pair, and few for two."""
+WHOLE = 1e-3  # how near to a whole number counts: one decoy in 500 passes for one pair, and few for two
 
 
 def genuine_rounds(seen: Seen) -> list[int]:
@@ -26,16 +25,15 @@ def genuine_rounds(seen: Seen) -> list[int]:
     chains: list[list[int]] = [[] for _ in range(rounds)]
     for at in reversed(range(rounds)):
         # A decoy that passes by chance leads nowhere: of all that may follow, the one with the longest chain does.
-        follow = [chains[later] for later in range(at + 1, rounds) if _is_scaling(_scaling(seen, at, later))]
+        scalings = {later: _scaling(seen, at, later) for later in range(at + 1, rounds)}
+        genuine = [later for later, r in scalings.items() if 0.5 < r < 2**SCALING_BITS and abs(r - round(r)) < WHOLE]
+        follow = [chains[later] for later in genuine]
         chains[at] = [at, *max(follow, key=len, default=[])]
     return max(chains, key=len)
 
 
 def recover_moments(seen: Seen) -> Reals:
-    """C, `(features, features)`, padding included: it adds a multiple of the identity.
-
-    Raises `PpspeechError` for fewer genuine pairs than features.
-    """
+    """C, `(features, features)`, plus a multiple of the identity for padding; needs as many pairs as features."""
     rounds = genuine_rounds(seen)
     pairs = list(itertools.pairwise(rounds))
     features = seen.vectors.shape[1]
@@ -57,7 +55,3 @@ def recover_moments(seen: Seen) -> Reals:
 def _scaling(seen: Seen, at: int, later: int) -> float:
     """r of round `later` if it continues round `at`."""
     return float(seen.vectors[at] @ seen.vectors[later] / np.sqrt(seen.norms[at]))
-
-
-def _is_scaling(found: float) -> bool:
-    return 0.5 < found < 2**SCALING_BITS and abs(found - round(found)) < WHOLE

@@ -78,16 +78,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublishedJob:
-    """What is agreed on.
-
-    Attributes:
-        parties: K, at least 3: of two each would know the other's classifier from the mean.
-        dimension: d.
-        epsilon: of the paper's claim.
-        penalty: λ.
-        key_bits: of both Paillier keys.
-        rerandomize: send ψ_j with a fresh encryption of zero, which the paper does not.
-        insecure_demo: allow keys of fewer than 2048 bits.
+    """What is agreed on, with the paper's ε and λ. Of two parties each would know the other's classifier from the mean,
+    so there are 3 or more. `rerandomize`: send ψ_j with a fresh encryption of zero, which the paper does not.
     """
 
     parties: int
@@ -122,12 +114,9 @@ published_aggregation = register_protocol(
 class PartyView:
     """What a party has at the end by following the protocol.
 
-    Attributes:
-        shares: the published ones of K ŵ, `(K + 1, d)`, mod 2^64 with 20 bits after the point.
-        noise: its own η, in steps of 2^-20, `(d,)`.
-        indicator: ζ(v), in the order of the parties.
-        noise_terms: ψ of every party, for party 0; empty for others.
-        curator: Charlie's public key.
+    `shares`: the published ones of K ŵ, `(K + 1, d)`, mod 2^64 with 20 bits after the point. `noise`: its own η, in
+    steps of 2^-20, `(d,)`. `indicator`: ζ(v), in the order of the parties. `noise_terms`: ψ of every party, for party
+    0; empty for others.
     """
 
     shares: Residues
@@ -163,10 +152,9 @@ def _agreed(party: Party, terms: dict[str, Any]) -> tuple[Channels, PublishedJob
 
 
 def take_part(channels: Channels, classifier: Reals, size: int, *, own: int, job: PublishedJob) -> PartyView:
-    """A party's part.
-
-    `channels`: to all others by number; Charlie is number K. `classifier`: w, `(d,)`. `size`: n, 1 to 2^31 - 1. Raises
-    `RangeError` for a classifier of another shape, not finite or too large, or a size out of range.
+    """A party's part. `channels`: to all others by number; Charlie is number K. `classifier`: w, `(d,)`. `size`: n, 1
+    to 2^31 - 1. Raises `RangeError` for a classifier of another shape, not finite or too large, or a size out of
+    range.
     """
     if np.shape(classifier) != (job.dimension,):
         raise RangeError(f"a classifier has {job.dimension} weights, got shape {np.shape(classifier)}")
@@ -229,22 +217,18 @@ def party_bytes(job: PublishedJob, own: int, *, moves: bool) -> int:
 
 def aggregate(shares: Residues, parties: int) -> Reals:
     """The published classifier: shares `(K + 1, d)` added up and divided by K."""
-    total = SUMS.to_signed(shares.sum(axis=0, dtype=np.uint64))
-    return NUMBERS.decode(total) / parties
+    return NUMBERS.decode(SUMS.to_signed(shares.sum(axis=0, dtype=np.uint64))) / parties
 
 
 def classify(shares: Residues, parties: int, rows: Reals) -> NDArray[np.int64]:
     """The testing phase: 1 where 1 / (1 + exp(-ŵ·x)) > 1/2, else -1, for rows `(count, d)`."""
-    odds = 1 / (1 + np.exp(-(rows @ aggregate(shares, parties))))
-    return np.where(odds > 0.5, 1, -1)
+    return np.where(1 / (1 + np.exp(-(rows @ aggregate(shares, parties)))) > 0.5, 1, -1)
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What `run_published` did.
-
-    `classifier`: the published one, `(d,)`; `seconds`: from the first key to the published shares, all parties in one
-    process; `bytes_sent`: by each party and, last, by Charlie.
+    """What `run_published` did. `classifier`: the published one, `(d,)`; `seconds`: from the first key to the published
+    shares, all parties in one process; `bytes_sent`: by each party and, last, by Charlie.
     """
 
     classifier: Reals
@@ -253,28 +237,14 @@ class Result:
     bytes_sent: list[int]
 
 
-def run_published(
-    classifiers: Reals,
-    sizes: Sequence[int],
-    epsilon: float,
-    penalty: float,
-    *,
-    key_bits: int = SECURE_BITS,
-    rerandomize: bool = False,
-    insecure_demo: bool = False,
-) -> Result:
-    """Run all K parties and Charlie as threads of this process.
-
-    `classifiers`: `(K, d)`; `sizes`: n_j, one for each party.
-    """
+def run_published(classifiers: Reals, sizes: Sequence[int], epsilon: float, penalty: float, **options: Any) -> Result:
+    """Run all K parties, with classifiers `(K, d)` and sizes `(K,)`, and Charlie as threads."""
     if classifiers.ndim != 2 or len(sizes) != len(classifiers):
         raise RangeError(
             f"classifiers {classifiers.shape} are (parties, d), and each has a size; got {len(sizes)} sizes"
         )
     parties, dimension = classifiers.shape
-    job = PublishedJob(
-        parties, dimension, epsilon, penalty, key_bits=key_bits, rerandomize=rerandomize, insecure_demo=insecure_demo
-    )
+    job = PublishedJob(parties, dimension, epsilon, penalty, **options)
     logger.warning("%s is the paper's own and leaks: %s", published_aggregation.name, published_aggregation.leakage)
     records: list[list[Transcript]] = [[] for _ in range(parties + 1)]
 

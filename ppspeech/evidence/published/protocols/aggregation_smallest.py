@@ -26,14 +26,9 @@ from ppspeech.protocols import Kind
 
 Channels = Mapping[int, Channel]
 
-SIZES = Ring(32)
-"""Sizes are shared mod 2^32 and compared as numbers below 2^31."""
-
-GREETING_BYTES = 40
-"""Of `PairSetup.session`, by which two parties tell each other where they are."""
-
-SPARE = 40
-"""Bits by which Charlie's masks are longer than the shares."""
+SIZES = Ring(32)  # sizes are shared mod 2^32 and compared as numbers below 2^31
+GREETING_BYTES = 40  # of `PairSetup.session`, by which two parties tell each other where they are
+SPARE = 40  # bits by which Charlie's masks are longer than the shares
 
 
 def permuted_sizes(

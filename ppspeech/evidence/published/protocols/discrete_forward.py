@@ -23,8 +23,8 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_bytes
 from ppspeech.crypto.paillier import SECURE_BITS, Ciphertext, PaillierSecretKey, generate_paillier
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.evidence.published.protocols.chain import Chain, check_distributions
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
+from ppspeech.evidence.published.protocols.gaussian_word import Chain, check_distributions
 from ppspeech.evidence.published.protocols.paillier_parties import meet_as_alice, meet_as_bob
 from ppspeech.evidence.published.protocols.real_numbers import encode_log
 from ppspeech.evidence.published.protocols.transfer import choose_entries, offer_entries
@@ -32,21 +32,13 @@ from ppspeech.protocols import Kind, Party, register_protocol
 
 GAMMA_BYTES = 15
 ENTRY_WORDS = 2
-LIFT = 1 << 64
-"""Added to every entry, so that none is negative: more than the largest logarithm."""
+LIFT = 1 << 64  # added to every entry, so that none is negative: more than the largest logarithm
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardTerms:
-    """What both agree on.
-
-    Attributes:
-        frames: how many symbols Alice has.
-        states: of Bob's HMM.
-        alphabet: M, 2 to 256.
-        key_bits: of Alice's key.
-        strict: step 8 as printed, and results as they come out of the homomorphic operations.
-        insecure_demo: allow keys below 2048 bits.
+    """What both agree on: Alice's frames are of M = `alphabet` symbols, 2 to 256; with `strict`, step 8 is as printed,
+    and results leave as they come out of the homomorphic operations.
     """
 
     frames: int
@@ -101,10 +93,7 @@ def alice(
     strict: bool = False,
     insecure_demo: bool = False,
 ) -> None:
-    """Alice's program.
-
-    `symbols`: `(frames,)`, each below `alphabet`. Raises `RangeError` for no symbols, or one outside the alphabet.
-    """
+    """Alice's program: her symbols `(frames,)`, at least one, each below `alphabet`, else `RangeError`."""
     if symbols.ndim != 1 or not len(symbols):
         raise RangeError(f"symbols have the shape (frames,) and there is at least one, got {symbols.shape}")
     met = meet_as_alice(channel, key, forward, insecure_demo=insecure_demo)
@@ -116,11 +105,8 @@ def alice(
 def bob(
     channel: Channel, chain: Chain, emissions: Reals, *, frames: int, strict: bool = False, insecure_demo: bool = False
 ) -> Ciphertext:
-    """Bob's program.
-
-    `emissions`: b, `(states, alphabet)`, a distribution for each state; `strict`: send results as they come out of the
-    homomorphic operations, and step 8 as printed. Returns ξ(log P), at `LOG_SCALE`. Raises `ModelError` for emissions
-    of another shape than the chain's, or no distributions.
+    """Bob's program: b `(states, alphabet)`, a distribution for each state, else `ModelError`. Returns ξ(log P), at
+    `LOG_SCALE`.
     """
     if emissions.ndim != 2 or len(emissions) != chain.states:
         raise ModelError(

@@ -26,7 +26,6 @@ r⁺ is a whole number for genuine pairs only, which gives the decoys away. `att
 party and Trent together read everything, and Trent gets the α_i.
 """
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -41,7 +40,8 @@ from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_below, uniform_residues
 from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey, PaillierSecretKey, Unfinished
-from ppspeech.errors import PrivacyError, RangeError
+from ppspeech.errors import RangeError
+from ppspeech.evidence.published.protocols.paillier_parties import announce
 from ppspeech.network import run_in_threads
 from ppspeech.privacy.samplers import standard_normal
 from ppspeech.protocols import Kind, Party, register_protocol
@@ -49,21 +49,12 @@ from ppspeech.protocols import Kind, Party, register_protocol
 SCALING_BITS = 16
 FRACTION = 30
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedEigenTerms:
-    """What all agree on.
-
-    Attributes:
-        features: k.
-        samples: how many frames each party has, in order.
-        padding: ρ of a party is drawn below this; 0 for none.
-        genuine: p, the probability that a round is no decoy, above 0.
-        decoy_noise: standard deviation of what is added to an earlier vector for a decoy.
-        fraction: bits after the point of all numbers.
-        insecure_demo: accept a key of fewer than 2048 bits.
+    """What all agree on: how many frames each party has, in order; ρ is drawn below `padding`; `genuine`, above 0, is
+    the probability p that a round is no decoy, and `decoy_noise` the deviation of what is added to an earlier vector
+    for one.
     """
 
     features: int
@@ -89,10 +80,7 @@ published_eigenvector = register_protocol(
 
 @published_eigenvector.party("party")
 def take_part(own: Party, frames: list[list[float]], primes: list[int], /, **terms: Any) -> list[float]:
-    """A party's program: its frames, and the two primes of the key that all parties have from their authority.
-
-    Returns the direction.
-    """
+    """A party's program: its frames, and the primes of the key from the parties' authority. Returns the direction."""
     agreed, given = PublishedEigenTerms(**terms), np.asarray(frames, np.float64)
     if given.shape != (agreed.samples[own.place], agreed.features):
         raise RangeError(f"the terms say {agreed.samples[own.place]} frames of {agreed.features}, got {given.shape}")
@@ -140,15 +128,11 @@ def party(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Seen:
-    """A party's part.
-
-    `frames`: A', `(samples, features)`; `key`: the one that all parties have from their authority. Raises `RangeError`
-    for frames that are not finite or of no shape; `PrivacyError` for a key too short.
-    """
+    """A party's part: A' `(samples, features)`, and the key that all parties have from their authority."""
     data = np.asarray(frames, np.float64)
     if data.ndim != 2 or not np.isfinite(data).all():
         raise RangeError(f"frames are finite numbers (samples, features), got shape {data.shape}")
-    _announce(key.public, insecure_demo=insecure_demo)
+    announce(published_eigenvector, key.public, insecure_demo=insecure_demo)
     samples, features = data.shape
     if padding:
         data = np.concatenate([data, padding * _fraction() * np.eye(features)])
@@ -177,14 +161,10 @@ def trent(
     fraction: int = FRACTION,
     insecure_demo: bool = False,
 ) -> Reals:
-    """Trent's part.
-
-    `samples`: how many frames each party has, in order of their numbers. Returns all weights joined, the principal
-    eigenvector of M'M: `(sum of samples,)`.
-    """
+    """Trent's part. Returns all weights joined, the principal eigenvector of M'M: `(sum of samples,)`."""
     if not 0 < genuine <= 1:
         raise RangeError(f"the probability of a genuine round is above 0 and at most 1, got {genuine}")
-    _announce(public, insecure_demo=insecure_demo)
+    announce(published_eigenvector, public, insecure_demo=insecure_demo)
     parties = [channels[number] for number in sorted(channels)]
     held: list[Ciphertext] | None = None
     last = public.encrypt_many([0] * features)
@@ -208,75 +188,36 @@ def trent(
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What `run_published` did.
-
-    `weights`: what Trent has at the end; `seconds`: all rounds, all parties in one process.
-    """
+    """What `run_published` did: `weights` are Trent's, `seconds` those of all rounds, all parties in one process."""
 
     seen: list[Seen]
     weights: Reals
     seconds: float
 
 
-def run_published(
-    frames: Sequence[NDArray[np.floating]],
-    key: PaillierSecretKey,
-    *,
-    rounds: int,
-    padding: float = 0.0,
-    genuine: float = 1.0,
-    decoy_noise: float = 1.0,
-    fraction: int = FRACTION,
-    insecure_demo: bool = False,
-) -> Result:
-    """Run all parties and Trent as threads of this process; `frames` has one matrix for each party."""
-    count = len(frames)
+def run_published(frames: Sequence[NDArray[np.floating]], key: PaillierSecretKey, **terms: Any) -> Result:
+    """Run all parties, one matrix of `frames` each, and Trent as threads; `terms`: others of `PublishedEigenTerms`."""
+    count, samples = len(frames), [len(own) for own in frames]
+    agreed = asdict(PublishedEigenTerms(features=frames[0].shape[1], samples=samples, **terms))
+    padding = agreed.pop("padding")
+    shared = {name: agreed[name] for name in ("rounds", "fraction", "insecure_demo")}
     seen: dict[int, Seen] = {}
 
     def run(number: int, channels: Mapping[int, Channel]) -> Reals:
-        if number < count:
-            own = party(
-                channels[count],
-                frames[number],
-                key,
-                rounds=rounds,
-                padding=padding,
-                fraction=fraction,
-                insecure_demo=insecure_demo,
-            )
-            seen[number] = own
-            return own.component
-        return trent(
-            channels,
-            key.public,
-            features=frames[0].shape[1],
-            samples=[len(own) for own in frames],
-            rounds=rounds,
-            genuine=genuine,
-            decoy_noise=decoy_noise,
-            fraction=fraction,
-            insecure_demo=insecure_demo,
-        )
+        if number == count:
+            return trent(channels, key.public, **agreed)
+        seen[number] = party(channels[count], frames[number], key, padding=padding, **shared)
+        return seen[number].component
 
     start = time.perf_counter()
     results = run_in_threads([partial(run, number) for number in range(count + 1)])
-    seconds = time.perf_counter() - start
-    return Result([seen[number] for number in range(count)], results[-1], seconds)
+    return Result([seen[number] for number in range(count)], results[-1], time.perf_counter() - start)
 
 
 def party_bytes(public: PaillierPublicKey, features: int, samples: int, rounds: int) -> tuple[int, int]:
     """What a party sends and what it receives."""
     each = public.wire_bytes(features) + public.wire_bytes(1)
     return rounds * each + 8 * samples, rounds * each
-
-
-def _announce(public: PaillierPublicKey, *, insecure_demo: bool) -> None:
-    if public.insecure_demo and not insecure_demo:
-        raise PrivacyError(
-            f"a {public.bits}-bit key protects nothing: use at least 2048 bits, "
-            "or say insecure_demo=True if that does not matter here"
-        )
-    logger.warning("%s is the paper's own and leaks: %s", published_eigenvector.name, published_eigenvector.leakage)
 
 
 def _send(channel: Channel, kind: Kind, key: PaillierSecretKey, values: Reals, fraction: int) -> None:

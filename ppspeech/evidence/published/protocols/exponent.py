@@ -32,9 +32,7 @@ from ppspeech.evidence.published.protocols.real_numbers import LOG_SCALE, decode
 from ppspeech.protocols import Kind, RegisteredProtocol
 
 MU_LARGEST = 255
-
-LARGEST_LOG = 60.0
-"""The largest logarithm whose exponential Alice gives: what follows must have room in her plaintexts."""
+LARGEST_LOG = 60.0  # the largest logarithm whose exponential Alice gives: what follows must have room in her plaintexts
 
 exponent = RegisteredProtocol(
     "published_exponent",
@@ -58,11 +56,7 @@ def bob(
 
 
 def alice_exponent(alice: Alice, count: int, *, group: int = 0) -> None:
-    """Alice's steps.
-
-    `group`: so many at a time are normalized by their largest; 0 leaves all as they are. Raises `RangeError` for a
-    number whose exponential has no place in a plaintext.
-    """
+    """Alice's steps; so many numbers at a time (`group`) are normalized by their largest, 0 for none."""
     blinded = decode(alice.receive(Kind.BLINDED_LOG, count), LOG_SCALE)
     tops = [max(blinded[at : at + group]) for at in range(0, count, group)] if group else []
     relative = [log - (tops[at // group] if group else 0.0) for at, log in enumerate(blinded)]
@@ -73,10 +67,8 @@ def alice_exponent(alice: Alice, count: int, *, group: int = 0) -> None:
 
 
 def bob_exponent(bob: Bob, logs: Sequence[Encrypted], *, group: int = 0) -> tuple[list[Unfinished], list[Ciphertext]]:
-    """Bob's steps.
-
-    `logs`: at `LOG_SCALE`. `group`: so many at a time are normalized; 0 for none. Returns exponentials at `FACTOR`, and
-    for each group the logarithm they were divided by, at `LOG_SCALE`.
+    """Bob's steps. `logs`: at `LOG_SCALE`. `group`: so many at a time are normalized; 0 for none. Returns exponentials
+    at `FACTOR`, and for each group the logarithm they were divided by, at `LOG_SCALE`.
     """
     factors = [1 + int(uniform_below(mpz(MU_LARGEST))) for _ in logs]
     blinded = [

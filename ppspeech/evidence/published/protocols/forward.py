@@ -19,13 +19,14 @@ Several HMMs run side by side, so that a step is one message for all of them.
 """
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.crypto.paillier import Unfinished
 from ppspeech.errors import ModelError
-from ppspeech.evidence.published.protocols.chain import Chain
+from ppspeech.evidence.published.protocols.gaussian_word import Chain
 from ppspeech.evidence.published.protocols.logsum import alice_logsum, bob_logsum, encode_weights
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob, Encrypted
 from ppspeech.evidence.published.protocols.real_numbers import LOG_SCALE, LOG_ZERO, encode, encode_log
@@ -40,33 +41,24 @@ def alice_forward(alice: Alice, *, frames: int, chains: int, states: int, strict
 
 
 def bob_forward(bob: Bob, chains: Sequence[Chain], emissions: Sequence[Sequence[Encrypted]]) -> list[Unfinished]:
-    """Bob's part.
-
-    `bob`: himself; with `strict`, step 8 is as printed. `chains`: all of as many states. `emissions`: for each frame
-    log b_j of all states of all chains, `chains * states`, at `LOG_SCALE`. Returns for each chain log P of the frames,
-    at `LOG_SCALE`. Raises `ModelError` for chains of different sizes.
+    """Bob's part: chains of as many states each, and for each frame log b_j of all states of all chains. Returns for
+    each chain log P of the frames. All logarithms are at `LOG_SCALE`.
     """
     states = chains[0].states
     if any(chain.states != states for chain in chains):
         raise ModelError(f"all chains need as many states, got {[chain.states for chain in chains]}")
     weights = encode_weights(np.stack([chain.transitions.T for chain in chains]))
     reached = np.stack([chain.initial > 0 for chain in chains])
-    logs = _joined(
-        bob,
-        [
-            bob.public.add_plain(emission, encode_log(probability))  # step 5
-            for emission, probability in zip(
-                emissions[0], np.concatenate([chain.initial for chain in chains]).tolist(), strict=True
-            )
-        ],
-        reached,
-    )
+    initial = [encode_log(probability) for chain in chains for probability in chain.initial.tolist()]
+    first = [bob.public.add_plain(emission, log) for emission, log in zip(emissions[0], initial, strict=True)]  # step 5
+    logs = _joined(bob, first, reached)
     for emission in emissions[1:]:
         sums = bob_logsum(bob, logs, weights)  # step 6
         reached = np.any(weights.astype(bool) & reached[:, None, :], axis=2)
         logs = _joined(bob, [bob.public.add(s, e) for s, e in zip(sums, emission, strict=True)], reached)  # step 7
     if bob.strict:
-        return [_product(bob, logs[at : at + states]) for at in range(0, len(logs), states)]
+        groups = [logs[at : at + states] for at in range(0, len(logs), states)]
+        return [reduce(bob.public.add, group[1:], bob.public.add_plain(group[0], 0)) for group in groups]
     return bob_logsum(bob, logs, encode_weights(np.ones((len(chains), 1, states))))  # step 8
 
 
@@ -76,10 +68,3 @@ def _joined(bob: Bob, logs: list[Unfinished], reached: NDArray[np.bool_]) -> lis
     return [
         log if there else bob.public.encrypt(zero) for log, there in zip(logs, reached.ravel().tolist(), strict=True)
     ]
-
-
-def _product(bob: Bob, logs: Sequence[Encrypted]) -> Unfinished:
-    total = bob.public.add_plain(logs[0], 0)
-    for log in logs[1:]:
-        total = bob.public.add(total, log)
-    return total

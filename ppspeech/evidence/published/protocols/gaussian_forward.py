@@ -23,10 +23,7 @@ LARGEST_FEATURE = 1e6
 
 
 def send_products(alice: Alice, frames: Reals) -> None:
-    """Step 1, for frames `(frames, d)`.
-
-    Raises `RangeError` for frames of another shape, or a feature that is not finite or above 10^6.
-    """
+    """Step 1, for frames `(frames, d)` that `check_frames` lets pass."""
     check_frames(frames)
     for frame in frames:
         z = np.append(frame, 1.0)
@@ -46,7 +43,7 @@ def emission_plan(words: list[GaussianWord], *, strict: bool = False) -> Recoded
 
 
 def check_frames(frames: Reals) -> None:
-    """Refuse what cannot be encoded. Raises `RangeError`, as `send_products`."""
+    """Raises `RangeError` for frames that are not `(frames, d)`, or a feature that is not finite or above 10^6."""
     if frames.ndim != 2 or not frames.size:
         raise RangeError(f"frames have the shape (frames, features) and there is at least one, got {frames.shape}")
     if not (np.abs(frames) <= LARGEST_FEATURE).all():

@@ -16,18 +16,48 @@ import numpy as np
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.evidence.published.protocols.chain import Chain
 
-LARGEST_WEIGHT = 1e9
-"""What an entry of W may be in magnitude: at scale 10^6 it still is a machine word."""
+TOLERANCE = 1e-6
+LARGEST_WEIGHT = 1e9  # what an entry of W may be in magnitude: at scale 10^6 it still is a machine word
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Π and A of the paper. `initial`: P(state 1), `(states,)`; `transitions`: P(next state | state), `(states,
+    states)`, a row for each state. Raises `ModelError` unless these are probabilities that add up to 1.
+    """
+
+    initial: Reals
+    transitions: Reals
+
+    def __post_init__(self) -> None:
+        states = self.initial.shape[-1]
+        if self.initial.shape != (states,) or self.transitions.shape != (states, states):
+            raise ModelError(
+                "a chain has (states,) initial and (states, states) transition probabilities, "
+                f"got {self.initial.shape} and {self.transitions.shape}"
+            )
+        check_distributions(self.initial[None], "initial probabilities")
+        check_distributions(self.transitions, "transition probabilities")
+
+    @property
+    def states(self) -> int:
+        """How many."""
+        return len(self.initial)
+
+
+def check_distributions(rows: Reals, what: str) -> None:
+    """Refuse rows that are not distributions. Raises `ModelError` with the first row that is none."""
+    good = (rows >= 0).all(1) & (np.abs(rows.sum(1) - 1) <= TOLERANCE)
+    if not good.all():
+        row = rows[np.flatnonzero(~good)[0]]
+        raise ModelError(f"{what} must be 0 or more and add up to 1, got {row.tolist()}")
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianWord:
-    """λ and τ of the paper.
-
-    `means`: μ, `(states, d)`; `covariances`: C, `(states, d, d)`, positive definite. Raises `ModelError` for shapes
-    that do not fit each other, or matrices that are no covariances.
+    """λ and τ of the paper. `means`: μ, `(states, d)`; `covariances`: C, `(states, d, d)`, positive definite. Raises
+    `ModelError` for shapes that do not fit each other, or matrices that are no covariances.
     """
 
     word: str
@@ -50,10 +80,7 @@ class GaussianWord:
 
     @classmethod
     def parse(cls, plain: Mapping[str, Any]) -> "GaussianWord":
-        """From a mapping of `word`, `initial`, `transitions`, `means` and `covariances`, as JSON can hold them.
-
-        Raises `ModelError` for other fields.
-        """
+        """From a mapping of `word`, `initial`, `transitions`, `means` and `covariances`; other fields are refused."""
         fields = ("initial", "transitions", "means", "covariances")
         if set(plain) != {"word", *fields}:
             raise ModelError(f"a word has the fields word, {', '.join(fields)}, got {', '.join(sorted(plain))}")
@@ -66,10 +93,7 @@ class GaussianWord:
         return int(self.means.shape[-1])
 
     def weights(self, *, strict: bool = False) -> Reals:
-        """W of every state, `(states, d + 1, d + 1)`; with `strict`, the printed constant.
-
-        Raises `RangeError` for an entry above 10^9.
-        """
+        """W of every state, `(states, d + 1, d + 1)`, with `strict` the printed constant; at most 10^9 in magnitude."""
         precisions = np.linalg.inv(self.covariances)
         shifted = np.einsum("jab,jb->ja", precisions, self.means)
         square = np.einsum("ja,ja->j", self.means, shifted)

@@ -38,18 +38,12 @@ from ppspeech.evidence.published.protocols.transfer import choose_entries, offer
 from ppspeech.protocols import Kind, Party, register_protocol
 
 COEFFICIENT_BITS = 40
-
-SPELLING_BYTES = 32
-"""Every word is padded to this length in UTF-8."""
+SPELLING_BYTES = 32  # every word is padded to this length in UTF-8
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeywordTerms:
-    """What both agree on.
-
-    `frames`: how many Alice has; `words`: Δ, how many Bob has, 2 to 256; `states`: of each of his HMMs; `key_bits`: of
-    Alice's key; `strict`: what is printed, wherever it can run; `insecure_demo`: allow keys below 2048 bits.
-    """
+    """What both agree on: Bob has 2 to 256 words; with `strict`, what is printed is run wherever it can be."""
 
     frames: int
     words: int
@@ -77,8 +71,8 @@ def recognize(party: Party, utterance: list[list[float]], /, **terms: Any) -> st
     if len(given) != agreed.frames:
         raise RangeError(f"the terms say {agreed.frames} frames, got {len(given)}")
     key = generate_paillier(agreed.key_bits, insecure_demo=agreed.insecure_demo)
-    sizes: dict[str, Any] = {"words": agreed.words, "states": agreed.states}
-    return alice(party.channel, key, given, **sizes, strict=agreed.strict, insecure_demo=agreed.insecure_demo)
+    options: dict[str, Any] = {"strict": agreed.strict, "insecure_demo": agreed.insecure_demo}
+    return alice(party.channel, key, given, words=agreed.words, states=agreed.states, **options)
 
 
 @keyword.party("bob")
@@ -100,11 +94,7 @@ def alice(
     strict: bool = False,
     insecure_demo: bool = False,
 ) -> str:
-    """Alice's program.
-
-    `frames`: `(frames, features)`; `strict`: the last step of the forward algorithm as printed. Returns the word.
-    Raises `RangeError` for frames that cannot be encoded; before anything is sent.
-    """
+    """Alice's program: frames `(frames, features)` that can be encoded. Returns the word."""
     check_frames(frames)
     met = meet_as_alice(channel, key, keyword, insecure_demo=insecure_demo)
     send_products(met, frames)
@@ -115,11 +105,8 @@ def alice(
 def bob(
     channel: Channel, words: Sequence[GaussianWord], *, frames: int, strict: bool = False, insecure_demo: bool = False
 ) -> None:
-    """Bob's program.
-
-    `words`: 2 to 256, of as many states and features each; `strict`: what is printed, wherever it can run: w_j, results
-    that are not re-randomized, the last step. Raises `ModelError` for words that do not fit each other, or whose
-    spelling is too long.
+    """Bob's program: 2 to 256 words of as many states and features each, else `ModelError`. `strict`: what is printed,
+    wherever it can run: w_j, results that are not re-randomized, the last step.
     """
     models = list(words)
     spellings = spell(models)

@@ -67,11 +67,7 @@ def alice_logarithm(alice: Alice, count: int) -> None:
 
 
 def bob_logarithm(bob: Bob, thetas: Sequence[Encrypted], scale: int, *, bits: int = BETA_BITS) -> list[Unfinished]:
-    """Bob's steps.
-
-    `thetas`: positive numbers at `scale`; `scale`: which is taken off; `bits`: of β. Returns their logarithms, at
-    `LOG_SCALE`.
-    """
+    """Bob's steps: positive numbers at `scale` to their logarithms at `LOG_SCALE`; β has so many bits."""
     betas = [1 + int(uniform_below((mpz(1) << bits) - 1)) for _ in thetas]
     bob.send(Kind.SCALED, [bob.public.scale(theta, beta) for theta, beta in zip(thetas, betas, strict=True)])  # step 1
     logs = bob.receive(Kind.LOGARITHM, len(betas))

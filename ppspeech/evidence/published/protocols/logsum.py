@@ -67,11 +67,7 @@ def alice_logsum(alice: Alice, *, groups: int, terms: int, sums: int) -> None:
 
 
 def bob_logsum(bob: Bob, logs: Sequence[Encrypted], weights: NDArray[np.int64]) -> list[Unfinished]:
-    """Bob's steps.
-
-    `logs`: `groups * terms`, at `LOG_SCALE`; `weights`: `(groups, sums, terms)`, at `FACTOR`. Returns `groups * sums`
-    logarithms, at `LOG_SCALE`.
-    """
+    """Bob's: logs `groups * terms`, weights `(groups, sums, terms)` at `FACTOR`, to `groups * sums` logarithms."""
     groups, sums, terms = weights.shape
     thetas, tops = bob_exponent(bob, logs, group=terms)  # step 1
     totals = [

@@ -63,28 +63,22 @@ class Bob:
 def meet_as_alice(
     channel: Channel, key: PaillierSecretKey, protocol: RegisteredProtocol, *, insecure_demo: bool
 ) -> Alice:
-    """Say what the protocol leaks, and send Bob the public key.
-
-    Raises `PrivacyError` for a key of fewer than 2048 bits without `insecure_demo`.
-    """
-    _announce(protocol, key.public, insecure_demo=insecure_demo)
+    """Say what the protocol leaks, and send Bob the public key; a short one needs `insecure_demo`."""
+    announce(protocol, key.public, insecure_demo=insecure_demo)
     channel.send(Kind.PAILLIER_KEY, key.public.to_bytes())
     return Alice(channel, key)
 
 
 def meet_as_bob(channel: Channel, protocol: RegisteredProtocol, *, strict: bool, insecure_demo: bool) -> Bob:
-    """Say what the protocol leaks, and take Alice's public key.
-
-    Raises `PrivacyError` for a key of fewer than 2048 bits without `insecure_demo`; `ProtocolError` for one that is
-    malformed.
-    """
+    """Say what the protocol leaks, and take Alice's public key; a short one needs `insecure_demo`."""
     data = channel.receive(Kind.PAILLIER_KEY, at_most=LARGEST_KEY_BYTES)
     public = PaillierPublicKey.from_bytes(data, insecure_demo=insecure_demo)
-    _announce(protocol, public, insecure_demo=insecure_demo)
+    announce(protocol, public, insecure_demo=insecure_demo)
     return Bob(channel, public, strict)
 
 
-def _announce(protocol: RegisteredProtocol, public: PaillierPublicKey, *, insecure_demo: bool) -> None:
+def announce(protocol: RegisteredProtocol, public: PaillierPublicKey, *, insecure_demo: bool) -> None:
+    """Log what a published protocol leaks; refuse a key that protects nothing, unless that is said to be meant."""
     if public.insecure_demo and not insecure_demo:
         raise PrivacyError(
             f"a {public.bits}-bit key protects nothing: use at least 2048 bits, "

@@ -11,11 +11,9 @@ from collections.abc import Iterable
 from ppspeech.errors import RangeError
 
 FACTOR = 10**6
-
 LOG_SCALE = FACTOR * FACTOR
 
-LOG_ZERO = -1e6
-"""What stands for the logarithm of zero, in nats: e to it is no more than 0 at any scale used here."""
+LOG_ZERO = -1e6  # what stands for the logarithm of zero, in nats: e to it is no more than 0 at any scale used here
 
 
 def encode(value: float, scale: int = FACTOR) -> int:
@@ -32,10 +30,7 @@ def encode(value: float, scale: int = FACTOR) -> int:
 
 
 def encode_log(probability: float) -> int:
-    """The logarithm of a probability, at `LOG_SCALE`; that of 0 is `LOG_ZERO`.
-
-    Raises `RangeError` for a negative number, NaN or an infinity.
-    """
+    """The logarithm of a probability at `LOG_SCALE`, `LOG_ZERO` for 0; refuses negative numbers, NaN and infinity."""
     if not probability >= 0:
         raise RangeError(f"{probability} has no logarithm: probabilities are 0 or more")
     return encode(math.log(probability) if probability else LOG_ZERO, LOG_SCALE)

@@ -25,10 +25,9 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_residues
 from ppspeech.crypto.paillier import generate_paillier
 from ppspeech.errors import RangeError
-from ppspeech.evidence.published.protocols.chain import Chain
 from ppspeech.evidence.published.protocols.forward import alice_forward, bob_forward
 from ppspeech.evidence.published.protocols.gaussian_forward import emission_plan, receive_emissions, send_products
-from ppspeech.evidence.published.protocols.gaussian_word import GaussianWord
+from ppspeech.evidence.published.protocols.gaussian_word import Chain, GaussianWord
 from ppspeech.evidence.published.protocols.keyword import choose_word, offer_words, spell
 from ppspeech.evidence.published.protocols.paillier_parties import Alice, Bob
 from ppspeech.evidence.published.protocols.real_numbers import FACTOR
@@ -83,18 +82,11 @@ def published_keyword_seconds(
     slice_words: int,
     peer: Literal["ours", "phe"] = "ours",
 ) -> Slice:
-    """Time a slice and extrapolate to the whole.
+    """Time a slice and extrapolate to the whole; keys may be of any size, since nothing is protected here.
 
-    Raises `RangeError` for a slice larger than the whole, or without a frame or two words.
-
-    Args:
-        words: of the whole, 2 or more.
-        key_bits: of the Paillier key; any size, since nothing is protected here.
-        slice_frames: frames that are run.
-        slice_words: words that are run, 2 or more. Bob's tables of powers serve all words, so that fewer than `words`
-            make the whole look slower than it is.
-        peer: `"ours"` runs the slice; `"phe"` times that library's operations one by one and multiplies by the number
-            of them in the whole: a ciphertext a number, a power and a product a term, nothing packed or shared.
+    Bob's tables of powers serve all words, so that fewer `slice_words` than `words` make the whole look slower than it
+    is. `peer`: `"ours"` runs the slice; `"phe"` times that library's operations one by one and multiplies by the number
+    of them in the whole: a ciphertext a number, a power and a product a term, nothing packed or shared.
     """
     if not (1 <= slice_frames <= frames and 2 <= slice_words <= words and dimensions >= 1 and states >= 1):
         raise RangeError(
@@ -114,28 +106,21 @@ def _ours(whole: Size, part: Size, key_bits: int) -> Slice:
     plan = emission_plan(models)
     size = key.public.wire_bytes(plan.terms)
 
-    encrypting, (_, sent) = _timed(
-        lambda: run_together(
-            lambda c: send_products(Alice(c, key), features),
-            lambda c: [c.receive(Kind.PRODUCTS, size) for _ in range(part.frames)],
-        )
+    encrypting, sent = _timed_pair(
+        lambda c: send_products(Alice(c, key), features),
+        lambda c: [c.receive(Kind.PRODUCTS, size) for _ in range(part.frames)],
     )
-    scoring, (_, emissions) = _timed(
-        lambda: run_together(
-            lambda c: _resend(c, sent), lambda c: receive_emissions(Bob(c, key.public), plan, part.frames)
-        )
+    scoring, emissions = _timed_pair(
+        lambda c: _resend(c, sent),
+        lambda c: receive_emissions(Bob(c, key.public), plan, part.frames),
     )
-    recursion, (_, scores) = _timed(
-        lambda: run_together(
-            lambda c: alice_forward(Alice(c, key), frames=part.frames, chains=part.words, states=part.states),
-            lambda c: bob_forward(Bob(c, key.public), [model.chain for model in models], emissions),
-        )
+    recursion, scores = _timed_pair(
+        lambda c: alice_forward(Alice(c, key), frames=part.frames, chains=part.words, states=part.states),
+        lambda c: bob_forward(Bob(c, key.public), [model.chain for model in models], emissions),
     )
-    selection, _ = _timed(
-        lambda: run_together(
-            lambda c: choose_word(Alice(c, key), part.words),
-            lambda c: offer_words(Bob(c, key.public), scores, spell(models)),
-        )
+    selection, _ = _timed_pair(
+        lambda c: choose_word(Alice(c, key), part.words),
+        lambda c: offer_words(Bob(c, key.public), scores, spell(models)),
     )
     frames = whole.frames / part.frames
     parts = (
@@ -144,25 +129,21 @@ def _ours(whole: Size, part: Size, key_bits: int) -> Slice:
         recursion * whole.crossing / part.crossing,
         selection,
     )
+    shared = "; tables of powers, which all words share, are counted for each slice of words"
+    repeated = shared if part.words < whole.words else ""
     return Slice(
         encrypting + scoring + recursion + selection,
         sum(parts),
         f"{key_bits} bits, one core; {part} run, extrapolated by operations to {whole}: Alice encrypts "
         f"{parts[0]:.1f} s, Bob's log-densities {parts[1]:.1f} s, recursion {parts[2]:.1f} s, "
-        f"selection {parts[3]:.1f} s"
-        + (
-            "; tables of powers, which all words share, are counted for each slice of words"
-            if part.words < whole.words
-            else ""
-        ),
+        f"selection {parts[3]:.1f} s{repeated}",
     )
 
 
 def _theirs(whole: Size, key_bits: int) -> Slice:
-    """phe's cost of the operations, one by one.
-
-    A word's step of the recursion has N exponentials and N logarithms (one in the last step): Alice decrypts each and
-    encrypts the answer and one maximum; Bob masks and re-randomizes each, takes powers by μ, a and β, and adds.
+    """phe's cost of the operations, one by one. A word's step of the recursion has N exponentials and N logarithms (one
+    in the last step): Alice decrypts each and encrypts the answer and one maximum; Bob masks and re-randomizes each,
+    takes powers by μ, a and β, and adds.
     """
     import phe  # GPL: of the extra `peers`, never a requirement
 
@@ -226,3 +207,8 @@ def _timed(work: Callable[[], Result]) -> tuple[float, Result]:
     start = time.perf_counter()
     result = work()
     return time.perf_counter() - start, result
+
+
+def _timed_pair(first: Callable[[Channel], object], second: Callable[[Channel], Result]) -> tuple[float, Result]:
+    seconds, (_, result) = _timed(lambda: run_together(first, second))
+    return seconds, result

@@ -17,10 +17,7 @@ from ppspeech.protocols import Kind
 
 
 def offer_entries(channel: Channel, tables: Residues) -> None:
-    """Be Bob: of each table, Alice gets the one entry of her choice.
-
-    `tables`: `(count, entries, words)`, 64 bits a word. Raises `RangeError` for fewer than 2 or more than 256 entries.
-    """
+    """Be Bob: Alice gets the entry of her choice of each table, `(count, 2 to 256 entries, words)`, 64 bits a word."""
     count, entries, words = tables.shape
     batch = _batch(count, entries, words)
     setup = PairSetup.agree(channel, Side.FIRST)
