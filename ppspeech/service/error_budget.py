@@ -14,7 +14,7 @@ from ppspeech.arrays import Reals
 from ppspeech.crypto import uniform_residues
 from ppspeech.crypto.lattice import KEPT_BITS, Precision, error_bound
 from ppspeech.crypto.shares import ENTRIES, LogAdd, log_add_twin
-from ppspeech.protocols.scores import WordModels, WordShape
+from ppspeech.protocols.scores import WordArrays, WordShape
 from ppspeech.protocols.trellis import TABLE_STEP
 
 NOISE_STD = 3.2  # of the error of a fresh encryption, per coefficient
@@ -50,7 +50,7 @@ class ErrorBudget:
     bits: int
 
 
-def error_budget(models: WordModels) -> ErrorBudget:
+def error_budget(models: WordArrays) -> ErrorBudget:
     """The budget of these models. It is computed from the weights, so it is the server's to know."""
     shape = models.shape
     frame = _frame_error(models)
@@ -70,7 +70,7 @@ def _bits(nats: float, shape: WordShape) -> int:
     return 1 + math.ceil(math.log2(max(1.0, nats * 2**shape.fraction)))
 
 
-def _frame_error(models: WordModels) -> Bound:
+def _frame_error(models: WordArrays) -> Bound:
     shape, precision = models.shape, models.shape.precision
     norms = np.abs(models.score_weights).sum(axis=0)
     certain = error_bound(precision, float(_largest_monomials(shape).sum()), float(norms.max()), shape.monomials)
@@ -112,7 +112,7 @@ def _measured_log_add(how: LogAdd) -> float:
     return float(np.sqrt(np.mean(np.square(found - np.logaddexp(0, apart * 2.0**-how.fraction)))))
 
 
-def _range(models: WordModels) -> Bound:
+def _range(models: WordArrays) -> Bound:
     """How far two scores can be apart: over frames, of any two columns."""
     shape, weights = models.shape, models.score_weights
     spread = weights.max(axis=1) - weights.min(axis=1)

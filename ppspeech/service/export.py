@@ -18,7 +18,7 @@ from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, Tab
 from ppspeech.models.gaussian import Gaussians, phi_from_moments
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
 from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm
-from ppspeech.protocols.scores import WordModels, WordShape, form_weights
+from ppspeech.protocols.scores import WordArrays, WordShape, form_weights
 from ppspeech.registry import Registry
 
 
@@ -43,14 +43,14 @@ class Deployment:
     bits: int = 25
 
 
-Exporter = Callable[[Any, tuple[str, ...], Deployment], WordModels]
+Exporter = Callable[[Any, tuple[str, ...], Deployment], WordArrays]
 EXPORTERS: Registry[Exporter] = Registry("exporter", error=ModelError)
 """How a model is served, by the name of its kind (`ppspeech.bundle.MODEL_TYPES`)."""
 
 
 def export_words(
     kind: str, module: nn.Module, labels: tuple[str, ...], deployment: Deployment | None = None
-) -> WordModels:
+) -> WordArrays:
     """The encrypted layer's form of a model that chooses among labels; its kind is such as a bundle's `config.type`.
 
     Raises ModelError if there is no exporter for it, or it holds what cannot be served.
@@ -62,7 +62,7 @@ def export_words(
 
 
 @EXPORTERS.register("keyword_hmm")
-def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
     """A bank of models with a Gaussian, or a mixture, in every state."""
     emission = bank.emission
     if isinstance(emission, DiscreteEmission) or not isinstance(emission, GaussianEmission):
@@ -81,7 +81,7 @@ def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Dep
 
 
 @EXPORTERS.register("large_margin_keyword")
-def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
     """Word models whose states are matrices Phi, trained for a margin."""
     if deployment.reject:
         raise ModelError("large-margin models are no densities: there is no garbage model to reject with")
@@ -93,7 +93,7 @@ def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deplo
     return _with_transitions(shape, score_columns(phi, "full"), transitions, initial, labels)
 
 
-def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
     """Large-margin Gaussians on one vector, which the client clips to the public radius: one state, one frame."""
     phi = model.phi().double().clone()
     phi[..., -1, :] *= model.constant  # the model's z is [x, a], the client's [x, 1]
@@ -103,14 +103,14 @@ def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], de
 
 
 @EXPORTERS.register("large_margin_classifier")
-def export_classifier(classifier: UtteranceClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+def export_classifier(classifier: UtteranceClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
     """The same on the statistics of an utterance, which the client scales by the bundle's public mean and deviation."""
     return export_large_margin(classifier.model, labels, deployment)
 
 
 def export_linear(
     model: LogisticRegression | SoftmaxRegression | HuberSvm, labels: tuple[str, ...], deployment: Deployment
-) -> WordModels:
+) -> WordArrays:
     """Scores linear in one vector an utterance; one score for two classes is that of the second against 0."""
     weight = model.weight.double().clone()
     weight[:, -1] *= model.constant
@@ -122,7 +122,7 @@ def export_linear(
 
 @EXPORTERS.register("linear_table")
 @EXPORTERS.register("large_margin_table")
-def export_table(classifier: TableClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordModels:
+def export_table(classifier: TableClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
     """A model of rows; the client scales its row by the bundle's public mean and deviation."""
     if isinstance(classifier.model, LargeMarginGaussians):
         return export_large_margin(classifier.model, labels, deployment)
@@ -144,7 +144,7 @@ def one_frame_models(
     labels: tuple[str, ...],
     deployment: Deployment,
     components: int = 1,
-) -> WordModels:
+) -> WordArrays:
     """Classes of whole utterances: words of one state that last one frame."""
     if deployment.reject:
         raise ModelError("a classifier of whole utterances has no garbage model to reject with")
@@ -162,7 +162,7 @@ def one_frame_models(
         bits=deployment.bits,
         limit=deployment.limit,
     )
-    return WordModels(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
+    return WordArrays(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
 
 
 def _shape(
@@ -192,7 +192,7 @@ def _shape(
 
 def _with_transitions(
     shape: WordShape, columns: Reals, transitions: Tensor, initial: Tensor, labels: tuple[str, ...]
-) -> WordModels:
+) -> WordArrays:
     """Transitions by move instead of by target; what a move would lead out of the model is impossible."""
     by_move = np.full((shape.words, shape.states, len(shape.moves)), -np.inf)
     dense = transitions.double().cpu().numpy()
@@ -201,7 +201,7 @@ def _with_transitions(
             by_move[:, source, number] = dense[:, source, source + move]
     starts = initial.double().cpu().numpy()[:, list(shape.starts)]
     shape = WordShape.from_params(shape.to_params() | {"label_bytes": _label_bytes(labels)})
-    return WordModels(shape, columns, by_move, starts, labels)
+    return WordArrays(shape, columns, by_move, starts, labels)
 
 
 def _label_bytes(labels: tuple[str, ...]) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,12 @@ def on_two_terminals(row: Row, folder: Path) -> list[str]:
     return shown
 
 
+BY_LOT = ("published_aggregation",)
+"""Parties that a drawn order leaves in their own places send each other nothing: a run shows some of the messages."""
+
+KIND = re.compile(r"\(`(\w+)`\)")
+
+
 def who_sees_what(folders: dict[str, Path]) -> str:
     """From what every terminal showed: by protocol and role, which messages it received and what they are."""
     lines = [
@@ -148,7 +155,15 @@ def test_every_listed_protocol_runs(tmp_path: Path) -> None:
     found = who_sees_what({name: tmp_path / name for name in rows()})
     if "PPSPEECH_WRITE_DOCS" in os.environ:
         TABLE.write_text(found)
-    assert TABLE.read_text() == found, "run this test with PPSPEECH_WRITE_DOCS=1 to write docs/WHO_SEES_WHAT.md anew"
+    stated, seen = TABLE.read_text(), found
+    for name in BY_LOT:
+        assert set(KIND.findall(_section(found, name))) <= set(KIND.findall(_section(stated, name))), name
+        stated, seen = (text.replace(_section(text, name), "") for text in (stated, seen))
+    assert stated == seen, "run this test with PPSPEECH_WRITE_DOCS=1 to write docs/WHO_SEES_WHAT.md anew"
+
+
+def _section(text: str, name: str) -> str:
+    return text[text.index(f"## {name}\n") :].partition("\n## ")[0]
 
 
 def test_two_parties_need_no_file(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols import Kind, Party
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
-from ppspeech.protocols.scores.states import WordModels, WordShape
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.words import KeywordJob, answer, encode_models, keyword_stream, recognize, share_scores
 from ppspeech.protocols.words.keyword import client, server
 from ppspeech.protocols.words.keyword_stream import Hearing, encrypt_models, follow, give_models, take_models
@@ -39,7 +39,7 @@ def answering(channel: Channel) -> Party:
     return Party("server", {"client": channel})
 
 
-def sure_utterances(models: WordModels, frames: int, count: int) -> list[Reals]:
+def sure_utterances(models: WordArrays, frames: int, count: int) -> list[Reals]:
     """The first utterances, by seed, whose word wins by enough for an encrypted answer to be right."""
     found: list[Reals] = []
     for seed in range(50):
@@ -67,7 +67,7 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
-def encrypted_scores(models: WordModels, job: KeywordJob, utterances: list[Reals]) -> Reals:
+def encrypted_scores(models: WordArrays, job: KeywordJob, utterances: list[Reals]) -> Reals:
     """The scores that both parties' shares add up to: nobody sees them outside a test."""
     shape = models.shape
 
@@ -201,7 +201,7 @@ def test_models_that_are_none_are_refused(changed: dict[str, Any], said: str) ->
         server(answering(nobody), {"weights": [], "transitions": []}, shape=params)
 
 
-def transcripts(models: WordModels, utterance: Reals, **options: Any) -> tuple[Transcript, Transcript]:
+def transcripts(models: WordArrays, utterance: Reals, **options: Any) -> tuple[Transcript, Transcript]:
     here, there = memory_pair()
     records = Transcript(here, keep_payloads=True), Transcript(there, keep_payloads=True)
     run_together(
@@ -282,16 +282,16 @@ def test_a_peer_cannot_propose_just_any_shape(changed: dict[str, Any]) -> None:
 def test_models_must_fit_their_shape() -> None:
     models = made_models()
     with pytest.raises(PpspeechError, match="weights"):
-        WordModels(models.shape, models.weights[1:], models.transitions, models.initial, models.labels)
+        WordArrays(models.shape, models.weights[1:], models.transitions, models.initial, models.labels)
     with pytest.raises(PpspeechError, match="label"):
-        WordModels(models.shape, models.weights, models.transitions, models.initial, ("a", "b", "x" * 29))
+        WordArrays(models.shape, models.weights, models.transitions, models.initial, ("a", "b", "x" * 29))
     with pytest.raises(RangeError, match="no path"):
         _ = WordShape(9, 3, "full", 2, 3, (2,), moves=(0,)).shortest
 
 
 def test_labels_come_back_whole() -> None:
     models = made_models(words=2)
-    named = WordModels(models.shape, models.weights, models.transitions, models.initial, ("größer", "x" * 28))
+    named = WordArrays(models.shape, models.weights, models.transitions, models.initial, ("größer", "x" * 28))
     assert [read_text(row) for row in named.label_numbers] == ["größer", "x" * 28]
     assert read_text(np.zeros(4, np.uint64)) is None
     with pytest.raises(PpspeechError, match="no text"):

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from ppspeech.arrays import Reals
-from ppspeech.protocols.scores.states import RAREST, WordModels, WordShape
+from ppspeech.protocols.scores.states import RAREST, WordArrays, WordShape
 
 
-def made_models(seed: int = 0, **sizes: Any) -> WordModels:
+def made_models(seed: int = 0, **sizes: Any) -> WordArrays:
     """Models of the given shape with weights of the size that speech gives."""
     usual = {"frames": 12, "dimensions": 3, "terms": "full", "words": 3, "states": 3}
     sizes = {"ends": (sizes.get("states", 3) - 1,)} | usual | sizes
@@ -18,21 +18,21 @@ def made_models(seed: int = 0, **sizes: Any) -> WordModels:
     weights = make.normal(scale=0.6, size=(shape.monomials, shape.columns))
     transitions = np.log(make.dirichlet(np.ones(len(shape.moves)), size=(shape.words, shape.states)))
     initial = np.log(make.dirichlet(np.ones(len(shape.starts)), size=shape.words))
-    return WordModels(shape, weights, transitions, initial, tuple(f"word{n}" for n in range(shape.words)))
+    return WordArrays(shape, weights, transitions, initial, tuple(f"word{n}" for n in range(shape.words)))
 
 
-def plain_models(models: WordModels) -> dict[str, Any]:
+def plain_models(models: WordArrays) -> dict[str, Any]:
     """The models as JSON can hold them: what a server's program takes."""
     arrays = {name: getattr(models, name).tolist() for name in ("weights", "transitions", "initial")}
     return {**arrays, "labels": list(models.labels)}
 
 
-def made_utterance(models: WordModels, frames: int, seed: int) -> Reals:
+def made_utterance(models: WordArrays, frames: int, seed: int) -> Reals:
     """Frames of about unit size."""
     return np.random.default_rng(seed).normal(size=(frames, models.shape.dimensions))
 
 
-def plain_scores(models: WordModels, frames: Reals) -> Reals:
+def plain_scores(models: WordArrays, frames: Reals) -> Reals:
     """Scores of all candidates: a loop over frames, words, states and sources."""
     shape = models.shape
     combine = np.logaddexp.reduce if shape.operation == "forward" else np.max
@@ -58,7 +58,7 @@ def plain_scores(models: WordModels, frames: Reals) -> Reals:
     return np.array(result)
 
 
-def plain_word(models: WordModels, frames: Reals) -> str | None:
+def plain_word(models: WordArrays, frames: Reals) -> str | None:
     """The label of the best candidate."""
     best = int(plain_scores(models, frames).argmax())
     return models.labels[best] if best < models.shape.words else None

@@ -17,7 +17,7 @@ from ppspeech.audio import MfccConfig, length_mask
 from ppspeech.bundle import MODEL_TYPES, DataTouch, load_bundle, model_type
 from ppspeech.data import Batch, SpeechDataModule
 from ppspeech.errors import ModelError
-from ppspeech.protocols.scores import WordModels as EncryptedWords
+from ppspeech.protocols.scores import WordArrays as EncryptedWords
 from ppspeech.service.export import EXPORTERS, Deployment, export_words, one_frame_models
 from ppspeech.training import SpeechModule, export_checkpoint, load_checkpoint, release
 from ppspeech.training.module import MaximizationStep

@@ -19,7 +19,7 @@ from ppspeech.evidence.published.protocols.slice_timing import published_keyword
 from ppspeech.figures import Figure
 from ppspeech.network import run_in_processes
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
-from ppspeech.protocols.scores import WordModels, WordShape, form_weights
+from ppspeech.protocols.scores import WordArrays, WordShape, form_weights
 from ppspeech.protocols.words import (
     Hearing,
     KeywordJob,
@@ -87,7 +87,7 @@ def _job_figures(name: str, measured: Measured, bare: float, where: str) -> list
     ]
 
 
-def made_models(seed: int = 0) -> WordModels:
+def made_models(seed: int = 0) -> WordArrays:
     """Ten words of five states, full covariances near the identity, at the paper's sizes."""
     make = np.random.default_rng(seed)
     shape = WordShape(FRAMES, DIMENSIONS, "full", WORDS, STATES, tuple(range(STATES)))
@@ -102,10 +102,10 @@ def made_models(seed: int = 0) -> WordModels:
         each[-1, -1] = (-mean @ precision @ mean + np.linalg.slogdet(precision)[1] - DIMENSIONS * np.log(2 * np.pi)) / 2
     transitions = np.log(np.broadcast_to([0.95, 0.05], (WORDS, STATES, 2)))
     labels = tuple(f"word {n}" for n in range(WORDS))
-    return WordModels(shape, form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), labels)
+    return WordArrays(shape, form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), labels)
 
 
-def with_operation(models: WordModels, operation: str) -> WordModels:
+def with_operation(models: WordArrays, operation: str) -> WordArrays:
     """The same models, scored otherwise."""
     shape = WordShape.from_params(models.shape.to_params() | {"operation": operation})
     return replace(models, shape=shape)
@@ -116,7 +116,7 @@ def made_utterance(seed: int = 1) -> Reals:
     return np.random.default_rng(seed).normal(size=(FRAMES, DIMENSIONS))
 
 
-def plain_scores(models: WordModels, frames: Reals) -> Reals:
+def plain_scores(models: WordArrays, frames: Reals) -> Reals:
     """Forward or Viterbi scores of all words in the clear, with numpy."""
     shape = models.shape
     combine = np.logaddexp if shape.operation == "forward" else np.maximum
@@ -131,7 +131,7 @@ def plain_scores(models: WordModels, frames: Reals) -> Reals:
     return result
 
 
-def timed(models: WordModels, utterances: list[Reals], job: KeywordJob | None = None) -> Timed:
+def timed(models: WordArrays, utterances: list[Reals], job: KeywordJob | None = None) -> Timed:
     """The recognition of some utterances, whose words are compared with those in the clear."""
     chosen = job or KeywordJob(models.shape, len(utterances))
     expected = [_sure_word(models, each) for each in utterances]
@@ -152,14 +152,14 @@ def timed(models: WordModels, utterances: list[Reals], job: KeywordJob | None = 
     return Timed("keyword", ask, help_client, right, chosen.total_bytes, chosen.rounds)
 
 
-def _sure_word(models: WordModels, utterance: Reals) -> str | None:
+def _sure_word(models: WordArrays, utterance: Reals) -> str | None:
     """The word in the clear; None where two are closer than an encrypted score is right."""
     scores = plain_scores(models, utterance)
     order = np.argsort(-scores)
     return models.labels[order[0]] if scores[order[0]] - scores[order[1]] > 1 else None
 
 
-def _stream_figures(models: WordModels, utterance: Reals, tls: Tls, repeats: int, where: str) -> list[Figure]:
+def _stream_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: int, where: str) -> list[Figure]:
     hidden, expected = encrypt_models(models), _sure_word(models, utterance)
     shape = models.shape
 
@@ -202,7 +202,7 @@ def _stream_figures(models: WordModels, utterance: Reals, tls: Tls, repeats: int
     ]
 
 
-def _link_figures(models: WordModels, utterance: Reals, tls: Tls, quick: bool) -> list[Figure]:
+def _link_figures(models: WordArrays, utterance: Reals, tls: Tls, quick: bool) -> list[Figure]:
     """The same over links with a round trip of 1, 10 and 40 ms, a step a frame and by prefix scan."""
     figures = []
     for milliseconds in (40,) if quick else (1, 10, 40):

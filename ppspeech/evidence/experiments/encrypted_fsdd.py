@@ -20,7 +20,7 @@ from ppspeech.models import HiddenMarkovModel
 from ppspeech.network import run_together
 from ppspeech.progress import track
 from ppspeech.protocols import meet_as_client, meet_as_server
-from ppspeech.protocols.scores import WordModels
+from ppspeech.protocols.scores import WordArrays
 from ppspeech.protocols.words import KeywordJob, encode_models, share_scores
 from ppspeech.service import Deployment, export_words
 
@@ -70,7 +70,7 @@ def _compare(bank: HiddenMarkovModel, test: Spoken, operation: Literal["forward"
     ]
 
 
-def encrypted_scores(models: WordModels, clips: list[Reals]) -> Reals:
+def encrypted_scores(models: WordArrays, clips: list[Reals]) -> Reals:
     """What both parties' shares of the scores add up to, `(clips, words)`."""
     shape, job = models.shape, KeywordJob(models.shape, len(clips))
     weights = encode_models(models, len(clips))

@@ -3,7 +3,7 @@
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.scores.monomials import form_weights, monomials_of
-from ppspeech.protocols.scores.states import WordModels, WordShape
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 
 __all__ = [
     "Covariance",
@@ -14,7 +14,7 @@ __all__ = [
     "MixtureScorer",
     "Mixtures",
     "ScoreNorm",
-    "WordModels",
+    "WordArrays",
     "WordShape",
     "form_weights",
     "monomials_of",

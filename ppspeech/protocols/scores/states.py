@@ -167,7 +167,7 @@ class WordShape:
 
 
 @dataclass(frozen=True, eq=False)
-class WordModels:
+class WordArrays:
     """What the server keeps to itself.
 
     Attributes:

@@ -14,7 +14,7 @@ import numpy as np
 from ppspeech.arrays import Residues
 from ppspeech.crypto.shares import ShareEngine, share_input
 from ppspeech.crypto.transfer import Side
-from ppspeech.protocols.scores.states import WordModels, WordShape
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.combine import Combine
 
 
@@ -28,7 +28,7 @@ class Chances:
         unreached: what stands for a state that no path has reached: it may be an end, and must not win there.
     """
 
-    def __init__(self, engine: ShareEngine, shape: WordShape, models: WordModels | None) -> None:
+    def __init__(self, engine: ShareEngine, shape: WordShape, models: WordArrays | None) -> None:
         ring = shape.scale.ring
         initial, moves = (None, None) if models is None else (models.initial_residues, models.transition_residues)
         sizes = (shape.words, len(shape.starts)), (shape.words, shape.states, len(shape.moves))
@@ -64,7 +64,7 @@ def _step(shape: WordShape, reached: frozenset[int]) -> _Step:
 class Paths:
     """Shares of γ, one frame after the other; `(utterances, words, states)`. Only the server has `models`."""
 
-    def __init__(self, engine: ShareEngine, shape: WordShape, models: WordModels | None) -> None:
+    def __init__(self, engine: ShareEngine, shape: WordShape, models: WordArrays | None) -> None:
         self._engine = engine
         self._shape = shape
         self._combine = Combine(shape.operation, shape.scale)

@@ -15,7 +15,7 @@ import numpy as np
 from ppspeech.arrays import Residues
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.errors import RangeError
-from ppspeech.protocols.scores.states import WordModels, WordShape
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.combine import Combine
 from ppspeech.protocols.trellis.recursion import Chances
 
@@ -25,7 +25,7 @@ def can_scan(shape: WordShape) -> bool:
     return shape.moves == (0, 1) and shape.starts == (0,)
 
 
-def scan_paths(engine: ShareEngine, shape: WordShape, models: WordModels | None, emissions: Residues) -> Residues:
+def scan_paths(engine: ShareEngine, shape: WordShape, models: WordArrays | None, emissions: Residues) -> Residues:
     """Shares of γ of all frames, shaped as emissions: `(utterances, frames, words, states)`; chains or RangeError."""
     if not can_scan(shape):
         raise RangeError(f"a prefix scan needs chains from the first state, got moves {shape.moves}, {shape.starts}")

@@ -19,7 +19,7 @@ from ppspeech.crypto.shares import Cost, ShareEngine, blank, look_up, record
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.scores.states import RAREST, WordModels, WordShape
+from ppspeech.protocols.scores.states import RAREST, WordArrays, WordShape
 from ppspeech.protocols.words.keyword import KeywordJob, name_words, read_models
 
 Symbols = NDArray[np.integer]
@@ -41,7 +41,7 @@ class SymbolModels:
     `RAREST` counts as that rare.
     """
 
-    words: WordModels
+    words: WordArrays
     tables: Reals
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.scores.states import WordModels, WordShape
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.combine import Combine
 from ppspeech.protocols.trellis.recursion import Paths
 from ppspeech.protocols.trellis.scan import scan_paths
@@ -120,7 +120,7 @@ def recognize(
 
 
 def answer(
-    met: Meeting, job: KeywordJob, models: WordModels, weights: EncodedWeights, engine: ShareEngine | None = None
+    met: Meeting, job: KeywordJob, models: WordArrays, weights: EncodedWeights, engine: ShareEngine | None = None
 ) -> None:
     """The server's side, in a session of the meeting: help the client to its words. `weights`: of the models, encoded
     by `encode_models` once for all jobs of so many utterances. `engine`: from `job.prepare`; without one it is prepared
@@ -132,13 +132,13 @@ def answer(
     name_words(engine, job, models, job.by_utterance(met.multiply(job.plan, weights)), None)
 
 
-def encode_models(models: WordModels, utterances: int = 1) -> EncodedWeights:
+def encode_models(models: WordArrays, utterances: int = 1) -> EncodedWeights:
     """The weights for products of so many utterances: once a model. Raises RangeError if one does not fit."""
     return encode_weights(KeywordJob(models.shape, utterances).plan, models.score_weights, WORKERS)
 
 
 def name_words(
-    engine: ShareEngine, job: KeywordJob, models: WordModels | None, scores: Residues, last: NDArray[np.int64] | None
+    engine: ShareEngine, job: KeywordJob, models: WordArrays | None, scores: Residues, last: NDArray[np.int64] | None
 ) -> list[str | None] | None:
     """Steps 3 to 5, from shares of all components' scores: `share_scores`, then `name_best`."""
     with engine.in_flights():
@@ -146,7 +146,7 @@ def name_words(
 
 
 def share_scores(
-    engine: ShareEngine, job: KeywordJob, models: WordModels | None, scores: Residues, last: NDArray[np.int64] | None
+    engine: ShareEngine, job: KeywordJob, models: WordArrays | None, scores: Residues, last: NDArray[np.int64] | None
 ) -> Residues:
     """Steps 3 and 4: shares of every candidate's score, `(utterances, candidates)`. `scores`: shares of all components'
     scores, `(utterances, frames, columns)`. `last`: the client's: the number of the last frame, counted from the
@@ -187,7 +187,7 @@ def end_scores(engine: ShareEngine, shape: WordShape, last: Residues) -> Residue
 
 
 def name_best(
-    engine: ShareEngine, shape: WordShape, models: WordModels | None, scores: Residues
+    engine: ShareEngine, shape: WordShape, models: WordArrays | None, scores: Residues
 ) -> list[str | None] | None:
     """Step 5: the labels of the best candidates, to the client. No score, no rank, not even a number. `scores`: shares,
     `(utterances, candidates)`. Returns for the client: a label each, None where the garbage model won. For the server:
@@ -199,13 +199,13 @@ def name_best(
     return None if opened is None else [read_text(row) for row in opened]
 
 
-def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordModels:
+def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
     """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`. Raises PpspeechError if
     one is missing, is no array of numbers, or does not fit the shape.
     """
     try:
         arrays = {name: np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial")}
-        return WordModels(shape, **arrays, labels=tuple(plain["labels"]))
+        return WordArrays(shape, **arrays, labels=tuple(plain["labels"]))
     except KeyError as missing:
         raise PpspeechError(f"word models have weights, transitions, initial, labels: {missing} is missing") from None
     except (TypeError, ValueError) as error:

@@ -36,7 +36,7 @@ from ppspeech.errors import BadLengthError, PpspeechError, RangeError
 from ppspeech.protocols.meeting import Meeting, meet
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.scores.states import WordModels, WordShape
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.recursion import Paths
 from ppspeech.protocols.words.keyword import emission_scores, end_scores, name_best, read_models
 
@@ -86,12 +86,12 @@ def model_bytes(shape: WordShape) -> int:
 class StreamModels:
     """The server's models, encrypted once for all clients; `message` has the public key and the encrypted models."""
 
-    models: WordModels
+    models: WordArrays
     key: KeyHolder
     message: bytes
 
 
-def encrypt_models(models: WordModels) -> StreamModels:
+def encrypt_models(models: WordArrays) -> StreamModels:
     """Make a key and encrypt the models under it. Raises RangeError if a weight is beyond the public limit."""
     key, plan = KeyHolder(), stream_plan(models.shape)
     return StreamModels(models, key, key.public_key + publish_model(key, plan, models.score_weights))
@@ -159,7 +159,7 @@ def follow(met: Meeting, models: StreamModels) -> None:
 class _Recursion:
     """What both sides do with their shares of each frame's scores."""
 
-    def __init__(self, engine: ShareEngine, shape: WordShape, models: WordModels | None) -> None:
+    def __init__(self, engine: ShareEngine, shape: WordShape, models: WordArrays | None) -> None:
         self.frames = 0
         self._engine = engine
         self._shape = shape
@@ -185,7 +185,7 @@ class _Recursion:
         return _end(self._engine, shape, self._models, last)
 
 
-def _end(engine: ShareEngine, shape: WordShape, models: WordModels | None, last: Residues) -> list[str | None] | None:
+def _end(engine: ShareEngine, shape: WordShape, models: WordArrays | None, last: Residues) -> list[str | None] | None:
     with engine.in_flights():
         return name_best(engine, shape, models, end_scores(engine, shape, last))
 

@@ -13,7 +13,7 @@ from ppspeech.errors import RangeError
 from ppspeech.models import UtteranceClassifier
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
-from ppspeech.protocols.scores import WordModels, WordShape
+from ppspeech.protocols.scores import WordArrays, WordShape
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import (
     KeywordJob,
@@ -46,7 +46,7 @@ class ServedWords:
     """
 
     offer: Offer[Words]
-    models: WordModels
+    models: WordArrays
     weights: Mapping[int, EncodedWeights]
     stream: StreamModels | None
 
@@ -94,7 +94,7 @@ class ServedWords:
         return handlers if self.stream is None else {**handlers, Ask.STREAM: Handler(stream)}
 
 
-def _encoded(models: WordModels) -> dict[int, EncodedWeights]:
+def _encoded(models: WordArrays) -> dict[int, EncodedWeights]:
     """The weights for each size of batch; sizes whose products are cut alike share one form."""
     by_cut: dict[tuple[int, int], EncodedWeights] = {}
     found = {}
@@ -107,7 +107,7 @@ def _encoded(models: WordModels) -> dict[int, EncodedWeights]:
     return found
 
 
-def _encrypted(models: WordModels) -> StreamModels | None:
+def _encrypted(models: WordArrays) -> StreamModels | None:
     """The models for streaming; None where a weight is beyond its limit, which says nothing about other modes."""
     try:
         return encrypt_models(models)
@@ -128,7 +128,7 @@ def warm_up() -> None:
     for operation in ("forward", "viterbi"):
         shape = WordShape(3, 1, "diagonal", words=2, states=2, ends=(1,), operation=operation)
         weights = np.zeros((shape.monomials, shape.columns))
-        models = WordModels(shape, weights, np.zeros((2, 2, 2)), np.zeros((2, 1)), ("a", "b"))
+        models = WordArrays(shape, weights, np.zeros((2, 2, 2)), np.zeros((2, 1)), ("a", "b"))
         job = KeywordJob(shape)
 
         def ask(channel: Channel, job: KeywordJob = job) -> None:
@@ -136,7 +136,7 @@ def warm_up() -> None:
             with met.session():
                 recognize(met, job, [np.zeros((3, 1))])
 
-        def help_client(channel: Channel, job: KeywordJob = job, models: WordModels = models) -> None:
+        def help_client(channel: Channel, job: KeywordJob = job, models: WordArrays = models) -> None:
             met = meet_as_server(channel)
             with met.session():
                 answer(met, job, models, encode_models(models))
