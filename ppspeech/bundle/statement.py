@@ -20,6 +20,9 @@ MOST_LINES = 100
 Topic = Literal["normalization", "early_stopping", "tuning", "threshold", "initialization", "labels", "metrics"]
 """Where private data is touched beside training itself."""
 
+OLD_TOPICS = {"normalisation": "normalization", "initialisation": "initialization"}
+"""As the first bundles spell them."""
+
 REQUIRED: tuple[Topic, ...] = ("normalization", "early_stopping", "tuning", "threshold")
 """What every statement must speak about: these are where guarantees leak in practice."""
 
@@ -135,11 +138,17 @@ class PrivacyStatement:
         for name in ("covers", "touches", "caveats"):
             if not isinstance(plain[name], list):
                 raise BundleError(f"{name} must be a list, got {type(plain[name]).__name__}")
+        touches = [
+            {**each, "topic": OLD_TOPICS.get(str(each.get("topic")), each.get("topic"))}
+            if isinstance(each, dict)
+            else each
+            for each in plain["touches"]
+        ]
         return cls(
             guarantee=guarantee,
             method=check_text("method", plain["method"]),
             covers=tuple(plain["covers"]),
-            touches=tuple(from_plain(DataTouch, touch, "a touch") for touch in plain["touches"]),
+            touches=tuple(from_plain(DataTouch, touch, "a touch") for touch in touches),
             caveats=tuple(plain["caveats"]),
         )
 

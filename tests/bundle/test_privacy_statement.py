@@ -173,3 +173,12 @@ def test_the_card_says_what_is_and_what_is_not_covered() -> None:
     assert "| threshold | charged to epsilon |" in card
     assert "10 x gaussian" in card
     assert "Not measured" in card
+
+
+def test_statements_of_the_first_bundles_are_read() -> None:
+    statement = statement_of(gaussian_account())
+    plain = statement.to_json()
+    assert "normalization" in {touch["topic"] for touch in plain["touches"]}
+    for touch in plain["touches"]:
+        touch["topic"] = touch["topic"].replace("ization", "isation")
+    assert PrivacyStatement.from_json(plain) == statement
