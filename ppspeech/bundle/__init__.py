@@ -5,6 +5,7 @@ from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.deployments import deployment_yaml
 from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
+    CohortSettings,
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
@@ -13,6 +14,7 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     Shape,
     SpeakerUbmSettings,
+    add_cohort_,
 )
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
@@ -20,15 +22,17 @@ from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
-from ppspeech.bundle.verifier import Identified, Verified, Verifier
+from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
+    "FALSE_ACCEPT",
     "MODEL_TYPES",
     "REQUIRED",
     "STATUS",
     "Bundle",
     "BundleConfig",
+    "CohortSettings",
     "DataTouch",
     "Filterer",
     "Identified",
@@ -51,6 +55,7 @@ __all__ = [
     "Use",
     "Verified",
     "Verifier",
+    "add_cohort_",
     "check_text",
     "deployment_yaml",
     "from_plain",

@@ -2,11 +2,12 @@
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
-from ppspeech.bundle.kinds.speakers import SpeakerUbmSettings
+from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
 
 __all__ = [
+    "CohortSettings",
     "KeywordHmmSettings",
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
@@ -15,4 +16,5 @@ __all__ = [
     "MinimaxFilterSettings",
     "Shape",
     "SpeakerUbmSettings",
+    "add_cohort_",
 ]

@@ -109,7 +109,7 @@ class AskSpeakers:
         features = self._verifier.features(sounds, rate)
         if self._terms.mixture is not None:
             return trial_frames(self._terms.mixture, np.asarray(torch.cat(features).double().numpy()))
-        direction = self._verifier.direction(features)
+        direction = self._verifier.direction([torch.cat(features)[: self._terms.frames or None]])
         if self._terms.scoring == "hardened":
             return direction.clip(-self._terms.hardened.limit, self._terms.hardened.limit)
         return direction
