@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
+from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
 from ppspeech.models import Impostors, adapt_speakers, voice_directions
@@ -173,9 +173,12 @@ class Verifier:
 
     @torch.no_grad()
     def means(self, clips: Sequence[Tensor]) -> Reals:
-        """The means of the speaker's mixture, `(size,)`; its weights and covariances are the background's."""
+        """The means of the speaker's mixture, `(size,)`, where the front end's features usually lie.
+
+        Its weights and covariances are the background's.
+        """
         adapted = adapt_speakers(self.ubm, self._joined(clips), relevance=self.relevance)
-        return np.asarray(adapted.gaussians.mean.double().flatten().numpy())
+        return in_usual_range(adapted.gaussians.mean.squeeze(0), self.mfcc).reshape(-1)
 
     def _joined(self, clips: Sequence[Tensor]) -> Tensor:
         if not clips:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.arrays import Reals
+from ppspeech.audio import in_usual_range
 from ppspeech.bundle import Bundle
 from ppspeech.data import FeatureStore, cohort_at
 from ppspeech.errors import ModelError
@@ -45,7 +46,7 @@ class Cohort:
     Attributes:
         directions: their templates for cosines, `(members, size)`.
         means: their templates for mixtures, `(members, size)`.
-        trials: frames of each clip, `(frames, features)`.
+        trials: frames of each clip where they usually lie, `(frames, features)`.
         trial_directions: of each clip alone, `(clips, size)`.
         owners: whose clip it is, `(clips,)`.
         by_amount: the same speech by its amount, for cosines; None where there are too few people for a rate.
@@ -71,7 +72,7 @@ class Cohort:
         return Cohort(
             np.stack([verifier.direction(member) for member in speakers]),
             np.stack([verifier.means(member) for member in speakers]),
-            tuple(np.asarray(clip.double().numpy()) for clip in clips),
+            tuple(in_usual_range(clip, bundle.mfcc) for clip in clips),
             np.stack([verifier.direction([clip]) for clip in clips]),
             np.repeat(np.arange(len(speakers)), [len(member) for member in speakers]),
             by_amount,

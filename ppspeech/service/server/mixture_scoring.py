@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ppspeech.arrays import Reals
+from ppspeech.audio import usual_range
 from ppspeech.bundle import Bundle
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.models import FEWEST_PEOPLE, rare_score
@@ -23,9 +24,10 @@ from ppspeech.protocols.speakers import (
 from ppspeech.service.server.cohort import Cohort, Rule
 from ppspeech.service.tasks.speakers import Speakers, trial_frames
 
-DEVIATIONS = 2.5
-"""Frames are held to so many standard deviations in every direction: those of normalized features rarely reach it."""
-LONGEST_FRAME = 100.0  # where features are not normalized
+DEVIATIONS = {"none": 5.0, "public": 2.5, "utterance": 2.5}
+"""Frames are held to so many usual spreads on average over features, which those of speech rarely reach; what is usual
+is known within a factor of two where features are not normalized."""
+LONGEST_FRAME = 100.0
 LARGEST_REACH = 16
 SMALLEST_SPREAD, LARGEST_SPREAD = 1 / 16, 4.0
 """Of impostors' ratios, in nats a frame: T-norm takes spreads that differ by a factor of 64 at most."""
@@ -139,11 +141,14 @@ def covariance_of(bundle: Bundle) -> Covariance:
 
 @torch.no_grad()
 def background_mixture(bundle: Bundle) -> Mixtures:
-    """The background model, a batch of one."""
-    ubm = bundle.verifier.ubm
-    matrices = ubm.gaussians.covariances().double()
+    """The background model, a batch of one, of frames about their usual center in units of their usual spread.
+
+    All densities change by the same constant then, which ratios do not have.
+    """
+    ubm, (center, spread) = bundle.verifier.ubm, usual_range(bundle.mfcc)
+    matrices = ubm.gaussians.covariances().double() / (spread[:, None] * spread)
     covariances = matrices if covariance_of(bundle) == "full" else matrices.diagonal(dim1=-2, dim2=-1)
-    parts = (ubm.log_weights().double(), ubm.gaussians.mean.double(), covariances)
+    parts = (ubm.log_weights().double(), (ubm.gaussians.mean.double() - center) / spread, covariances)
     return Mixtures(*(np.array(part.cpu().numpy())[None] for part in parts))
 
 
@@ -169,7 +174,7 @@ def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> Mixt
     """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
     ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
-    norm = LONGEST_FRAME if bundle.mfcc.cmvn == "none" else min(LONGEST_FRAME, DEVIATIONS * math.sqrt(size))
+    norm = min(LONGEST_FRAME, DEVIATIONS[bundle.mfcc.cmvn] * math.sqrt(size))
     for reach in range(7, LARGEST_REACH + 1):
         tried = MixturePlan(frames, size, ubm.components, covariance=covariance_of(bundle), norm=norm, reach=reach)
         try:
