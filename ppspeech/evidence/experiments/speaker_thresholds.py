@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.audio import MfccConfig
@@ -39,14 +40,15 @@ People = Mapping[str, Sequence[Tensor]]
 class Measured:
     """What strangers and people themselves get: decisions `(trials, enrolled)`, and who tries."""
 
-    accepted: "np.ndarray[tuple[int, int], np.dtype[np.bool_]]"
+    accepted: NDArray[np.bool_]
     owners: Sequence[int]
     enrolled: Sequence[int]
 
     @property
-    def genuine(self) -> "np.ndarray[tuple[int, int], np.dtype[np.bool_]]":
+    def genuine(self) -> NDArray[np.bool_]:
         """Which trials are of the enrolled person."""
-        return np.equal.outer(np.array(self.owners), np.array(self.enrolled))
+        same: NDArray[np.bool_] = np.array(self.owners)[:, None] == np.array(self.enrolled)
+        return same
 
     @property
     def false_accept(self) -> float:
@@ -82,7 +84,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
     train, cohort, test = (
         {who: digits[who] for who in parts[name].speakers} for name in ("train", "validation", "test")
     )
-    halves = {who: [h for c in own for h in c.split(-(-len(c) // 2))] for who, own in sentences.items() if len(own) > 1}
+    halves = {who: [h for c in own for h in c.chunk(2)] for who, own in sentences.items() if len(own) > 1}
     alone = [(who, own) for who, own in sentences.items() if len(own) == 1]
     others, strangers = dict(alone[::2]), dict(alone[1::2])
     models = {

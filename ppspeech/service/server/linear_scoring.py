@@ -5,7 +5,7 @@ import torch
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError
-from ppspeech.models import Impostors
+from ppspeech.models import FEWEST_PEOPLE, Impostors
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
@@ -32,8 +32,8 @@ def rule_for_cosines(threshold: float | None, rate: float, frames: int, impostor
         return Rule(threshold)
     if impostors is None:
         raise PpspeechError(
-            "the bundle has no cohort, and does not know which cosine is rare among strangers: give clips of other "
-            "people recorded like those who will try, cohort=FOLDER, or a cosine of your own, threshold=…"
+            f"which cosine is rare among strangers is not known: give clips of {FEWEST_PEOPLE} or more other people "
+            "recorded like those who will try, cohort=FOLDER, or a cosine of your own, threshold=…"
         )
 
     def own(templates: Reals, rate: float) -> Reals:

@@ -89,6 +89,13 @@ class SpeakerDeployment:
             stores=self.stores,
         )
 
+    def stated(self) -> str:
+        """How it decides, for clients."""
+        if self.threshold is not None:
+            return "Its threshold is one for everybody, at no stated rate."
+        rate = f"a rate of {self.false_accept:g}, with trials of up to {self.frames} frames"
+        return f"Strangers like its cohort are accepted at {rate}."
+
 
 class SpeakerScoring(Protocol):
     """How enrolled templates are scored: `LinearScoring`, `HardenedScoring` or `MixtureScoring`."""
@@ -132,7 +139,8 @@ class ServedSpeakers:
         terms = deployment.terms(bundle, 0 if norming is None else norming.members)
         offer = Offer(
             name,
-            "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed.",
+            "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed. "
+            + deployment.stated(),
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
@@ -176,10 +184,10 @@ class ServedSpeakers:
         if self.offer.terms.identifies:
             handlers[Ask.IDENTIFY] = Handler(identify)
         if self.offer.terms.enrolls:
-            handlers[Ask.ENROLL] = Handler(self._enroll)
+            handlers[Ask.ENROLL] = Handler(self._enroll, is_query=False)
         if self.sealed is not None:
-            handlers[Ask.PUBLISH] = Handler(partial(self._keep, self.sealed, visitor.client))
-            handlers[Ask.FETCH] = Handler(partial(self._give, self.sealed))
+            handlers[Ask.PUBLISH] = Handler(partial(self._keep, self.sealed, visitor.client), is_query=False)
+            handlers[Ask.FETCH] = Handler(partial(self._give, self.sealed), is_query=False)
         return handlers
 
     def _enroll(self, channel: Channel, _: Request) -> None:

@@ -137,7 +137,9 @@ class Speakers:
 @TASKS.register("gallery")
 @dataclass(frozen=True, slots=True)
 class Galleries:
-    """One gallery whose key a keeper holds and whose ciphertexts a store keeps; `decision`: who learns of a match.
+    """One gallery whose key a keeper holds and whose ciphertexts a store keeps.
+
+    `decision`: who learns of a match. `frames`: as many of a trial are used, 0 for all.
 
     Raises BundleError for sizes that cannot be; RangeError for a name that cannot be.
     """
@@ -148,9 +150,12 @@ class Galleries:
     features: int
     places: int
     decision: Literal["keeper", "prober"]
+    frames: int
 
     def __post_init__(self) -> None:
         check_speaker(self.gallery)
+        if not 0 <= self.frames <= MOST_FRAMES:
+            raise BundleError(f"trials have up to {MOST_FRAMES} frames, got {self.frames}")
         self.plan  # noqa: B018 - refuses sizes that cannot be
 
     @property
