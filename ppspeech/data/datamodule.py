@@ -1,6 +1,7 @@
 """Corpora as LightningDataModules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytorch_lightning as lightning
@@ -10,6 +11,7 @@ from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
+from ppspeech.data.normalization import publicly_normalized
 from ppspeech.data.registry import load_corpus, options_for
 from ppspeech.data.splits import Split, split_by_speaker, split_by_take, split_official
 from ppspeech.errors import CorpusError
@@ -31,6 +33,9 @@ class SpeechDataModule(lightning.LightningDataModule):
         test: share of the speakers, or their names, or the takes, to test on.
         validation: likewise, for choices during training; 0 for none.
         mfcc: the front end; None takes the preset for the corpus's sample rate. A filtered corpus has features already.
+        normalization: corpora that are nobody's secret, such as `["synthetic"]`, over which features get mean 0 and
+            variance 1, instead of over each utterance: they are then known as they are spoken. Unless `mfcc` says
+            otherwise, loudness is left as it is too.
         batch_size: utterances a batch.
         workers: processes that load batches.
         seed: decides the split and the order of batches.
@@ -44,6 +49,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         test: float | list[str] | list[int] = 0.25,
         validation: float | list[str] | list[int] = 0.0,
         mfcc: MfccConfig | None = None,
+        normalization: Sequence[str] = (),
         batch_size: int = 64,
         workers: int = 0,
         seed: int = 0,
@@ -55,9 +61,11 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.test = test
         self.validation = validation
         self.mfcc = mfcc
+        self.normalization = tuple(normalization)
         self.batch_size = batch_size
         self.workers = workers
         self.seed = seed
+        self._normalized: MfccConfig | None = None
         self.parts: Mapping[str, UtteranceDataset] = {}
 
     def prepare_data(self) -> None:
@@ -81,7 +89,18 @@ class SpeechDataModule(lightning.LightningDataModule):
         """The front end for this corpus; where its features are given, their number."""
         if corpus.features is not None:
             return GivenFeatures(given=corpus.features)
-        return self.mfcc or MfccConfig.at_rate(corpus.sample_rate)
+        chosen = self.mfcc or MfccConfig.at_rate(corpus.sample_rate)
+        if not self.normalization:
+            return chosen
+        if corpus.name in {*self.normalization} - {"synthetic"}:
+            raise CorpusError(
+                f"features cannot be normalized by {corpus.name}, which is trained on: its means would leave with the "
+                "model; name a corpus that is nobody's secret, such as synthetic"
+            )
+        if self._normalized is None:
+            live = chosen if self.mfcc else replace(chosen, level="keep")
+            self._normalized = publicly_normalized(live, self.normalization)
+        return self._normalized
 
     def divide(self, corpus: Corpus) -> Split:
         """The split that was asked for."""
