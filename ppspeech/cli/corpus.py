@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich import box
 
+from ppspeech.cli.lists import show_list
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
@@ -22,12 +23,16 @@ def corpus(
 
     Examples: `ppspeech corpus synthetic`, `ppspeech corpus fsdd --json`, `ppspeech corpus my_folder --plot mine.png`
     """
-    from ppspeech.data import corpus_names, load_corpus, load_table, plot_corpus, summarize, table_names
-    from ppspeech.figures import show_figures
+    from ppspeech.registry import listed
 
     if name == "list":
-        Console().print(f"corpora: {', '.join(corpus_names())}\ntables:  {', '.join(table_names())}")
+        for kind, title in (("corpus", "corpora"), ("table", "tables")):
+            found = listed(f"ppspeech.data.{title}", f"register_{kind}")
+            show_list(found, as_json=as_json, title=title, kind=kind)
         return
+    from ppspeech.data import load_corpus, load_table, plot_corpus, summarize, table_names
+    from ppspeech.figures import show_figures
+
     if name in table_names():
         _show_table(load_table(name), as_json)
         return
