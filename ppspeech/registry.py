@@ -143,7 +143,7 @@ def listed(package: str, by: str = "register") -> dict[str, Listed]:
             continue  # most files: reading is quick, parsing is not
         tree = ast.parse(text)
         paragraphs = [" ".join(part.split()) for part in (ast.get_docstring(tree) or "").split("\n\n")]
-        needs = next((part for part in paragraphs if part.startswith("Needs ")), "")
+        needs = next((part[6:].rstrip(".") for part in paragraphs if part.startswith("Needs ")), "")
         for node in ast.walk(tree):
             match node:
                 case ast.Call(args=[ast.Constant(value=str(name)), *more]) if _called(node.func) == by:

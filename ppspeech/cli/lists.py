@@ -26,7 +26,5 @@ def show_list(entries: "Mapping[str, Listed]", *, as_json: bool, title: str = ""
     table = Table("name", "what it is", *(["needs"] if needs else []), title=title or None, title_justify="left")
     table.box = box.SIMPLE_HEAD
     for name, entry in entries.items():
-        table.add_row(
-            Text(name, "bold", no_wrap=True), entry.about, *([entry.needs.removeprefix("Needs ")] if needs else [])
-        )
+        table.add_row(Text(name, "bold", no_wrap=True), entry.about, *([entry.needs] if needs else []))
     Console().print(table)
