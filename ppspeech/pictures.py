@@ -57,7 +57,7 @@ def _make_readable(picture: "Figure") -> None:
                 axis.set_major_formatter(plain)
                 axis.set_minor_formatter(plain if high < 10 * low else NullFormatter())
     for text in picture.findobj(Text):
-        text.set_parse_math(False)  # type: ignore[attr-defined]
+        text.set_parse_math(False)
 
 
 def curve(axes: "Axes", points: "Mapping[float, Mean]", label: str, **style: Any) -> None:
