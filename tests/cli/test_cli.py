@@ -106,15 +106,14 @@ def test_a_cache_that_is_a_file_is_a_word_and_exit_code_1(tmp_path: Path, monkey
 
 
 def test_a_name_that_the_locale_cannot_spell_is_a_word(tmp_path: Path) -> None:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    write_audio(folder / "ä.wav", voice(16_000), 16_000)
-    (folder / "manifest.csv").write_text("path,speaker\nä.wav,Jürgen\n", encoding="utf-8")
+    clip = tmp_path / "ä.wav"
+    write_audio(clip, voice(16_000), 16_000)
     poor = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "POSIX"}
-    for words in (["corpus", str(folder)], ["features", str(folder / "ä.wav")]):
-        done = subprocess.run([sys.executable, "-m", "ppspeech", *words], env=poor, capture_output=True, check=False)
-        assert b"Traceback" not in done.stderr, done.stderr.decode(errors="replace")
-        assert done.returncode in {0, 2}
+    command = [sys.executable, "-m", "ppspeech", "features", str(clip)]
+    done = subprocess.run(command, env=poor, capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr, done.stderr.decode(errors="replace")
+    assert done.returncode in {0, 2}
+    assert str(clip).encode() in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["no[red]such.wav", "no[/red]such.wav", "no[such].wav"])
