@@ -13,6 +13,10 @@ class AudioError(PpspeechError, ValueError):
     """A waveform or sound file that cannot be used: missing, empty, too short, not finite, silent."""
 
 
+class SpeechWarning(UserWarning):
+    """Speech that is used, but that a model hears less well, or that tells less, than one might think."""
+
+
 class CorpusError(PpspeechError, ValueError):
     """A corpus or table that is unknown, damaged or incomplete, or a split that would leak."""
 

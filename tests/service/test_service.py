@@ -26,6 +26,7 @@ from ppspeech.errors import (
     PpspeechError,
     ProtocolError,
     RangeError,
+    SpeechWarning,
     WrongKeyError,
     WrongSessionError,
 )
@@ -78,7 +79,7 @@ def test_a_sound_file_of_another_rate(running: Running, tmp_path: Path) -> None:
     from ppspeech.audio import write_audio
 
     write_audio(tmp_path / "a.wav", voice(3), 8_000)  # as if it had been spoken at half the speed
-    with running.connect() as client:
+    with running.connect() as client, pytest.warns(SpeechWarning, match="nothing above 4,000 Hz"):
         with pytest.raises(RangeError, match="3 to 40 frames here, got 58"):
             client.recognize(tmp_path / "a.wav")
         write_audio(tmp_path / "a.wav", voice(3, 0.15), 8_000)
