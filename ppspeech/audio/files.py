@@ -12,7 +12,6 @@ import torchaudio.functional
 from ppspeech.errors import AudioError
 from ppspeech.storage import atomic_write
 
-
 CUT = re.compile(r"(?:data|SSND)\s*: (\d+) \(should be (\d+)\)")  # how libsndfile tells of a file that ends too soon
 UNKNOWN = 2**31 - 2**16  # what programs that write to a pipe say that a file will hold, at least
 LOST = 0.01  # the share that may lack without a word: some programs count their own headers

@@ -29,7 +29,8 @@ def missing_band(rate: int, wanted: int) -> str | None:
     """
     if rate >= wanted:
         return None
-    lacks = f"recorded at {rate:,} Hz, it has nothing above {rate // 2:,} Hz, and the model listens up to {wanted // 2:,} Hz"
+    there, heard = f"{rate // 2:,} Hz", f"{wanted // 2:,} Hz"
+    lacks = f"recorded at {rate:,} Hz, it has nothing above {there}, and the model listens up to {heard}"
     if 2 * rate < wanted:
         raise AudioError(f"{lacks}: record at {wanted:,} Hz, or train a model for {rate:,} Hz")
     return lacks

@@ -41,7 +41,7 @@ class FeatureStore:
     def __init__(self, config: MfccConfig, folder: Path | None = None) -> None:
         self.config = config
         self.folder = folder or cache_folder() / "features"
-        self.index = FileIndex(self.folder / "files.sqlite")
+        self.index = FileIndex(self.folder / "files.sqlite") if folder else FileIndex.in_cache()
         self._prefix = json.dumps([FORMAT, asdict(config)], sort_keys=True).encode()
 
     @cached_property
@@ -83,11 +83,12 @@ class FeatureStore:
         """Frames of each utterance by its header alone; voice activity may leave fewer."""
         if isinstance(self.config, GivenFeatures):
             return [frames_given(u.path) for u in utterances]
+        headers = self.index.headers([u.path for u in utterances])
+        for utterance, header in zip(utterances, headers, strict=True):
+            if not header.sample_rate:
+                raise AudioError(f"{utterance.path} is not a readable sound file")
         rate = self.config.sample_rate
-        return [
-            self.config.frame_count(-(-header.samples * rate // header.sample_rate))
-            for header in self.index.headers([u.path for u in utterances])
-        ]
+        return [self.config.frame_count(-(-header.samples * rate // header.sample_rate)) for header in headers]
 
     def _paths(self, utterances: Sequence[Utterance]) -> list[Path]:
         keys = [

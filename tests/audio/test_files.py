@@ -81,7 +81,9 @@ def test_bad_waveforms_are_not_written(tmp_path: Path, name: str, waveform: torc
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("name", "subtype"), [("a.wav", "PCM_16"), ("a.wav", "FLOAT"), ("a.flac", None), ("a.aiff", None)])
+@pytest.mark.parametrize(
+    ("name", "subtype"), [("a.wav", "PCM_16"), ("a.wav", "FLOAT"), ("a.flac", None), ("a.aiff", None)]
+)
 def test_a_file_that_was_cut_is_refused(tmp_path: Path, name: str, subtype: str | None) -> None:
     soundfile.write(tmp_path / name, TONE, 44_100, subtype=subtype)
     whole = (tmp_path / name).read_bytes()
