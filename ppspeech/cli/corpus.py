@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
+
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.data import CorpusSummary
@@ -50,7 +50,7 @@ def corpus(
     if plot is not None:
         plot_corpus(summary, plot)
         if not as_json:
-            Console().print(f"picture: [bold]{escape(str(plot))}[/]", highlight=False)
+            Console().print(f"picture: {plot}")
     if not summary.is_sound:
         raise typer.Exit(1)
 
@@ -61,19 +61,19 @@ def _show_list(corpora: Sequence[str], tables: Sequence[str], as_json: bool) -> 
             for each in names:
                 typer.echo(json.dumps({"name": each, "kind": kind}))
         return
-    Console(soft_wrap=True).print(f"corpora: {', '.join(corpora)}\ntables:  {', '.join(tables)}")
+    Console().print(f"corpora: {', '.join(corpora)}\ntables:  {', '.join(tables)}")
 
 
 def show_summary(summary: "CorpusSummary") -> None:
     """Print a summary as a table."""
     from rich.table import Table as Grid
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console()
     rates = summary.rates
     mixed = ", ".join(f"{count:,} at {rate:,} Hz" for rate, count in rates.items())
     at = f"mixed rates: {mixed}" if len(rates) > 1 else f"at {next(iter(rates), summary.sample_rate):,} Hz"
     console.print(
-        f"[bold]{escape(summary.name)}[/]: {summary.utterances:,} utterances by {summary.speakers} speakers, "
+        f"{summary.name}: {summary.utterances:,} utterances by {summary.speakers} speakers, "
         f"{summary.seconds / 60:.1f} minutes, {at}"
     )
     console.print(", ".join(f"{which} {seconds:.2f} s" for which, seconds in summary.lengths.items()))
@@ -86,14 +86,14 @@ def show_summary(summary: "CorpusSummary") -> None:
         values = sorted(counts, key=lambda name: (int(name) if name.isdigit() else -1, name))
         shown = ", ".join(values[:8]) + (f", … ({len(values)})" if len(values) > 8 else "")
         low, high = min(counts.values()), max(counts.values())
-        grid.add_row(label, escape(shown), f"{low:,}" if low == high else f"{low:,} to {high:,}")
+        grid.add_row(label, shown, f"{low:,}" if low == high else f"{low:,} to {high:,}")
     console.print(grid)
 
 
 def _show_faults(summary: "CorpusSummary") -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console()
     for fault in sorted(summary.faults, key=lambda fault: KINDS.index(fault.kind)):
-        console.print(f"{fault.kind}: {fault.utterance.path} {fault.what}", markup=False)
+        console.print(f"{fault.kind}: {fault.utterance.path} {fault.what}")
     counts = Counter(fault.kind for fault in summary.faults)
     found = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind])
     console.print(f"of {summary.utterances:,} recordings: {found or 'nothing is wrong'}")

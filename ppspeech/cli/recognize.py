@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, ShowTranscript, door_to, is_server
 from ppspeech.errors import ModelError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Recognizer

@@ -117,7 +117,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         if self.split_by == "speaker" and not corpus.speakers_known:
             warnings.warn(
                 f"who speaks in {corpus.name!r} is not known, so every recording counts as a speaker of its own: "
-                "people may be heard both in training and in the test, and a promise to a speaker is one to a recording",
+                "people may be heard in training and in the test, and a promise to a speaker is one to a recording",
                 SpeechWarning,
                 stacklevel=2,
             )
