@@ -94,7 +94,7 @@ def _show_faults(summary: "CorpusSummary") -> None:
     console = Console()
     for fault in sorted(summary.faults, key=lambda fault: KINDS.index(fault.kind)):
         console.print(f"{fault.kind}: {fault.utterance.path} {fault.what}")
-    counts = Counter(fault.kind for fault in summary.faults)
+    counts = Counter[str](fault.kind for fault in summary.faults)
     found = ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS if counts[kind])
     console.print(f"of {summary.utterances:,} recordings: {found or 'nothing is wrong'}")
 

@@ -101,7 +101,7 @@ class SpeechDataModule(lightning.LightningDataModule):
             return GivenFeatures(given=corpus.features)
         if isinstance(self.mfcc, MfccConfig):
             return self.mfcc if self.rate is None else replace(self.mfcc, sample_rate=self.rate)
-        changes = {name: tuple(v) if isinstance(v, list) else v for name, v in (self.mfcc or {}).items()}
+        changes: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in (self.mfcc or {}).items()}
         if self.rate is not None:
             changes["sample_rate"] = self.rate
         preset = MfccConfig.at_rate(changes.get("sample_rate", corpus.sample_rate))
@@ -123,13 +123,13 @@ class SpeechDataModule(lightning.LightningDataModule):
             )
         if self.test == 0 and self.validation == 0:
             return {"train": corpus}
-        held = [_names(part) if self.split_by == "speaker" else _takes(part) for part in (self.test, self.validation)]
-        if self.test == 0:  # what is held out is for validation alone
-            held.reverse()
+        first, second = self.test, self.validation
+        if first == 0:  # what is held out is for validation alone
+            first, second = second, first
         if self.split_by == "speaker":
-            parts = split_by_speaker(corpus, held[0], held[1], seed=self.seed).parts
+            parts = split_by_speaker(corpus, _names(first), _names(second), seed=self.seed).parts
         else:
-            parts = split_by_take(corpus, held[0], held[1]).parts
+            parts = split_by_take(corpus, _takes(first), _takes(second)).parts
         return parts if self.test != 0 else {"train": parts["train"], "validation": parts["test"]}
 
     def train_dataloader(self) -> DataLoader[Batch]:
