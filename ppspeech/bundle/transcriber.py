@@ -47,10 +47,10 @@ class Transcriber:
         """The words of each recording (waveforms of one rate in Hz, or sound files), in order.
 
         `grammar` is what may be said, such as `(one | two)+ [zero]`; any words by default, or none. Before, between and
-        after words a garbage model takes what is no word: the one that rejects in `Recognizer`, `garbage` nats a frame
-        on top; the larger, the more it takes. Paths more than `beam` nats
-        below the best are forgotten. Raises AudioError for sound that cannot be used; ModelError for a word without a
-        model.
+        after words a filler takes what is no word: sounds of all words in any order, and any other, all equally
+        probable, `garbage` nats a frame on top; the larger, the more it takes. A word is heard where its own sounds
+        follow one another. Paths more than `beam` nats below the best are forgotten. Raises AudioError for sound that
+        cannot be used; ModelError for a word without a model.
         """
         emission = self.bank.emission
         assert isinstance(emission, GaussianEmission)
@@ -64,11 +64,13 @@ class Transcriber:
             graph = grammar_graph(parse_grammar(grammar), units, FILLER)
         else:
             graph = spotting_graph([[name] for name in self.names], [FILLER], units)
-        filler = emission.gaussians.pooled()
+        pooled = emission.gaussians.pooled()
         found = []
         for features in features_of(sounds, Mfcc(self.mfcc), rate):
             words = emission.log_likelihood(features.unsqueeze(0)).flatten(2).squeeze(0)
-            scores = torch.cat([words, (filler.log_density(features.double()) + garbage).to(words)], dim=-1)
+            every = torch.cat([words, pooled.log_density(features.double()).to(words)], dim=-1)
+            filler = every.logsumexp(-1, keepdim=True) - math.log(every.shape[-1])
+            scores = torch.cat([words, filler + garbage], dim=-1)
             heard, hop = decode(graph, scores, beam), self.mfcc.hop_s
             found.append([Spoken(word.word, word.start * hop, word.end * hop) for word in heard.words])
         return found

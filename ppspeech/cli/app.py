@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ from ppspeech.cli.simulate import simulate
 from ppspeech.cli.synth import synth
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
-from ppspeech.errors import PpspeechError
+from ppspeech.errors import PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
 app = typer.Typer(
@@ -64,13 +65,18 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            command(*args, **kwargs)
+            with plain_warnings():
+                command(*args, **kwargs)
         except PpspeechError as error:
             code, message = 2, str(error)
         except KeyboardInterrupt:
             code, message = 130, "stopped: nothing half-written is left behind"
         except BrokenPipeError:
             raise typer.Exit(0) from None  # the reader of our output has seen enough
+        except UnicodeEncodeError as error:
+            code = 2
+            name = os.fsencode(error.object).decode(errors="replace")
+            message = f"this locale cannot spell {name}: set LC_ALL=C.UTF-8 or PYTHONUTF8=1"
         except OSError as error:
             if error.errno not in WRONG_PLACES:
                 raise

@@ -90,6 +90,8 @@ def test_what_is_no_word_is_none_of_them(words: Path, corpus: Corpus, tmp_path: 
     assert "none of them" in run("recognize", words, *strange, "--reject")
     long = torch.cat([read_audio(path) for path in strange]).repeat(4)
     write_audio(tmp_path / "long.wav", long, corpus.sample_rate)
+    heard = json.loads(run("transcribe", words, tmp_path / "long.wav", "--json"))
+    assert len(heard["words"]) <= len(strange) / 2  # of the 48 words that were said
     one = json.loads(run("recognize", words, tmp_path / "long.wav", "--json"))
     assert one["margin"] > 100  # which is no confidence
     assert one["confidence"] < 0.9
