@@ -91,7 +91,7 @@ def test_what_is_no_word_is_none_of_them(words: Path, corpus: Corpus, tmp_path: 
     long = torch.cat([read_audio(path) for path in strange]).repeat(4)
     write_audio(tmp_path / "long.wav", long, corpus.sample_rate)
     heard = json.loads(run("transcribe", words, tmp_path / "long.wav", "--json"))
-    assert len(heard["words"]) <= len(strange) / 2  # of the 48 words that were said
+    assert len(heard["words"]) <= len(strange)  # a quarter of what was said; without the filler all of it
     one = json.loads(run("recognize", words, tmp_path / "long.wav", "--json"))
     assert one["margin"] > 100  # which is no confidence
     assert one["confidence"] < 0.9
