@@ -107,3 +107,25 @@ def test_a_receiver_of_both_halves_made_by_itself_gets_neither_key_but_one() -> 
     for side in (0, 1):
         guess = _key(0, side, seen["point"], points[0] + points[1], products[side])
         assert (guess != keys[0, side]).any()
+
+
+def test_a_sender_sees_points_that_never_repeat_and_do_not_tell_the_choice() -> None:
+    """Neither half of an answer, moved as a sender moves it, is a point that was sent."""
+    replies = []
+    for _ in range(2):
+        here, there = memory_pair()
+        here.send(Kind.BASE_POINT, POINT)
+        choose_keys(there, np.array([0, 1, 1], bool))
+        replies.append(here.receive(Kind.BASE_REPLY, 192))
+    points = [reply[at : at + 32] for reply in replies for at in range(0, 192, 32)]
+    assert len(set(points)) == 12
+    for number in range(3):
+        halves = replies[0][64 * number : 64 * number + 32], replies[0][64 * number + 32 : 64 * number + 64]
+        for side in (0, 1):
+            moved = _hash_to_group(number, side, POINT, halves[1 - side])
+            assert sodium.crypto_core_ed25519_add(halves[side], moved) not in points
+
+
+def test_no_two_conversations_have_the_same_point_or_keys() -> None:
+    runs = [run_together(lambda c: offer_keys(c, 1), lambda c: choose_keys(c, np.ones(1, bool))) for _ in range(2)]
+    assert len({keys.tobytes() for (keys, _), _ in runs}) == len({said for (_, said), _ in runs}) == 2

@@ -2,12 +2,14 @@
 
 from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
 from ppspeech.crypto.transfer.codes import LARGEST_BITS, Batch, CodeReceiver, CodeSender
-from ppspeech.crypto.transfer.setup import PairSetup, Side, setup_bytes_first
+from ppspeech.crypto.transfer.setup import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND, PairSetup, Side
 
 __all__ = [
     "ANSWER_BYTES",
     "LARGEST_BITS",
     "POINT_BYTES",
+    "SETUP_BYTES_FIRST",
+    "SETUP_BYTES_SECOND",
     "Batch",
     "CodeReceiver",
     "CodeSender",
@@ -15,5 +17,4 @@ __all__ = [
     "Side",
     "choose_keys",
     "offer_keys",
-    "setup_bytes_first",
 ]

@@ -19,11 +19,16 @@ from numpy.typing import NDArray
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.transfer.base import ANSWER_BYTES, choose_keys, offer_keys
+from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
 from ppspeech.crypto.transfer.block_hash import BlockHash
 from ppspeech.crypto.transfer.codes import CODE_COLUMNS, CodeReceiver, CodeSender
 from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, Code, OtReceiver, OtSender
 from ppspeech.errors import ProtocolError, WrongSessionError
+
+SETUP_BYTES_FIRST = ANSWER_BYTES * PAIR_COLUMNS + Code.total_bytes(CODE_COLUMNS)
+"""What the first party sends in `PairSetup.agree`."""
+SETUP_BYTES_SECOND = POINT_BYTES + Code.total_bytes(PAIR_COLUMNS)
+"""What the second party sends in it."""
 
 _RESUME = struct.Struct(">16sQQQ")
 
@@ -131,8 +136,3 @@ class PairSetup:
 
 def _uniform_bits(count: int) -> NDArray[np.bool_]:
     return uniform_residues(count, 1).astype(np.bool_)
-
-
-def setup_bytes_first() -> int:
-    """What the first party sends in `PairSetup.agree`."""
-    return ANSWER_BYTES * PAIR_COLUMNS + Code.total_bytes(CODE_COLUMNS)
