@@ -13,7 +13,9 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     Shape,
     SpeakerUbmSettings,
+    WeightsSettings,
 )
+from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
 from ppspeech.bundle.recognizer import Recognized, Recognizer
@@ -24,6 +26,7 @@ from ppspeech.bundle.verifier import Identified, Verified, Verifier
 from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
+    "METRIC",
     "MODEL_TYPES",
     "REQUIRED",
     "STATUS",
@@ -51,6 +54,7 @@ __all__ = [
     "Use",
     "Verified",
     "Verifier",
+    "WeightsSettings",
     "check_text",
     "deployment_yaml",
     "from_plain",
