@@ -56,9 +56,8 @@ def load_checkpoint(path: str | Path, use: Use | None = None) -> Trained:
         measured = tuple(Figure(**figure) for figure in checkpoint.get(MEASURED, ()))
     except Exception as damaged:
         raise ModelError(
-            f"{path} is not a checkpoint that can be read: {type(damaged).__name__}. If it is of a module of your own "
-            "that keeps more than tensors and plain values, release it from Python: "
-            "`ppspeech.training.release(module, folder)`"
+            f"{path} is not a checkpoint of ppspeech, nor one of tensors and plain values alone: "
+            f"{type(damaged).__name__}. A module of your own is released by `ppspeech.training.release(module, folder)`"
         ) from None
     if told is None:  # of a module that is not ours: its tensors are all there is to know
         config, touches = BundleConfig(WeightsSettings.of("module", weights), (), None), ()

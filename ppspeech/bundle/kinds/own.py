@@ -32,9 +32,11 @@ class NamedTensors(nn.Module):
             *path, leaf = each.name.split(".")
             place: nn.Module = self
             for part in path:
-                if part not in dict(place.named_children()):
-                    place.add_module(part, nn.Module())
-                place = place.get_submodule(part)
+                inner = getattr(place, part, None)
+                if not isinstance(inner, nn.Module):
+                    inner = nn.Module()
+                    place.add_module(part, inner)  # refuses a name that is taken
+                place = inner
             place.register_buffer(leaf, torch.zeros(each.shape))
 
 
