@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ppspeech.cli.party_group import check_out, run_in_group, show_result
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from ppspeech.network import Address, StreamChannel
@@ -62,13 +62,13 @@ def party(
 
     for room in ("ppspeech.training.together", "ppspeech.evidence.published.protocols"):
         PROTOCOLS.look_in(room)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console()
     if make:
         _make_certificate(console, certificate, key)
         return
     if not name:
         for known in PROTOCOLS.names():
-            console.print(PROTOCOLS[known].describe(), markup=False)
+            console.print(PROTOCOLS[known].describe())
         return
     protocol, limits = PROTOCOLS[name], Limits(message_seconds=seconds)
     inputs = [_parse_input(each) for each in private or ()]
@@ -76,7 +76,7 @@ def party(
         run_in_group(console, protocol, role, config, (certificate, key), inputs, limits, out)
         return
     if not role and not connect and not listen:
-        console.print(f"{protocol.describe()}\n{protocol.describe_programs()}", markup=False)
+        console.print(f"{protocol.describe()}\n{protocol.describe_programs()}")
         return
     if len(protocol.parties) != 2:
         roles = ", ".join(protocol.parties)
@@ -115,7 +115,7 @@ def _make_certificate(console: Console, certificate: Path | None, key: Path | No
         pin = make_certificate(certificate, key)
     except FileExistsError:
         raise PpspeechError(f"{key} exists already: a key is never replaced; choose another name") from None
-    console.print(f"made {certificate} and {key}; the others pin {pin}", markup=False)
+    console.print(f"made {certificate} and {key}; the others pin {pin}")
 
 
 def _wait(
@@ -130,9 +130,9 @@ def _wait(
     with listener:
         trust = f"--pin {fingerprint(options['tls'].certificate)}" if options["tls"] else "--insecure"
         shared = "".join(f" --param {key}={json.dumps(value)}" for key, value in params.items())
-        console.print(f"waiting at {listener.address}; the other party joins with", markup=False)
+        console.print(f"waiting at {listener.address}; the other party joins with")
         command = f"ppspeech party {name} --role {other} --connect {listener.address} {trust}{shared} --input …"
-        console.print(f"  {command}", markup=False)
+        console.print(f"  {command}")
         return listener.wait(name, params)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ppspeech.cli.transcripts import saw_table
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:  # torch is loaded when a simulation runs, not for `--help`
     from ppspeech.data import Corpus
@@ -53,7 +53,7 @@ def simulate(
     from ppspeech.cli.party import parse_param
 
     torch.set_num_threads(1)  # the parties are forks of this process, and thread pools do not survive a fork
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console()
     more = dict(parse_param(each) for each in param or ())
     terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "colluders": colluders}
     if name in SPEECH:
@@ -82,10 +82,10 @@ def simulate(
     module = model_of(agreed, given[0])
     with torch.no_grad():
         console.print(f"released in {took:.1f} s: {judge(module)}")
-    console.print(str(Guarantee.from_json(given[0]["guarantee"])), markup=False)
+    console.print(str(Guarantee.from_json(given[0]["guarantee"])))
     if out is not None:
         write_plain(out, agreed, given[0])
-        console.print(f"written to {out}", markup=False)
+        console.print(f"written to {out}")
 
 
 Judge = Callable[[Any], str]  # from the released model to how well it does, in words

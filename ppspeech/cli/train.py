@@ -3,10 +3,10 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ppspeech.errors import ModelError
 from ppspeech.recipes import find_recipe, shipped_recipes
+from ppspeech.screen import Console
 
 STAGES = ("fit", "validate", "test", "predict")
 
@@ -51,8 +51,8 @@ def in_full(words: list[str]) -> list[str]:
 
 
 def _list() -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console()
     for recipe in shipped_recipes().values():
         command = "filter train --config " if recipe.is_filter else "train "
-        console.print(f"ppspeech {command}{recipe.name}", style="bold", markup=False)
-        console.print(f"    {recipe.summary}\n    Takes {recipe.takes}", markup=False)
+        console.print(f"ppspeech {command}{recipe.name}", style="bold")
+        console.print(f"    {recipe.summary}\n    Takes {recipe.takes}")

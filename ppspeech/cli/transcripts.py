@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.arrays import Reals
@@ -24,7 +24,7 @@ def show_transcript(record: "Transcript") -> None:
     """Print every step, then what the server received of each kind, for a transcript that kept payloads."""
     from ppspeech.protocols import kind_of
 
-    console = Console(highlight=False)
+    console = Console()
     seen = Table(title="What the server saw of the voice", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("kind", "messages", "bytes", "bits of surprise a byte", "begins with"):
         seen.add_column(heading, justify="left" if heading in {"kind", "begins with"} else "right")
@@ -40,8 +40,9 @@ def show_transcript(record: "Transcript") -> None:
         seen.add_row(name, *sizes, data[:SHOWN_BYTES].hex(" "))
     console.print(seen)
     console.print(
-        f"  [dim]{record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
-        "order are the same for every voice; 8 bits a byte are coin flips, fewer come from headers and packed bits[/]"
+        f"  {record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
+        "order are the same for every voice; 8 bits a byte are coin flips, fewer come from headers and packed bits",
+        style="dim",
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from pytorch_lightning import LightningDataModule, LightningModule
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
-from rich.console import Console
 
 from ppspeech.bundle import in_words
 from ppspeech.data import SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.figures import Figure, show_figures
+from ppspeech.screen import Console
 from ppspeech.storage import atomic_write
 from ppspeech.training.module import SpeechModule, quiet_lightning
 from ppspeech.training.private import PrivacyHook
@@ -64,7 +64,7 @@ class RecipeCLI(LightningCLI):
 
     def _say_what_next(self, measured: dict[str, float]) -> None:
         """Where the checkpoint is, what a private run promises, and the command that releases it."""
-        saver, console = self.trainer.checkpoint_callback, Console(highlight=False, soft_wrap=True, markup=False)
+        saver, console = self.trainer.checkpoint_callback, Console()
         path = str(getattr(saver, "best_model_path", ""))
         if not path:
             return
@@ -104,7 +104,7 @@ class RecipeCLI(LightningCLI):
                 best = labels[scores.index(max(scores))] if label else None
                 answer = (getattr(utterance, label), best) if label else ()
                 table.writerow([utterance.path, utterance.speaker, *answer, *(f"{s:.6g}" for s in scores)])
-        Console(highlight=False, soft_wrap=True, markup=False).print(f"{len(rows):,} utterances: {path}")
+        Console().print(f"{len(rows):,} utterances: {path}")
 
 
 def run_recipe(args: ArgsType = None) -> RecipeCLI:
