@@ -26,8 +26,8 @@ from ppspeech.bundle.verifier import Identified, Verified, Verifier
 from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
-    "METRIC",
     "LIMIT",
+    "METRIC",
     "MODEL_TYPES",
     "REQUIRED",
     "STATUS",
