@@ -13,7 +13,7 @@ from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCL
 
 from ppspeech.bundle import in_words
 from ppspeech.data import SpeechDataModule
-from ppspeech.errors import ModelError, PrivacyError
+from ppspeech.errors import ModelError, PrivacyError, plain_warnings
 from ppspeech.figures import Figure, show_figures
 from ppspeech.screen import Console
 from ppspeech.storage import atomic_write
@@ -46,7 +46,13 @@ class RecipeCLI(LightningCLI):
             self.trainer.callbacks.insert(0, PrivacyHook(**asked))  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
-        """Test, show the figures, say where the checkpoint is, and refuse by ModelError a metric below the promise."""
+        """Test on what was held out, if anything, show the figures, and say where the checkpoint is.
+
+        Raises ModelError for a metric below the promise.
+        """
+        if isinstance(self.datamodule, SpeechDataModule) and "test" not in self.datamodule.parts:
+            self._say_what_next({})
+            return
         results = self.trainer.test(self.model, datamodule=self.datamodule, verbose=False)
         measured = {name: float(value) for result in results for name, value in result.items()}
         expected: dict[str, float] = self.config["fit"]["expect"]
@@ -71,6 +77,8 @@ class RecipeCLI(LightningCLI):
         if isinstance(self.model, SpeechModule) and getattr(saver, "monitor", None) is None:
             # The checkpoint is what was tested: it may say how well it does.
             note_measured(path, [Figure(name, value, note=self._tested_on()) for name, value in measured.items()])
+        if not measured:
+            console.print("nothing was held out: the model was not tested")
         console.print(f"checkpoint: {path} (private: it remembers the training data)")
         hooks = [hook for hook in self.trainer.callbacks if isinstance(hook, PrivacyHook)]  # type: ignore[attr-defined]
         for guarantee in [hook.guarantee() for hook in hooks]:
@@ -115,14 +123,15 @@ def run_recipe(args: ArgsType = None) -> RecipeCLI:
     quiet_lightning()
     before = os.umask(0o077)
     try:
-        return RecipeCLI(
-            LightningModule,
-            LightningDataModule,
-            subclass_mode_model=True,
-            subclass_mode_data=True,
-            seed_everything_default=0,
-            save_config_kwargs={"overwrite": True},
-            args=args,
-        )
+        with plain_warnings():
+            return RecipeCLI(
+                LightningModule,
+                LightningDataModule,
+                subclass_mode_model=True,
+                subclass_mode_data=True,
+                seed_everything_default=0,
+                save_config_kwargs={"overwrite": True},
+                args=args,
+            )
     finally:
         os.umask(before)

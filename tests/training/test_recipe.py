@@ -118,6 +118,16 @@ def test_word_models_are_trained_on_filtered_speech_and_released(
         bundle.recognize(corpus[0].path)
 
 
+def test_training_on_everything_says_that_nothing_was_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    epochs = ["--trainer.max_epochs", "1", "--trainer.default_root_dir", str(tmp_path)]
+    main(["fit", "--config", str(KEYWORDS), *SMALL, *QUIET, *epochs, "--data.test", "0"])
+    said = capsys.readouterr().out
+    assert "nothing was held out" in said
+    assert "ppspeech export" in said
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The checkpoint of a small run, and what the command line said."""
