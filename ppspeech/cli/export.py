@@ -27,6 +27,7 @@ def export(
             "--state-test", help="State what training measured on held-out people, though no guarantee covers them."
         ),
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Write a bundle: weights, public choices, and a privacy statement that is checked on every load.
 
@@ -41,6 +42,10 @@ def export(
     figures = _figures(metrics) if metrics is not None else []
     bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures, state_test=state_test)
     guarantee = bundle.statement.guarantee
+    if as_json:
+        facts = {"bundle": str(out), "type": bundle.config.type, "privacy": bundle.statement.to_json()}
+        typer.echo(json.dumps({**facts, "fingerprint": bundle.fingerprint}))
+        return
     console = Console()
     console.print(f"{out}: {bundle.config.type}, {guarantee}")
     console.print(in_words(guarantee))
