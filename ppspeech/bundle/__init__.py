@@ -13,7 +13,9 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     Shape,
     SpeakerUbmSettings,
+    WeightsSettings,
 )
+from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
 from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit
@@ -26,6 +28,7 @@ from ppspeech.bundle.writer import write_bundle
 __all__ = [
     "GARBAGE",
     "LIMIT",
+    "METRIC",
     "MODEL_TYPES",
     "NO_GARBAGE",
     "REQUIRED",
@@ -54,6 +57,7 @@ __all__ = [
     "Use",
     "Verified",
     "Verifier",
+    "WeightsSettings",
     "check_text",
     "deployment_yaml",
     "feature_limit",
