@@ -2,6 +2,7 @@
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
+from ppspeech.bundle.kinds.own import WeightsSettings
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
@@ -16,5 +17,6 @@ __all__ = [
     "MinimaxFilterSettings",
     "Shape",
     "SpeakerUbmSettings",
+    "WeightsSettings",
     "add_cohort_",
 ]
