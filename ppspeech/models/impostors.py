@@ -25,6 +25,7 @@ TRIALS = 6  # of one person; more change little
 AMOUNTS = (30, 90, 270, 810)
 """Frames of speech at which strangers are tried; between them thresholds are interpolated."""
 TAIL = 0.1  # the share of scores that says how the rarest behave
+CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
 UNUSUAL = 0.01  # the share of the cohort's own speech that would be called unlike it
 
 
@@ -106,7 +107,8 @@ def rare_score(scores: Reals, owners: Sequence[int], rate: float) -> float:
 
     Up to a tenth it is a quantile. Beyond, excesses over that quantile are taken to be exponential with a rate that is
     itself known from the n people among them only: P(excess > x) = (1 + x / (n mean))^-n, the predictive distribution,
-    so that few people make a cautious threshold. Raises ModelError for a rate that is not within (0, 1).
+    so that few people make a cautious threshold; and a part of the rate is left for whom the cohort lacks. Raises
+    ModelError for a rate that is not within (0, 1).
 
     >>> rare_score(np.arange(1000.0), [0] * 1000, 0.5)
     499.5
@@ -120,7 +122,9 @@ def rare_score(scores: Reals, owners: Sequence[int], rate: float) -> float:
     if not above.any():
         return start
     people = len(set(np.asarray(owners)[above].tolist()))
-    farther: float = people * ((TAIL / rate) ** (1 / people) - 1)
+    count = len(set(owners))
+    aimed = rate * count / (count + CAUTION)
+    farther: float = people * ((TAIL / aimed) ** (1 / people) - 1)
     return start + float((scores[above] - start).mean()) * farther
 
 
