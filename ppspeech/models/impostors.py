@@ -86,7 +86,8 @@ class Impostors:
 
     def lowest_likelihood(self, frames: int) -> float:
         """The log-likelihood of a frame below which so many frames of speech are unlike the cohort's."""
-        return self._at(frames, [-rare_score(-each.numpy(), self.owners, UNUSUAL) for each in self.likelihoods])
+        lowest = [-rare_score(-each.numpy(), self.owners, UNUSUAL, caution=0) for each in self.likelihoods]
+        return self._at(frames, lowest)
 
     def _at(self, frames: int, values: Sequence[float]) -> float:
         return float(np.interp(np.log(max(1, frames)), np.log(self.frames), values))
@@ -102,7 +103,7 @@ def voice_directions(ubm: GaussianMixture, x: Tensor, relevance: float = 16.0) -
     return functional.normalize(moved, dim=-1)
 
 
-def rare_score(scores: Reals, owners: Sequence[int], rate: float) -> float:
+def rare_score(scores: Reals, owners: Sequence[int], rate: float, caution: int = CAUTION) -> float:
     """The score that another person exceeds at this rate, from scores `(trials,)` of some people's trials.
 
     Up to a tenth it is a quantile. Beyond, excesses over that quantile are taken to be exponential with a rate that is
@@ -123,7 +124,7 @@ def rare_score(scores: Reals, owners: Sequence[int], rate: float) -> float:
         return start
     people = len(set(np.asarray(owners)[above].tolist()))
     count = len(set(owners))
-    aimed = rate * count / (count + CAUTION)
+    aimed = rate * count / (count + caution)
     farther: float = people * ((TAIL / aimed) ** (1 / people) - 1)
     return start + float((scores[above] - start).mean()) * farther
 
