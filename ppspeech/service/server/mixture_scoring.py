@@ -24,7 +24,7 @@ from ppspeech.protocols.speakers import (
 from ppspeech.service.server.cohort import Cohort, Rule
 from ppspeech.service.tasks.speakers import Speakers, trial_frames
 
-DEVIATIONS = {"none": 5.0, "public": 2.5, "utterance": 2.5}
+DEVIATIONS = {"none": 4.0, "public": 2.5, "utterance": 2.5}
 """Frames are held to so many usual spreads on average over features, which those of speech rarely reach; what is usual
 is known within a factor of two where features are not normalized."""
 LONGEST_FRAME = 100.0
