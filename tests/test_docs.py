@@ -73,8 +73,8 @@ def unknown(words: list[str]) -> str | None:
         if words[0] not in command.commands:
             return words[0]
         command, words = command.commands[words[0]], words[1:]
-    if "words" in {parameter.name for parameter in command.params}:
-        # `train`: a recipe, and what belongs to Lightning's command line.
+    if command.name == "train" and "words" in {parameter.name for parameter in command.params}:
+        # A recipe; what follows belongs to Lightning's command line.
         recipe = next((word for word in words if word not in STAGES), "RECIPE")
         return None if recipe in {*shipped_recipes(), "RECIPE"} else recipe
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
