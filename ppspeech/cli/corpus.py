@@ -13,6 +13,7 @@ from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.data import CorpusSummary
+    from ppspeech.data.layout import Published
     from ppspeech.data.tables import Table
 
 KINDS = ("unusable", "narrow", "shared", "doubtful")  # of faults, the worst first
@@ -30,11 +31,12 @@ def corpus(
 
     Examples: `ppspeech corpus synthetic`, `ppspeech corpus fsdd --json`, `ppspeech corpus my_folder --plot mine.png`
     """
-    from ppspeech.data import corpus_names, load_corpus, load_table, plot_corpus, summarize, table_names
+    from ppspeech.data import corpus_names, load_corpus, load_table, plot_corpus, published, summarize, table_names
     from ppspeech.figures import show_figures
 
     if name == "list":
-        _show_list(corpus_names(), table_names(), as_json)
+        kinds = dict.fromkeys(corpus_names(), "corpus") | dict.fromkeys(table_names(), "table")
+        _show_list([(each, kind, published(each)) for each, kind in kinds.items()], as_json)
         return
     if name in table_names():
         _show_table(load_table(name), as_json)
@@ -55,13 +57,16 @@ def corpus(
         raise typer.Exit(1)
 
 
-def _show_list(corpora: Sequence[str], tables: Sequence[str], as_json: bool) -> None:
-    if as_json:
-        for kind, names in (("corpus", corpora), ("table", tables)):
-            for each in names:
-                typer.echo(json.dumps({"name": each, "kind": kind}))
-        return
-    Console().print(f"corpora: {', '.join(corpora)}\ntables:  {', '.join(tables)}")
+def _show_list(known: "Sequence[tuple[str, str, Published | None]]", as_json: bool) -> None:
+    from rich.table import Table as Grid
+
+    grid = Grid("name", "kind", "where it is published", box=box.SIMPLE_HEAD)
+    for name, kind, source in known:
+        if as_json:
+            typer.echo(json.dumps({"name": name, "kind": kind, "published": source.address if source else None}))
+        grid.add_row(name, kind, source.address if source else "")
+    if not as_json:
+        Console().print(grid)
 
 
 def show_summary(summary: "CorpusSummary") -> None:

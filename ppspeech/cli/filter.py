@@ -69,7 +69,7 @@ def apply(
     """Filter a corpus, sample by sample, into a corpus without what is private, with a statement; or one sound file.
 
     Recipes train on the folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for
-    `filter attack`; keep that to yourself.
+    `filter attack`; keep that to yourself. Recordings that cannot be used are listed and left out, with exit code 1.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
     `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`,
@@ -86,18 +86,21 @@ def apply(
         return
     settings: Any = bundle.config.settings
     mfcc = None if settings.level == "table" else bundle.mfcc
-    samples = load_samples(settings.keep, settings.hide, settings.level, source, _options(option), mfcc)
+    samples = load_samples(settings.keep, settings.hide, settings.level, source, _options(option), mfcc, skip_bad=True)
     if samples.inputs[0].shape[-1] != settings.inputs:
         raise ModelError(f"the filter takes {settings.inputs} inputs, {source} has {samples.inputs[0].shape[-1]}")
     evidence = {figure.metric: figure.value for figure in bundle.metrics}
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
     guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, about=about)
     if as_json:
-        typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
-        return
-    console = Console()
-    console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}")
-    console.print(f"whose they were: {private_file(out)}; keep it to yourself")
+        counts = {"samples": len(samples.kept), "left_out": samples.left_out}
+        typer.echo(json.dumps({"folder": str(out), **counts, "guarantee": guarantee.to_json()}))
+    else:
+        console = Console()
+        console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}")
+        console.print(f"whose they were: {private_file(out)}; keep it to yourself")
+    if samples.left_out:
+        raise typer.Exit(1)
 
 
 def attack(
