@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -72,6 +73,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             code, message = 130, "stopped: nothing half-written is left behind"
         except BrokenPipeError:
             raise typer.Exit(0) from None  # the reader of our output has seen enough
+        except UnicodeEncodeError as error:
+            code = 2
+            name = os.fsencode(error.object).decode(errors="replace")
+            message = f"this locale cannot spell {name}: set LC_ALL=C.UTF-8 or PYTHONUTF8=1"
         except OSError as error:
             if error.errno not in WRONG_PLACES:
                 raise

@@ -2,18 +2,17 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
 
+from ppspeech.cli.lists import show_list
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.data import CorpusSummary
-    from ppspeech.data.layout import Published
     from ppspeech.data.tables import Table
 
 KINDS = ("unusable", "narrow", "shared", "doubtful")  # of faults, the worst first
@@ -31,13 +30,16 @@ def corpus(
 
     Examples: `ppspeech corpus synthetic`, `ppspeech corpus fsdd --json`, `ppspeech corpus my_folder --plot mine.png`
     """
-    from ppspeech.data import corpus_names, load_corpus, load_table, plot_corpus, published, summarize, table_names
-    from ppspeech.figures import show_figures
+    from ppspeech.registry import listed
 
     if name == "list":
-        kinds = dict.fromkeys(corpus_names(), "corpus") | dict.fromkeys(table_names(), "table")
-        _show_list([(each, kind, published(each)) for each, kind in kinds.items()], as_json)
+        for kind, title in (("corpus", "corpora"), ("table", "tables")):
+            found = listed(f"ppspeech.data.{title}", f"register_{kind}")
+            show_list(found, as_json=as_json, title=title, kind=kind)
         return
+    from ppspeech.data import load_corpus, load_table, plot_corpus, summarize, table_names
+    from ppspeech.figures import show_figures
+
     if name in table_names():
         _show_table(load_table(name), as_json)
         return
@@ -55,18 +57,6 @@ def corpus(
             Console().print(f"picture: {plot}")
     if not summary.is_sound:
         raise typer.Exit(1)
-
-
-def _show_list(known: "Sequence[tuple[str, str, Published | None]]", as_json: bool) -> None:
-    from rich.table import Table as Grid
-
-    grid = Grid("name", "kind", "where it is published", box=box.SIMPLE_HEAD)
-    for name, kind, source in known:
-        if as_json:
-            typer.echo(json.dumps({"name": name, "kind": kind, "published": source.address if source else None}))
-        grid.add_row(name, kind, source.address if source else "")
-    if not as_json:
-        Console().print(grid)
 
 
 def show_summary(summary: "CorpusSummary") -> None:

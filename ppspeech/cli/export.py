@@ -21,6 +21,7 @@ def export(
     metrics: Annotated[
         Path | None, typer.Option(help="Figures to state: JSON lines, as every command prints them with --json.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Write a bundle: weights, public choices, and a privacy statement that is checked on every load.
 
@@ -32,6 +33,10 @@ def export(
     figures = _figures(metrics) if metrics is not None else []
     bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures)
     guarantee = bundle.statement.guarantee
+    if as_json:
+        facts = {"bundle": str(out), "type": bundle.config.type, "privacy": bundle.statement.to_json()}
+        typer.echo(json.dumps({**facts, "fingerprint": bundle.fingerprint}))
+        return
     console = Console()
     console.print(f"{out}: {bundle.config.type}, {guarantee}")
     console.print(in_words(guarantee))

@@ -1,13 +1,11 @@
 """Corpora and tables by name: loaders enter with a decorator, people ask with `load_corpus` and `load_table`."""
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ppspeech.data.corpus import Corpus
-from ppspeech.data.layout import Published
 from ppspeech.errors import CorpusError
 from ppspeech.registry import Registry
 
@@ -76,10 +74,3 @@ def _load(registry: Registry[Callable[..., Loaded]], name: str, options: dict[st
     except TypeError as error:
         raise CorpusError(f"{registry.kind} {name!r} cannot be loaded with these options: {error}") from None
     return loader(**options)
-
-
-def published(name: str) -> Published | None:
-    """Where a corpus or table comes from, if it was published; None where it is made, or one's own."""
-    loader = CORPORA[name] if name in corpus_names() else TABLES[name]
-    found: Published | None = getattr(sys.modules[loader.__module__], "PUBLISHED", None)
-    return found

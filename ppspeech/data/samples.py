@@ -69,11 +69,13 @@ def load_samples(
     options: Mapping[str, Any],
     mfcc: MfccConfig | None,
     *,
+    unlabeled: bool = False,
     skip_bad: bool = False,
 ) -> Samples:
-    """Load a corpus or table with two of its labels; utterances that lack one of them are left out. The front end is
-    None for a table. Raises CorpusError if there is no such label, the corpus holds no sound, or recordings that cannot
-    be used, which `skip_bad` leaves out with a warning.
+    """Load a corpus or table with two of its labels; utterances that lack one of them are left out, unless `unlabeled`
+    ones may stay: then nothing is kept of them, and they count as one person's. The front end is None for a table.
+    Raises CorpusError if there is no such label, the corpus holds no sound, or recordings that cannot be used, which
+    `skip_bad` leaves out with a warning.
     """
     if level == "table":
         return _of_table(keep, hide, source, options)
@@ -81,9 +83,9 @@ def load_samples(
     if wrong:
         raise CorpusError(f"a corpus has no label {wrong[0]!r}: known are {', '.join(LABELS)}")
     assert mfcc is not None
-    corpus = load_corpus(source, **options_for(source, options)).select(
-        lambda u: None not in (getattr(u, keep), getattr(u, hide))
-    )
+    corpus = load_corpus(source, **options_for(source, options))
+    if not unlabeled:
+        corpus = corpus.select(lambda u: None not in (getattr(u, keep), getattr(u, hide)))
     if corpus.features is not None:
         raise CorpusError(
             f"corpus {corpus.name!r} is filtered already: filters are learned from, and applied to, sound"
@@ -95,8 +97,8 @@ def load_samples(
         clips = [inputs_of(clip, level) for clip in clips]
     return Samples(
         clips,
-        [getattr(u, keep) for u in corpus],
-        [getattr(u, hide) for u in corpus],
+        [getattr(u, keep) or "" for u in corpus],
+        [getattr(u, hide) or "" for u in corpus],
         [str(index) for index in range(len(corpus))],
         mfcc,
         whole - len(corpus),

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.pictures import blank, save
+from ppspeech.pictures import blank, save, shortened
+
+MOST_NAMED = 40  # words in a picture that have their name and counts; it does not grow beyond
 
 
 class Confusion:
@@ -42,18 +44,23 @@ class Confusion:
         return self.counts.diagonal().sum() / self.counts.sum()
 
     def plot(self, path: str | Path, title: str = "") -> None:
-        """Draw it with a count in every cell; saved as .png, .pdf or .svg."""
+        """Draw it, saved as .png, .pdf or .svg: with a count in every cell, or as shades alone where words are many."""
         counts = self.counts.cpu().numpy()
-        size = 2.5 + 0.45 * len(self.names)
+        apart = -(-len(self.names) // MOST_NAMED)  # every so many-th word is named
+        size = 2.5 + 0.45 * min(len(self.names), MOST_NAMED)
         figure = blank(size, size)
         axes = figure.subplots()
         axes.imshow(counts / counts.sum(1, keepdims=True).clip(1), cmap="Blues", vmin=0, vmax=1)
-        for row, column in zip(*counts.nonzero(), strict=True):
+        for row, column in zip(*counts.nonzero(), strict=True) if apart == 1 else ():
             shade = "white" if counts[row, column] > counts[row].sum() / 2 else "black"
             axes.text(column, row, counts[row, column], ha="center", va="center", color=shade, fontsize=8)
-        axes.set_xticks(range(len(self.names)), self.names, rotation=90)
-        axes.set_yticks(range(len(self.names)), self.names)
-        axes.set(xlabel="heard", ylabel="said", title=title or f"{100 * float(self.accuracy()):.2f} % right")
+        places = range(0, len(self.names), apart)
+        named = [shortened(self.names[place]) for place in places]
+        axes.set_xticks(places, named, rotation=90)
+        axes.set_yticks(places, named)
+        some = f" (one of {apart} words is named)" if apart > 1 else ""
+        axes.set(xlabel=f"heard{some}", ylabel=f"said{some}")
+        axes.set_title(title or f"{float(self.accuracy()):.2%} of {counts.sum():,} right")
         save(figure, path, dpi=120)
 
 

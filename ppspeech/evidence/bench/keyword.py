@@ -1,4 +1,7 @@
-"""Encrypted keyword recognition, Pathak 2010 table 4.1: two processes over TLS, beside the published protocol."""
+"""Encrypted keyword recognition, Pathak 2010 table 4.1: two processes over TLS, beside the published protocol.
+
+Needs phe.
+"""
 
 import statistics
 import time

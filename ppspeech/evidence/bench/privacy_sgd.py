@@ -3,6 +3,8 @@
 Both sides train the same bank of ten words on the same corpus, in Poisson batches of the same rate, clip by utterance
 and add noise. By hand means what Opacus asks for: inputs packed into one tensor, a module that owns its parameters,
 `GradSampleModule` and `DPOptimizer` in a plain loop with no Trainer.
+
+Needs nothing.
 """
 
 import time

@@ -1,4 +1,7 @@
-"""Operations on shares between two processes over loopback sockets: max, log-add, argmax and comparison."""
+"""Operations on shares between two processes over loopback sockets: max, log-add, argmax and comparison.
+
+Needs nothing.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
