@@ -14,7 +14,6 @@ from ppspeech.data.registry import (
     load_corpus,
     load_table,
     options_for,
-    published,
     register_corpus,
     table_names,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "plot_corpus",
     "public_scale",
     "publicly_normalized",
-    "published",
     "read_filtering",
     "read_rows",
     "register_corpus",

@@ -3,6 +3,7 @@
 import json
 import lzma
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ import torch
 from ppspeech.data import SpeechDataModule, corpus_names, load_corpus, load_table, table_names
 from ppspeech.data.corpora.audiomnist import load_audiomnist
 from ppspeech.data.corpora.emodb import EMOTIONS
-from ppspeech.data.registry import published
+from ppspeech.data.layout import Published
+from ppspeech.data.registry import CORPORA, TABLES
 from ppspeech.data.tables import adult, har
 from ppspeech.errors import CorpusError, SpeechWarning
 
@@ -148,6 +150,11 @@ def test_adult(home: Path, data: Path) -> None:
     (home / "adult" / "a9a.t").unlink()
     with pytest.raises(CorpusError, match=r"a9a.t is missing: get it from https"):
         adult.load_adult()
+
+
+def published(name: str) -> Published | None:
+    loader = CORPORA[name] if name in corpus_names() else TABLES[name]
+    return getattr(sys.modules[loader.__module__], "PUBLISHED", None)
 
 
 SOURCES = {name: published(name) for name in (*corpus_names(), *table_names())}
