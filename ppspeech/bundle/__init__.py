@@ -13,7 +13,9 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     Shape,
     SpeakerUbmSettings,
+    WeightsSettings,
 )
+from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
 from ppspeech.bundle.recognizer import LIMIT, Recognized, Recognizer, feature_limit
@@ -25,6 +27,7 @@ from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
     "LIMIT",
+    "METRIC",
     "MODEL_TYPES",
     "REQUIRED",
     "STATUS",
@@ -52,6 +55,7 @@ __all__ = [
     "Use",
     "Verified",
     "Verifier",
+    "WeightsSettings",
     "check_text",
     "deployment_yaml",
     "feature_limit",
