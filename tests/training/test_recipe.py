@@ -37,7 +37,7 @@ def test_every_recipe_promises_a_result_and_runs_small(
     promise = ["--expect", "{test_accuracy: 0.6}"]
     epochs = ["--trainer.max_epochs", str(QUICK[config.stem])]
     quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
-    run_recipe(["fit", "--config", str(config), *SMALL, *promise, *epochs, *quiet])
+    main(["fit", "--config", str(config), *SMALL, *promise, *epochs, *quiet])
     assert "test_accuracy" in capsys.readouterr().out
 
 
@@ -65,7 +65,7 @@ def test_every_recipe_takes_a_plain_folder(
 ) -> None:
     """With no other option than the corpus: what the recipe expects of its own corpus is not expected of this one."""
     enroll = ["--model.enroll_takes", "[0]"] if config.stem.startswith("speaker") else []
-    run_recipe(["fit", "--config", str(config), "--data.corpus", str(plain_folder),
+    main(["fit", "--config", str(config), "--data.corpus", str(plain_folder),
           "--trainer.max_epochs", str(QUICK[config.stem]), "--trainer.logger", "false", *enroll,
           "--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)])  # fmt: skip
     assert "test_accuracy" in capsys.readouterr().out
@@ -86,25 +86,15 @@ def test_a_promise_is_for_the_recipes_own_corpus(plain_folder: Path, tmp_path: P
     recipe.write_text(KEYWORDS.read_text().replace("test_accuracy: 0.97", "test_accuracy: 1.1"))
     quick = ["--trainer.max_epochs", "1", "--trainer.enable_progress_bar", "false", "--trainer.logger", "false"]
     fit = ["fit", "--config", str(recipe), *quick, "--trainer.default_root_dir", str(tmp_path)]
-    run_recipe([*fit, "--data.corpus", str(plain_folder)])
+    main([*fit, "--data.corpus", str(plain_folder)])
     with pytest.raises(ModelError, match=r"below the 1\.2"):  # which is asked for here and now
-        run_recipe([*fit, "--data.corpus", str(plain_folder), "--expect", "{test_accuracy: 1.2}"])
-
-
-def test_training_on_everything_tests_nothing(
-    plain_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = run_recipe(["fit", "--config", str(KEYWORDS), "--data.corpus", str(plain_folder), "--data.test", "0",
-                 "--trainer.max_epochs", "1", "--trainer.enable_progress_bar", "false", "--trainer.logger", "false",
-                 "--trainer.default_root_dir", str(tmp_path)])  # fmt: skip
-    assert "nothing was held out: the model was not tested" in capsys.readouterr().out
-    assert len(done.datamodule.parts["train"]) == 96
+        main([*fit, "--data.corpus", str(plain_folder), "--expect", "{test_accuracy: 1.2}"])
 
 
 def test_a_broken_promise_is_an_error(tmp_path: Path) -> None:
     small = [*SMALL, "--trainer.max_epochs", "1", "--trainer.enable_progress_bar", "false"]
     with pytest.raises(ModelError, match=r"test_accuracy is .* below the 1.1"):
-        run_recipe(["fit", "--config", str(KEYWORDS), *small, "--expect", "{test_accuracy: 1.1}",
+        main(["fit", "--config", str(KEYWORDS), *small, "--expect", "{test_accuracy: 1.1}",
               "--trainer.default_root_dir", str(tmp_path)])  # fmt: skip
 
 
@@ -126,7 +116,7 @@ def test_word_models_are_trained_on_filtered_speech_and_released(
     weight = torch.linalg.qr(torch.randn(39, 12, generator=torch.Generator().manual_seed(0))).Q.mT
     write_filtered(tmp_path / "filtered", LinearFilter.of(weight), samples, keep="word")
     quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
-    done = run_recipe(["fit", "--config", str(KEYWORDS), "--data.corpus", str(tmp_path / "filtered"), "--trainer.max_epochs",
+    done = main(["fit", "--config", str(KEYWORDS), "--data.corpus", str(tmp_path / "filtered"), "--trainer.max_epochs",
                  "3", "--trainer.logger", "false", "--expect", "{test_accuracy: 0.6}", *quiet])  # fmt: skip
     assert "test_accuracy" in capsys.readouterr().out
     bundle = release(done.model, tmp_path / "words", not_private=True)
@@ -144,7 +134,7 @@ def test_training_on_everything_says_that_nothing_was_tested(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     epochs = ["--trainer.max_epochs", "1", "--trainer.default_root_dir", str(tmp_path)]
-    run_recipe(["fit", "--config", str(KEYWORDS), *SMALL, *QUIET, *epochs, "--data.test", "0"])
+    main(["fit", "--config", str(KEYWORDS), *SMALL, *QUIET, *epochs, "--data.test", "0"])
     said = capsys.readouterr().out
     assert "nothing was held out" in said
     assert "ppspeech export" in said
