@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ppspeech.bundle import Bundle
+from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
@@ -22,7 +23,8 @@ from ppspeech.service.tasks.speakers import Job, Speakers
 TRANSFER_SECONDS = 3e-4  # of one transfer by Diffie-Hellman, both parties together
 ROW_SECONDS = 2e-6  # of one row of a hardened decision table
 ROUND_TRIPS = (0.0, 0.010, 0.040)  # seconds: loopback, a city, a continent
-MEETING_BYTES = 49_329  # payload of a meeting, once a session: the client's public key and 512 base transfers
+MEETING_BYTES = 16_448 + key_length(LatticeParameters())
+"""Payload of a meeting, once a session: 512 base transfers, and the client's public key."""
 
 
 @dataclass(frozen=True, slots=True)

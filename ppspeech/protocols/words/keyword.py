@@ -4,7 +4,7 @@
     2. server → client   all state scores, masked: each party now has a share of every ln b_j(x_t)
     3. both              mixtures, then the recursion over frames, on shares: log-add (forward) or max (Viterbi)
     4. both              the row of the true last frame, by an index only the client knows; the ends of the words
-    5. both              the best word's label, spelled out on shares and opened to the client
+    5. both              the best word's label, to the client: one of the server's, by transfer
 
 Any number of utterances run in lock step: they share round trips and fill ciphertexts better. What depends on sizes
 alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
@@ -25,12 +25,11 @@ from ppspeech.crypto.shares import (
     Cost,
     Shared,
     ShareEngine,
-    best_text,
     blank,
     choose,
     read_text,
     record,
-    share_input,
+    tell_best,
 )
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
@@ -193,10 +192,9 @@ def name_best(
     `(utterances, candidates)`. Returns for the client: a label each, None where the garbage model won. For the server:
     None.
     """
-    known = None if models is None else models.label_numbers
-    labels = share_input(engine, Side.FIRST, known, (shape.candidates, shape.label_residues), TEXT_RING)
-    opened = best_text(Shared(engine, scores, shape.scale.ring), labels).open_to(Side.SECOND)
-    return None if opened is None else [read_text(row) for row in opened]
+    known, size = None if models is None else models.label_numbers, (shape.candidates, shape.label_residues)
+    told = tell_best(Shared(engine, scores, shape.scale.ring), known, size, TEXT_RING)
+    return None if told is None else [read_text(row) for row in told]
 
 
 def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:

@@ -19,11 +19,10 @@ from torch import Tensor
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import LiveFrames, Mfcc, Sound, utterance_statistics, waits_for_the_end, waveform_at
-from ppspeech.crypto.lattice import FrameSender
 from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
-from ppspeech.protocols.words import Hearing, KeywordJob, Order, recognize, take_models
+from ppspeech.protocols.words import Hearing, KeywordJob, Order, TakenModels, recognize
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate import choose_order, estimate, planned_job
@@ -54,7 +53,7 @@ class AskWords:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._terms: Words = client.offer.terms
-        self._taken: tuple[ClientSession, FrameSender] | None = None
+        self._taken: tuple[ClientSession, TakenModels] | None = None
         self.front_end = FrontEnd(self._terms)
         job = planned_job(self._terms.shape)
         size = job.plan.total_bytes
@@ -107,9 +106,9 @@ class AskWords:
         if rate != self._terms.mfcc.sample_rate:
             raise AudioError(f"this model listens at {self._terms.mfcc.sample_rate} Hz, got {rate}: record at its rate")
         clock = Clock()
-        if self._taken is None or self._taken[0] is not session:  # the server sends them with the first stream
-            self._taken = session, take_models(met, self._terms.shape)
-        return LiveListening(Hearing(met, self._terms.shape, self._taken[1]), record, self._terms, clock)
+        if self._taken is None or self._taken[0] is not session:
+            self._taken = session, TakenModels(self._terms.shape)
+        return LiveListening(Hearing(met, self._taken[1]), record, self._terms, clock)
 
 
 class LiveListening:
