@@ -83,7 +83,7 @@ def _load(path: Path) -> "Recognizer":
     from ppspeech.training import load_checkpoint
 
     trained = load_checkpoint(path, "recognize")
-    return Recognizer(trained.config.labels, trained.config.front_end, trained.model)
+    return Recognizer.of(trained.model, trained.config)
 
 
 def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool) -> None:

@@ -41,7 +41,7 @@ def test_every_row_has_a_best_of_its_own() -> None:
 
 def test_where_nobody_wins_nobody_is_told() -> None:
     """Scores so far apart that comparisons wrap: each of three loses once."""
-    third = RING.modulus // 3
+    third = 2**21 // 3
     given = RING.share(np.array([[0, third, 2 * third]], np.uint64))
     texts = text_residues(["a", "b", "c"], 7), None
     _, told, _, _ = together(lambda e, p: tell_best(Shared(e, given[p], RING), texts[p], (3, 1), TEXT_RING))

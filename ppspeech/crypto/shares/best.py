@@ -48,8 +48,8 @@ def smallest(residues: Shared) -> Shared:
 
 
 def tell_best(scores: Shared, texts: Residues | None, shape: tuple[int, int], ring: Ring) -> Residues | None:
-    """The text of each row's largest score, `(rows, candidates)` to `(rows, residues)`, to the second party; None for the
-    first. `scores`: those of a row must differ by less than 2^(bits - 1). `texts`: what the first party calls the
+    """The text of each row's largest score, `(rows, candidates)` to `(rows, residues)`, to the second party; None for
+    the first. `scores`: those of a row must differ by less than 2^(bits - 1). `texts`: what the first party calls the
     candidates, of `shape` (candidates, residues); None for the second.
 
     Places count from 1: nobody's, 0, has an empty text, and is what a row gets in which no candidate beats all others.

@@ -117,8 +117,8 @@ class TakenModels:
         self._streams = 0
 
     def take(self, met: Meeting) -> FrameSender:
-        """Before each utterance: what to multiply its frames into. Raises BadCiphertextError if the models are malformed
-        or of another plan.
+        """Before each utterance: what to multiply its frames into. Raises BadCiphertextError if the models are
+        malformed or of another plan.
         """
         if self._streams % streams_a_key(self.shape) == 0:
             plan = stream_plan(self.shape)

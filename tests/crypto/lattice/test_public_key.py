@@ -115,8 +115,8 @@ def weights_found(plan: MatrixPlan, reply: bytes, query: bytes, identity: bytes)
 def test_a_key_holder_that_chooses_the_second_half_reads_the_weights(
     chosen: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pk = (0, 1): the encryption of zero is (e1, u + e2), which rounding swallows. It cannot be said any more: what the
-    holder sends is b, here 0, and a is the evaluator's own.
+    """pk = (0, 1): the encryption of zero is (e1, u + e2), which rounding swallows. It cannot be said any more: what
+    the holder sends is b, here 0, and a is the evaluator's own.
     """
     if chosen:
         chosen_second_half(monkeypatch)
