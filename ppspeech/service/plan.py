@@ -13,7 +13,7 @@ from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
 from ppspeech.service.client.connect import MOST_BYTES
-from ppspeech.service.estimate import Estimate, estimate, estimate_shared, estimate_stream, planned_job
+from ppspeech.service.estimate import Estimate, Knowledge, estimate, estimate_shared, estimate_stream, planned_job
 from ppspeech.service.exactness import ErrorBudget, error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.requests import ORDERS
@@ -66,7 +66,8 @@ class ServicePlan:
         warnings: what should be looked at before serving, or cannot be had, and why.
         details: further facts of the model, as plain values. Of words: `type`; `shape`, what every client will know;
             `packing` of the product into polynomials, in words; `model_bytes` that a streaming client takes once a
-            session, 0 without streaming; `errors` of scores, and the range of the shares. Of speakers: `features` of a
+            session, 0 without streaming; `errors` of scores, and the range of the shares; `knowledge`, the bits that an
+            answer tells, the queries until the model could be known, and the usual budget. Of speakers: `features` of a
             template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0 where there can
             be none.
     """
@@ -107,6 +108,7 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
         "packing": _packing(shape),
         "model_bytes": model_bytes(shape) if streams else 0,
         "errors": asdict(errors),
+        "knowledge": asdict(Knowledge.of(shape)),
     }
     guarantee = str(bundle.statement.guarantee)
     return ServicePlan(bundle.config.task, guarantee, tuple(modes), _range_warnings(errors), details)

@@ -1,5 +1,7 @@
 """The best of many, and what it is called."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,9 @@ from hypothesis import strategies as st
 
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares import TEXT_RING, Shared, knock_out, read_text, tell_best, text_residues, text_size
+from ppspeech.crypto.shares import TEXT_RING, Shared, best, knock_out, read_text, tell_best, text_residues, text_size
+from ppspeech.crypto.shares.shared import SharedBits
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import ModelError
 
 from .pairs import together
@@ -46,6 +50,25 @@ def test_where_nobody_wins_nobody_is_told() -> None:
     texts = text_residues(["a", "b", "c"], 7), None
     _, told, _, _ = together(lambda e, p: tell_best(Shared(e, given[p], RING), texts[p], (3, 1), TEXT_RING))
     assert read_text(told[0]) is None
+
+
+def products(scores: Shared, texts: np.ndarray | None, shape: tuple[int, int], ring: Ring) -> np.ndarray | None:
+    """As it was: what is opened is the sum of all texts whose bit is 1."""
+    shared = Shared(scores.engine, np.zeros(shape, np.uint64) if texts is None else texts, ring)
+    return (best.argmax(scores)[..., None] * shared).sum(axis=1).open_to(Side.SECOND)
+
+
+@pytest.mark.parametrize(("tell", "most"), [(products, 32), (tell_best, 6)], ids=["products", "transfer"])
+def test_whatever_bits_the_second_party_brings_one_text_is_told(
+    tell: Callable[..., np.ndarray | None], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that shifts its shares in the comparisons makes any of them won: with products it reads them all."""
+    rows, names = 600, ["one", "two", "three", "four", "five"]
+    monkeypatch.setattr(best, "argmax", lambda s: SharedBits(s.engine, uniform_residues(s.shape, 1).astype(np.uint8)))
+    given, texts = RING.share(np.zeros((rows, 5), np.uint64)), (text_residues(names, 7), None)
+    _, told, _, _ = together(lambda e, p: tell(Shared(e, given[p], RING), texts[p], (5, 1), TEXT_RING))
+    assert len({int(row[0]) for row in told}) == most
+    assert ({read_text(row) for row in told} <= {*names, None}) is (tell is tell_best)
 
 
 @given(st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=9))

@@ -216,7 +216,7 @@ def test_sealed_galleries_belong_to_who_brought_them(tmp_path: Path, monkeypatch
 
 
 def test_keepers_descriptions_are_read_literally() -> None:
-    offer = Offer(KEEPER, "a task", "0" * 64, "none", Galleries("family", 24, 4, "prober"))
+    offer = Offer(KEEPER, "a task", "0" * 64, "none", Galleries("family", 24, 4, "prober", "0" * 64))
     assert read_offers(describe([offer]), "gallery") == (offer,)
     plain = json.loads(describe([offer]))
     for change in (
@@ -224,6 +224,7 @@ def test_keepers_descriptions_are_read_literally() -> None:
         {"places": 10**5},
         {"features": "24"},
         {"decision": "store"},
+        {"digest": "0" * 63},
         {"gallery": "x" * 22},
         {"more": 1},
     ):

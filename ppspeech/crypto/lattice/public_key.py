@@ -38,7 +38,8 @@ COIN_BYTES = 32
 def second_half(coins: bytes, parameters: LatticeParameters) -> Residues:
     """a, `(degree,)`, transformed: what is uniform in one form is uniform in the other."""
     ring = f"ppspeech lattice key {parameters.degree} {parameters.prime} ".encode()
-    return expand_seeds([hashlib.blake2b(ring + coins).digest()], parameters)[0]
+    expanded: Residues = expand_seeds([hashlib.blake2b(ring + coins).digest()], parameters)[0]
+    return expanded
 
 
 def first_half(secret: Residues, coins: bytes, parameters: LatticeParameters) -> bytes:
@@ -71,4 +72,5 @@ def _errors(parameters: LatticeParameters) -> Residues:
     drawn = uniform_residues(parameters.degree, 2 * LARGEST_ERROR)
     ones = np.bitwise_count(drawn >> np.uint64(LARGEST_ERROR)).astype(np.uint64)
     others = np.bitwise_count(drawn & np.uint64((1 << LARGEST_ERROR) - 1)).astype(np.uint64)
-    return (ones + np.uint64(parameters.prime) - others) % np.uint64(parameters.prime)
+    errors: Residues = (ones + np.uint64(parameters.prime) - others) % np.uint64(parameters.prime)
+    return errors

@@ -60,7 +60,7 @@ def tell_best(scores: Shared, texts: Residues | None, shape: tuple[int, int], ri
     """
     engine, (rows, candidates) = scores.engine, scores.shape
     if shape[0] != candidates or (texts is not None and texts.shape != shape):
-        raise RangeError(f"{candidates} candidates need as many texts, got shapes {shape} and {np.shape(texts)}")
+        raise RangeError(f"{candidates} candidates need as many texts, agreed on are {shape}")
     won = argmax(scores).own.astype(np.int64)
     place = np.bitwise_xor.reduce(won * np.arange(1, candidates + 1), axis=1)
     size = 1 << candidates.bit_length()

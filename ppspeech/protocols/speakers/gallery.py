@@ -169,7 +169,7 @@ class Keeper:
     @property
     def is_spent(self) -> bool:
         """Whether its key answers no more."""
-        return self._left.value == 0
+        return bool(self._left.value == 0)
 
     def publish(self) -> EncryptedGallery:
         """The gallery for the store, freshly encrypted: after each enrollment."""

@@ -1,6 +1,14 @@
 """Which word was said."""
 
-from ppspeech.protocols.words.keyword import KeywordJob, Order, answer, encode_models, recognize, share_scores
+from ppspeech.protocols.words.keyword import (
+    KeywordJob,
+    Order,
+    answer,
+    check_told,
+    encode_models,
+    recognize,
+    share_scores,
+)
 from ppspeech.protocols.words.keyword_stream import (
     Hearing,
     StreamModels,
@@ -20,6 +28,7 @@ __all__ = [
     "StreamModels",
     "TakenModels",
     "answer",
+    "check_told",
     "encode_models",
     "end_cost",
     "follow",

@@ -197,6 +197,17 @@ def name_best(
     return None if told is None else [read_text(row) for row in told]
 
 
+def check_told(shape: WordShape, words: Sequence[str | None]) -> None:
+    """Refuse answers without a word where there is no garbage model: scores have left the range of the shares. To be
+    called when all has been said that would be said in any case: the server must not see it. Raises RangeError.
+    """
+    if None in words and not shape.reject:
+        raise RangeError(
+            f"no word beat all others: scores are beyond the range of shares of {shape.bits} bits; ask the server for "
+            "more bits or a smaller limit of features"
+        )
+
+
 def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
     """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`. Raises PpspeechError if
     one is missing, is no array of numbers, or does not fit the shape.
@@ -216,7 +227,9 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: O
     job = KeywordJob(WordShape.from_params(shape), order=order)
     met = meet(party.channel, Side.SECOND)
     with met.session():
-        return recognize(met, job, [np.asarray(utterance, np.float64)])[0]
+        words = recognize(met, job, [np.asarray(utterance, np.float64)])
+    check_told(job.shape, words)
+    return words[0]
 
 
 @keyword.party("server")

@@ -41,7 +41,7 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.recursion import Paths
-from ppspeech.protocols.words.keyword import emission_scores, end_scores, name_best, read_models
+from ppspeech.protocols.words.keyword import check_told, emission_scores, end_scores, name_best, read_models
 
 keyword_stream = register_protocol(
     "keyword_stream",
@@ -238,7 +238,9 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> str |
         hearing = Hearing(met, TakenModels(agreed))
         for frame in frames:
             hearing.hear(frame)
-        return hearing.finish()
+        word = hearing.finish()
+    check_told(agreed, [word])
+    return word
 
 
 @keyword_stream.party("server")

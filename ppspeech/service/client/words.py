@@ -29,7 +29,7 @@ from ppspeech.audio import (
 from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
-from ppspeech.protocols.words import Hearing, KeywordJob, Order, TakenModels, recognize
+from ppspeech.protocols.words import Hearing, KeywordJob, Order, TakenModels, check_told, recognize
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate import choose_order, estimate, planned_job
@@ -80,6 +80,7 @@ class AskWords:
             rest = frames[len(answers) :]
             size = max(batch for batch in self._terms.batches if batch <= len(rest))
             answers += self._recognize(rest[:size], order)
+        check_told(self._terms.shape, [each.value for each in answers])
         return answers
 
     @contextmanager
@@ -92,10 +93,13 @@ class AskWords:
         with session.asking(Request(Ask.STREAM if is_live else Ask.WORDS, order)) as record:
             met = replace(session.met, channel=record)
             with met.session():
+                listening: LiveListening | BufferedListening
                 if is_live:
-                    yield self._listen_live(session, met, record, hears_at)
+                    listening = self._listen_live(session, met, record, hears_at)
                 else:
-                    yield BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
+                    listening = BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
+                yield listening
+        check_told(shape, [each.value for each in listening.answers])
 
     def _recognize(self, frames: list[Reals], order: Order | None) -> list[Word]:
         session, shape, count = self._client.session(meet_as_client), self._terms.shape, len(frames)
@@ -109,7 +113,7 @@ class AskWords:
                 clock.is_prepared()
                 return clock.answers(recognize(met, job, frames, engine), record, chosen)
 
-    def _listen_live(self, session: ClientSession, met: Meeting, record: Transcript, rate: int) -> Listening:
+    def _listen_live(self, session: ClientSession, met: Meeting, record: Transcript, rate: int) -> "LiveListening":
         if rate != self._terms.mfcc.sample_rate:
             raise AudioError(f"this model listens at {self._terms.mfcc.sample_rate} Hz, got {rate}: record at its rate")
         clock = Clock()
@@ -129,6 +133,7 @@ class LiveListening:
         self._mfcc = terms.mfcc
         self._frames = LiveFrames(terms.mfcc)
         self._clock = clock
+        self.answers: list[Word] = []
         clock.is_prepared()
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
@@ -139,7 +144,8 @@ class LiveListening:
         """The utterance is over: the word."""
         self._clock.is_asked()
         self._hear(self._frames.finish())
-        return self._clock.answers([self._hearing.finish()], self._record, "stream")[0]
+        self.answers = self._clock.answers([self._hearing.finish()], self._record, "stream")
+        return self.answers[0]
 
     def _hear(self, frames: Reals) -> None:
         for frame in in_usual_range(torch.from_numpy(frames), self._mfcc):
@@ -159,6 +165,7 @@ class BufferedListening:
         self._front_end = front_end
         self._rate = rate
         self._heard: list[Tensor] = []
+        self.answers: list[Word] = []
         self._engine = job.prepare(met)
         self._clock.is_prepared()
 
@@ -173,7 +180,8 @@ class BufferedListening:
         self._clock.is_asked()
         frames = self._front_end.frames(torch.cat(self._heard), self._rate)
         words = recognize(self._met, self._job, [frames], self._engine)
-        return self._clock.answers(words, self._record, self._job.order)[0]
+        self.answers = self._clock.answers(words, self._record, self._job.order)
+        return self.answers[0]
 
 
 class FrontEnd:

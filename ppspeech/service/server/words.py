@@ -23,7 +23,7 @@ from ppspeech.protocols.words import (
     follow,
     recognize,
 )
-from ppspeech.service.estimate import planned_job
+from ppspeech.service.estimate import Knowledge, planned_job
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.offer import Offer
@@ -70,6 +70,11 @@ class ServedWords:
             terms=Words(bundle.config.type, models.shape, bundle.mfcc, _statistics(bundle), modes, BATCHES),
         )
         return cls(offer, models, _encoded(models), streams)
+
+    @property
+    def usual_budget(self) -> int:
+        """What follows from the bits that an answer tells."""
+        return Knowledge.of(self.models.shape).budget
 
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:  # noqa: ARG002
         """Meet one client; it may ask for words, and to be heard as it speaks."""
