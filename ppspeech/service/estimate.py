@@ -47,7 +47,6 @@ class Estimate:
         return self.online_seconds + self.rounds * round_trip_seconds + self.online_bytes / BYTES_PER_SECOND
 
 
-@lru_cache(maxsize=256)
 WEIGHT_BITS = 8  # what a weight is worth: rounded to so many bits, models decide as before
 KNOWN_PART = 100  # a budget is this part of what would tell a model
 LEAST_BUDGET = 100  # of a model so small that fewer queries would tell it
@@ -74,6 +73,7 @@ class Knowledge:
         return cls(shape.answer_bits, queries, max(LEAST_BUDGET, queries // KNOWN_PART))
 
 
+@lru_cache(maxsize=256)
 def planned_job(shape: WordShape, utterances: int = 1, order: Order = "frames") -> KeywordJob:
     """A job, planned once: cutting a product into polynomials looks at many ways."""
     return KeywordJob(shape, utterances, order)
