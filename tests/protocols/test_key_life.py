@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from ppspeech.channel import Channel
-from ppspeech.crypto.lattice import LatticeParameters
+from ppspeech.crypto.lattice import KeyHolder, LatticeParameters
 from ppspeech.crypto.lattice.ntt import transform_of
+from ppspeech.crypto.lattice.public_key import second_half
+from ppspeech.crypto.lattice.wire import key_identity
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.network import Transcript, memory_pair, run_together
@@ -21,6 +23,17 @@ from tests.protocols.word_reference import made_models, made_utterance, plain_sc
 
 PLAN = GalleryPlan(24, 6)
 RING = LatticeParameters()
+
+
+def test_the_coins_of_a_key_are_what_both_parties_have_said() -> None:
+    meetings = [run_together(meet_as_client, meet_as_server) for _ in range(2)]
+    seen = set()
+    for client, server in meetings:
+        assert isinstance(client.lattice, KeyHolder)
+        identity = key_identity(client.lattice.public_key, client.setup.id)
+        assert identity == client.lattice.identity == server.lattice.identity
+        seen.add(second_half(server.setup.id, RING).tobytes())
+    assert len(seen) == 2
 
 
 def ask_about_the_key(keeper: Keeper, shift: int, above: bool) -> bool | None:

@@ -47,7 +47,7 @@ keyword_stream = register_protocol(
     "keyword_stream",
     functionality="the word whose hidden Markov model scores the client's utterance best, to the client, as it speaks",
     leakage="sizes, and to the server when each frame comes and how many there are",
-    assumptions="as those of keyword",
+    assumptions="as those of keyword; what answers tell of the server's key stays below what it can lose",
 )
 
 END = b"\0"
