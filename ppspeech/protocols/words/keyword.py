@@ -47,9 +47,10 @@ keyword = register_protocol(
     functionality="the word whose hidden Markov model scores the client's utterance best, to the client",
     leakage="sizes alone: the padded length, dimensions, words, states, components, structure of the models",
     assumptions=(
-        "a client may do anything, and learns as many bits of the models as name a word, but of its choice; a server that "
-        "cheats learns nothing, and makes the word wrong; checked transfers, ring-LWE at 128 bits, Diffie-Hellman on "
-        "ed25519, AES a random permutation, SHA-256 and Blake2xb oracles; scores of an utterance stay within the range of the shares, or the word is wrong"
+        "a client may do anything, and learns as many bits of the models as name a word, but of its choice; a server "
+        "that cheats learns nothing, and makes the word wrong; checked transfers, ring-LWE at 128 bits, Diffie-Hellman "
+        "on ed25519, AES a random permutation, SHA-256 and Blake2xb oracles; scores of an utterance stay within the "
+        "range of the shares, or there is no word or a wrong one"
     ),
 )
 
