@@ -29,7 +29,7 @@ from ppspeech.cli.simulate import simulate
 from ppspeech.cli.synth import synth
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
-from ppspeech.errors import PpspeechError
+from ppspeech.errors import PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
 app = typer.Typer(
@@ -64,7 +64,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            command(*args, **kwargs)
+            with plain_warnings():
+                command(*args, **kwargs)
         except PpspeechError as error:
             code, message = 2, str(error)
         except KeyboardInterrupt:

@@ -46,3 +46,20 @@ class Address:
             raise ValueError("a session needs TLS; insecure=True allows plain TCP on a loopback address, for tests")
         if not has_tls and not self.is_loopback:
             raise ValueError(f"plain TCP is for loopback addresses such as 127.0.0.1 alone, got {self}")
+
+
+def neighborhood(host: str) -> str:
+    """What one subscriber has: an IPv4 address, or the 2^64 addresses of an IPv6 network.
+
+    >>> neighborhood("192.0.2.7"), neighborhood("2001:db8:0:1::7"), neighborhood("::ffff:192.0.2.7")
+    ('192.0.2.7', '2001:db8:0:1::/64', '192.0.2.7')
+    """
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is None:
+            return str(ipaddress.ip_network((address, 64), strict=False))
+        address = address.ipv4_mapped
+    return str(address)

@@ -8,7 +8,7 @@ from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCL
 
 import ppspeech.data
 import ppspeech.training  # noqa: F401 (so that a recipe may say `class_path: WordModels`)
-from ppspeech.errors import ModelError, PrivacyError
+from ppspeech.errors import ModelError, PrivacyError, plain_warnings
 from ppspeech.figures import Figure, show_figures
 from ppspeech.training.module import quiet_lightning
 from ppspeech.training.private import PrivacyHook
@@ -57,12 +57,13 @@ class RecipeCLI(LightningCLI):
 def main(args: ArgsType = None) -> RecipeCLI:
     """Run a recipe: `fit`, `validate`, `test` or `predict`, with `--config` and overrides."""
     quiet_lightning()
-    return RecipeCLI(
-        LightningModule,
-        LightningDataModule,
-        subclass_mode_model=True,
-        subclass_mode_data=True,
-        seed_everything_default=0,
-        save_config_kwargs={"overwrite": True},
-        args=args,
-    )
+    with plain_warnings():
+        return RecipeCLI(
+            LightningModule,
+            LightningDataModule,
+            subclass_mode_model=True,
+            subclass_mode_data=True,
+            seed_everything_default=0,
+            save_config_kwargs={"overwrite": True},
+            args=args,
+        )

@@ -27,6 +27,7 @@ from ppspeech.errors import (
     PpspeechError,
     ProtocolError,
     RangeError,
+    SpeechWarning,
     WrongKeyError,
     WrongSessionError,
 )
@@ -80,10 +81,14 @@ def test_a_sound_file_of_another_rate(running: Running, tmp_path: Path) -> None:
 
     write_audio(tmp_path / "a.wav", voice(3), 8_000)  # as if it had been spoken at half the speed
     with running.connect() as client:
-        with pytest.raises(RangeError, match="3 to 40 frames here, got 58"):
+        with (
+            pytest.warns(SpeechWarning, match="nothing above 4,000 Hz"),
+            pytest.raises(RangeError, match="3 to 40 frames here, got 58"),
+        ):
             client.recognize(tmp_path / "a.wav")
         write_audio(tmp_path / "a.wav", voice(3, 0.15), 8_000)
-        assert client.recognize(tmp_path / "a.wav").value is not None
+        with pytest.warns(SpeechWarning, match="nothing above 4,000 Hz"):
+            assert client.recognize(tmp_path / "a.wav").value is not None
 
 
 def test_features_far_from_zero_are_heard_as_in_the_clear(running: Running) -> None:

@@ -35,7 +35,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
     files, so the figure is optimistic; it is one speaker in one room.
     `quick`: three iterations instead of ten.
     """
-    split = split_by_take(load_corpus("yesno"), test_takes=range(30, 60))
+    split = split_by_take(load_corpus("yesno"), test=range(30, 60))
     features, lengths, texts = _data(split.train)
     prior = Prior(covariance=50.0)
     bank = HiddenMarkovModel(

@@ -36,7 +36,8 @@ def make_certificate(
         .not_valid_before(min(start, end - datetime.timedelta(days=1)))
         .not_valid_after(end)
         .add_extension(x509.SubjectAlternativeName([_general_name(each) for each in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        # Not an authority: whoever is let in by this certificate must not be able to sign itself others.
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(private, hashes.SHA256())
     )
     secret = private.private_bytes(
