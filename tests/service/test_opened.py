@@ -59,6 +59,8 @@ def test_a_marked_label_does_not_tell_the_server_what_was_said(
     by_word = sounds(bundles["whole"])
     said = [True, False, False, True]
     with serve({"whole": bundles["whole"]}) as running:
+        with running.connect() as client:
+            client.recognize(by_word[False][0], RATE)  # what it costs is known from here on
         if not careful:
             monkeypatch.setattr(keyword, "read_text", strict)
         for is_marked in said:
@@ -67,11 +69,13 @@ def test_a_marked_label_does_not_tell_the_server_what_was_said(
                 answer = client.recognize_all([sound] * 2, RATE)  # two batches: the second comes in any case
                 assert (answer[0].value == "\ufffd" * 28) is is_marked
         ended = []
-        while len(ended) < len(said):
+        while len(ended) <= len(said):
             time.sleep(0.05)
             lines = [json.loads(line) for line in running.log.read_text().splitlines()]
             ended = [line for line in lines if line["event"] == "session ended" and line["protocol"] == "whole"]
-    seen = [{name: line[name] for name in ("outcome", "queries", "rounds", "bytes_up", "bytes_down")} for line in ended]
+    seen = [
+        {name: line[name] for name in ("outcome", "queries", "rounds", "bytes_up", "bytes_down")} for line in ended[1:]
+    ]
     told = [each != seen[1] for each in seen]
     assert told == ([False] * 4 if careful else said)
 
