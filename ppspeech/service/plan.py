@@ -6,6 +6,7 @@ from typing import Any
 
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.lattice import LatticeParameters, key_length
+from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
@@ -20,11 +21,11 @@ from ppspeech.service.requests import ORDERS
 from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.tasks.speakers import Job, Speakers
 
-TRANSFER_SECONDS = 3e-4  # of one transfer by Diffie-Hellman, both parties together
+TRANSFER_SECONDS = 7e-4  # of one transfer by Diffie-Hellman, both parties together
 ROW_SECONDS = 2e-6  # of one row of a hardened decision table
-ROUND_TRIPS = (0.0, 0.010, 0.040)  # seconds: loopback, a city, a continent
-MEETING_BYTES = 16_448 + key_length(LatticeParameters())
-"""Payload of a meeting, once a session: 512 base transfers, and the client's public key."""
+ROUND_TRIPS = (0.0, 0.010, 0.040, 0.100)  # seconds: loopback, a city, a continent, an ocean
+MEETING_BYTES = key_length(LatticeParameters()) + SETUP_BYTES_FIRST + SETUP_BYTES_SECOND
+"""Payload of a meeting, once a session: transfers, and the client's public key."""
 
 
 @dataclass(frozen=True, slots=True)
