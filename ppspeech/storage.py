@@ -65,6 +65,10 @@ def atomic_write(path: Path, *, durable: bool = True, private: bool = False) -> 
             os.umask(umask)
             temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
+    except OSError as error:
+        if error.filename in {None, str(temporary)}:
+            error.filename = str(path)  # what was asked for: a full disk names no file
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -2,13 +2,13 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
 
+from ppspeech.cli.lists import show_list
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
@@ -30,12 +30,16 @@ def corpus(
 
     Examples: `ppspeech corpus synthetic`, `ppspeech corpus fsdd --json`, `ppspeech corpus my_folder --plot mine.png`
     """
-    from ppspeech.data import corpus_names, load_corpus, load_table, plot_corpus, summarize, table_names
-    from ppspeech.figures import show_figures
+    from ppspeech.registry import listed
 
     if name == "list":
-        _show_list(corpus_names(), table_names(), as_json)
+        for kind, title in (("corpus", "corpora"), ("table", "tables")):
+            found = listed(f"ppspeech.data.{title}", f"register_{kind}")
+            show_list(found, as_json=as_json, title=title, kind=kind)
         return
+    from ppspeech.data import load_corpus, load_table, plot_corpus, summarize, table_names
+    from ppspeech.figures import show_figures
+
     if name in table_names():
         _show_table(load_table(name), as_json)
         return
@@ -53,15 +57,6 @@ def corpus(
             Console().print(f"picture: {plot}")
     if not summary.is_sound:
         raise typer.Exit(1)
-
-
-def _show_list(corpora: Sequence[str], tables: Sequence[str], as_json: bool) -> None:
-    if as_json:
-        for kind, names in (("corpus", corpora), ("table", tables)):
-            for each in names:
-                typer.echo(json.dumps({"name": each, "kind": kind}))
-        return
-    Console().print(f"corpora: {', '.join(corpora)}\ntables:  {', '.join(tables)}")
 
 
 def show_summary(summary: "CorpusSummary") -> None:

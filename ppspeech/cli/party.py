@@ -6,17 +6,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ppspeech.cli.lists import show_list
 from ppspeech.cli.party_group import check_out, run_in_group, show_result
 from ppspeech.errors import PpspeechError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from ppspeech.network import Address, StreamChannel
+    from ppspeech.registry import Listed
+
+
+ROOMS = ("ppspeech.protocols", "ppspeech.training.together", "ppspeech.evidence.published.protocols")
+"""Where there are protocols; the command line alone may know all of them."""
+
+
+def protocols() -> "dict[str, Listed]":
+    """Every protocol with what it computes, without importing any."""
+    from ppspeech.registry import listed
+
+    calls = ("register_protocol", "_register")  # `_register` is that of the ways to train together
+    return dict(
+        sorted({name: entry for room in ROOMS for by in calls for name, entry in listed(room, by).items()}.items())
+    )
 
 
 def party(
     name: Annotated[
-        str, typer.Argument(help="Which protocol; without a role it is described, without a name all are.")
+        str, typer.Argument(help="Which protocol; without a role it is described, without a name all are listed.")
     ] = "",
     role: Annotated[str, typer.Option(help="Which of its parties to be.")] = "",
     connect: Annotated[str, typer.Option(help="HOST:PORT where the other party listens.")] = "",
@@ -45,6 +61,7 @@ def party(
     make: Annotated[
         bool, typer.Option("--make", help="Make the files --certificate and --key, print the fingerprint and stop.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Without a name: one JSON object a protocol.")] = False,
 ) -> None:
     """Run one party of a protocol over TLS 1.3.
 
@@ -56,20 +73,19 @@ def party(
     `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`;
     `ppspeech party train_descent --role bob --config parties.yaml --certificate bob.pem --key bob.key --input @bob.csv`
     """
-    from ppspeech.network import Address, ClientTls, Limits, Transcript, own_tls
-    from ppspeech.network import connect as call
-    from ppspeech.protocols import PROTOCOLS, Party
-
-    for room in ("ppspeech.training.together", "ppspeech.evidence.published.protocols"):
-        PROTOCOLS.look_in(room)
     console = Console()
     if make:
         _make_certificate(console, certificate, key)
         return
     if not name:
-        for known in PROTOCOLS.names():
-            console.print(PROTOCOLS[known].describe())
+        show_list(protocols(), as_json=as_json)
         return
+    from ppspeech.network import Address, ClientTls, Limits, Transcript, own_tls
+    from ppspeech.network import connect as call
+    from ppspeech.protocols import PROTOCOLS, Party
+
+    for room in ROOMS[1:]:
+        PROTOCOLS.look_in(room)
     protocol, limits = PROTOCOLS[name], Limits(message_seconds=seconds)
     inputs = [_parse_input(each) for each in private or ()]
     if config is not None:

@@ -1,4 +1,7 @@
-"""Eight words a file, yes or no: trained on transcripts alone, decoded through a graph with optional silence."""
+"""Eight words a file, yes or no: trained on transcripts alone, decoded through a graph with optional silence.
+
+Needs the corpus yesno.
+"""
 
 from pathlib import Path
 
