@@ -24,6 +24,11 @@ def run(*words: str | Path, code: int = 0) -> str:
     return result.output
 
 
+def only(output: str, start: str) -> list[str]:
+    """The lines that begin so: warnings go to standard error, which a runner shows too."""
+    return [line for line in output.splitlines() if line.startswith(start)]
+
+
 def trained(model: lightning.LightningModule, voices: SpeechDataModule, path: Path) -> Path:
     quiet_lightning()
     trainer = lightning.Trainer(
@@ -59,6 +64,20 @@ def test_recognize_clips_and_a_corpus(words: Path, corpus: Corpus, tmp_path: Pat
     assert sum(row["word"] == c.word for row, c in zip(rows, clips, strict=True)) >= 5
     assert all(row["margin"] >= 0 for row in rows)
     folder = clips[0].path.parents[1]
+    bad = tmp_path / "silent.wav"
+    write_audio(bad, torch.zeros(16_000), 16_000)
+    narrow = tmp_path / "narrow.wav"
+    write_audio(narrow, read_audio(clips[1].path, 8_000).clamp(-1, 1), 8_000)
+    some = [clips[0].path, bad, narrow, tmp_path / "absent.wav"]
+    said = [json.loads(line) for line in only(run("recognize", words, *some, "--json", code=1), "{")]
+    assert [row["clip"] for row in said] == [str(path) for path in (some[0], narrow, bad, some[3])]
+    assert said[0] == rows[0]
+    assert "nothing above 4,000 Hz" in said[1]["warning"]
+    assert "is silent" in said[2]["error"]
+    assert "no sound file" in said[3]["error"]
+    shown = run("recognize", words, *some, code=1)
+    assert shown.count("not used: ") == 2
+    assert "warning: " in shown
     picture = tmp_path / "confusion.png"
     figure = json.loads(run("recognize", words, "--corpus", folder, "--confusion", picture, "--json"))
     assert figure["metric"] == "recognize.accuracy"
@@ -71,8 +90,34 @@ def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: 
     write_audio(tmp_path / "six_one.wav", torch.cat([read_audio(u.path) for u in said]), corpus.sample_rate)
     heard = json.loads(run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json"))
     assert [word["word"] for word in heard["words"]] == ["six", "one"]
-    assert heard["words"][0]["end"] == heard["words"][1]["start"]
+    assert heard["words"][0]["end"] <= heard["words"][1]["start"]
+    free = json.loads(run("transcribe", words, tmp_path / "six_one.wav", "--json"))
+    assert [word["word"] for word in free["words"]] == ["six", "one"]
     assert "no unit for" in run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "seven", code=2)
+
+
+def test_what_is_no_word_is_none_of_them(words: Path, corpus: Corpus, tmp_path: Path) -> None:
+    """A word that the model does not know, once and for half a minute; the words it knows are still heard."""
+    others = SyntheticCorpus(words=("seven", "three"), speakers=6, takes=1).build()
+    known = [u.path for u in corpus if u.take == 0]
+    strange = [u.path for u in others]
+    rows = [json.loads(row) for row in run("recognize", words, *strange, *known, "--reject", "--json").splitlines()]
+    assert all(0 <= row["confidence"] <= 1 for row in rows)
+    rejected = [row["word"] is None for row in rows]
+    assert sum(rejected[: len(strange)]) >= 0.75 * len(strange)
+    assert sum(rejected[len(strange) :]) <= 0.1 * len(known)
+    assert "none of them" in run("recognize", words, *strange, "--reject")
+    long = torch.cat([read_audio(path) for path in strange]).repeat(4)
+    write_audio(tmp_path / "long.wav", long, corpus.sample_rate)
+    heard = json.loads(run("transcribe", words, tmp_path / "long.wav", "--json"))
+    assert len(heard["words"]) <= len(strange)  # a quarter of what was said; without the filler all of it
+    one = json.loads(run("recognize", words, tmp_path / "long.wav", "--json"))
+    assert one["margin"] > 100  # which is no confidence
+    assert one["confidence"] < 0.9
+    measured = run("recognize", words, "--corpus", known[0].parents[1], "--reject", "--json")
+    figures = [json.loads(row) for row in measured.splitlines()]
+    assert [figure["metric"] for figure in figures] == ["recognize.accuracy", "recognize.rejected"]
+    assert "server's choice" in run("recognize", "127.0.0.1:7", strange[0], "--reject", "--insecure", code=2)
 
 
 def test_verify_and_identify(speakers: Path, corpus: Corpus, tmp_path: Path) -> None:

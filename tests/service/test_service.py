@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import torch
 
-from ppspeech.audio import Mfcc
+from ppspeech.audio import Mfcc, features_of
 from ppspeech.bundle import Bundle
-from ppspeech.crypto.lattice import LatticeParameters
-from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
+from ppspeech.crypto.lattice import LatticeParameters, key_length
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import (
     AudioError,
     BadTypeError,
@@ -156,6 +156,21 @@ def test_every_type_of_model_with_labels(settings: Any, choices: dict[str, Any],
             assert answer.value in bundle.labels
 
 
+def test_what_is_rejected_is_rejected_in_the_clear_too(serve: Serve, bundles: dict[str, Bundle]) -> None:
+    bundle = bundles["whole"]
+    sounds = [voice(seed) for seed in range(4)]
+    features = features_of(sounds, Mfcc(bundle.mfcc), RATE)
+    recognizer = bundle.recognizer
+    other = recognizer.garbage_scores(features)
+    assert other is not None
+    above = ((recognizer.score(features).amax(-1) - other) / len(features[0])).sort().values
+    garbage = float(above[1] + above[2]) / 2  # so that it takes two of them
+    expected = [each.value for each in recognizer.recognize_all(sounds, RATE, reject=True, garbage=garbage)]
+    assert expected.count(None) == 2
+    with serve({"whole": bundle}, reject=True, garbage=garbage) as running, running.connect() as client:
+        assert [each.value for each in client.recognize_all(sounds, RATE)] == expected
+
+
 def test_sound_that_cannot_be_used_is_refused_before_anything_is_sent(running: Running) -> None:
     with running.connect() as client:
         for sound, rate, why in (
@@ -200,7 +215,7 @@ def test_four_clients_at_once(running: Running) -> None:
         list(pool.map(ask, range(4)))
 
 
-KEY_BYTES = ciphertext_length(LatticeParameters())
+KEY_BYTES = key_length(LatticeParameters())
 
 
 def misbehave(channel: StreamChannel, fault: str) -> None:
@@ -212,7 +227,9 @@ def misbehave(channel: StreamChannel, fault: str) -> None:
         "too many": (Kind.REQUEST, Request(Ask.WORDS, "frames", 3).encode()),
         "not offered": (Kind.REQUEST, Request(Ask.VERIFY).encode()),
     }
-    if fault not in ("garbage", "bad key", "short key"):
+    if fault in ("bad key", "short key"):
+        PairSetup.agree(channel, Side.SECOND)
+    elif fault != "garbage":
         meet_as_client(channel)
     if fault in messages:
         channel.send(*messages[fault])
