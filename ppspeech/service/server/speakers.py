@@ -32,6 +32,7 @@ from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 logger = logging.getLogger(__name__)
 
 NOBODY = 1.0  # the threshold where nobody is enrolled, nor can be: it decides nothing
+USUAL_CLAIMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,11 @@ class ServedSpeakers:
                 scoring = LinearScoring(terms, rule, norming, z_normed)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
+
+    @property
+    def usual_budget(self) -> int:
+        """Claims and questions of one client."""
+        return USUAL_CLAIMS
 
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:
         """Meet one client; it may claim a place, and what else is offered."""
