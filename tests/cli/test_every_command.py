@@ -1,6 +1,7 @@
 """What holds for every command: names are shown as they are, help and lists are quick, facts come as JSON too."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -152,3 +153,20 @@ def test_every_command_that_prints_facts_has_json() -> None:
     for name, command in COMMANDS.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or name in stories, name
+
+
+HELP = """
+import typer
+from typer.testing import CliRunner
+from ppspeech.cli import app
+for name, command in typer.main.get_command(app).commands.items():
+    shown = CliRunner().invoke(app, [name, "--help"]).output
+    print(*(option for parameter in command.params for option in parameter.opts if option not in shown))
+"""
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_help_names_every_option_however_narrow(columns: str) -> None:
+    narrow = {**os.environ, "COLUMNS": columns, "TERMINAL_WIDTH": columns}
+    done = subprocess.run([sys.executable, "-c", HELP], env=narrow, capture_output=True, text=True, check=True)
+    assert [line for line in done.stdout.splitlines() if "--" in line] == []

@@ -73,6 +73,9 @@ def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: 
     assert [word["word"] for word in heard["words"]] == ["six", "one"]
     assert heard["words"][0]["end"] == heard["words"][1]["start"]
     assert "no unit for" in run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "seven", code=2)
+    run("export", words, "--out", tmp_path / "bundle", "--not-private")
+    clip = (tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json")
+    assert json.loads(run("transcribe", tmp_path / "bundle", *clip)) == heard
 
 
 def test_verify_and_identify(speakers: Path, corpus: Corpus, tmp_path: Path) -> None:
