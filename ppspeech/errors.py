@@ -92,6 +92,10 @@ class BadCiphertextError(ProtocolError):
     """A received ciphertext that is malformed or out of range."""
 
 
+class CheatError(ProtocolError):
+    """A peer whose messages contradict each other: no party that follows the protocol sends them."""
+
+
 class RangeError(ProtocolError, ValueError):
     """A value too large for its fixed-point form; raised before anything is sent."""
 

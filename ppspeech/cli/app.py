@@ -29,6 +29,7 @@ from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
 from ppspeech.cli.simulate import simulate
 from ppspeech.cli.synth import synth
+from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
 from ppspeech.errors import PpspeechError, plain_warnings
@@ -117,6 +118,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name)(guarded(command))
+# What follows a recipe belongs to it, `--help` too.
+app.command("train", context_settings={"allow_interspersed_args": False})(guarded(train))
 
 filters = typer.Typer(help="Features that keep the task and lose the person.", no_args_is_help=True)
 for name, command in FILTER_COMMANDS.items():

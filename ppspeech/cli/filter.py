@@ -24,7 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object a figure.")]
 
 
 def train(
-    config: Annotated[Path, typer.Option(help="The recipe, such as configs/filter_speaker.yaml.")],
+    config: Annotated[str, typer.Option(help="The recipe: a file, or a name that `ppspeech train` lists.")],
     out: Annotated[Path, typer.Option(help="Folder of the filter, a bundle; must not exist.")],
     corpus: Annotated[str, typer.Option(help="Another corpus than the recipe's, by name or folder.")] = "",
     plot: Annotated[Path | None, typer.Option(help="Save private against task accuracy here (.png).")] = None,
@@ -32,8 +32,8 @@ def train(
 ) -> None:
     """Learn a filter, attack it on held-out recordings, and save it as a bundle that states what was found.
 
-    Examples: `ppspeech filter train --config configs/filter_speaker.yaml --out quiet`,
-    `ppspeech filter train --config configs/filter_emotion.yaml --out emotions --plot emotions.png`
+    Examples: `ppspeech filter train --config filter_speaker --out quiet`,
+    `ppspeech filter train --config filter_emotion --out emotions --plot emotions.png`
     """
     from dataclasses import replace
 

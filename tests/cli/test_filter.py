@@ -164,7 +164,7 @@ def test_a_recipe_that_cannot_be_met_is_refused(tmp_path: Path, changes: dict[st
 def test_wrong_folders_are_refused(tmp_path: Path) -> None:
     config = recipe_file(tmp_path)
     assert "exists already" in run("train", "--config", config, "--out", tmp_path, code=2)
-    assert "cannot read" in run("train", "--config", tmp_path / "none.yaml", "--out", tmp_path / "f", code=2)
+    assert "no recipe" in run("train", "--config", tmp_path / "none.yaml", "--out", tmp_path / "f", code=2)
     run("apply", tmp_path / "none", "synthetic", "--out", tmp_path / "out", code=2)
     assert "no statement" in run("attack", tmp_path / "none", code=2)
     for command in FILTER_COMMANDS:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.data import DataLoader
 
-from ppspeech.data import Batch, SpeechDataModule
+from ppspeech.data import Batch, SpeechDataModule, collate
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.figures import Figure
 from ppspeech.privacy.gradients import PoissonBatches
@@ -128,7 +128,7 @@ def _by_hand(data: SpeechDataModule, epochs: int) -> float:
     dataset = data.parts["train"]
     steps = round(1 / SAMPLING)
     batches = PoissonBatches(torch.arange(len(dataset)), SAMPLING, steps)
-    loader = DataLoader(dataset, batch_sampler=batches, collate_fn=CollateWithEmpty(dataset))
+    loader = DataLoader(dataset, batch_sampler=batches, collate_fn=CollateWithEmpty(dataset, collate))
     optimizer = DPOptimizer(
         torch.optim.Adam(model.parameters(), module.learning_rate),
         noise_multiplier=NOISE,
