@@ -57,6 +57,7 @@ def server(folder: Path) -> Iterator[list[str]]:
         folder / "words", "--listen", "127.0.0.1:0", "--frames", "40", "--budget", "6", "--metrics", folder / "m.prom"
     )
     assert process.stdout is not None
+    assert "utterances of up to" in process.stdout.readline()
     assert process.stdout.readline().startswith("a client may ask 6 of words")
     yield words
     process.send_signal(signal.SIGTERM)
