@@ -88,9 +88,9 @@ class Bundle:
             raise ModelError(f"this bundle is a {self.config.type}, not a filter: make one by `ppspeech filter train`")
         return Filterer(self.model, settings.level, self.mfcc)
 
-    def recognize(self, sound: Sound, rate: int | None = None) -> Recognized:
-        """The word of one utterance; see `Recognizer`."""
-        return self.recognizer.recognize_all([sound], rate)[0]
+    def recognize(self, sound: Sound, rate: int | None = None, *, reject: bool = False) -> Recognized:
+        """The word of one utterance, with `reject` or none of them; see `Recognizer`."""
+        return self.recognizer.recognize_all([sound], rate, reject=reject)[0]
 
     def transcribe(self, sound: Sound, rate: int | None = None, *, grammar: str = "") -> list[Spoken]:
         """The words of one recording, with their times; see `Transcriber`."""

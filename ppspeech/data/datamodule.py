@@ -1,7 +1,7 @@
 """Corpora as LightningDataModules."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
+from ppspeech.data.normalization import publicly_normalized
 from ppspeech.data.registry import load_corpus, options_for
 from ppspeech.data.sound_check import usable, with_training
 from ppspeech.data.splits import split_by_speaker, split_by_take, split_official
@@ -37,6 +38,8 @@ class SpeechDataModule(lightning.LightningDataModule):
         validation: likewise, for choices during training; 0 for none.
         mfcc: the front end, or what differs from the preset for the corpus's sample rate. A filtered corpus has
             features already.
+        normalization: corpora that are nobody's secret, such as `["synthetic"]`, over which features get mean 0 and
+            variance 1, instead of over each utterance: with `level: keep` they are known as they are spoken.
         rate: at which the front end listens, in Hz, whatever the corpus's rate.
         skip_bad: leave out, with a warning, recordings that cannot be used and labels without a training recording;
             otherwise they are refused.
@@ -53,6 +56,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         test: float | list[str] | list[int] = 0.25,
         validation: float | list[str] | list[int] = 0.0,
         mfcc: dict[str, Any] | MfccConfig | None = None,
+        normalization: Sequence[str] = (),
         rate: int | None = None,
         skip_bad: bool = False,
         batch_size: int = 64,
@@ -66,11 +70,13 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.test = test
         self.validation = validation
         self.mfcc = mfcc
+        self.normalization = tuple(normalization)
         self.rate = rate
         self.skip_bad = skip_bad
         self.batch_size = batch_size
         self.workers = workers
         self.seed = seed
+        self._normalized: MfccConfig | None = None
         self.parts: Mapping[str, UtteranceDataset] = {}
 
     def prepare_data(self) -> None:
@@ -99,6 +105,18 @@ class SpeechDataModule(lightning.LightningDataModule):
         """The front end for this corpus; where its features are given, their number."""
         if corpus.features is not None:
             return GivenFeatures(given=corpus.features)
+        if not self.normalization:
+            return self._front_end(corpus)
+        if corpus.name in {*self.normalization} - {"synthetic"}:
+            raise CorpusError(
+                f"features cannot be normalized by {corpus.name}, which is trained on: its means would leave with the "
+                "model; name a corpus that is nobody's secret, such as synthetic"
+            )
+        if self._normalized is None:
+            self._normalized = publicly_normalized(self._front_end(corpus), self.normalization)
+        return self._normalized
+
+    def _front_end(self, corpus: Corpus) -> MfccConfig:
         if isinstance(self.mfcc, MfccConfig):
             return self.mfcc if self.rate is None else replace(self.mfcc, sample_rate=self.rate)
         changes: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in (self.mfcc or {}).items()}

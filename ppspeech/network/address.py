@@ -1,6 +1,7 @@
 """Where a party listens, and which addresses may be used without TLS."""
 
 import ipaddress
+import socket
 from dataclasses import dataclass
 from typing import Self
 
@@ -37,6 +38,24 @@ class Address:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+    def reachable(self) -> "Address":
+        """Where others find a party that listens here: at this machine's own address, where it listens at all of them.
+
+        Nothing is sent: the route to an address that nobody has is looked up.
+        """
+        try:
+            everywhere = ipaddress.ip_address(self.host).is_unspecified
+        except ValueError:
+            everywhere = False
+        if not everywhere:
+            return self
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                probe.connect(("192.0.2.1", 9))
+                return Address(probe.getsockname()[0], self.port)
+        except OSError:
+            return Address(socket.gethostname(), self.port)
 
     def check_security(self, has_tls: bool, insecure: bool) -> None:
         """Refuse what others could hear: no TLS without `insecure`, which is for plain TCP on loopback addresses."""

@@ -64,6 +64,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         super().__init__()
         self.labels: tuple[str, ...] = ()
         self.mfcc = MfccConfig()
+        self.normalization: tuple[str, ...] = ()
         self.model: nn.Module | None = None
         self.statistics_hook: StatisticsHook | None = None
         self.resumed = False
@@ -94,7 +95,11 @@ class SpeechModule(lightning.LightningModule, ABC):
         """The model as it is now. Raises ModelError if nothing was built yet."""
         if self.model is None:
             raise ModelError(f"{type(self).__name__} has no model yet: fit it, or call build_")
-        return Trained(self.model, self.config, self.touches())
+        touches = self.touches()
+        if self.normalization:
+            note = f"by means and deviations over public speech: {', '.join(self.normalization)}"
+            touches = (*touches, DataTouch("normalization", "untouched", note))
+        return Trained(self.model, self.config, touches)
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
         """Take the labels and the front end from the data module."""
@@ -102,6 +107,7 @@ class SpeechModule(lightning.LightningModule, ABC):
             module = self.trainer.datamodule  # type: ignore[attr-defined]
             assert isinstance(module, SpeechDataModule)
             labels = () if self.label is None else module.vocabulary[self.label]
+            self.normalization = module.normalization
             self.build_(labels, module.config(module.corpus))
 
     def forward(self, features: Tensor, lengths: Tensor) -> Tensor:

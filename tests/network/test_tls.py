@@ -34,6 +34,7 @@ from ppspeech.network import (
     connect,
     fingerprint,
     make_certificate,
+    own_tls,
 )
 from ppspeech.network.channel.stream import ByteStream, Peer
 from tests.network.conftest import QUICK, Identity, make_identity
@@ -98,6 +99,27 @@ def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
     expired = make_identity(tmp_path, "expired", days=-1)
     for tls in (expired.client, ClientTls(ca=expired.certificate)):
         assert isinstance(meet(expired.server, ask(tls))[0], WrongKeyError)
+
+
+def test_who_would_be_refused_by_everyone_does_not_begin_to_listen(tmp_path: Path) -> None:
+    expired = make_identity(tmp_path, "expired", days=-1)
+    with (
+        pytest.raises(PpspeechError, match=r"valid from .* not now: clients would refuse it"),
+        own_tls(expired.certificate, expired.key),
+    ):
+        pass
+    good = make_identity(tmp_path, "good")
+    with own_tls(good.certificate, good.key) as tls:
+        assert tls == ServerTls(good.certificate, good.key)
+
+
+def test_who_listens_everywhere_is_found_somewhere() -> None:
+    for host in ("0.0.0.0", "::"):
+        found = Address(host, 7000).reachable()
+        assert found.host not in {"0.0.0.0", "::", ""}
+        assert found.port == 7000
+    for host in ("127.0.0.1", "example.org"):
+        assert Address(host, 7000).reachable() == Address(host, 7000)
 
 
 def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ FILTERS = [path for path in EVERY if "dialect of `ppspeech filter train`" in pat
 KEYWORDS = next(config for config in CONFIGS if config.stem == "keyword_hmm")
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4}", "--trainer.logger", "false"]
 QUIET = ["--trainer.enable_progress_bar", "false"]
-QUICK = {"keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "large_margin": 1, "speaker_ubm": 2}
+QUICK = {
+    "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "large_margin": 1, "speaker_ubm": 2
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)

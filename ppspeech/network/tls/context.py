@@ -20,7 +20,7 @@ from ppspeech.errors import (
     WrongKeyError,
     WrongSessionError,
 )
-from ppspeech.network.tls.certificates import check_pin, make_certificate
+from ppspeech.network.tls.certificates import check_current, check_pin, make_certificate
 
 logger = logging.getLogger(__name__)
 
@@ -111,10 +111,13 @@ def own_tls(
 ) -> Iterator[ServerTls | None]:
     """TLS for a listener; None for plain TCP, which `insecure` asks for. A certificate lasts as long as the `with`
     block where none is given; `client_ca`: let in only clients whose certificate is, or is signed by, one of these.
+
+    Raises PpspeechError for a certificate that has expired or is not valid yet.
     """
     if insecure:
         yield None
     elif certificate is not None and key is not None:
+        check_current(certificate)
         yield ServerTls(certificate, key, client_ca)
     elif certificate is not None or key is not None:
         raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")
