@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -102,8 +102,10 @@ class Server:
         self._listening.setblocking(False)
         self.address = Address(address.host, self._listening.getsockname()[1])
 
-    def run(self) -> Counters:
-        """Serve until `stop` is called, or SIGTERM or Ctrl-C comes; then end in order. Returns the counts."""
+    def run(self, until: Callable[[], bool] = lambda: False) -> Counters:
+        """Serve until `stop` is called, SIGTERM or Ctrl-C comes, or `until`, which is asked a few times a second, says
+        so; then end in order. Returns the counts.
+        """
         previous = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -114,7 +116,7 @@ class Server:
         gc.freeze()  # a collection in a child would write to, and so copy, every object it shares with us
         try:
             self._selector.register(self._listening, selectors.EVENT_READ)
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and not until():
                 self._step()
             self._finish()
         finally:
