@@ -12,6 +12,7 @@ from rich.markup import escape
 from ppspeech import __version__
 from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
+from ppspeech.cli.classify import classify
 from ppspeech.cli.corpus import corpus
 from ppspeech.cli.demo import demo
 from ppspeech.cli.encrypt_plan import encrypt_plan
@@ -94,6 +95,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transcribe": transcribe,
     "verify": verify,
     "identify": identify,
+    "classify": classify,
     "export": export,
     "inspect": inspect_bundle,
     "audit": audit,

@@ -1,11 +1,8 @@
-"""`ppspeech party --config` with several parties, and `ppspeech simulate`: results, tables, and clear words."""
+"""`ppspeech party --config` with several parties: results, tables, and clear words."""
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +19,6 @@ from ppspeech.bundle import load_bundle
 from ppspeech.cli.app import guarded
 from ppspeech.cli.party import _parse_input, party
 from ppspeech.cli.party_group import check_out, run_in_group
-from ppspeech.data import load_table
 from ppspeech.errors import PpspeechError
 from ppspeech.network import Address, Limits, make_certificate
 from ppspeech.network.group.file import Group, Member
@@ -32,14 +28,6 @@ from ppspeech.protocols import party as registry
 
 PROTOCOLS.look_in("ppspeech.training.together")
 LIMITS = Limits(message_seconds=20.0)
-SIMULATE = """
-import typer
-from ppspeech.cli.app import guarded
-from ppspeech.cli.simulate import simulate
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(guarded(simulate))
-app()
-"""
 
 
 def free_port() -> int:
@@ -70,7 +58,7 @@ def run_all(config: Path, protocol: str, inputs: Mapping[str, list[str]], out: P
         try:
             where = out if name == "alice" else None
             given = [_parse_input(each) for each in inputs.get(name, [])]
-            run_in_group(console, PROTOCOLS[protocol], name, config, files, given, LIMITS, where)
+            run_in_group(console, PROTOCOLS[protocol], name, Group.load(config), files, given, LIMITS, where)
         except PpspeechError as error:
             screen.write(f"error: {error}")
         shown[name] = screen.getvalue()
@@ -159,7 +147,17 @@ def test_numbered_parties_of_a_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (["aggregate", "--role", "eve", "--certificate", "alice.pem", "--key", "alice.key"], "no party 'eve'"),
         (["aggregate", "--role", "bob"], "give --certificate and --key"),
         (["millionaires", "--role", "bob"], "is for 'aggregate', not for 'millionaires'"),
-        (["aggregate", "--role", "bob", "--certificate", "bob.pem", "--key", "bob.key"], "party takes value"),
+        (
+            ["aggregate", "--role", "bob", "--certificate", "bob.pem", "--key", "bob.key"],
+            "party of aggregate brings value: got 0 inputs",
+        ),
+        (
+            ["aggregate", "--role", "bob", "--certificate", "bob.pem", "--key", "bob.key", "--input", "[1]"],
+            "all parties agreed on 2 numbers, got 1",
+        ),
+        (["aggregate", "--role", "bob", "--param", "epsilon=9"], "leave --param away"),
+        (["aggregate", "--role", "bob", "--table", "absent.csv"], "there is no file absent.csv"),
+        (["aggregate", "--role", "bob", "--label", "ill"], "given as --table"),
         (
             ["aggregate", "--role", "bob", "--certificate", "alice.pem", "--key", "alice.key", "--input", "[1, 2]"],
             "not the one pinned for bob",
@@ -200,71 +198,3 @@ def test_rows_are_read_or_refused(tmp_path: Path) -> None:
     for name in ("words.csv", "absent.csv"):
         with pytest.raises(PpspeechError, match=f"cannot read the input.*{name}"):
             _parse_input(str(tmp_path / name))
-
-
-def run_simulation(*words: str) -> "subprocess.CompletedProcess[str]":
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "160", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-c", SIMULATE, *words], capture_output=True, text=True, timeout=120, env=environment
-    )
-
-
-def test_a_simulation(data: Path, tmp_path: Path) -> None:
-    words = ["train_average", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--penalty", "0.01"]
-    done = run_simulation(*words, "--model", "logistic", "--epsilon", "4", "--out", str(tmp_path / "model"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "uniform residues" in done.stdout
-    assert "(4, 1e-05)-DP for one record (replace)" in done.stdout
-    assert "test rows right" in done.stdout
-    bundle = load_bundle(tmp_path / "model")
-    rows = load_table("breast_cancer")
-    right = (bundle.model(rows.features).argmax(-1) == rows.labels).double().mean()
-    assert right > 0.6
-
-
-def test_a_simulation_in_which_a_party_dies(data: Path) -> None:
-    done = run_simulation(
-        "train_average", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--kill", "party1"
-    )
-    assert done.returncode == 2
-    assert done.stdout.count("party1 is gone: the round is over, nothing is published") == 3
-    assert "the round ended without a result" in done.stderr
-
-
-@pytest.mark.usefixtures("data")
-def test_a_descent_is_simulated() -> None:
-    words = ["train_descent", "--parties", "2", "--table", "breast_cancer", "--radius", "30", "--model", "huber_svm"]
-    done = run_simulation(*words, "--epsilon", "4", "--param", "rounds=12")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\((4|3\.9\d+), 1e-05\)-DP for one record \(add_remove\)", done.stdout)
-
-
-def test_mixtures_and_words_are_simulated(tmp_path: Path) -> None:
-    for name, terms, type_ in (
-        ("train_mixture", ["components=2", "rounds=1"], "speaker_ubm"),
-        ("train_words", ['words=["one", "two"]', "states=3", "rounds=1"], "keyword_hmm"),
-    ):
-        words = [name, "--corpus", "synthetic", "--parties", "2", "--epsilon", "8", "--out", str(tmp_path / name)]
-        done = run_simulation(*words, *(word for each in terms for word in ("--param", each)))
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert re.search(r"\((8|7\.9\d+), 1e-05\)-DP for one utterance \(add_remove\)", done.stdout)
-        assert load_bundle(tmp_path / name).config.type == type_
-
-
-def test_only_what_exists_is_simulated() -> None:
-    from ppspeech.cli.simulate import simulate
-
-    app = typer.Typer()
-    app.command()(guarded(simulate))
-    result = CliRunner().invoke(app, ["poker"])
-    assert result.exit_code == 2
-    assert "train_words can be simulated" in result.output
-
-
-@pytest.mark.usefixtures("data")
-def test_parties_find_the_direction_of_all_rows() -> None:
-    asked = [sys.executable, "-c", SIMULATE, "eigen", "--parties", "3", "--table", "breast_cancer"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "|cos| = 1.00000" in done.stdout or "|cos| = 0.99999" in done.stdout
-    assert "uniform residues" in done.stdout
