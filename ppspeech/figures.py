@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Self
 
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from ppspeech.screen import Console
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +54,35 @@ class Figure:
 
 
 def show_figures(figures: Iterable[Figure], *, as_json: bool, title: str = "") -> None:
-    """Print figures as JSON lines on standard output, or as one table."""
+    """Print figures as JSON lines on standard output, or as one table with the columns that are not empty.
+
+    A note stands below, numbered where it is about some of the rows alone.
+    """
     if as_json:
         for figure in figures:
             sys.stdout.write(figure.to_json() + "\n")
         sys.stdout.flush()
         return
+    shown = list(figures)
+    notes = list(dict.fromkeys(figure.note for figure in shown if figure.note))
+    marked = len({figure.note for figure in shown}) > 1  # else one note is about all of them
+    cells = {
+        "metric": [figure.metric for figure in shown],
+        "value": [f"{_number(figure.value)} {figure.unit}".strip() for figure in shown],
+        "peer": [f"{f.peer}: {_number(f.peer_value)} {f.unit}".strip() if f.peer else "" for f in shown],
+        "ratio": [f"{_number(figure.ratio)}x" if figure.ratio is not None else "" for figure in shown],
+        "note": [str(1 + notes.index(figure.note)) if marked and figure.note else "" for figure in shown],
+    }
     table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
-    for heading in ("metric", "value", "peer", "ratio"):
-        table.add_column(heading, justify="right" if heading in {"value", "ratio"} else "left", overflow="fold")
-    notes: dict[str, None] = {}
-    for figure in figures:
-        table.add_row(
-            figure.metric,
-            f"{_number(figure.value)} {figure.unit}".strip(),
-            f"{figure.peer}: {_number(figure.peer_value)} {figure.unit}".strip() if figure.peer else "",
-            f"{_number(figure.ratio)}x" if figure.ratio is not None else "",
-        )
-        if figure.note:
-            notes[figure.note] = None
-    console = Console(highlight=False)
+    columns = {heading: column for heading, column in cells.items() if heading in {"metric", "value"} or any(column)}
+    for heading in columns:
+        table.add_column(heading, justify="right" if heading in {"value", "ratio", "note"} else "left", overflow="fold")
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
+    console = Console()
     console.print(table)
-    for note in notes:
-        console.print(f"  [dim]{escape(note)}[/]")
+    for number, note in enumerate(notes, start=1):
+        console.print(f"  {number}: {note}" if marked else f"  {note}", style="dim")
 
 
 def _number(value: float | None) -> str:

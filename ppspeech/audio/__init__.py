@@ -8,6 +8,7 @@ from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
 from ppspeech.audio.microphone import find_recorder, record
 from ppspeech.audio.picture import plot_clip
 from ppspeech.audio.steps import normalize_utterance
+from ppspeech.audio.usual import in_usual_range, usual_range
 
 __all__ = [
     "Frames",
@@ -18,12 +19,14 @@ __all__ = [
     "Sound",
     "features_of",
     "find_recorder",
+    "in_usual_range",
     "length_mask",
     "normalize_utterance",
     "plot_clip",
     "read_audio",
     "read_with_rate",
     "record",
+    "usual_range",
     "utterance_statistics",
     "waits_for_the_end",
     "waveform_at",

@@ -16,7 +16,7 @@ from ppspeech.bundle.kinds import (
 )
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
-from ppspeech.bundle.recognizer import Recognized, Recognizer
+from ppspeech.bundle.recognizer import LIMIT, Recognized, Recognizer, feature_limit
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
@@ -24,6 +24,7 @@ from ppspeech.bundle.verifier import Identified, Verified, Verifier
 from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
+    "LIMIT",
     "MODEL_TYPES",
     "REQUIRED",
     "STATUS",
@@ -53,6 +54,7 @@ __all__ = [
     "Verifier",
     "check_text",
     "deployment_yaml",
+    "feature_limit",
     "from_plain",
     "in_words",
     "load_bundle",

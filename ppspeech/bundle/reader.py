@@ -63,7 +63,7 @@ class Bundle:
     def recognizer(self) -> Recognizer:
         """The model as one that tells words, or classes of utterances. Raises ModelError for another kind of model."""
         self._check_use("recognize")
-        return Recognizer(self.labels, self.mfcc, self.model)
+        return Recognizer.of(self.model, self.config)
 
     @property
     def transcriber(self) -> Transcriber:

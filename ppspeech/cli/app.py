@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from ppspeech import __version__
 from ppspeech.cli.audit import audit
@@ -32,6 +31,7 @@ from ppspeech.cli.synth import synth
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console, speak_any_language
 
 app = typer.Typer(
     name="ppspeech",
@@ -79,7 +79,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             code, message = 1, f"cannot write: {where}{error.strerror}{WRONG_PLACES[error.errno]}"
         else:
             return
-        Console(stderr=True, soft_wrap=True).print(f"[bold red]error:[/] {escape(message)}", highlight=False)
+        Console(stderr=True).print(Text.assemble(("error:", "bold red"), f" {message}"))
         raise typer.Exit(code)
 
     return run
@@ -134,4 +134,5 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    speak_any_language()
     app()

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
+
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.figures import Figure
@@ -104,8 +105,8 @@ def _named_by(folder: Path, as_json: bool, profile: Path | None) -> list[str]:
     events = [event for event, _ in bundle.account.events]
     names = dict.fromkeys(name for event in events for name in audits_of(event))
     if not as_json:
-        console = Console(highlight=False)
-        console.print(f"{escape(str(folder))}: the events give {escape(str(guarantee))}, as stated", soft_wrap=True)
+        console = Console()
+        console.print(f"{folder!s}: the events give {guarantee!s}, as stated")
         for name in dict.fromkeys(event.type_name for event in events if not audits_of(event)):
             console.print(f"  no audit is registered for events of type {name}")
     return list(names)
@@ -122,8 +123,8 @@ def _show(reports: "Sequence[AuditReport]") -> None:
             f"{report.eps_stated:.4g}",
             f"{report.eps_lower:.4g}",
             f"{report.confidence:g}",
-            f"[bold red]{report.verdict}[/]" if report.verdict == "violated" else report.verdict,
+            Text(report.verdict, "bold red" if report.verdict == "violated" else ""),
         )
-    console = Console(highlight=False)
+    console = Console()
     console.print(table)
-    console.print("  [dim]a lower bound above the stated epsilon refutes it; one below proves nothing[/]")
+    console.print("  a lower bound above the stated epsilon refutes it; one below proves nothing", style="dim")

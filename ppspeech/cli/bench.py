@@ -6,11 +6,11 @@ from importlib.metadata import PackageNotFoundError
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from ppspeech.errors import PpspeechError
 from ppspeech.registry import Registry
+from ppspeech.screen import Console
 
 
 def bench(
@@ -51,4 +51,4 @@ def list_evidence(registry: Registry[Callable[..., Any]]) -> None:
     summaries = registry.summaries()
     widest = max(map(len, summaries))
     for name, summary in summaries.items():
-        Console().print(f"[bold]{name:{widest}}[/]  {escape(summary)}", highlight=False)
+        Console().print(Text.assemble((f"{name:{widest}}", "bold"), f"  {summary}"))

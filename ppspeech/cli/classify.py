@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
+
+from ppspeech.screen import Console
 
 
 def classify(
@@ -57,14 +57,14 @@ def classify(
         )
         typer.echo(json.dumps({"rows": len(found), "classes": {name: counts[name] for name in labels}} | accuracy))
         return
-    console = Console(highlight=False)
+    console = Console()
     grid = Table("class", "rows", box=box.SIMPLE_HEAD)
     for name in labels:
-        grid.add_row(Text(name), f"{counts[name]:,}")
+        grid.add_row(name, f"{counts[name]:,}")
     console.print(grid)
     if known:
         often, times = Counter(truth).most_common(1)[0]
-        console.print(f"{right / len(truth):.3f} of {len(truth):,} rows right", markup=False)
-        console.print(f"{times / len(truth):.3f} would be by always saying {often!r}", markup=False)
+        console.print(f"{right / len(truth):.3f} of {len(truth):,} rows right")
+        console.print(f"{times / len(truth):.3f} would be by always saying {often!r}")
     if out is not None:
-        console.print(f"written to {out}", markup=False)
+        console.print(f"written to {out}")

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.console import Console
+
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.data import CorpusSummary
@@ -38,7 +39,7 @@ def corpus(
     if plot is not None:
         plot_corpus(summary, plot)
         if not as_json:
-            Console().print(f"picture: [bold]{plot}[/]", highlight=False)
+            Console().print(f"picture: {plot}")
 
 
 def show_summary(summary: "CorpusSummary") -> None:
@@ -47,9 +48,8 @@ def show_summary(summary: "CorpusSummary") -> None:
 
     console = Console()
     console.print(
-        f"[bold]{summary.name}[/]: {summary.utterances:,} utterances by {summary.speakers} speakers, "
+        f"{summary.name}: {summary.utterances:,} utterances by {summary.speakers} speakers, "
         f"{summary.seconds / 60:.1f} minutes at {summary.sample_rate:,} Hz",
-        highlight=False,
     )
     grid = Grid("label", "values", "utterances each", box=box.SIMPLE_HEAD)
     for label, counts in summary.labels.items():

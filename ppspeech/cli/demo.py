@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
+
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     import pytorch_lightning as lightning
@@ -27,36 +28,40 @@ def demo(
     from ppspeech.training import PrivacyHook, WordModels, quiet_lightning
 
     quiet_lightning()
-    console = Console(highlight=False)
-    console.rule("[bold]1. Voices, made here: ten words by forty speakers")
+    console = Console()
+    _chapter(console, "1. Voices, made here: ten words by forty speakers")
     # Another seed than the public voices that private training starts from.
     voices = SpeechDataModule("synthetic", {"takes": 2, "seed": 1}, split="speaker", test=0.25, batch_size=256)
     voices.setup()
     _show_voices(voices, folder)
 
-    console.rule("[bold]2. Features: 39 MFCCs every 10 ms")
+    _chapter(console, "2. Features: 39 MFCCs every 10 ms")
     frames = sum(sum(part.lengths) for part in voices.parts.values())
     features = voices.config(voices.corpus).features
     console.print(f"{frames:,} frames of {features} features from {len(voices.corpus):,} utterances")
 
-    console.rule("[bold]3. A recognizer: ten hidden Markov models, tested on people it never heard")
+    _chapter(console, "3. A recognizer: ten hidden Markov models, tested on people it never heard")
     plain = WordModels(prior_covariance=1_000.0)
     _train(plain, voices, epochs=5)
     console.print(f"without privacy: {_accuracy(plain, voices, folder / 'confusion.png'):.1%} of the words are right")
 
-    console.rule("[bold]4. The same with differential privacy, released as a bundle")
+    _chapter(console, "4. The same with differential privacy, released as a bundle")
     private = WordModels(states=8, covariance="diagonal", start="public")
     _train(private, voices, epochs=3, privacy=PrivacyHook(epsilon=4.0, delta=1e-5))
     accuracy = _accuracy(private, voices, folder / "confusion_private.png")
     console.print(f"with privacy: {accuracy:.1%} of the words are right")
     _release(private, folder / "bundle", accuracy)
 
-    console.rule("[bold]5. The bundle on a server that hears nothing: words of unseen people")
+    _chapter(console, "5. The bundle on a server that hears nothing: words of unseen people")
     _recognize_encrypted(folder, voices, private)
 
-    console.rule("[bold]Pictures")
+    _chapter(console, "Pictures")
     for name in ("corpus.png", "clip.png", "confusion.png", "confusion_private.png", "what_each_saw.png"):
         console.print(f"  {folder / name}")
+
+
+def _chapter(console: Console, title: str) -> None:
+    console.print(f"\n{title}", style="bold")
 
 
 def _show_voices(voices: "SpeechDataModule", folder: Path) -> None:
@@ -122,7 +127,7 @@ def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -
     from ppspeech.cli.transcripts import plot_views
     from ppspeech.service import Deployment, connect, serve
 
-    console = Console(highlight=False)
+    console = Console()
     part = voices.parts["test"]
     frames = 10 * -(-max(part.lengths) // 10)
     clips = [(word, _spread(part, word, place)) for place, word in enumerate(model.labels)]

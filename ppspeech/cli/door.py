@@ -1,5 +1,6 @@
 """Options of every command that calls a server, and how the door to it is opened."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ ShowTranscript = Annotated[bool, typer.Option("--show-transcript", help="Show wh
 
 def is_server(source: str) -> bool:
     """Whether what is asked is a server, HOST:PORT, and no file or folder."""
-    return ":" in source and not Path(source).exists()
+    return re.fullmatch(r".+:\d+", source) is not None and not Path(source).exists()
 
 
 def door_to(

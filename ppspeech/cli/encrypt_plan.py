@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
+
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.service import ServicePlan, WayToRun
@@ -51,8 +52,8 @@ def encrypt_plan(
 
 
 def _show(bundle: Path, plan: "ServicePlan", facts: Sequence[tuple[str, str]]) -> None:
-    console = Console(highlight=False)
-    costs = Table(title=f"{escape(str(bundle))}: one utterance", title_justify="left", box=box.SIMPLE_HEAD)
+    console = Console()
+    costs = Table(title=f"{bundle!s}: one utterance", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("way to run", "MB up", "MB down", "rounds", "offline s", "loopback s", "at 10 ms", "at 40 ms"):
         costs.add_column(heading, justify="left" if heading == "way to run" else "right")
     for each in plan.modes:
@@ -60,15 +61,15 @@ def _show(bundle: Path, plan: "ServicePlan", facts: Sequence[tuple[str, str]]) -
         seconds = (f"{value:.2f}" for value in (each.cost.offline_seconds, *each.seconds))
         costs.add_row(each.mode, *sizes, str(each.cost.rounds), *seconds)
     console.print(costs)
-    console.print(f"  [dim]seconds are estimates; {_once(plan)}[/]")
+    console.print(f"  seconds are estimates; {_once(plan)}", style="dim")
     table = Table(box=box.SIMPLE_HEAD, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, text in [*facts, *_statements(plan.modes)]:
-        table.add_row(name, escape(text))
+        table.add_row(name, text)
     console.print(table)
     for warning in plan.warnings:
-        console.print(f"[yellow]note:[/] {escape(warning)}", soft_wrap=True)
+        console.print(Text.assemble(("note:", "yellow"), f" {warning}"))
 
 
 def _once(plan: "ServicePlan") -> str:

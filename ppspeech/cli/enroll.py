@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, door_to
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.network import Server as RunningServer
@@ -93,7 +93,7 @@ def _show(running: "RunningServer", tls: "ServerTls | None", published: "Publish
     """Say how probers come in; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
 
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = Console()
     trust = "" if tls is None else f" --keeper-pin {fingerprint(tls.certificate)}"
     console.print(f"keeping {published.offer.terms.gallery} at {running.address}; a client claims a place with")
     asking = f"verify BUNDLE clip.wav --claim PLACE --server {store} …"
@@ -104,5 +104,5 @@ def _say(name: str, place: int, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"name": name, "place": place}))
         return
-    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console = Console()
     console.print(f"{name} has place {place}: `ppspeech verify --claim {place}` claims it")

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.figures import Figure
@@ -32,13 +32,13 @@ def export(
     figures = _figures(metrics) if metrics is not None else []
     bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures)
     guarantee = bundle.statement.guarantee
-    console = Console(highlight=False)
-    console.print(f"[bold]{escape(str(out))}[/]: {bundle.config.type}, {escape(str(guarantee))}", soft_wrap=True)
-    console.print(escape(in_words(guarantee)), soft_wrap=True)
+    console = Console()
+    console.print(f"{out}: {bundle.config.type}, {guarantee}")
+    console.print(in_words(guarantee))
     for touch in bundle.statement.touches:
         if touch.status == "not_covered":
             topic = touch.topic.replace("_", " ")
-            console.print(f"  not covered: {topic} ({escape(touch.note)})", soft_wrap=True)
+            console.print(f"  not covered: {topic} ({touch.note})")
 
 
 def _figures(path: Path) -> "list[Figure]":

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
+
+from ppspeech.screen import Console
 
 
 def features(
@@ -66,4 +67,4 @@ def features(
     Console().print(table)
     for kind, path in (("arrays", out), ("picture", picture)):
         if path is not None:
-            Console().print(f"{kind}: [bold]{path}[/]", highlight=False)
+            Console().print(f"{kind}: {path}")

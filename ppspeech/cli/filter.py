@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ppspeech.errors import ModelError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Filterer
@@ -52,8 +52,8 @@ def train(
         _plot(learned, plot)
     show_figures(learned.figures(), as_json=as_json, title=f"{recipe.keep} kept, {recipe.hide} hidden")
     if not as_json:
-        console = Console(highlight=False, soft_wrap=True)
-        console.print(f"the filter: {out}; it proves nothing, the attacks are the evidence", markup=False)
+        console = Console()
+        console.print(f"the filter: {out}; it proves nothing, the attacks are the evidence")
 
 
 def apply(
@@ -95,9 +95,9 @@ def apply(
     if as_json:
         typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
         return
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}", markup=False)
-    console.print(f"whose they were: {private_file(out)}; keep it to yourself", markup=False)
+    console = Console()
+    console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}")
+    console.print(f"whose they were: {private_file(out)}; keep it to yourself")
 
 
 def attack(
@@ -130,10 +130,10 @@ def attack(
         note = f"{report.worst.attacker}, chance {report.chance:.3f}"
         show_figures([*figures, Figure("filter.attack.worst", report.worst.accuracy, note=note)], as_json=True)
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console()
     console.print(_table(report))
-    console.print(f"the task: {task.accuracy:.3f} ({task.low:.3f} to {task.high:.3f})", markup=False)
-    console.print(str(report), markup=False)
+    console.print(f"the task: {task.accuracy:.3f} ({task.low:.3f} to {task.high:.3f})")
+    console.print(str(report))
 
 
 FILTER_COMMANDS: dict[str, Callable[..., None]] = {"train": train, "apply": apply, "attack": attack}
@@ -159,7 +159,7 @@ def _apply_to_clip(filterer: "Filterer", clip: str, out: Path, noise: "FeatureNo
         typer.echo(json.dumps({"file": str(out), "shape": list(features.shape), "guarantee": guarantee.to_json()}))
         return
     shape = " x ".join(map(str, features.shape))
-    Console(highlight=False, soft_wrap=True).print(f"{shape} features in {out}: {guarantee}", markup=False)
+    Console().print(f"{shape} features in {out}: {guarantee}")
 
 
 def _noise(epsilon: float | None, delta: float, bound: float) -> "FeatureNoise | None":
@@ -188,7 +188,7 @@ def _table(report: "AttackReport") -> Table:
     for heading in ("attacker", "named", "interval", "verification EER", "linkability"):
         table.add_column(heading, justify="left" if heading == "attacker" else "right")
     for f in report.findings:
-        name = f"[bold]{escape(f.attacker)}[/]" if f is report.worst else escape(f.attacker)
+        name = Text(f.attacker, "bold" if f is report.worst else "")
         table.add_row(
             name, f"{f.accuracy:.3f}", f"{f.low:.3f} to {f.high:.3f}", f"{f.eer:.3f}", f"{f.linkability.value:.3f}"
         )

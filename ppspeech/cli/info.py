@@ -7,10 +7,10 @@ from importlib import metadata
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ppspeech import __version__
+from ppspeech.screen import Console
 
 PARTS = (
     "torch", "torchaudio", "pytorch-lightning", "opacus", "dp-accounting", "tenseal", "phe", "gmpy2", "numpy",

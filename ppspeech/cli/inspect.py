@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
@@ -42,7 +42,7 @@ def inspect_bundle(
         return
     show_bundle(bundle, folder)
     if registry is not None:
-        Console(highlight=False).print(f"registry record: {escape(str(registry))}")
+        Console().print(f"registry record: {registry!s}")
 
 
 def _plain(bundle: "Bundle") -> dict[str, Any]:
@@ -65,7 +65,7 @@ def show_bundle(bundle: "Bundle", folder: Path) -> None:
     table.add_column(overflow="fold")
 
     def row(name: str, text: str) -> None:
-        table.add_row(name, escape(text))
+        table.add_row(name, text)
 
     row("model", f"{config.type}: {config.task}")
     row("labels", ", ".join(config.labels) or "none")
@@ -91,4 +91,4 @@ def show_bundle(bundle: "Bundle", folder: Path) -> None:
     for figure in bundle.metrics:
         row(figure.metric, f"{figure.value:.4g} {figure.unit}".strip() + (f" ({figure.note})" if figure.note else ""))
     row("fingerprint", bundle.fingerprint)
-    Console(highlight=False).print(table)
+    Console().print(table)

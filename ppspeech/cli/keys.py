@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 
 def keys(
@@ -36,7 +36,7 @@ def keys(
         raise PpspeechError(f"a certificate is named after its folder, and {own!r} is no host name: give --name")
     names = tuple(name or (own, "localhost", "127.0.0.1"))
     fingerprint = make_certificate(certificate, key, names, days)
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"certificate: {certificate} (may be given to anyone)", markup=False)
-    console.print(f"key:         {key} (keep it to yourself)", markup=False)
-    console.print(f"fingerprint: {fingerprint} (clients pin it: --pin)", markup=False)
+    console = Console()
+    console.print(f"certificate: {certificate} (may be given to anyone)")
+    console.print(f"key:         {key} (keep it to yourself)")
+    console.print(f"fingerprint: {fingerprint} (clients pin it: --pin)")

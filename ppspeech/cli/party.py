@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ppspeech.cli.party_example import example_file
 from ppspeech.cli.party_group import check_out, run_in_group, show_result
 from ppspeech.cli.transcripts import kind_name
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from ppspeech.network import Address, StreamChannel
@@ -75,7 +75,7 @@ def party(
 
     for room in ("ppspeech.training.together", "ppspeech.evidence.published.protocols"):
         PROTOCOLS.look_in(room)
-    console = Console(highlight=False, soft_wrap=True, stderr=as_json)
+    console = Console(stderr=as_json)
     if make:
         _make_certificate(console, certificate, key)
         return
@@ -169,7 +169,7 @@ def _make_certificate(console: Console, certificate: Path | None, key: Path | No
         pin = make_certificate(certificate, key)
     except FileExistsError:
         raise PpspeechError(f"{key} exists already: a key is never replaced; choose another name") from None
-    console.print(f"made {certificate} and {key}; the others pin {pin}", markup=False)
+    console.print(f"made {certificate} and {key}; the others pin {pin}")
 
 
 def _wait(
@@ -184,9 +184,9 @@ def _wait(
     with listener:
         trust = f"--pin {fingerprint(options['tls'].certificate)}" if options["tls"] else "--insecure"
         shared = "".join(f" --param {key}={json.dumps(value)}" for key, value in agreed["terms"].items())
-        console.print(f"waiting at {listener.address}; the other party joins with", markup=False)
+        console.print(f"waiting at {listener.address}; the other party joins with")
         command = f"ppspeech party {name} --role {other} --connect {listener.address} {trust}{shared} --input …"
-        console.print(f"  {command}", markup=False)
+        console.print(f"  {command}")
         return listener.wait(name, agreed)
 
 

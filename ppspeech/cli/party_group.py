@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 
 from ppspeech.cli.transcripts import saw_table
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from ppspeech.network import Limits
@@ -44,7 +44,7 @@ def run_in_group(
     check_out(out, protocol.name, group.params)
     group.check_identity(name, identity)
     rehearse(program, Party.met(dict.fromkeys(group.others(name), NOBODY), group, identity))
-    with join(group, name, identity, limits=limits, say=lambda word: console.print(word, markup=False)) as channels:
+    with join(group, name, identity, limits=limits, say=lambda word: console.print(word)) as channels:
         records = {other: Transcript(channel) for other, channel in channels.items()}
         result = program(Party.met(records, group, identity))
     console.print(saw_table({name: {other: record.received() for other, record in records.items()}}))
@@ -83,7 +83,7 @@ def show_result(
         from ppspeech.privacy import Guarantee
 
         promise = Guarantee.from_json(plain["guarantee"])
-        console.print(f"{who}: trained {plain['model']}: {promise}", markup=False)
+        console.print(f"{who}: trained {plain['model']}: {promise}")
     if out is not None and plain is not None:
         if released:
             from ppspeech.training.together import terms_of, write_plain
@@ -91,15 +91,15 @@ def show_result(
             write_plain(out, terms_of(protocol, terms), plain)
         else:
             _write_json(out, plain)
-        console.print(f"{who}: written to {out}", markup=False)
+        console.print(f"{who}: written to {out}")
         if released and "own" in plain:
             own = out.with_name(f"{out.name}.own.json")
             _write_json(own, plain["own"])
-            console.print(f"{who}: our own weights, which nothing protects, are in {own}", markup=False)
+            console.print(f"{who}: our own weights, which nothing protects, are in {own}")
     elif not released:
-        console.print(f"{who}: {'done' if plain is None else plain}", markup=False)
+        console.print(f"{who}: {'done' if plain is None else plain}")
     else:
-        console.print(f"{who}: --out BUNDLE keeps it", markup=False)
+        console.print(f"{who}: --out BUNDLE keeps it")
 
 
 def _write_json(path: Path, plain: Any) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, ShowTranscript, door_to, is_server
 from ppspeech.errors import ModelError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Recognizer
@@ -83,7 +83,7 @@ def _load(path: Path) -> "Recognizer":
     from ppspeech.training import load_checkpoint
 
     trained = load_checkpoint(path, "recognize")
-    return Recognizer(trained.config.labels, trained.config.front_end, trained.model)
+    return Recognizer.of(trained.model, trained.config)
 
 
 def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.console import Console
 
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
@@ -83,7 +83,7 @@ def serve(
         server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
         _show(server, tls, loaded)
         counters = server.run()
-    Console(highlight=False).print(f"stopped: {counters}", soft_wrap=True)
+    Console().print(f"stopped: {counters}")
 
 
 def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
@@ -106,7 +106,7 @@ def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]
     """Say how clients come in; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
     if tls is not None and tls.client_ca is not None:
         trust += " --certificate … --key …"
@@ -115,5 +115,5 @@ def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]
     asking = f"recognize {server.address} clip.wav"
     if not first.labels:
         asking = f"verify BUNDLE clip.wav --claim PLACE --server {server.address}"
-    console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with", markup=False)
-    console.print(f"  ppspeech {asking} {trust}{which}", markup=False)
+    console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with")
+    console.print(f"  ppspeech {asking} {trust}{which}")

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from ppspeech.cli.simulations import TAKES, Said, Simulation, prepare
 from ppspeech.cli.transcripts import saw_plain, saw_table
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:  # torch is loaded when a simulation runs, not for `--help`
     from ppspeech.network.local import Outcome
@@ -76,7 +75,8 @@ def simulate(
         check_out(out, name, simulation.terms)
     if kill and kill not in (known := _names(simulation)):
         raise PpspeechError(f"no party {kill!r} to kill; there are {', '.join(known)}")
-    console = Console(highlight=False, soft_wrap=True, quiet=as_json)
+    console = Console()
+    console.quiet = as_json
     console.print(f"{len(simulation.inputs)} parties{' and a curator' if simulation.hub else ''}, each a process; TLS")
     start = time.perf_counter()
     outcomes = _run(simulation, kill)
@@ -99,14 +99,14 @@ def simulate(
         from ppspeech.training.together import terms_of, write_plain
 
         write_plain(out, terms_of(name, simulation.terms), given[0])
-        console.print(f"written to {out}; `ppspeech inspect {out}` shows it", markup=False)
+        console.print(f"written to {out}; `ppspeech inspect {out}` shows it")
 
 
 def _show(console: Console, said: list[Said], promise: str, took: float) -> None:
     for place, each in enumerate(said):
         lead = f"after {took:.1f} s" if place == 0 else "  beside it"
-        console.print(f"{lead}: {each.value:.{each.digits}f} {each.words}", markup=False)
-    console.print(promise or "no guarantee: what is released is exact", markup=False)
+        console.print(f"{lead}: {each.value:.{each.digits}f} {each.words}")
+    console.print(promise or "no guarantee: what is released is exact")
 
 
 def _plain(
@@ -185,5 +185,5 @@ def _ends(outcomes: Mapping[str, "Outcome"]) -> Table:
         table.add_column(heading, justify="left" if heading in {"party", "end"} else "right")
     for who, outcome in outcomes.items():
         sizes = f"{outcome.bytes_sent:,}", f"{outcome.bytes_received:,}"
-        table.add_row(who, Text(outcome.error or "well"), *sizes)
+        table.add_row(who, outcome.error or "well", *sizes)
     return table

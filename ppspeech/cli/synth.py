@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from ppspeech.screen import Console
 
 
 def synth(
@@ -35,6 +36,4 @@ def synth(
         sample_rate=sample_rate,
         seed=seed,
     ).build(folder)
-    Console().print(
-        f"{len(corpus):,} recordings by {len(corpus.speakers)} voices in [bold]{folder}[/]", highlight=False
-    )
+    Console().print(f"{len(corpus):,} recordings by {len(corpus.speakers)} voices in {folder}")

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+
+from ppspeech.screen import Console
 
 
 def transcribe(
@@ -44,7 +44,7 @@ def transcribe(
         if as_json:
             typer.echo(json.dumps({"clip": str(clip), "words": rows}))
             continue
-        table = Table("word", "from", "to", title=escape(str(clip)), title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table("word", "from", "to", title=str(clip), title_justify="left", box=box.SIMPLE_HEAD)
         for row in rows:
-            table.add_row(escape(str(row["word"])), f"{row['start']} s", f"{row['end']} s")
+            table.add_row(str(row["word"]), f"{row['start']} s", f"{row['end']} s")
         Console().print(table)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from ppspeech.errors import PpspeechError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.arrays import Reals
@@ -24,7 +23,7 @@ SIDE = 160  # bytes of a row of the picture of what the server gets
 
 def show_transcript(record: "Transcript") -> None:
     """Print every step, then what the server received of each kind, for a transcript that kept payloads."""
-    console = Console(highlight=False)
+    console = Console()
     seen = Table(title="What the server saw of the voice", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("kind", "messages", "bytes", "bits of surprise a byte", "begins with"):
         seen.add_column(heading, justify="left" if heading in {"kind", "begins with"} else "right")
@@ -39,8 +38,9 @@ def show_transcript(record: "Transcript") -> None:
         seen.add_row(name, *sizes, data[:SHOWN_BYTES].hex(" "))
     console.print(seen)
     console.print(
-        f"  [dim]{record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
-        "order are the same for every voice; 8 bits a byte are coin flips, fewer come from headers and packed bits[/]"
+        f"  {record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
+        "order are the same for every voice; 8 bits a byte are coin flips, fewer come from headers and packed bits",
+        style="dim",
     )
 
 
@@ -66,7 +66,7 @@ def saw_table(received: Received) -> Table:
         who, whom, counted = zip(*equal, strict=True)
         counts, sizes = (_range([each[place] for each in counted]) for place in (0, 1))
         table.add_row(
-            Text(_together(who)), Text(_together(whom)), kind_name(number), kind_meaning(number), counts, sizes
+            _together(who), _together(whom), kind_name(number), kind_meaning(number), counts, sizes
         )
     return table
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, ShowTranscript, door_to
 from ppspeech.errors import ModelError
+from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Verifier
@@ -59,8 +59,8 @@ def verify(
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    word = "[green]accepted[/]" if found.value else "[red]rejected[/]"
-    Console(highlight=False).print(f"{escape(str(clip))}: {word} (score {score:.3f}, threshold {least:.3f})")
+    scores = f" (score {score:.3f}, threshold {least:.3f})"
+    Console().print(Text.assemble(f"{clip}: ", _in_words(found.value), scores))
 
 
 def identify(
@@ -105,9 +105,9 @@ def identify(
     if as_json:
         typer.echo(json.dumps(facts))
         return
-    shown = f"[green]{escape(found.value)}[/]" if found.value is not None else "[red]nobody known[/]"
     best, least = max(found.scores.values()), found.threshold
-    Console(highlight=False).print(f"{escape(str(clip))}: {shown} (best score {best:.3f}, threshold {least:.3f})")
+    scores = f" (best score {best:.3f}, threshold {least:.3f})"
+    Console().print(Text.assemble(f"{clip}: ", _in_words(found.value), scores))
 
 
 def _load(path: Path) -> "Verifier":
@@ -147,15 +147,15 @@ def _ask(
         cost = {"seconds": round(answer.seconds, 3), "bytes": answer.bytes_up + answer.bytes_down}
         typer.echo(json.dumps({"clip": str(clip), said: answer.value, **cost, "rounds": answer.rounds}))
     else:
-        words = _in_words(answer.value) if ours else "the other party knows"
+        words = _in_words(answer.value) if ours else Text("the other party knows")
         megabytes = (answer.bytes_up + answer.bytes_down) / 1e6
-        cost_words = f"({answer.seconds:.2f} s, {megabytes:.2f} MB, {answer.rounds} rounds)"
-        Console(highlight=False).print(f"{escape(str(clip))}: {words} {cost_words}", soft_wrap=True)
+        cost_words = f" ({answer.seconds:.2f} s, {megabytes:.2f} MB, {answer.rounds} rounds)"
+        Console().print(Text.assemble(f"{clip}: ", words, cost_words))
     if show_transcript:
         show(answer.transcript)
 
 
-def _in_words(value: bool | str | None) -> str:
+def _in_words(value: bool | str | None) -> Text:
     if isinstance(value, bool):
-        return "[green]accepted[/]" if value else "[red]rejected[/]"
-    return "[red]nobody known[/]" if value is None else f"[green]{escape(value)}[/]"
+        return Text("accepted", "green") if value else Text("rejected", "red")
+    return Text("nobody known", "red") if value is None else Text(value, "green")

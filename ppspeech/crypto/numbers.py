@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.errors import RangeError
 
+_MASKS = tuple(np.uint64((1 << bits) - 1) for bits in range(65))
+
 
 @dataclass(frozen=True, slots=True)
 class Ring:
@@ -34,7 +36,7 @@ class Ring:
     @property
     def mask(self) -> np.uint64:
         """2^bits - 1."""
-        return np.uint64((1 << self.bits) - 1)
+        return _MASKS[self.bits]
 
     def reduce(self, residues: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Residues mod 2^bits."""

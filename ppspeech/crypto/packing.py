@@ -31,7 +31,7 @@ def pack_numbers(numbers: Numbers, width: int) -> bytes:
     return out.tobytes()
 
 
-def unpack_numbers(data: bytes, count: int, width: int) -> Numbers:
+def unpack_numbers(data: bytes | memoryview, count: int, width: int) -> Numbers:
     """The numbers `pack_numbers` packed: bytes for widths up to 8, else residues; spare bits are dropped."""
     stream = np.frombuffer(data, np.uint8)
     if width <= 8:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
+    from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
     from ppspeech.service.plan import MEETING_BYTES, ServicePlan, WayToRun, plan_speakers, plan_words
     from ppspeech.service.requests import BudgetSpentError
@@ -33,6 +34,7 @@ __all__ = [
     "build_services",
     "connect",
     "connect_through",
+    "error_budget",
     "export_words",
     "open_door",
     "plan_speakers",
@@ -44,6 +46,7 @@ __all__ = [
 _MODULES = {
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
+    "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
     "plan": {"MEETING_BYTES", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
     "requests": {"BudgetSpentError"},

@@ -5,7 +5,7 @@ An exporter takes the module and what the deployment chooses, and gives word mod
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
+from ppspeech.audio import MfccConfig, usual_range
+from ppspeech.bundle import LIMIT, feature_limit
 from ppspeech.errors import ModelError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier, UtteranceClassifier
-from ppspeech.models.gaussian import Gaussians, phi_from_moments
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
 from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm
-from ppspeech.protocols.scores import WordArrays, WordShape, form_weights
+from ppspeech.protocols.scores import MOST_LIMIT, WordArrays, WordShape, form_weights, scaled_weights
 from ppspeech.registry import Registry
 
 
@@ -31,7 +32,8 @@ class Deployment:
         operation: `forward` adds up all paths, `viterbi` takes the best and is quicker.
         reject: whether a garbage model competes, so that "none of the words" can be the answer.
         garbage: nats a frame that the garbage model gets on top: the larger, the more is rejected.
-        limit: features are clipped to this magnitude.
+        limit: features are clipped to this many spreads from their usual center (`ppspeech.audio.usual_range`); by
+            default to what the model needs, as in the clear.
         bits: of the shares; 25 with 7 after the point hold scores within 131,072 nats of one another.
     """
 
@@ -39,7 +41,7 @@ class Deployment:
     operation: Literal["forward", "viterbi"] = "forward"
     reject: bool = False
     garbage: float = 0.0
-    limit: float = 8.0
+    limit: float | None = None
     bits: int = 25
 
 
@@ -49,16 +51,36 @@ EXPORTERS: Registry[Exporter] = Registry("exporter", error=ModelError)
 
 
 def export_words(
-    kind: str, module: nn.Module, labels: tuple[str, ...], deployment: Deployment | None = None
+    kind: str,
+    module: nn.Module,
+    labels: tuple[str, ...],
+    deployment: Deployment | None = None,
+    mfcc: MfccConfig | None = None,
 ) -> WordArrays:
     """The encrypted layer's form of a model that chooses among labels; its kind is such as a bundle's `config.type`.
+
+    With the front end of a model of frames, the form is of features in their usual range, (x - center) / spread, which
+    clients compute from public choices alone (`ppspeech.audio.in_usual_range`).
 
     Raises ModelError if there is no exporter for it, or it holds what cannot be served.
     """
     if kind not in EXPORTERS:
         raise ModelError(f"a {kind} cannot be served encrypted: there are exporters for {', '.join(EXPORTERS)}")
+    chosen = deployment or Deployment()
+    limit = None if mfcc is None else feature_limit(module, mfcc)
+    if chosen.limit is None and limit is not None:
+        chosen = replace(chosen, limit=limit)
+    if chosen.limit is not None and chosen.limit > MOST_LIMIT:
+        raise ModelError(
+            f"features may lie {chosen.limit:g} spreads from where those of speech usually lie, and {MOST_LIMIT:g} can "
+            "be served: train on normalized features, with cmvn utterance or public"
+        )
     with torch.no_grad():
-        return EXPORTERS[kind](module, labels, deployment or Deployment())
+        models = EXPORTERS[kind](module, labels, chosen)
+    if mfcc is None or limit is None:
+        return models
+    center, spread = (part.numpy() for part in usual_range(mfcc))
+    return replace(models, weights=scaled_weights(models.weights, models.shape.terms, center, spread))
 
 
 @EXPORTERS.register("keyword_hmm")
@@ -73,7 +95,7 @@ def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Dep
     terms: Literal["full", "diagonal"] = "full" if emission.whole else "diagonal"
     columns = score_columns(emission.gaussians.phi().double(), terms, logs)
     if deployment.reject:
-        garbage = score_columns(_garbage(emission.gaussians).double(), terms)
+        garbage = score_columns(emission.gaussians.pooled().phi(), terms)
         garbage[-1] += deployment.garbage
         columns = np.concatenate((columns, garbage), axis=1)
     shape = _shape(bank.topology, emission.features, terms, bank.models, emission.components, deployment)
@@ -98,6 +120,8 @@ def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], de
     phi = model.phi().double().clone()
     phi[..., -1, :] *= model.constant  # the model's z is [x, a], the client's [x, 1]
     phi[..., :, -1] *= model.constant
+    if deployment.limit is None and model.radius is not None:
+        deployment = replace(deployment, limit=max(LIMIT, float(model.radius)))  # nothing within the radius is clipped
     components = phi.shape[1]
     return one_frame_models(score_columns(phi, "full"), "full", phi.shape[-1] - 1, labels, deployment, components)
 
@@ -160,7 +184,7 @@ def one_frame_models(
         operation="viterbi",
         label_bytes=_label_bytes(labels),
         bits=deployment.bits,
-        limit=deployment.limit,
+        limit=deployment.limit or LIMIT,
     )
     return WordArrays(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
 
@@ -186,7 +210,7 @@ def _shape(
         operation=deployment.operation,
         reject=deployment.reject,
         bits=deployment.bits,
-        limit=deployment.limit,
+        limit=deployment.limit or LIMIT,
     )
 
 
@@ -208,14 +232,3 @@ def _label_bytes(labels: tuple[str, ...]) -> int:
     """Room for the longest label, in steps of 28 bytes so that it says little about the labels."""
     longest = max(len(label.encode()) for label in labels)
     return 28 * -(-longest // 28)
-
-
-def _garbage(bank: Gaussians) -> Tensor:
-    """Phi of the Gaussian with the mean and covariance of all states together: any speech, no word."""
-    mean = bank.mean.double().reshape(-1, bank.features)
-    covariance = bank.covariances().double().reshape(-1, bank.features, bank.features)
-    middle = mean.mean(0)
-    spread = covariance.mean(0) + (mean - middle).mT @ (mean - middle) / len(mean)
-    if bank.kind not in {"full", "tied"}:
-        spread = spread.diagonal().diag()
-    return phi_from_moments(middle, spread).unsqueeze(0)

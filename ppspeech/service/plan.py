@@ -12,8 +12,8 @@ from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
 from ppspeech.service.client.connect import MOST_BYTES
-from ppspeech.service.error_budget import ErrorBudget, error_budget
 from ppspeech.service.estimate import Estimate, estimate, estimate_shared, estimate_stream, planned_job
+from ppspeech.service.exactness import ErrorBudget, error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.requests import ORDERS
 from ppspeech.service.server.speakers import SpeakerDeployment
@@ -90,7 +90,7 @@ class ServicePlan:
 
 def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServicePlan:
     """What serving words will cost and leak; nothing is encrypted. Raises ModelError if the model cannot be served."""
-    models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
+    models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
     shape, errors = models.shape, error_budget(models)
     modes = [
         WayToRun.of(order, estimate(planned_job(shape, 1, order)), "keyword")
@@ -182,11 +182,8 @@ def _probe(plan: GalleryPlan) -> Estimate:
 
 
 def _range_warnings(errors: ErrorBudget) -> tuple[str, ...]:
-    if errors.range_bits.typical > errors.bits:
-        return (
-            f"scores are expected to need {errors.range_bits.typical:g} bits where shares have "
-            f"{errors.bits}: words would be wrong; raise bits or serve shorter utterances",
-        )
+    if errors.too_small is not None:
+        return (errors.too_small,)
     if errors.range_bits.certain > errors.bits:
         return (
             f"only voices far from any model's training could need {errors.range_bits.certain:g} bits where "

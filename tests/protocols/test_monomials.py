@@ -13,6 +13,7 @@ from ppspeech.protocols.scores.monomials import (
     form_weights,
     gaussian_weights,
     monomials_of,
+    scaled_weights,
 )
 
 generator = np.random.default_rng(0)
@@ -53,3 +54,12 @@ def test_degrees_are_how_monomials_grow(terms: Terms) -> None:
     grown = monomials_of(2 * x, terms) / monomials_of(x, terms)
     assert np.allclose(grown, 2.0 ** degrees(5, terms))
     assert grown.shape[1] == count_monomials(5, terms)
+
+
+@pytest.mark.parametrize("terms", ["full", "diagonal", "linear"])
+def test_weights_of_scaled_frames_give_the_same_scores(terms: Terms) -> None:
+    x, center, spread = generator.normal(size=(6, 4)), generator.normal(size=4), generator.uniform(0.1, 9, size=4)
+    weights = generator.normal(size=(count_monomials(4, terms), 3))
+    scaled = scaled_weights(weights, terms, center, spread)
+    found = monomials_of((x - center) / spread, terms) @ scaled
+    assert np.allclose(found, monomials_of(x, terms) @ weights)

@@ -31,7 +31,7 @@ from ppspeech.service import (
     open_door,
 )
 from ppspeech.service.server.book import JsonFormatter
-from tests.service.voices import LIVE, released
+from tests.service.voices import FAR, LIVE, released
 
 QUICK = Limits(handshake_seconds=10, message_seconds=20, session_seconds=120)
 
@@ -102,7 +102,11 @@ def serving(
 @pytest.fixture(scope="session")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
     folder = tmp_path_factory.mktemp("bundles")
-    return {"whole": released(folder / "whole"), "live": released(folder / "live", mfcc=LIVE, seed=1)}
+    return {
+        "whole": released(folder / "whole"),
+        "live": released(folder / "live", mfcc=LIVE, seed=1),
+        "far": released(folder / "far", mfcc=FAR, seed=10),
+    }
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Exported models score as the modules they come from; what cannot be served is refused by name."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import torch
 from torch import nn
 
+from ppspeech.audio import MfccConfig, in_usual_range, usual_range
+from ppspeech.bundle import LIMIT
 from ppspeech.errors import ModelError
 from ppspeech.models import (
     DiscreteEmission,
@@ -21,6 +24,7 @@ from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegressi
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.service.export import EXPORTERS, Deployment, export_words
 from tests.protocols.word_reference import plain_scores
+from tests.service.voices import FAR, WHOLE, released
 
 LABELS = ("no", "yes", "perhaps")
 
@@ -121,3 +125,31 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
         export_words("linear_table", TableClassifier(SoftmaxRegression(5, 3)), LABELS, Deployment(reject=True))
     with pytest.raises(ModelError, match="already"):
         EXPORTERS.register("keyword_hmm")(lambda module, labels, deployment: None)
+
+
+@pytest.mark.parametrize("mfcc", [WHOLE, FAR], ids=["normalized", "not"])
+def test_frames_are_clipped_alike_in_the_clear_and_encrypted(mfcc: MfccConfig, tmp_path: Path) -> None:
+    """Far beyond the limit too, where a score without limits is another."""
+    bundle = released(tmp_path / "words", mfcc=mfcc)
+    center, spread = usual_range(mfcc)
+    frames = center + 6 * spread * torch.randn(30, mfcc.features, generator=torch.Generator().manual_seed(0))
+    models = export_words(bundle.config.type, bundle.model, bundle.labels, Deployment(frames=30), mfcc)
+    assert models.shape.limit == LIMIT
+    clear = bundle.recognizer.score([frames.float()])[0].numpy()
+    np.testing.assert_allclose(plain_scores(models, in_usual_range(frames, mfcc)), clear, rtol=1e-4)
+    with torch.no_grad():
+        free = bundle.model(frames.float().unsqueeze(0), torch.tensor([30]))[0].numpy()
+    assert not np.allclose(free, clear, rtol=1e-2)
+
+
+def test_the_limit_grows_with_the_model_or_it_is_refused(tmp_path: Path) -> None:
+    bundle = released(tmp_path / "words")
+    gaussians: Any = bundle.model.emission.gaussians  # type: ignore[union-attr]
+    gaussians.mean[0, 0, 0] = 25.0
+    assert bundle.recognizer.limit == 32
+    assert export_words("keyword_hmm", bundle.model, bundle.labels, mfcc=WHOLE).shape.limit == 32
+    chosen = export_words("keyword_hmm", bundle.model, bundle.labels, Deployment(limit=5.0), WHOLE)
+    assert chosen.shape.limit == 5
+    gaussians.mean[0, 0, 0] = -200.0
+    with pytest.raises(ModelError, match=r"256 spreads .* cmvn utterance or public"):
+        export_words("keyword_hmm", bundle.model, bundle.labels, mfcc=WHOLE)

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from ppspeech.bundle import Bundle
+from ppspeech.errors import ModelError
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.scores.states import WordShape
 from ppspeech.protocols.words.keyword import KeywordJob
-from ppspeech.service.error_budget import error_budget
 from ppspeech.service.estimate import choose_order, estimate, planned_job
+from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.plan import MEETING_BYTES, plan_words
+from ppspeech.service.server.words import ServedWords
 from tests.protocols.test_keyword import encrypted_scores
 from tests.protocols.word_reference import made_models, made_utterance, plain_scores
 from tests.service.conftest import Running
@@ -78,6 +80,8 @@ def test_errors_stay_within_the_budget(sizes: dict[str, Any]) -> None:
 
 def test_a_range_that_is_too_small_is_said(bundles: dict[str, Bundle]) -> None:
     assert any("words would be wrong" in each for each in plan_words(bundles["whole"], Deployment(bits=12)).warnings)
+    with pytest.raises(ModelError, match=r"whole cannot be served so: .* raise bits"):
+        ServedWords.of("whole", bundles["whole"], Deployment(bits=12))
     wide = plan_words(bundles["whole"], Deployment(bits=25))
     assert not any("words would be wrong" in each for each in wide.warnings)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from ppspeech.audio import Mfcc
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.lattice import LatticeParameters
 from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
@@ -85,19 +86,30 @@ def test_a_sound_file_of_another_rate(running: Running, tmp_path: Path) -> None:
         assert client.recognize(tmp_path / "a.wav").value is not None
 
 
-@pytest.mark.parametrize("model", ["whole", "live"])
+def test_features_far_from_zero_are_heard_as_in_the_clear(running: Running) -> None:
+    bundle = running.bundles["far"]
+    sounds = [scale * voice(seed) for seed, scale in enumerate((1.0, 0.3, 0.01, 1.0, 0.1, 1.0))]
+    assert max(float(Mfcc(bundle.mfcc)(sound).features.abs().max()) for sound in sounds) > 40
+    with running.connect("far") as client:
+        heard = [each.value for each in client.recognize_all(sounds, RATE)]
+    assert len(set(heard)) > 1
+    for sound, word in zip(sounds, heard, strict=True):
+        assert_right(bundle, sound, word)
+
+
+@pytest.mark.parametrize("model", ["whole", "live", "far"])
 def test_listening(running: Running, model: str) -> None:
     """Where features wait for the end the sound is kept; where they do not, frames are scored as they come."""
     bundle = running.bundles[model]
     with running.connect(model) as client:
         for seed in range(3):
             with client.stream() as listening:
-                assert listening.is_live == (model == "live")
+                assert listening.is_live == (model != "whole")
                 for chunk in voice(seed).split(700):
                     listening.feed(chunk)
                 answer = listening.finish()
             assert_right(bundle, voice(seed), answer.value)
-            assert answer.how in (("stream",) if model == "live" else ("frames", "scan"))
+            assert answer.how in (("stream",) if model != "whole" else ("frames", "scan"))
         assert_right(bundle, voice(9), client.recognize(voice(9), RATE).value)
 
 

@@ -1,11 +1,12 @@
 """Small released models, and sounds that they can be asked about."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import MfccConfig, usual_range
 from ppspeech.bundle import (
     Bundle,
     BundleConfig,
@@ -16,6 +17,7 @@ from ppspeech.bundle import (
     SpeakerUbmSettings,
     write_bundle,
 )
+from ppspeech.models import HiddenMarkovModel
 from tests.bundle.conftest import gaussian_account, statement_of
 
 RATE = 16_000
@@ -29,6 +31,9 @@ LIVE = MfccConfig(
 )  # fmt: skip
 """Features that are known as they are spoken."""
 
+FAR = MfccConfig(cepstra=4, deltas=1, cmvn="none", level="keep")
+"""Features that are not normalized: they reach to 50 and more."""
+
 HMM = KeywordHmmSettings(states=3, components=1, covariance="diagonal", floor=0.01, skips=0, must_finish=True)
 MIXTURES = KeywordHmmSettings(states=2, components=2, covariance="diagonal", floor=0.01, skips=0, must_finish=True)
 FULL = KeywordHmmSettings(states=2, components=1, covariance="full", floor=0.01, skips=1, must_finish=False)
@@ -39,12 +44,16 @@ SPEAKERS = SpeakerUbmSettings(components=6, covariance="diagonal", floor=0.05, r
 
 
 def released(folder: Path, settings: ModelSettings = HMM, mfcc: MfccConfig = WHOLE, seed: int = 0) -> Bundle:
-    """A bundle whose weights come from a seed."""
+    """A bundle whose weights come from a seed; its words lie where speech does."""
     config = BundleConfig(settings, () if isinstance(settings, SpeakerUbmSettings) else LABELS, mfcc)
     torch.manual_seed(seed)
     model = config.build()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.7)
+    if mfcc.cmvn == "none" and isinstance(model, HiddenMarkovModel):
+        center, spread = usual_range(mfcc)
+        gaussians: Any = model.emission.gaussians
+        gaussians.set_moments_(center + spread * gaussians.mean, gaussians.variances() * spread.square())
     account = gaussian_account()
     return write_bundle(folder, model=model, config=config, statement=statement_of(account), account=account)
 

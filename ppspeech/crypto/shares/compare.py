@@ -30,18 +30,17 @@ MIDDLE = TableShape(2 * GROUP, 2)
 
 
 def carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
-    """Shares of [a + b >= 2^width], for the first party's a, the second's b, both of `width` bits, 1 to 60."""
+    """Shares of [a + b >= 2^width], for the lowest `width` bits, 1 to 60, of the first party's a and the second's b."""
     size, blocks = block_sizes(width)
-    parts = np.empty((len(own), blocks), np.uint8)
-    _cut(own, size, blocks * size - width, parts)
-    (pairs,) = look_up_public(engine, [_leaf_table(size)], [parts.reshape(-1)])
-    pairs = pairs.reshape(len(own), blocks)
-    while pairs.shape[1] > GROUP:
-        (joined,) = look_up_public(engine, [_middle_table()], [_join_groups(engine, pairs)])
-        pairs = joined.reshape(len(own), -1)
+    parts = np.empty(len(own) * blocks, np.uint8)
+    _cut(own, size, blocks, width, parts)
+    (pairs,) = look_up_public(engine, [_leaf_table(size)], [parts])
+    while blocks > GROUP:
+        (pairs,) = look_up_public(engine, [_middle_table()], [_join_groups(engine, pairs.reshape(-1, blocks))])
+        blocks = -(-blocks // GROUP)
     index = np.empty(len(own), np.uint8)
-    _join_last(pairs, index)
-    return look_up_public(engine, [_last_table(pairs.shape[1])], [index])[0]
+    _join_last(pairs, blocks, index)
+    return look_up_public(engine, [_last_table(blocks)], [index])[0]
 
 
 def is_negative(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
@@ -49,9 +48,9 @@ def is_negative(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
     check_ring(ring)
     if ring.bits == 1:
         return residues.astype(np.uint8)
-    below = np.uint64(ring.bits - 1)
-    top = ((residues >> below) & np.uint64(1)).astype(np.uint8)
-    return top ^ carry(engine, residues & np.uint64((1 << (ring.bits - 1)) - 1), ring.bits - 1)
+    result = np.empty(len(residues), np.uint8)
+    _add_top(residues, ring.bits - 1, carry(engine, residues, ring.bits - 1), result)
+    return result
 
 
 def block_sizes(width: int) -> tuple[int, int]:
@@ -100,20 +99,28 @@ def _last_table(blocks: int) -> PublicTable:
 
 
 @numba.njit(nogil=True, cache=True)
-def _cut(residues: Residues, size: int, shift: int, parts: Bits) -> None:
-    """Blocks of `size` bits, the lowest first, of residues moved up to fill the last block."""
+def _cut(residues: Residues, size: int, blocks: int, width: int, parts: Bits) -> None:
+    """Blocks of `size` bits, the lowest first, of the lowest `width` bits, moved up to fill the last block."""
     block = (np.uint64(1) << np.uint64(size)) - np.uint64(1)
-    for j in range(parts.shape[0]):
-        residue = residues[j] << np.uint64(shift)
-        for b in range(parts.shape[1]):
-            parts[j, b] = residue & block
+    keep = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    shift = np.uint64(blocks * size - width)
+    for j in range(len(residues)):
+        residue = (residues[j] & keep) << shift
+        for b in range(blocks):
+            parts[j * blocks + b] = residue & block
             residue >>= np.uint64(size)
 
 
 @numba.njit(nogil=True, cache=True)
-def _join_last(pairs: Bits, index: Bits) -> None:
+def _join_last(pairs: Bits, blocks: int, index: Bits) -> None:
     for j in range(len(index)):
-        joined = pairs[j, 0] & 1
-        for place in range(1, pairs.shape[1]):
-            joined |= pairs[j, place] << (2 * place - 1)
+        joined = pairs[j * blocks] & 1
+        for place in range(1, blocks):
+            joined |= pairs[j * blocks + place] << (2 * place - 1)
         index[j] = joined
+
+
+@numba.njit(nogil=True, cache=True)
+def _add_top(residues: Residues, place: int, carried: Bits, result: Bits) -> None:
+    for j in range(len(result)):
+        result[j] = carried[j] ^ np.uint8((residues[j] >> np.uint64(place)) & np.uint64(1))

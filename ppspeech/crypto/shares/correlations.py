@@ -16,7 +16,7 @@ from ppspeech.crypto.transfer.setup import PairSetup
 from ppspeech.errors import ProtocolError
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)
 class Offered:
     """The first party's half of some tables: `pads` `(count, 2^bits)` hide the entries, `masks` are its shares."""
 
@@ -24,7 +24,7 @@ class Offered:
     masks: Numbers
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)
 class Asked:
     """The second party's half: random `choices` `(count,)` and the `pads` `(count,)` they open."""
 
@@ -32,7 +32,7 @@ class Asked:
     pads: Numbers
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)
 class Products:
     """For products of a shared bit and a shared residue: two random transfers, one each way.
 
@@ -102,16 +102,14 @@ class Correlations:
 
     def take_offered(self, shape: TableShape, count: int) -> Offered:
         """The first party's halves of the next `count` tables."""
-        part = self._take(shape, count)
-        tables = self._tables.get(shape)
+        tables, part = self._take(shape, count)
         if not isinstance(tables, Offered):
             raise ProtocolError("the second party looks up in tables, the first offers them")
         return Offered(tables.pads[part], tables.masks[part])
 
     def take_asked(self, shape: TableShape, count: int) -> Asked:
         """The second party's halves of the next `count` tables."""
-        part = self._take(shape, count)
-        tables = self._tables.get(shape)
+        tables, part = self._take(shape, count)
         if not isinstance(tables, Asked):
             raise ProtocolError("the first party offers tables, the second looks up in them")
         return Asked(tables.choices[part], tables.pads[part])
@@ -127,14 +125,15 @@ class Correlations:
         part = slice(at, at + count)
         return Products(own.bits[part], own.got[part], own.zero[part], own.step[part])
 
-    def _take(self, shape: TableShape, count: int) -> slice:
+    def _take(self, shape: TableShape, count: int) -> tuple[Offered | Asked, slice]:
         self._setup.check_in_use()
         left = self._left.get(shape, 0)
         if count > left:
             raise ProtocolError(f"{count} of {shape} are needed and {left} are left: prepare more, none is used twice")
         self._left[shape] = left - count
-        at = len(self._tables[shape].pads) - left
-        return slice(at, at + count)
+        tables = self._tables[shape]
+        at = len(tables.pads) - left
+        return tables, slice(at, at + count)
 
     def __repr__(self) -> str:
         return f"Correlations(tables={sum(self._left.values())}, products={self._products_left})"

@@ -2,13 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ppspeech.crypto.transfer.codes import CODE_COLUMNS
 from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, columns_bytes
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TableShape:
+class TableShape(NamedTuple):
     """A table that one party offers and the other looks up in: 1 to 8 bits of index, entries of 1 to 64 bits."""
 
     bits: int

@@ -62,30 +62,30 @@ def offer_public(engine: ShareEngine, table: PublicTable, own: Bytes, flips: Byt
 
 def ask_tables(engine: ShareEngine, shapes: list[TableShape], indices: list[Bytes]) -> list[Numbers]:
     """Be the second party: the masked entries at `indices`, one array of them a shape."""
-    asked = [engine.correlations.take_asked(shape, len(index)) for shape, index in zip(shapes, indices, strict=True)]
-    flips = [
-        pack_numbers(index ^ each.choices, shape.bits)
-        for shape, index, each in zip(shapes, indices, asked, strict=True)
-    ]
+    pads, flips, size = [], [], 0
+    for shape, index in zip(shapes, indices, strict=True):
+        asked = engine.correlations.take_asked(shape, len(index))
+        pads.append(asked.pads)
+        flips.append(pack_numbers(index ^ asked.choices, shape.bits))
+        size += packed_bytes(len(index) << shape.bits, shape.width)
     engine.channel.send(Kind.ASK, b"".join(flips))
-    sizes = [packed_bytes(len(index) << shape.bits, shape.width) for shape, index in zip(shapes, indices, strict=True)]
-    reply = np.frombuffer(engine.channel.receive(Kind.TABLES, sum(sizes)), np.uint8)
+    reply = np.frombuffer(engine.channel.receive(Kind.TABLES, size), np.uint8)
     results, at = [], 0
-    for shape, index, each, size in zip(shapes, indices, asked, sizes, strict=True):
-        results.append(np.empty_like(each.pads))
+    for shape, index, own in zip(shapes, indices, pads, strict=True):
+        results.append(np.empty_like(own))
         uncover = _open_bits if shape.width <= 8 else _open_bytes
-        uncover(reply[at : at + size], shape.bits, shape.width, index, each.pads, results[-1])
-        at += size
+        uncover(reply, at, shape.bits, shape.width, index, own, results[-1])
+        at += packed_bytes(len(index) << shape.bits, shape.width)
     return results
 
 
 def receive_flips(engine: ShareEngine, shapes: list[TableShape], counts: list[int]) -> list[Bytes]:
     """Be the first party: what the second asked for, blinded."""
     sizes = [packed_bytes(count, shape.bits) for shape, count in zip(shapes, counts, strict=True)]
-    asked = engine.channel.receive(Kind.ASK, sum(sizes))
+    asked = memoryview(engine.channel.receive(Kind.ASK, sum(sizes)))
     flips, at = [], 0
     for shape, count, size in zip(shapes, counts, sizes, strict=True):
-        flips.append(unpack_numbers(asked[at : at + size], count, shape.bits).astype(np.uint8))
+        flips.append(unpack_numbers(asked[at : at + size], count, shape.bits).astype(np.uint8, copy=False))
         at += size
     return flips
 
@@ -152,22 +152,23 @@ def _conceal_bytes(entries: Numbers, pads: Numbers, flips: Bytes, size: int, out
 
 
 @numba.njit(nogil=True, cache=True)
-def _open_bits(stream: Bytes, bits: int, width: int, index: Bytes, pads: Numbers, result: Numbers) -> None:
+def _open_bits(stream: Bytes, at: int, bits: int, width: int, index: Bytes, pads: Numbers, result: Numbers) -> None:
     mask = np.uint64((1 << width) - 1)
     for j in range(len(index)):
         place = ((j << bits) + index[j]) * width
-        held = np.uint64(stream[place >> 3])
+        byte = at + (place >> 3)
+        held = np.uint64(stream[byte])
         if (place & 7) + width > 8:
-            held |= np.uint64(stream[(place >> 3) + 1]) << np.uint64(8)
+            held |= np.uint64(stream[byte + 1]) << np.uint64(8)
         result[j] = ((held >> np.uint64(place & 7)) & mask) ^ pads[j]
 
 
 @numba.njit(nogil=True, cache=True)
-def _open_bytes(stream: Bytes, bits: int, width: int, index: Bytes, pads: Numbers, result: Numbers) -> None:
+def _open_bytes(stream: Bytes, at: int, bits: int, width: int, index: Bytes, pads: Numbers, result: Numbers) -> None:
     size = (width + 7) // 8
     mask = ~np.uint64(0) >> np.uint64(64 - width)
     for j in range(len(index)):
-        place = ((j << bits) + index[j]) * size
+        place = at + ((j << bits) + index[j]) * size
         held = np.uint64(0)
         for b in range(size):
             held |= np.uint64(stream[place + b]) << np.uint64(8 * b)

@@ -23,7 +23,7 @@ from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # never changed, but not frozen: a recursion makes thousands, and freezing doubles it
 class Shared:
     """Residues of any shape that two parties share: the sum mod 2^k of what each holds. `own`: our share, `uint64`.
     Bits above those of the ring mean nothing; `residues` is without them.
@@ -58,13 +58,16 @@ class Shared:
 
     def __lt__(self, other: "Shared") -> "SharedBits":
         """[self < other]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
-        difference = self.own - self._beside(other)
-        negative = is_negative(self.engine, difference.reshape(-1), self.ring)
-        return SharedBits(self.engine, negative.reshape(difference.shape))
+        return (self - other).is_negative()
 
     def __ge__(self, other: "Shared") -> "SharedBits":
         """[self >= other]; the residues must differ by less than 2^(bits - 1), or the comparison wraps around."""
         return ~(self < other)
+
+    def is_negative(self) -> "SharedBits":
+        """[self < 0], for signed residues."""
+        negative = is_negative(self.engine, self.own.reshape(-1), self.ring)
+        return SharedBits(self.engine, negative.reshape(self.own.shape))
 
     def __getitem__(self, index: Any) -> "Shared":
         return Shared(self.engine, self.own[index], self.ring)
@@ -94,7 +97,7 @@ class Shared:
         return other.own
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class SharedBits:
     """Bits of any shape, each the exclusive or of what two parties hold. `own`: our share, `uint8`, 0 or 1."""
 
@@ -147,12 +150,14 @@ def concatenate(parts: Sequence[Shared], axis: int = 0) -> Shared:
 
 def maximum(left: Shared, right: Shared) -> Shared:
     """The larger residues; the two must differ by less than 2^(bits - 1)."""
-    return right + (left >= right) * (left - right)
+    difference = left - right
+    return right + ~difference.is_negative() * difference
 
 
 def minimum(left: Shared, right: Shared) -> Shared:
     """The smaller residues; the two must differ by less than 2^(bits - 1)."""
-    return right + (left < right) * (left - right)
+    difference = left - right
+    return right + difference.is_negative() * difference
 
 
 def select(bits: SharedBits, ones: Shared, zeros: Shared) -> Shared:

@@ -46,7 +46,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
 def _compare(bank: HiddenMarkovModel, test: Spoken, operation: Literal["forward", "viterbi"]) -> list[Figure]:
     x, lengths, said = test.labeled
     labels = tuple(str(digit) for digit in range(bank.models))
-    models = export_words("keyword_hmm", bank, labels, Deployment(frames=int(lengths.max()), operation=operation))
+    chosen = Deployment(frames=int(lengths.max()), operation=operation)
+    models = export_words("keyword_hmm", bank, labels, chosen, PLAIN)
     clips: list[Reals] = [*test.clips()]
     with torch.no_grad():
         plain = (bank(x, lengths) if operation == "forward" else bank.best_path(x, lengths).score).double().numpy()

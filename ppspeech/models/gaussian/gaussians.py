@@ -95,6 +95,17 @@ class Gaussians(nn.Module):
         else:
             self.spread.copy_((variances - self.floor).clamp_min(tiny).log())
 
+    def pooled(self) -> "Gaussians":
+        """One Gaussian, in float64, with the mean and covariance of all together: any frame, no particular one."""
+        mean = self.mean.detach().double().reshape(-1, self.features)
+        covariance = self.covariances().detach().double().reshape(-1, self.features, self.features)
+        middle = mean.mean(0)
+        spread = covariance.mean(0) + (mean - middle).mT @ (mean - middle) / len(mean)
+        whole = self.kind in {"full", "tied"}
+        one = Gaussians((1,), self.features, "full" if whole else "diagonal", self.floor, torch.float64)
+        one.set_moments_(middle, spread if whole else spread.diagonal())
+        return one
+
     def phi(self, log_weight: Tensor | float = 0.0) -> Tensor:
         """Phi of every Gaussian, `(*shape, d + 1, d + 1)`, with ln w `(*shape)` in its corner."""
         return phi_from_moments(self.mean, self.covariances(), log_weight)

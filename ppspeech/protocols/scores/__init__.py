@@ -2,10 +2,11 @@
 
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
-from ppspeech.protocols.scores.monomials import form_weights, monomials_of
-from ppspeech.protocols.scores.states import WordArrays, WordShape
+from ppspeech.protocols.scores.monomials import form_weights, monomials_of, scaled_weights
+from ppspeech.protocols.scores.states import MOST_LIMIT, WordArrays, WordShape
 
 __all__ = [
+    "MOST_LIMIT",
     "Covariance",
     "LinearColumns",
     "LinearPlan",
@@ -18,4 +19,5 @@ __all__ = [
     "WordShape",
     "form_weights",
     "monomials_of",
+    "scaled_weights",
 ]

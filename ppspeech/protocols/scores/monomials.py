@@ -70,6 +70,24 @@ def form_weights(forms: Reals, terms: Literal["full", "diagonal"]) -> Reals:
     return np.moveaxis(weights, -1, 0)
 
 
+def scaled_weights(weights: Reals, terms: Terms, center: Reals, spread: Reals) -> Reals:
+    """Weights `(monomials, columns)` of frames x as those of (x - center) / spread, `(d,)` each: the same scores."""
+    d = len(center)
+    if terms == "full":
+        left, right = np.triu_indices(d + 1)
+        forms = np.zeros((weights.shape[1], d + 1, d + 1))
+        forms[:, left, right] = (weights * np.where(left == right, 1.0, 0.5)[:, None]).T
+        forms[:, right, left] = forms[:, left, right]
+        to_frame = np.diag(np.append(spread, 1.0))
+        to_frame[:d, d] = center
+        return form_weights(to_frame.T @ forms @ to_frame, terms)
+    at, unit = center[:, None], spread[:, None]
+    squares = weights[:d] if terms == "diagonal" else np.zeros((d, weights.shape[1]))
+    linear, constant = weights[-d - 1 : -1], weights[-1]
+    scaled = [(2 * squares * at + linear) * unit, (constant + ((squares * at + linear) * at).sum(0))[None]]
+    return np.concatenate([squares * unit**2, *scaled] if terms == "diagonal" else scaled)
+
+
 def gaussian_weights(log_weights: Reals, means: Reals, covariances: Reals) -> Reals:
     """Weights of the monomials, `(monomials, *shape)`, that give ln w N(x; mean, covariance).
 

@@ -20,6 +20,7 @@ from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomial
 
 RAREST = -100.0  # ln of the rarest transition: what is rarer, or impossible, counts as this rare
 
+MOST_LIMIT = 100.0
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
 """What a party agrees to: beyond, a peer's parameters are refused before anything is allocated."""
 
@@ -74,8 +75,10 @@ class WordShape:
             raise RangeError(f"moves are ascending, got {self.moves}")
         if not 12 <= self.bits <= 32 or not 0 <= self.fraction <= 10:
             raise RangeError(f"shares have 12 to 32 bits, at most 10 after the point, got {self.bits}, {self.fraction}")
-        if not isinstance(self.reject, bool) or not 0 < self.limit <= 100:
-            raise RangeError(f"reject is true or false and the limit in (0, 100], got {self.reject!r}, {self.limit!r}")
+        if not isinstance(self.reject, bool) or not 0 < self.limit <= MOST_LIMIT:
+            raise RangeError(
+                f"reject is true or false and the limit in (0, {MOST_LIMIT:g}], got {self.reject!r}, {self.limit!r}"
+            )
 
     @property
     def monomials(self) -> int:

@@ -12,13 +12,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import LiveFrames, Mfcc, Sound, utterance_statistics, waits_for_the_end, waveform_at
+from ppspeech.audio import (
+    LiveFrames,
+    Mfcc,
+    Sound,
+    in_usual_range,
+    utterance_statistics,
+    waits_for_the_end,
+    waveform_at,
+)
 from ppspeech.crypto.lattice import FrameSender
 from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
@@ -120,21 +127,24 @@ class LiveListening:
     def __init__(self, hearing: Hearing, record: Transcript, terms: Words, clock: Clock) -> None:
         self._hearing = hearing
         self._record = record
+        self._mfcc = terms.mfcc
         self._frames = LiveFrames(terms.mfcc)
         self._clock = clock
         clock.is_prepared()
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
         """The next samples, `(samples,)`, any number of them."""
-        for frame in self._frames.feed(_one_channel(samples)):
-            self._hearing.hear(frame)
+        self._hear(self._frames.feed(_one_channel(samples)))
 
     def finish(self) -> Word:
         """The utterance is over: the word."""
         self._clock.is_asked()
-        for frame in self._frames.finish():
-            self._hearing.hear(frame)
+        self._hear(self._frames.finish())
         return self._clock.answers([self._hearing.finish()], self._record, "stream")[0]
+
+    def _hear(self, frames: Reals) -> None:
+        for frame in in_usual_range(torch.from_numpy(frames), self._mfcc):
+            self._hearing.hear(frame)
 
 
 class BufferedListening:
@@ -176,11 +186,14 @@ class FrontEnd:
 
     @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
-        """The model's input `(frames, features)`, or statistics `(1, 4 * features)`; AudioError for unusable sound."""
+        """The model's input: frames in their usual range `(frames, features)`, or statistics `(1, 4 * features)`.
+
+        Raises AudioError for sound that cannot be used.
+        """
         frames = self._mfcc(waveform_at(sound, rate, self._mfcc.config.sample_rate))
         if self._statistics is not None:
             return _scaled(utterance_statistics(frames), self._statistics).numpy()
-        return np.asarray(frames.features[0].numpy())
+        return in_usual_range(frames.features[0], self._mfcc.config)
 
 
 def _scaled(statistics: Tensor, scale: StatisticsScale) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from ppspeech.bundle import Bundle, in_words
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import EncodedWeights
-from ppspeech.errors import RangeError
+from ppspeech.errors import ModelError, RangeError
 from ppspeech.models import UtteranceClassifier
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
@@ -26,6 +26,7 @@ from ppspeech.protocols.words import (
     recognize,
 )
 from ppspeech.service.estimate import planned_job
+from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import ORDERS, Ask, Request
@@ -52,8 +53,13 @@ class ServedWords:
 
     @classmethod
     def of(cls, name: str, bundle: Bundle, deployment: Deployment) -> "ServedWords":
-        """Export and encode a model. Raises ModelError without an exporter, RangeError for weights that do not fit."""
-        models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment)
+        """Export and encode a model.
+
+        Raises ModelError without an exporter, or where words would be wrong; RangeError for weights that do not fit.
+        """
+        models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
+        if wrong := error_budget(models).too_small:
+            raise ModelError(f"{name} cannot be served so: {wrong}")
         stream = _encrypted(models) if models.shape.frames > 1 else None
         scans = can_scan(models.shape) and models.shape.frames > 1
         offered: dict[Mode, bool] = {"frames": True, "scan": scans, "stream": stream is not None}

@@ -49,6 +49,16 @@ class ErrorBudget:
     range_bits: Bound
     bits: int
 
+    @property
+    def too_small(self) -> str | None:
+        """Why words would be wrong with these shares; None where they hold the scores of usual speech."""
+        if self.range_bits.typical <= self.bits:
+            return None
+        return (
+            f"scores are expected to need {self.range_bits.typical:g} bits where shares have {self.bits}: words would "
+            "be wrong; raise bits or serve shorter utterances"
+        )
+
 
 def error_budget(models: WordArrays) -> ErrorBudget:
     """The budget of these models. It is computed from the weights, so it is the server's to know."""

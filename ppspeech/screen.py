@@ -1,0 +1,61 @@
+"""What people see: text is shown as it is, and nothing is cut off, on a terminal and in a pipe."""
+
+import codecs
+import io
+import os
+import sys
+from typing import Any
+
+import rich.console
+from rich.table import Table
+from rich.text import Text
+
+ENDLESS = 100_000  # columns of a pipe or a file: lines there are as long as they need to be
+
+
+class Console(rich.console.Console):
+    """Rich's console for text that others wrote: a name such as `x[red]:smile:.wav` is never read as markup or emoji.
+
+    What is to be colored is a `Text`, or has a style. Lines are left to the terminal to wrap. Where a table has no
+    room for its longest words, every row becomes a paragraph. A pipe or file has room, unless COLUMNS is set.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = ENDLESS
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print lines, or one table."""
+        if not (objects and isinstance(objects[0], Table)):
+            super().print(*objects, **options)
+        elif self.measure(objects[0], options=self.options.update(width=ENDLESS)).minimum <= self.width:
+            super().print(objects[0], soft_wrap=False)
+        else:
+            self._print_paragraphs(objects[0])
+
+    def _print_paragraphs(self, table: Table) -> None:
+        if table.title:
+            super().print(table.title, style="italic")
+        headings = [str(column.header) for column in table.columns]
+        for cells in zip(*(column.cells for column in table.columns), strict=True):
+            for heading, cell in zip(headings, cells[len(cells) - len(headings) :], strict=True):
+                if str(cell):
+                    super().print(Text.assemble((f"{heading}: " if heading else "", "bold"), cell))
+            super().print()
+        if table.caption:
+            super().print(table.caption, style="dim")
+
+
+def speak_any_language() -> None:
+    """Let standard output and error take any text: what a name is spelled with is no reason to stop.
+
+    Where the locale knows ASCII alone the bytes are UTF-8, which is what file names there are written in, and bytes
+    that are no text are given back as they came.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if codecs.lookup(stream.encoding).name in {"ascii", "utf-8"}:
+                stream.reconfigure(encoding="utf-8", errors="surrogateescape")
+            else:
+                stream.reconfigure(errors="backslashreplace")

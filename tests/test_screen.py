@@ -1,0 +1,84 @@
+"""What people see is what was written: no markup, no emoji, nothing cut off, whatever the terminal."""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from ppspeech.figures import Figure, show_figures
+from ppspeech.screen import Console
+
+EVIL = ("x[red]y.flac", "no[/red]file.wav", "a:smile:.wav", "[peers]", "[/]")
+LONG = "/a/path/" + "long/" * 40 + "clip.wav"
+
+
+def table() -> Table:
+    grid = Table("clip", "word", title=EVIL[0], caption=EVIL[1])
+    for name in EVIL:
+        grid.add_row(name, Text(name, "red"))
+    grid.add_row(LONG, "yes")
+    return grid
+
+
+@pytest.mark.parametrize("columns", ["", "40", "1000"])
+def test_text_is_shown_as_it_is(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if columns:
+        monkeypatch.setenv("COLUMNS", columns)
+    else:
+        monkeypatch.delenv("COLUMNS", raising=False)
+    for name in EVIL:
+        Console().print(f"{name} is here")
+        Console().print(Text.assemble(("error:", "bold red"), f" {name}"))
+    Console().print(table())
+    output = capsys.readouterr().out
+    for name in EVIL:
+        assert output.count(name) >= 4
+    assert "…" not in output
+    assert LONG in output
+
+
+def test_a_narrow_terminal_gets_a_paragraph_a_row(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    Console().print(table())
+    assert f"clip: {LONG}\nword: yes\n" in capsys.readouterr().out
+
+
+def test_only_this_file_opens_a_console() -> None:
+    """Rich's own reads markup in what users wrote."""
+    top = Path(__file__).parents[1] / "ppspeech"
+    for path in top.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module in {"rich.console", "rich.markup", "rich"}:
+                assert node.module == "rich", path
+                assert not {alias.name for alias in node.names} & {"console", "markup", "print"}, path
+
+
+def test_notes_belong_to_rows_and_empty_columns_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    show_figures([Figure("a", 1, note="all"), Figure("b", 2, note="all")], as_json=False)
+    one = capsys.readouterr().out
+    assert "peer" not in one
+    assert "ratio" not in one
+    assert one.rstrip().endswith("\n  all")
+    show_figures([Figure("a", 1, note="of a"), Figure.less("b", 2, "s", "c", 4, "of b"), Figure("d", 3)], as_json=False)
+    several = capsys.readouterr().out.splitlines()
+    marks = {line.split()[0]: line.split()[-1] for line in several if line.startswith(("  metric", "  a", "  b"))}
+    assert marks == {"metric": "note", "a": "1", "b": "2"}
+    assert several[-2:] == ["  1: of a", "  2: of b"]
+
+
+@pytest.mark.parametrize("name", ["ä.wav", os.fsdecode(b"\xe4.wav"), "名.wav"])
+def test_any_name_can_be_printed_in_any_locale(name: str) -> None:
+    spelled = f"{os.fsencode(name)!r}.decode(errors='surrogateescape')"
+    code = f"from ppspeech.screen import *; speak_any_language(); Console().print({spelled})"
+    plain = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "POSIX", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=plain, capture_output=True, check=True)
+    assert done.stdout.strip() == os.fsencode(name)
