@@ -110,6 +110,7 @@ def _terms(protocol: "RegisteredProtocol") -> list[str]:
         if default is empty or (name in shown and name in EXAMPLES):
             value = json.dumps(EXAMPLES.get(name)) if name in EXAMPLES else f"…  # needed: {term.annotation}"
             lines.append(f"  {name}: {value}{meaning}")
-        else:
-            lines.append(f"  # {name}: {json.dumps(list(default) if isinstance(default, tuple) else default)}{meaning}")
+        else:  # one that JSON cannot hold is made anew each time, and is not shown
+            plain = list(default) if isinstance(default, tuple) else default
+            lines.append(f"  # {name}: {json.dumps(plain, default=lambda _: None)}{meaning}")
     return lines

@@ -52,7 +52,7 @@ def saw_table(received: Received) -> Table:
     """What each party received: from whom, of what kind, how often and how much. Parties that only their number tells
     apart share a line.
     """
-    table = Table(title="What each party saw", box=box.SIMPLE_HEAD)
+    table = Table(title="What each party saw")
     for heading in ("party", "from", "message", "what it is", "messages", "bytes"):
         table.add_column(heading, justify="right" if heading in {"messages", "bytes"} else "left", overflow="fold")
     lines: dict[tuple[str, str, int], list[tuple[str, str, Sequence[int]]]] = {}
@@ -65,9 +65,7 @@ def saw_table(received: Received) -> Table:
     for (*_, number), equal in lines.items():
         who, whom, counted = zip(*equal, strict=True)
         counts, sizes = (_range([each[place] for each in counted]) for place in (0, 1))
-        table.add_row(
-            _together(who), _together(whom), kind_name(number), kind_meaning(number), counts, sizes
-        )
+        table.add_row(_together(who), _together(whom), kind_name(number), kind_meaning(number), counts, sizes)
     return table
 
 

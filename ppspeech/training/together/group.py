@@ -56,11 +56,12 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
         agreed, parties = _agreed(terms, party, plain)
         inputs = (data,) if groups is None else (data, groups)
         agreed.examine(party.place, *inputs)
-        session = PartySession.of(party)
+        session: PartySession | None = None
         try:
+            session = PartySession.of(party)
             fit = agreed.fit(session.sum, parties, party.place, *inputs)
         except RoundEndedError as error:
-            raise RoundEndedError(f"{error}. {_what_now(session.sums, agreed.rounds)}") from error
+            raise RoundEndedError(f"{error}. {_what_now(session.sums if session else 0, agreed.rounds)}") from error
         return as_plain(agreed, fit)
 
     @protocol.party(CURATOR)
