@@ -10,7 +10,7 @@ export MPLBACKEND := Agg
 # A waiting thread must not burn a core that another needs.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help setup demo test test-slow lint format bench lock clean
+.PHONY: help setup demo test test-slow mutants lint format bench lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ test: setup  ## the whole test suite but the slow experiments
 
 test-slow: setup  ## the slow experiments
 	$(BIN)/python -m pytest -m slow
+
+mutants: setup  ## whether the tests notice each of some fifty security mutants; takes its time
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 lint: setup  ## ruff (lint and format) and mypy
 	$(BIN)/ruff check .

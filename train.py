@@ -1,12 +1,8 @@
-"""Train a recipe: `python train.py fit --config configs/keyword_hmm.yaml`."""
+"""Train a recipe: `python train.py fit --config configs/keyword_hmm.yaml`. It is `ppspeech train`, from a checkout."""
 
 import sys
 
-from ppspeech.errors import PpspeechError
-from ppspeech.training.recipe import main
+from ppspeech.cli import app
 
 if __name__ == "__main__":
-    try:
-        main()
-    except PpspeechError as error:
-        sys.exit(f"error: {error}")
+    app(["train", *sys.argv[1:]])

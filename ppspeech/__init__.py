@@ -9,6 +9,7 @@ Importing this package loads nothing heavy; what is asked for is imported then::
         client.recognize("clip.wav").value
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Accountant", "Mfcc", "__version__", "connect", "load_bundle", "load_corpus", "serve"]
 
 __version__ = "0.1.0"
+
+# A waiting thread must not burn a core that another needs. OpenMP reads this once, when torch or numba load it.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _ROOMS = {
     "Accountant": "privacy",

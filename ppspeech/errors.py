@@ -4,6 +4,12 @@ Each message says what was wrong, with the value, and what to do about it. The c
 message alone and exits with status 2; anything else is a defect and shows its traceback.
 """
 
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 
 class PpspeechError(Exception):
     """Base of every error that a user can act on."""
@@ -11,6 +17,27 @@ class PpspeechError(Exception):
 
 class AudioError(PpspeechError, ValueError):
     """A waveform or sound file that cannot be used: missing, empty, too short, not finite, silent."""
+
+
+class SpeechWarning(UserWarning):
+    """Speech that is used, but that a model hears less well, or that tells less, than one might think."""
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show every SpeechWarning on standard error as a person would say it, without file and line."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, SpeechWarning):
+            sys.stderr.write(f"warning: {message}\n")
+        else:
+            before(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SpeechWarning)
+        warnings.showwarning = show
+        yield
 
 
 class CorpusError(PpspeechError, ValueError):
@@ -63,6 +90,10 @@ class NotInGroupError(ProtocolError):
 
 class BadCiphertextError(ProtocolError):
     """A received ciphertext that is malformed or out of range."""
+
+
+class CheatError(ProtocolError):
+    """A peer whose messages contradict each other: no party that follows the protocol sends them."""
 
 
 class RangeError(ProtocolError, ValueError):

@@ -1,5 +1,6 @@
 """Pictures: drawn without a display, saved whole or not at all."""
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,31 @@ def save(picture: "Figure", path: str | Path, dpi: int = 150) -> None:
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise PpspeechError(f"a picture is saved as .png, .pdf or .svg, got {path}")
-    with atomic_write(path) as temporary:
+    _make_readable(picture)
+    with atomic_write(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)  # a box stands for the letter
         picture.savefig(temporary, dpi=dpi)
+
+
+def shortened(name: str, most: int = 24) -> str:
+    """A name for an axis, where long ones leave no room for what is drawn."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _make_readable(picture: "Figure") -> None:
+    """Numbers along logarithmic axes as people write them, and text as it was written: a $ begins no formula."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter
+
+    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    for axes in picture.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() == "log" and isinstance(axis.get_major_formatter(), LogFormatter):
+                low, high = sorted(axis.get_view_interval())
+                axis.set_major_formatter(plain)
+                axis.set_minor_formatter(plain if high < 10 * low else NullFormatter())
+    for text in picture.findobj(Text):
+        text.set_parse_math(False)
 
 
 def curve(axes: "Axes", points: "Mapping[float, Mean]", label: str, **style: Any) -> None:

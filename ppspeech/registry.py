@@ -3,6 +3,7 @@
 import ast
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
@@ -73,20 +74,6 @@ class Registry(Mapping[str, Entry]):
                 import_module(module)
         return tuple(sorted(self._entries))
 
-    def summaries(self) -> dict[str, str]:
-        """What files register under which name, with the first line of each file; nothing is imported."""
-        found = {}
-        for module in (module for package in self._packages for module in _modules(package)):
-            found_at = find_spec(module)
-            tree = (
-                ast.parse(Path(found_at.origin).read_text(encoding="utf-8")) if found_at and found_at.origin else None
-            )
-            for node in ast.walk(tree) if tree else ():
-                match node:
-                    case ast.Call(func=ast.Attribute(attr="register"), args=[ast.Constant(value=str(name))]):
-                        found[name] = (ast.get_docstring(tree) or "").partition("\n")[0]  # type: ignore[arg-type]
-        return dict(sorted(found.items()))
-
     def name_of(self, entry: object) -> str:
         """The name that something is registered under.
 
@@ -128,6 +115,50 @@ class Registry(Mapping[str, Entry]):
                 if module.rpartition(".")[2] == str(name).replace("-", "_"):
                     import_module(module)
                     return
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What can be said of an entry without importing it: what it is, and what it needs where its file says so."""
+
+    about: str
+    needs: str = ""
+
+
+def listed(package: str, by: str = "register") -> dict[str, Listed]:
+    """What the files below a package enter under which name, found without importing any of them.
+
+    An entry is a call of `by` with a name. It is described by the first further text in the call (`functionality` of
+    a protocol), else by the first paragraph of its file; a paragraph of the file that begins with "Needs" says so.
+    """
+    top, *inner = package.split(".")
+    found_at = find_spec(top)
+    assert found_at is not None
+    assert found_at.origin is not None
+    place = Path(found_at.origin).parent.joinpath(*inner)
+    found = {}
+    for path in sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]:
+        text = path.read_text(encoding="utf-8")
+        if f"{by}(" not in text:
+            continue  # most files: reading is quick, parsing is not
+        tree = ast.parse(text)
+        paragraphs = [" ".join(part.split()) for part in (ast.get_docstring(tree) or "").split("\n\n")]
+        needs = next((part[6:].rstrip(".") for part in paragraphs if part.startswith("Needs ")), "")
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(args=[ast.Constant(value=str(name)), *more]) if _called(node.func) == by:
+                    texts = [*more, *(keyword.value for keyword in node.keywords if keyword.arg == "functionality")]
+                    said = [each.value for each in texts if isinstance(each, ast.Constant)]
+                    found[name] = Listed(str(said[0]) if said else paragraphs[0], needs)
+    return dict(sorted(found.items()))
+
+
+def _called(function: ast.expr) -> str:
+    """The last name of what is called."""
+    match function:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
 
 
 def _modules(package: str) -> list[str]:

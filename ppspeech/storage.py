@@ -34,14 +34,22 @@ def data_folder() -> Path:
     return folder
 
 
+def private_folder(folder: Path) -> Path:
+    """Make a folder that only its owner can look into, or close one that others could."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
+    return folder
+
+
 @contextmanager
-def atomic_write(path: Path, *, durable: bool = True) -> Iterator[Path]:
+def atomic_write(path: Path, *, durable: bool = True, private: bool = False) -> Iterator[Path]:
     """Give a temporary path beside `path`; on success it becomes `path`, on any failure it is removed.
 
     A reader sees the old file, the new file or no file, never part of one, also after Ctrl-C, on a full disk, and with
     several writers of the same path. The temporary name keeps the suffix of `path`, which many writers choose their
     format by; missing parent folders are made. `durable` waits until the bytes are on the disk; False is for caches of
-    many small files, which a power failure may empty.
+    many small files, which a power failure may empty. A `private` file is its owner's alone.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
@@ -52,10 +60,15 @@ def atomic_write(path: Path, *, durable: bool = True) -> Iterator[Path]:
         if durable:
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        if not private:
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
+    except OSError as error:
+        if error.filename in {None, str(temporary)}:
+            error.filename = str(path)  # what was asked for: a full disk names no file
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from ppspeech.cli import app
 from ppspeech.crypto import Kind as CryptoKind
-from ppspeech.protocols import Kind
+from ppspeech.protocols import PROTOCOLS, Kind
+from ppspeech.training.together import terms_of
 
 TOP = Path(__file__).parents[1]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (TOP / "docs").glob("*.md"))]
@@ -148,6 +150,29 @@ def test_a_wrong_command_is_seen(lie: str) -> None:
 
 def test_a_missing_file_is_seen() -> None:
     assert files("`ppspeech/nowhere.py`, [x](docs/no.png)") == ["ppspeech/nowhere.py", "docs/no.png"]
+
+
+def test_terms_in_documents_can_be_agreed_on() -> None:
+    """The example of a group's file has terms that its protocol takes."""
+    (example,) = blocks((TOP / "docs" / "GUIDE.md").read_text(), "yaml")
+    group = yaml.safe_load(example)
+    assert {party["role"] for party in group["parties"].values()} == set(PROTOCOLS[group["protocol"]].parties)
+    assert group["hub"] in group["parties"]
+    terms_of(group["protocol"], group["params"])
+
+
+def test_the_unit_of_systemd_starts_what_there_is() -> None:
+    (unit,) = blocks((TOP / "docs" / "DEPLOY.md").read_text(), "ini")
+    (start,) = re.findall(r"^ExecStart=\S*/ppspeech (.*)$", unit, re.MULTILINE)
+    assert unknown(shlex.split(start)) is None
+
+
+def test_threats_are_told_of_every_command_that_meets_others() -> None:
+    text = (TOP / "docs" / "THREATS.md").read_text()
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        options = {option for parameter in command.params for option in parameter.opts}
+        if options & {"--server", "--connect", "--out"}:
+            assert f"ppspeech {name}" in text, name
 
 
 # docs/ARCHITECTURE.md

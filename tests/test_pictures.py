@@ -37,3 +37,21 @@ def test_curves_are_saved_with_the_level_without_privacy(tmp_path: Path) -> None
     path = tmp_path / "curves.svg"
     save_curves({"a": {1.0: Mean(0.5, 0.1)}}, path, title="title", ylabel="error", nonprivate=0.4, dashed={"a"})
     assert path.stat().st_size > 1000
+
+
+def test_numbers_on_logarithmic_axes_are_plain(tmp_path: Path) -> None:
+    picture = blank(4, 3)
+    axes = picture.subplots()
+    axes.plot([0.1, 1, 10], [2, 3, 4])
+    axes.set(xscale="log", yscale="log", title="x^2 costs $5 and $6")
+    save(picture, tmp_path / "a.svg")
+    drawn = [label.get_text() for which in ("major", "minor") for label in axes.get_xticklabels(which=which)]
+    drawn += [label.get_text() for which in ("major", "minor") for label in axes.get_yticklabels(which=which)]
+    assert {"0.1", "1", "10", "2", "3", "4"} <= set(drawn)
+    assert not [text for text in drawn if "$" in text or "times" in text]
+
+
+def test_letters_that_no_font_has_are_no_warning(tmp_path: Path) -> None:
+    picture = blank(2, 1)
+    picture.subplots().set_title("はい $x_1$ 名前")
+    save(picture, tmp_path / "a.png")  # warnings are errors here

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ppspeech.errors import CorpusError, PpspeechError
-from ppspeech.registry import Registry
+from ppspeech.registry import Listed, Registry, listed
 
 
 def test_entries_are_found_by_name_and_names_by_entry() -> None:
@@ -66,8 +66,9 @@ def test_modules_are_imported_when_they_are_asked_for(tmp_path: Path, monkeypatc
     try:
         from shelf import BOOKS  # type: ignore[import-not-found]
 
-        about = {name: f"About {name}." for name in ("first-one", "second", "third")}
-        assert BOOKS.summaries() == about
+        about = {name: Listed(f"About {name}.") for name in ("first-one", "second")}
+        assert listed("shelf") == about
+        assert listed("shelf.second") == {"second": about["second"]}
         assert not {"shelf.first_one", "shelf.second"} & set(sys.modules)  # files are read, not imported
         assert BOOKS["first-one"] == "first-one"
         assert "shelf.second" not in sys.modules  # an entry named after its file is found alone

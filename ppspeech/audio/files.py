@@ -1,6 +1,8 @@
 """Sound files to waveforms and back."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import soundfile
@@ -10,13 +12,17 @@ import torchaudio.functional
 from ppspeech.errors import AudioError
 from ppspeech.storage import atomic_write
 
+CUT = re.compile(r"(?:data|SSND)\s*: (\d+) \(should be (\d+)\)")  # how libsndfile tells of a file that ends too soon
+UNKNOWN = 2**31 - 2**16  # what programs that write to a pipe say that a file will hold, at least
+LOST = 0.01  # the share that may lack without a word: some programs count their own headers
+
 
 def read_audio(path: str | Path, sample_rate: int | None = None) -> torch.Tensor:
     """Read a sound file as one channel of float32 in [-1, 1].
 
     Any rate and any format that libsndfile reads (WAV, FLAC, OGG, ...); channels are averaged. The file is resampled to
-    `sample_rate`; None keeps its own. Returns `(samples,)`. Raises AudioError if the file is missing, unreadable or
-    empty, or holds samples that are not finite.
+    `sample_rate`; None keeps its own. Returns `(samples,)`. Raises AudioError if the file is missing, unreadable, empty
+    or cut short, or holds samples that are not finite.
     """
     waveform, rate = read_with_rate(path)
     if sample_rate is not None and rate != sample_rate:
@@ -30,15 +36,32 @@ def read_with_rate(path: str | Path) -> tuple[torch.Tensor, int]:
     if not path.is_file():
         raise AudioError(f"no sound file at {path}")
     try:
-        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
+        with soundfile.SoundFile(path) as file:
+            samples, rate = file.read(dtype="float32", always_2d=True), int(file.samplerate)
+            lost = _lost(file, len(samples))
     except soundfile.LibsndfileError as unreadable:
-        raise AudioError(f"{path} is not a readable sound file: {unreadable.error_string}") from None
+        why = unreadable.error_string or "damaged, or cut short"
+        raise AudioError(f"{path} is not a readable sound file: {why}") from None
     if not len(samples):
         raise AudioError(f"{path} is empty: it holds no samples")
+    if lost > LOST:
+        raise AudioError(
+            f"{path} is cut short: {lost:.0%} of what its header tells of are missing; copy it again, or save what is "
+            "left as a new file"
+        )
     if not np.isfinite(samples).all():
         bad = int((~np.isfinite(samples)).any(axis=1).argmax())
         raise AudioError(f"{path} has a sample that is NaN or infinite, first at {bad / rate:.3f} s")
     return torch.from_numpy(samples.mean(axis=1, dtype=np.float32)), rate
+
+
+def _lost(file: Any, read: int) -> float:
+    """The share of an open file's samples that its header tells of and that are not there."""
+    for told, there in CUT.findall(file.extra_info):
+        if int(there) < int(told) < UNKNOWN:
+            return 1 - int(there) / int(told)
+    guessed = file.format == "MP3"  # which has no count of its samples
+    return 0.0 if guessed or not file.frames else 1 - read / file.frames
 
 
 def write_audio(path: str | Path, waveform: torch.Tensor, sample_rate: int) -> None:

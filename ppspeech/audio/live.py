@@ -1,5 +1,6 @@
 """Sound that is given or still being spoken: a waveform at a wanted rate, and features as soon as they are final."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,13 +13,34 @@ from ppspeech.arrays import Reals
 from ppspeech.audio.files import read_with_rate
 from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import MfccConfig
-from ppspeech.errors import AudioError
+from ppspeech.errors import AudioError, SpeechWarning
 
 Sound = Tensor | Reals | str | Path  # A waveform `(samples,)`, or a sound file
 
 
+def missing_band(rate: int, wanted: int) -> str | None:
+    """What speech recorded at `rate` lacks for a model that listens at `wanted`, in Hz; None where it lacks nothing.
+
+    Resampling cannot bring back what was not recorded. Raises AudioError below half of what is wanted, where a model
+    would guess.
+
+    >>> missing_band(44_100, 16_000), missing_band(8_000, 16_000)
+    (None, 'recorded at 8,000 Hz, it has nothing above 4,000 Hz, and the model listens up to 8,000 Hz')
+    """
+    if rate >= wanted:
+        return None
+    there, heard = f"{rate // 2:,} Hz", f"{wanted // 2:,} Hz"
+    lacks = f"recorded at {rate:,} Hz, it has nothing above {there}, and the model listens up to {heard}"
+    if 2 * rate < wanted:
+        raise AudioError(f"{lacks}: record at {wanted:,} Hz, or train a model for {rate:,} Hz")
+    return lacks
+
+
 def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
-    """One channel `(samples,)` at the wanted rate; a waveform needs its `rate` in Hz, a file knows its own."""
+    """One channel `(samples,)` at the wanted rate; a waveform needs its `rate` in Hz, a file knows its own.
+
+    Warns by SpeechWarning of speech that lacks part of the band that is wanted; `missing_band` refuses worse.
+    """
     if isinstance(sound, str | Path):
         if rate is not None:
             raise AudioError(f"{sound} knows its own rate: give one with a waveform only")
@@ -30,6 +52,10 @@ def waveform_at(sound: Sound, rate: int | None, wanted: int) -> Tensor:
     if samples.ndim != 1 or not samples.numel() or not samples.is_floating_point():
         raise AudioError(f"a waveform is real of shape (samples,), got {samples.dtype} of {tuple(samples.shape)}")
     samples = samples.detach().to(torch.float32)
+    lacks = missing_band(rate, wanted)
+    if lacks is not None:
+        name = f"{sound}: " if isinstance(sound, str | Path) else ""
+        warnings.warn(f"{name}{lacks}: expect more errors", SpeechWarning, stacklevel=2)
     if rate != wanted:
         samples = torchaudio.functional.resample(samples, rate, wanted)
     return samples

@@ -102,8 +102,8 @@ class MfccConfig:
 
     @classmethod
     def at_rate(cls, sample_rate: int) -> "MfccConfig":
-        """The preset for a sample rate: narrowband up to 8 kHz, wideband above."""
-        return cls.narrowband() if sample_rate <= 8_000 else cls.wideband()
+        """The preset for speech recorded at a rate, which has all that the preset listens to: wideband from 16 kHz."""
+        return cls.narrowband() if sample_rate < 16_000 else cls.wideband()
 
     @property
     def window_length(self) -> int:

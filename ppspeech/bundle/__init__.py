@@ -13,10 +13,12 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     Shape,
     SpeakerUbmSettings,
+    WeightsSettings,
 )
+from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
-from ppspeech.bundle.recognizer import LIMIT, Recognized, Recognizer, feature_limit
+from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
@@ -24,8 +26,11 @@ from ppspeech.bundle.verifier import Identified, Verified, Verifier
 from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
+    "GARBAGE",
     "LIMIT",
+    "METRIC",
     "MODEL_TYPES",
+    "NO_GARBAGE",
     "REQUIRED",
     "STATUS",
     "Bundle",
@@ -52,6 +57,7 @@ __all__ = [
     "Use",
     "Verified",
     "Verifier",
+    "WeightsSettings",
     "check_text",
     "deployment_yaml",
     "feature_limit",

@@ -63,7 +63,8 @@ def model_card(
         lines += ["| metric | value | note |", "|---|---|---|"]
         lines += [f"| {f.metric} | {f.value:.4g} {f.unit} | {_cell(f.note or '')} |" for f in metrics]
     else:
-        lines.append("Not measured.")
+        kept = [touch.note for touch in statement.touches if touch.topic == "metrics"]
+        lines.append(f"Not stated: {kept[0]}." if kept else "Not measured.")
     lines += [
         "",
         "## Use",

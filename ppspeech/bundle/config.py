@@ -25,8 +25,8 @@ class BundleConfig:
 
     Attributes:
         labels: what the scores stand for, in order: words, emotions, speakers; empty for a background model.
-        mfcc: the front end of a model of speech; None for a model of rows.
-        columns: names of what a row of a table holds, in order; empty for a model of speech.
+        mfcc: the front end of a model of speech; None for a model of rows, or a module of one's own.
+        columns: names of what a row of a table holds, in order; empty for a model of speech, or a module of one's own.
     """
 
     settings: ModelSettings
@@ -35,7 +35,10 @@ class BundleConfig:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if {self.mfcc is None, bool(self.columns)} != {"classify" in self.kind.uses}:
+        if not self.kind.uses:
+            if self.mfcc is not None or self.columns:
+                raise BundleError(f"a {self.type} says itself what it takes: it has no front end and no columns")
+        elif {self.mfcc is None, bool(self.columns)} != {"classify" in self.kind.uses}:
             wanted = "rows, with names of columns" if "classify" in self.kind.uses else "speech, with an MFCC front end"
             raise BundleError(f"a {self.type} takes {wanted}: it cannot have the other")
         for name, texts in (("labels", self.labels), ("columns", self.columns)):
@@ -69,6 +72,8 @@ class BundleConfig:
     @property
     def input(self) -> str:
         """What the model takes, for people."""
+        if not self.kind.uses:
+            return "what its module takes"
         if self.mfcc is None:
             return f"rows of {self.features} columns"
         if isinstance(self.mfcc, GivenFeatures):

@@ -12,7 +12,8 @@ from ppspeech.figures import Figure
 FORMAT = 1
 MOST_FIGURES = 200
 
-_NAME = re.compile(r"[a-z0-9_.]{1,64}")
+METRIC = re.compile(r"[a-z0-9_.]{1,64}")
+"""What a metric may be called."""
 
 
 def metrics_to_json(figures: Sequence[Figure]) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def metrics_from_json(plain: Mapping[str, Any]) -> tuple[Figure, ...]:
         if not isinstance(entry, Mapping) or set(entry) != {"metric", "value", "unit", "note"}:
             raise BundleError("a figure has the fields metric, value, unit and note")
         name, value = entry["metric"], entry["value"]
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in found:
+        if not isinstance(name, str) or not METRIC.fullmatch(name) or name in found:
             raise BundleError(f"a metric has a name of its own in lower case with dots, got {name!r:.80}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise BundleError(f"{name} must be a finite number, got {value!r:.80}")

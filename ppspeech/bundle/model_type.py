@@ -18,7 +18,8 @@ Shapes = Mapping[str, tuple[int, ...]]
 """Every tensor of a model by its name in the state dict, with its shape. All are float32."""
 
 Use = Literal["recognize", "transcribe", "verify", "identify", "filter", "classify"]
-"""What a model does in the clear; `classify` is for rows of a table, `recognize` for speech."""
+"""What a model does in the clear; `classify` is for rows of a table, `recognize` for speech. A kind without any is a
+module whose code is elsewhere."""
 
 
 class ModelSettings(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
 from ppspeech.models.hmm import HiddenMarkovModel
 from ppspeech.privacy import Accountant, ApproximateEvent, Event, NonPrivateEvent, Relation, UnsupportedAnalysisError
+
+Module = TypeVar("Module", bound=nn.Module)
 
 MOST_EVENTS = 1_000  # different events an account may have; equal ones are counted, so training never comes near
 
@@ -87,9 +89,9 @@ class Bundle:
             raise ModelError(f"this bundle is a {self.config.type}, not a filter: make one by `ppspeech filter train`")
         return Filterer(self.model, settings.level, self.mfcc)
 
-    def recognize(self, sound: Sound, rate: int | None = None) -> Recognized:
-        """The word of one utterance; see `Recognizer`."""
-        return self.recognizer.recognize_all([sound], rate)[0]
+    def recognize(self, sound: Sound, rate: int | None = None, *, reject: bool = False) -> Recognized:
+        """The word of one utterance, with `reject` or none of them; see `Recognizer`."""
+        return self.recognizer.recognize_all([sound], rate, reject=reject)[0]
 
     def transcribe(self, sound: Sound, rate: int | None = None, *, grammar: str = "") -> list[Spoken]:
         """The words of one recording, with their times; see `Transcriber`."""
@@ -128,12 +130,22 @@ class Bundle:
             raise ModelError(f"this bundle is a {self.config.type}, not a model of rows of a table")
         return [self.labels[place] for place in self.model(rows).argmax(-1).tolist()]
 
+    def load_into(self, module: Module) -> Module:
+        """Put the weights into a module that was built for them, such as one's own of kind `weights`.
+
+        Returns the module, for evaluation. Raises ModelError if its tensors are others.
+        """
+        try:
+            module.load_state_dict(self.model.state_dict(), strict=True)
+        except RuntimeError as other:
+            raise ModelError(f"{type(module).__name__} does not take these weights: {other}") from None
+        return module.eval()
+
     def _check_use(self, use: Use) -> None:
         uses = self.config.kind.uses
         if use not in uses:
-            raise ModelError(
-                f"this bundle is a {self.config.type}, which has no words to {use}: it is there to {' and '.join(uses)}"
-            )
+            fate = f"it is there to {' and '.join(uses)}" if uses else "load it by `load_into` into its own module"
+            raise ModelError(f"this bundle is a {self.config.type}, which has no words to {use}: {fate}")
 
 
 def load_bundle(folder: str | Path) -> Bundle:

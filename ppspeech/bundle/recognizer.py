@@ -9,6 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, usual_range
 from ppspeech.bundle.config import BundleConfig
+from ppspeech.errors import ModelError
 from ppspeech.models import UtteranceClassifier
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
@@ -16,12 +17,24 @@ LIMIT = 8.0  # spreads from its center that a feature is clipped to, unless a mo
 INSIDE = 2.0  # standard deviations of every state that the limit leaves room for
 
 
+NO_GARBAGE = "models for a margin and classifiers are no densities: there is no garbage model to reject with"
+GARBAGE = 0.0  # nats a frame that the garbage model gets on top: the larger, the more is rejected
+
+
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """What was heard in one utterance: a word or class, and by how many nats above the next."""
+    """What was heard in one utterance.
 
-    value: str
+    Attributes:
+        value: the word or class; None where `reject` was asked for and a garbage model fits better than any word.
+        margin: nats above the next, which of several words is closest; the longer the clip, the more.
+        confidence: probability of the answer among the words and the garbage model, as if an utterance told as much as
+            its average frame: neighboring frames tell the same thing, and their product would always be sure.
+    """
+
+    value: str | None
     margin: float
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +55,59 @@ class Recognizer:
         """A model with what its bundle, or checkpoint, says about it."""
         return cls(config.labels, config.front_end, model, feature_limit(model, config.front_end))
 
-    def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Recognized]:
-        """The words of many utterances: waveforms `(samples,)` with one rate in Hz, or sound files that can be used."""
-        best = self.score(features_of(sounds, Mfcc(self.mfcc), rate)).topk(min(2, len(self.names)))
+    @torch.no_grad()
+    def recognize_all(
+        self, sounds: Sequence[Sound], rate: int | None = None, *, reject: bool = False, garbage: float = GARBAGE
+    ) -> list[Recognized]:
+        """The words of many utterances: waveforms `(samples,)` with one rate in Hz, or sound files that can be used.
+
+        With `reject` the garbage model competes, `garbage` nats a frame on top, as a server's does: "none of them" can
+        be the answer. Raises ModelError where there is none.
+        """
+        return self.decide(features_of(sounds, Mfcc(self.mfcc), rate), reject=reject, garbage=garbage)
+
+    def decide(self, features: Sequence[Tensor], *, reject: bool = False, garbage: float = GARBAGE) -> list[Recognized]:
+        """As `recognize_all`, from features, each `(frames, features)`."""
+        scores, names = self.score(features), self.names
+        other = self.garbage_scores(features, garbage)
+        if reject and other is None:
+            raise ModelError(NO_GARBAGE)
+        everything = scores if other is None else torch.cat([scores, other.to(scores).unsqueeze(-1)], dim=-1)
+        frames = torch.tensor([1 if self.limit is None else len(each) for each in features], dtype=torch.float64)
+        sure = (everything.double() / frames.unsqueeze(-1)).softmax(-1)
+        candidates = everything if reject else scores
+        best = candidates.topk(min(2, candidates.shape[-1]))
+        places = best.indices[:, 0].tolist()
         margins = (best.values[:, 0] - best.values[:, -1]).tolist()
-        words = best.indices[:, 0].tolist()
-        return [Recognized(self.names[word], margin) for word, margin in zip(words, margins, strict=True)]
+        return [
+            Recognized(names[place] if place < len(names) else None, margin, float(row[place]))
+            for place, margin, row in zip(places, margins, sure, strict=True)
+        ]
+
+    @torch.no_grad()
+    def garbage_scores(self, features: Sequence[Tensor], garbage: float = GARBAGE) -> Tensor | None:
+        """Scores of any speech, no word, for each utterance; None where the model is no density.
+
+        The garbage model is one Gaussian with the mean and covariance of all states of all words together.
+        """
+        emission = getattr(self.model, "emission", None)
+        if not isinstance(emission, GaussianEmission):
+            return None
+        pooled = emission.gaussians.pooled()
+        return torch.stack([(pooled.log_density(self._clipped(x).double()) + garbage).sum() for x in features])
 
     @torch.no_grad()
     def score(self, features: Sequence[Tensor]) -> Tensor:
         """Scores of utterances, each `(frames, features)`: `(utterances, words)`."""
         lengths = torch.tensor([len(frames) for frames in features])
-        padded = pad_sequence(list(features), batch_first=True)
-        if self.limit is not None:
-            center, spread = (part.to(padded) for part in usual_range(self.mfcc))
-            padded = padded.clamp(center - self.limit * spread, center + self.limit * spread)
-        scores: Tensor = self.model(padded, lengths)
+        scores: Tensor = self.model(self._clipped(pad_sequence(list(features), batch_first=True)), lengths)
         return scores
+
+    def _clipped(self, features: Tensor) -> Tensor:
+        if self.limit is None:
+            return features
+        center, spread = (part.to(features) for part in usual_range(self.mfcc))
+        return features.clamp(center - self.limit * spread, center + self.limit * spread)
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -28,9 +29,10 @@ from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
 from ppspeech.cli.simulate import simulate
 from ppspeech.cli.synth import synth
+from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
-from ppspeech.errors import PpspeechError
+from ppspeech.errors import PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
 app = typer.Typer(
@@ -65,13 +67,18 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
-            command(*args, **kwargs)
+            with plain_warnings():
+                command(*args, **kwargs)
         except PpspeechError as error:
             code, message = 2, str(error)
         except KeyboardInterrupt:
             code, message = 130, "stopped: nothing half-written is left behind"
         except BrokenPipeError:
             raise typer.Exit(0) from None  # the reader of our output has seen enough
+        except UnicodeEncodeError as error:
+            code = 2
+            name = os.fsencode(error.object).decode(errors="replace")
+            message = f"this locale cannot spell {name}: set LC_ALL=C.UTF-8 or PYTHONUTF8=1"
         except OSError as error:
             if error.errno not in WRONG_PLACES:
                 raise
@@ -110,6 +117,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name)(guarded(command))
+# What follows a recipe belongs to it, `--help` too.
+app.command("train", context_settings={"allow_interspersed_args": False})(guarded(train))
 
 filters = typer.Typer(help="Features that keep the task and lose the person.", no_args_is_help=True)
 for name, command in FILTER_COMMANDS.items():

@@ -1,16 +1,14 @@
 """`ppspeech bench`: measured figures beside peers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.text import Text
 
+from ppspeech.cli.lists import show_list
 from ppspeech.errors import PpspeechError
-from ppspeech.registry import Registry
-from ppspeech.screen import Console
 
 
 def bench(
@@ -19,16 +17,18 @@ def bench(
     every: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a figure.")] = False,
 ) -> None:
-    """Measure ppspeech beside its peers, in one run.
+    """Measure ppspeech beside its peers, in one run; without a name, list what can be measured and what that needs.
 
-    Examples: `ppspeech bench features`, `ppspeech bench features --quick --json`
+    Examples: `ppspeech bench`, `ppspeech bench features`, `ppspeech bench features --quick --json`
     """
+    from ppspeech.registry import listed
+
+    if not name and not every:
+        show_list(listed("ppspeech.evidence.bench"), as_json=as_json)
+        return
     from ppspeech.evidence.bench import BENCHES
     from ppspeech.figures import show_figures
 
-    if not name and not every:
-        list_evidence(BENCHES)
-        return
     for chosen in BENCHES if every else (name,):
         with peers_of(f"bench {chosen}"):
             figures = BENCHES[chosen](quick)
@@ -44,11 +44,3 @@ def peers_of(what: str) -> Iterator[None]:
         raise PpspeechError(
             f"{what} runs beside {missing.name}, which is not installed: pip install 'ppspeech[peers]'"
         ) from None
-
-
-def list_evidence(registry: Registry[Callable[..., Any]]) -> None:
-    """Print what can be run, each with the first line of its file."""
-    summaries = registry.summaries()
-    widest = max(map(len, summaries))
-    for name, summary in summaries.items():
-        Console().print(Text.assemble((f"{name:{widest}}", "bold"), f"  {summary}"))

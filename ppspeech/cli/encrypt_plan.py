@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def encrypt_plan(
     bundle: Annotated[Path, typer.Argument(help="A bundle.")],
-    frames: Annotated[int, typer.Option(help="Utterances will be padded to this many.")] = 100,
+    frames: Annotated[
+        int | None, typer.Option(help="Utterances will be padded to this many; by default as `serve` does it.", min=1)
+    ] = None,
     operation: Annotated[Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best.")] = (
         "forward"
     ),
@@ -29,7 +31,7 @@ def encrypt_plan(
 ) -> None:
     """Say what `ppspeech serve` would cost, what would leak and how exact it would be. Nothing is served.
 
-    Bytes and rounds are exact; seconds are estimates for one machine with two cores.
+    Bytes and rounds are exact; seconds are estimates: on loopback, and over links of 10, 40 and 100 ms round trip.
 
     A bundle of speakers is planned for every scoring that `ppspeech serve` has.
 
@@ -40,7 +42,7 @@ def encrypt_plan(
 
     loaded = load_bundle(bundle)
     if "verify" in loaded.config.kind.uses:
-        plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames), cohort)
+        plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames or 100), cohort)
         facts = _speaker_facts(plan)
     else:
         plan = plan_words(loaded, Deployment(frames=frames, operation=operation, reject=reject))
@@ -52,16 +54,20 @@ def encrypt_plan(
 
 
 def _show(bundle: Path, plan: "ServicePlan", facts: Sequence[tuple[str, str]]) -> None:
+    from ppspeech.service import BYTES_PER_SECOND, ROUND_TRIPS
+
     console = Console()
     costs = Table(title=f"{bundle!s}: one utterance", title_justify="left", box=box.SIMPLE_HEAD)
-    for heading in ("way to run", "MB up", "MB down", "rounds", "offline s", "loopback s", "at 10 ms", "at 40 ms"):
+    trips = [f"at {1e3 * trip:.0f} ms" if trip else "loopback s" for trip in ROUND_TRIPS]
+    for heading in ("way to run", "MB up", "MB down", "rounds", "offline s", *trips):
         costs.add_column(heading, justify="left" if heading == "way to run" else "right")
     for each in plan.modes:
         sizes = (f"{size / 1e6:.2f}" for size in (each.cost.bytes_up, each.cost.bytes_down))
         seconds = (f"{value:.2f}" for value in (each.cost.offline_seconds, *each.seconds))
         costs.add_row(each.mode, *sizes, str(each.cost.rounds), *seconds)
     console.print(costs)
-    console.print(f"  seconds are estimates; {_once(plan)}", style="dim")
+    basis = "seconds from the voice to the answer, estimates: work as measured on two shared cores, rounds x round trip"
+    console.print(f"  {basis}, bytes at {8e-6 * BYTES_PER_SECOND:.0f} Mbit/s; {_once(plan)}", style="dim")
     table = Table(box=box.SIMPLE_HEAD, show_header=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")

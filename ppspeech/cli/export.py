@@ -21,8 +21,18 @@ def export(
     metrics: Annotated[
         Path | None, typer.Option(help="Figures to state: JSON lines, as every command prints them with --json.")
     ] = None,
+    state_test: Annotated[
+        bool,
+        typer.Option(
+            "--state-test", help="State what training measured on held-out people, though no guarantee covers them."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Write a bundle: weights, public choices, and a privacy statement that is checked on every load.
+
+    A model without a guarantee states what training measured on held-out people; a private one only with --state-test.
+    A checkpoint of a module of your own becomes a bundle of its tensors, for `load_bundle(FOLDER).load_into(module)`.
 
     Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`
     """
@@ -30,8 +40,12 @@ def export(
     from ppspeech.training import export_checkpoint
 
     figures = _figures(metrics) if metrics is not None else []
-    bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures)
+    bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures, state_test=state_test)
     guarantee = bundle.statement.guarantee
+    if as_json:
+        facts = {"bundle": str(out), "type": bundle.config.type, "privacy": bundle.statement.to_json()}
+        typer.echo(json.dumps({**facts, "fingerprint": bundle.fingerprint}))
+        return
     console = Console()
     console.print(f"{out}: {bundle.config.type}, {guarantee}")
     console.print(in_words(guarantee))

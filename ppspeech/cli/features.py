@@ -21,13 +21,15 @@ def features(
 ) -> None:
     """Turn sound files into MFCC features: an array to .npz, a picture to .png.
 
+    Files that cannot be used are told at the end, with exit code 1; the others are saved.
+
     Example: `ppspeech features hello.wav --out hello.npz --picture hello.png`
     """
     import numpy as np
-    import torch
     from rich.table import Table
 
-    from ppspeech.audio import Mfcc, MfccConfig, plot_clip, read_audio
+    from ppspeech.audio import Mfcc, MfccConfig, features_of, plot_clip, read_audio
+    from ppspeech.cli.clips import sort_clips
     from ppspeech.errors import AudioError
     from ppspeech.progress import track
     from ppspeech.storage import atomic_write
@@ -38,33 +40,27 @@ def features(
         raise AudioError(f"features are saved as .npz, got {out}")
     config = replace(MfccConfig.wideband() if band == "wide" else MfccConfig.narrowband(), cmvn=cmvn, vad_db=vad_db)
     mfcc = Mfcc(config)
-    arrays, waveforms = {}, {}
-    for clip in track(clips, "Reading", total=len(clips)):
-        waveforms[str(clip)] = read_audio(clip, config.sample_rate)
-        try:
-            with torch.no_grad():
-                frames = mfcc(waveforms[str(clip)])
-        except AudioError as error:
-            raise AudioError(f"{clip}: {error}") from None
-        arrays[str(clip)] = frames.features[0, : int(frames.lengths[0])].numpy()
-    if out is not None:
+    known = sort_clips(clips, config)
+    arrays, rows = {}, []
+    for clip in track(known.good, "Reading", total=len(known.good)):
+        array = arrays[str(clip)] = features_of([clip], mfcc)[0].numpy()
+        seconds = round(len(read_audio(clip, config.sample_rate)) / config.sample_rate, 3)
+        rows.append(known.row(clip, seconds=seconds, frames=len(array), features=array.shape[1]))
+    if out is not None and arrays:
         with atomic_write(out) as temporary:
             np.savez_compressed(temporary, allow_pickle=False, **arrays)
-    if picture is not None:
-        plot_clip(waveforms[str(clips[0])], mfcc, picture, title=clips[0].name)
-    rows = [
-        {"clip": name, "seconds": round(len(waveforms[name]) / config.sample_rate, 3), "frames": len(array),
-         "features": array.shape[1]}
-        for name, array in arrays.items()
-    ]  # fmt: skip
+    if picture is not None and known.good:
+        first = known.good[0]
+        plot_clip(read_audio(first, config.sample_rate), mfcc, picture, title=first.name)
     if as_json:
         for row in rows:
             typer.echo(json.dumps(row))
-        return
-    table = Table("clip", "seconds", "frames", "features")
-    for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
-    Console().print(table)
-    for kind, path in (("arrays", out), ("picture", picture)):
-        if path is not None:
-            Console().print(f"{kind}: {path}")
+    elif rows:
+        table = Table("clip", "seconds", "frames", "features")
+        for row in rows:
+            table.add_row(*(str(row[heading]) for heading in ("clip", "seconds", "frames", "features")))
+        Console().print(table)
+        for kind, path in (("arrays", out), ("picture", picture)):
+            if path is not None:
+                Console().print(f"{kind}: {path}")
+    known.tell(as_json)

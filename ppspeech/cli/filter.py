@@ -15,6 +15,7 @@ from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Filterer
+    from ppspeech.data import Samples
     from ppspeech.filters import FeatureNoise
     from ppspeech.filters.attack import AttackReport
     from ppspeech.training import LearnedFilter
@@ -23,7 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object a figure.")]
 
 
 def train(
-    config: Annotated[Path, typer.Option(help="The recipe, such as configs/filter_speaker.yaml.")],
+    config: Annotated[str, typer.Option(help="The recipe: a file, or a name that `ppspeech train` lists.")],
     out: Annotated[Path, typer.Option(help="Folder of the filter, a bundle; must not exist.")],
     corpus: Annotated[str, typer.Option(help="Another corpus than the recipe's, by name or folder.")] = "",
     plot: Annotated[Path | None, typer.Option(help="Save private against task accuracy here (.png).")] = None,
@@ -31,8 +32,8 @@ def train(
 ) -> None:
     """Learn a filter, attack it on held-out recordings, and save it as a bundle that states what was found.
 
-    Examples: `ppspeech filter train --config configs/filter_speaker.yaml --out quiet`,
-    `ppspeech filter train --config configs/filter_emotion.yaml --out emotions --plot emotions.png`
+    Examples: `ppspeech filter train --config filter_speaker --out quiet`,
+    `ppspeech filter train --config filter_emotion --out emotions --plot emotions.png`
     """
     from dataclasses import replace
 
@@ -58,22 +59,27 @@ def train(
 
 def apply(
     filter: Annotated[Path, typer.Argument(help="A filter, as `filter train` saved it.")],
-    source: Annotated[str, typer.Argument(help="A corpus by name or folder, the name of a table, or a sound file.")],
+    source: Annotated[
+        list[str], typer.Argument(help="A corpus by name or folder, the name of a table, or sound files.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder, or .npy for one file, of filtered features; must not exist.")],
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the corpus's loader.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Add noise: local DP of this epsilon for each sample.")] = None,
     delta: Annotated[float, typer.Option(help="Above 0, Gaussian noise; 0, noise of pure DP.")] = 0.0,
     bound: Annotated[float, typer.Option(help="With --epsilon: clip every sample to this norm first.")] = 3.0,
+    report: Annotated[
+        bool, typer.Option("--report", help="Then see what the task and attackers make of it, noise and all.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Filter a corpus, sample by sample, into a corpus without what is private, with a statement; or one sound file.
+    """Filter a corpus, sample by sample, into a corpus without what is private, with a statement; or sound files.
 
-    Recipes train on the folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for
-    `filter attack`; keep that to yourself.
+    Recordings need no label. Recipes train on the folder (`--data.corpus filtered`). Whose each sample was goes to a
+    file beside it, for `filter attack`; keep that to yourself. Sound files count as one person's.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
-    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6`,
-    `ppspeech filter apply quiet clip.wav --out clip.npy`
+    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6 --report`,
+    `ppspeech filter apply quiet clip.wav --out clip.npy`, `ppspeech filter apply quiet a.wav b.wav --out filtered`
     """
     from ppspeech.bundle import load_bundle
     from ppspeech.data import load_samples
@@ -81,23 +87,37 @@ def apply(
 
     bundle = load_bundle(filter)
     filterer, noise = bundle.filterer, _noise(epsilon, delta, bound)
-    if Path(source).is_file():
+    clips = [each for each in source if Path(each).is_file()]
+    if clips == source and out.suffix == ".npy":
         _apply_to_clip(filterer, source, out, noise, as_json)
         return
     settings: Any = bundle.config.settings
-    mfcc = None if settings.level == "table" else bundle.mfcc
-    samples = load_samples(settings.keep, settings.hide, settings.level, source, _options(option), mfcc)
+    if clips:
+        samples = _samples_of(filterer, source)
+    elif len(source) > 1:
+        raise ModelError(f"give one corpus, or sound files that exist: {', '.join(set(source) - set(clips))} is none")
+    else:
+        mfcc = None if settings.level == "table" else bundle.mfcc
+        labels = settings.keep, settings.hide
+        samples = load_samples(*labels, settings.level, source[0], _options(option), mfcc, unlabeled=True)
     if samples.inputs[0].shape[-1] != settings.inputs:
-        raise ModelError(f"the filter takes {settings.inputs} inputs, {source} has {samples.inputs[0].shape[-1]}")
+        raise ModelError(f"the filter takes {settings.inputs} inputs, {source[0]} has {samples.inputs[0].shape[-1]}")
+    labeled = all(samples.kept) and len(set(samples.private)) > 1
+    if report and not labeled:
+        raise ModelError(f"--report needs recordings whose {settings.keep} and {settings.hide} are known")
     evidence = {figure.metric: figure.value for figure in bundle.metrics}
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
     guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, about=about)
     if as_json:
         typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
-        return
-    console = Console()
-    console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}")
-    console.print(f"whose they were: {private_file(out)}; keep it to yourself")
+    else:
+        console = Console()
+        console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}")
+        console.print(f"whose they were: {private_file(out)}; keep it to yourself")
+    if report:
+        attack(out, as_json=as_json)
+    elif labeled and not as_json:
+        console.print(f"what is left to attackers{' after the noise' if noise else ''}: ppspeech filter attack {out}")
 
 
 def attack(
@@ -140,7 +160,24 @@ FILTER_COMMANDS: dict[str, Callable[..., None]] = {"train": train, "apply": appl
 """The commands of `ppspeech filter`, by name."""
 
 
-def _apply_to_clip(filterer: "Filterer", clip: str, out: Path, noise: "FeatureNoise | None", as_json: bool) -> None:
+def _samples_of(filterer: "Filterer", clips: list[str]) -> "Samples":
+    """Sound files that nothing is known about: they may all be one person's."""
+    from ppspeech.audio import Mfcc, features_of
+    from ppspeech.data import Samples, inputs_of
+
+    wrong = [clip for clip in clips if not Path(clip).is_file()]
+    if wrong:
+        raise ModelError(f"no sound file {wrong[0]}: give sound files alone, or one corpus")
+    if filterer.level == "table":
+        raise ModelError("this filter takes rows of a table, not sound")
+    frames = features_of(clips, Mfcc(filterer.mfcc))
+    nobody = [""] * len(clips)
+    return Samples([inputs_of(each, filterer.level) for each in frames], nobody, nobody, clips, filterer.mfcc)
+
+
+def _apply_to_clip(
+    filterer: "Filterer", clips: list[str], out: Path, noise: "FeatureNoise | None", as_json: bool
+) -> None:
     from dataclasses import replace
 
     import numpy as np
@@ -148,10 +185,10 @@ def _apply_to_clip(filterer: "Filterer", clip: str, out: Path, noise: "FeatureNo
     from ppspeech.filters import NoisyFilter
     from ppspeech.storage import atomic_write
 
-    if out.suffix != ".npy" or out.exists():
-        raise ModelError(f"features of one file are saved as a new .npy, got {out}")
+    if len(clips) > 1 or out.exists():
+        raise ModelError(f"{out} is for one sound file, and must not exist; of several the features go to a folder")
     released = NoisyFilter(filterer.module, noise)
-    features = replace(filterer, module=released).filter_all([clip])[0]
+    features = replace(filterer, module=released).filter_all(clips)[0]
     guarantee = released.guarantee if noise is None else noise.guarantee_for(len(features) if features.ndim == 2 else 1)
     with atomic_write(out) as temporary:
         np.save(temporary, features.numpy(), allow_pickle=False)

@@ -1,5 +1,6 @@
 """`ppspeech keys`: certificates by which client and server know each other."""
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +18,7 @@ def keys(
         list[str] | None, typer.Option(help="Host name or address it is for; several times. The first is its own.")
     ] = None,
     days: Annotated[float, typer.Option(help="How long it is valid.", min=1)] = 365,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Make a self-signed certificate for a server or a client, and a key that only its owner can read.
 
@@ -36,6 +38,10 @@ def keys(
         raise PpspeechError(f"a certificate is named after its folder, and {own!r} is no host name: give --name")
     names = tuple(name or (own, "localhost", "127.0.0.1"))
     fingerprint = make_certificate(certificate, key, names, days)
+    if as_json:
+        made = {"certificate": str(certificate), "key": str(key), "fingerprint": fingerprint, "names": names}
+        typer.echo(json.dumps(made))
+        return
     console = Console()
     console.print(f"certificate: {certificate} (may be given to anyone)")
     console.print(f"key:         {key} (keep it to yourself)")

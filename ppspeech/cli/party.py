@@ -1,12 +1,13 @@
 """`ppspeech party`: be one party of a protocol, with the other on another terminal or machine."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ppspeech.cli.lists import show_list
 from ppspeech.cli.party_example import example_file
 from ppspeech.cli.party_group import check_out, run_in_group, show_result
 from ppspeech.cli.transcripts import kind_name
@@ -16,11 +17,26 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from ppspeech.network import Address, StreamChannel
     from ppspeech.protocols import RegisteredProtocol
+    from ppspeech.registry import Listed
+
+
+ROOMS = ("ppspeech.protocols", "ppspeech.training.together", "ppspeech.evidence.published.protocols")
+"""Where there are protocols; the command line alone may know all of them."""
+
+
+def protocols() -> "dict[str, Listed]":
+    """Every protocol with what it computes, without importing any."""
+    from ppspeech.registry import listed
+
+    calls = ("register_protocol", "_register")  # `_register` is that of the ways to train together
+    return dict(
+        sorted({name: entry for room in ROOMS for by in calls for name, entry in listed(room, by).items()}.items())
+    )
 
 
 def party(
     name: Annotated[
-        str, typer.Argument(help="Which protocol; without a role it is described, without a name all are.")
+        str, typer.Argument(help="Which protocol; without a role it is described, without a name all are listed.")
     ] = "",
     role: Annotated[str, typer.Option(help="Which of its parties to be.")] = "",
     connect: Annotated[str, typer.Option(help="HOST:PORT where the other party listens.")] = "",
@@ -68,20 +84,20 @@ def party(
     `ppspeech party train_descent --role bob --config parties.yaml --certificate bob.pem --key bob.key --table bob.csv
     --label ill`
     """
-    from ppspeech.network import Address, ClientTls, Limits, Transcript, own_tls
-    from ppspeech.network import connect as call
-    from ppspeech.network.group import Group
-    from ppspeech.protocols import NOBODY, PROTOCOLS, Party, rehearse
-
-    for room in ("ppspeech.training.together", "ppspeech.evidence.published.protocols"):
-        PROTOCOLS.look_in(room)
     console = Console(stderr=as_json)
     if make:
         _make_certificate(console, certificate, key)
         return
     if not name:
-        _list([PROTOCOLS[known] for known in PROTOCOLS.names()], as_json)
+        show_list(protocols(), as_json=as_json)
         return
+    from ppspeech.network import Address, ClientTls, Limits, Transcript, own_tls
+    from ppspeech.network import connect as call
+    from ppspeech.network.group import Group
+    from ppspeech.protocols import NOBODY, PROTOCOLS, Party, rehearse
+
+    for room in ROOMS[1:]:
+        PROTOCOLS.look_in(room)
     protocol = PROTOCOLS[name]
     if example:
         typer.echo(example_file(protocol), nl=False)
@@ -95,7 +111,7 @@ def party(
         run_in_group(console, protocol, role, group, (certificate, key), inputs, limits, out, as_json)
         return
     if not role and not connect and not listen:
-        _list([protocol], as_json, programs=True)
+        _describe(protocol, as_json)
         return
     if len(protocol.parties) != 2:
         roles = ", ".join(protocol.parties)
@@ -129,13 +145,12 @@ def party(
     show_result(console, role, result, out, as_json=as_json)
 
 
-def _list(protocols: "Sequence[RegisteredProtocol]", as_json: bool, programs: bool = False) -> None:
-    """What each protocol computes, leaks and assumes; with `programs`, also what its parties bring."""
-    for each in protocols:
-        said = {"protocol": each.name, "parties": list(each.parties), "terms": list(each.all_terms)}
-        said |= {"computes": each.functionality, "leaks": each.leakage, "assumes": each.assumptions}
-        words = f"{each.describe()}\n{each.describe_programs()}" if programs else each.describe()
-        typer.echo(json.dumps(said) if as_json else words)
+def _describe(protocol: "RegisteredProtocol", as_json: bool) -> None:
+    """What it computes, leaks and assumes, and what its parties bring."""
+    said = {"protocol": protocol.name, "parties": list(protocol.parties), "terms": list(protocol.all_terms)}
+    said |= {"computes": protocol.functionality, "leaks": protocol.leakage, "assumes": protocol.assumptions}
+    words = f"{protocol.describe()}\n{protocol.describe_programs()}"
+    typer.echo(json.dumps(said) if as_json else words)
 
 
 def _refuse_unused(options: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Recognizer
+    from ppspeech.data import Corpus
     from ppspeech.service import Answer, Client
 
 
@@ -25,6 +26,12 @@ def recognize(
     clips: Annotated[list[Path] | None, typer.Argument(help="Sound files, a word each.")] = None,
     corpus: Annotated[str, typer.Option(help="Instead of clips: a corpus or folder with known words.")] = "",
     confusion: Annotated[Path | None, typer.Option(help="With --corpus: save the confusion matrix (.png).")] = None,
+    reject: Annotated[
+        bool, typer.Option("--reject", help='Let a garbage model say "none of them", as `serve --words reject=true`.')
+    ] = False,
+    garbage: Annotated[
+        float, typer.Option(help="With --reject: nats a frame for the garbage model; the larger, the more is rejected.")
+    ] = 0.0,
     server: Annotated[str, typer.Option(help="HOST:PORT instead of the first argument.")] = "",
     pin: Pin = "",
     ca: Authority = None,
@@ -39,8 +46,10 @@ def recognize(
 ) -> None:
     """Recognize words: in the clear, or by a server that learns neither the voice nor the word.
 
-    Examples: `ppspeech recognize words yes.wav`, `ppspeech recognize word.ckpt --corpus fsdd --confusion fsdd.png`,
-    `ppspeech recognize 127.0.0.1:7000 yes.wav no.wav --pin …`
+    In the clear, the confidence is the probability of the word among all words and a model of any speech.
+
+    Examples: `ppspeech recognize words yes.wav --reject`, `ppspeech recognize word.ckpt --corpus fsdd --confusion
+    fsdd.png`, `ppspeech recognize 127.0.0.1:7000 yes.wav no.wav --pin …`
     """
     given = list(clips or ())
     if server:
@@ -54,10 +63,12 @@ def recognize(
             raise ModelError("give either sound files or --corpus NAME")
         loaded = _load(Path(source))
         if corpus:
-            _measure(loaded, corpus, confusion, as_json)
+            _measure(loaded, corpus, confusion, as_json, {"reject": reject, "garbage": garbage})
         else:
-            _show_plain(loaded, given, as_json)
+            _show_plain(loaded, given, as_json, {"reject": reject, "garbage": garbage})
         return
+    if reject or garbage:
+        raise ModelError("whether words are rejected is the server's choice: `ppspeech serve --words reject=true`")
     if corpus or confusion or bool(given) == mic:
         raise ModelError("for a server, give either sound files or --mic")
     if mic:
@@ -86,12 +97,17 @@ def _load(path: Path) -> "Recognizer":
     return Recognizer.of(trained.model, trained.config)
 
 
-def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool) -> None:
+def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool, how: dict[str, Any]) -> None:
     rows = [
-        {"clip": str(clip), "word": heard.value, "margin": round(heard.margin, 2)}
-        for clip, heard in zip(clips, model.recognize_all(clips), strict=True)
+        {
+            "clip": str(clip),
+            "word": heard.value,
+            "confidence": round(heard.confidence, 3),
+            "margin": round(heard.margin, 2),
+        }
+        for clip, heard in zip(clips, model.recognize_all(clips, **how), strict=True)
     ]
-    _show_rows(rows, ("clip", "word", "nats above the next"), as_json)
+    _show_rows(rows, ("clip", "word", "confidence", "nats above the next"), as_json)
 
 
 def _listen(client: "Client", seconds: float) -> "Answer[str | None]":
@@ -138,25 +154,39 @@ def _show_rows(rows: Sequence[dict[str, Any]], headings: Sequence[str], as_json:
     Console().print(table)
 
 
-def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: bool) -> None:
+def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: bool, how: dict[str, Any]) -> None:
+    """Accuracy on the words that the model knows; with rejection, also how many of the others it takes for a word."""
     import torch
 
     from ppspeech.data import FeatureStore, load_corpus
     from ppspeech.figures import Figure, show_figures
     from ppspeech.training import Confusion
 
-    known = load_corpus(corpus).select(lambda u: u.word in model.names)
-    unknown = set(load_corpus(corpus).words) - set(model.names)
-    if unknown and not as_json:
+    if confusion is not None and confusion.suffix not in {".png", ".pdf", ".svg"}:
+        raise ModelError(f"a picture is saved as .png, .pdf or .svg, got {confusion}")
+    everyone = load_corpus(corpus)
+    known = everyone.select(lambda u: u.word in model.names)
+    unknown = set(everyone.words) - set(model.names)
+    if unknown and not as_json and not how["reject"]:
         Console(stderr=True).print(f"left out: words the model does not know ({', '.join(sorted(unknown))})")
-    counts = Confusion(model.names)
-    features = FeatureStore(model.mfcc).load(known.utterances)
-    for start in range(0, len(known), 64):
-        heard = model.score(features[start : start + 64]).argmax(-1)
-        counts.add(torch.tensor([model.names.index(str(u.word)) for u in known[start : start + 64]]), heard)
+
+    def heard(part: "Corpus") -> list[str | None]:
+        features = FeatureStore(model.mfcc).load(part.utterances)
+        return [each.value for at in range(0, len(part), 64) for each in model.decide(features[at : at + 64], **how)]
+
+    counts, words = Confusion(model.names), heard(known)
+    taken = [(str(u.word), word) for u, word in zip(known, words, strict=True) if word is not None]
+    counts.add(*(torch.tensor([model.names.index(pair[side]) for pair in taken], dtype=torch.long) for side in (0, 1)))
     if confusion is not None:
-        if confusion.suffix not in {".png", ".pdf", ".svg"}:
-            raise ModelError(f"a picture is saved as .png, .pdf or .svg, got {confusion}")
         counts.plot(confusion)
     note = f"{len(known):,} utterances of {known.name}"
-    show_figures([Figure("recognize.accuracy", float(counts.accuracy()), note=note)], as_json=as_json)
+    right = sum(u.word == word for u, word in zip(known, words, strict=True)) / len(known)
+    figures = [Figure("recognize.accuracy", right, note=note)]
+    if how["reject"]:
+        figures.append(Figure("recognize.rejected", 1 - len(taken) / len(known), note=note))
+    if how["reject"] and unknown:
+        others = everyone.select(lambda u: u.word in unknown)
+        accepted = sum(word is not None for word in heard(others)) / len(others)
+        note = f"{len(others):,} utterances of {len(unknown)} words the model does not know"
+        figures.append(Figure("recognize.unknown_accepted", accepted, note=note))
+    show_figures(figures, as_json=as_json)

@@ -13,7 +13,10 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
     from ppspeech.network import Server, ServerTls
+    from ppspeech.service import Deployment
 
+
+SPEAKER_FRAMES = 100
 
 Chosen = TypeVar("Chosen")
 
@@ -22,8 +25,13 @@ def serve(
     bundles: Annotated[list[Path], typer.Argument(help="Bundles; each is offered under its folder's name.")],
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
     frames: Annotated[
-        int, typer.Option(help="Utterances are padded to this many; longer words are refused, longer trials thinned.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            help="Utterances are padded to this many, by default to what words usually take; longer words are refused, "
+            "longer trials thinned.",
+            min=1,
+        ),
+    ] = None,
     words: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,14 +82,16 @@ def serve(
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     for_words = choices(Deployment(frames=frames), words, "--words")
-    for_speakers = choices(SpeakerDeployment(frames=frames, enrolls=enroll, stores=store), speakers, "--speakers")
+    for_speakers = choices(
+        SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
+    )
     if for_speakers.names == "server" and state is None:
         raise PpspeechError("names that are ours to learn need a --state folder to be written in")
     loaded = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), for_words, for_speakers)
         server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
-        _show(server, tls, loaded)
+        _show(server, tls, loaded, for_words)
         counters = server.run()
     Console().print(f"stopped: {counters}")
 
@@ -102,18 +112,27 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
     return from_plain(type(usual), chosen, option)
 
 
-def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]") -> None:
-    """Say how clients come in; what is printed is what they need to type."""
+def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]", for_words: "Deployment") -> None:
+    """Say how clients come in, and how long they may speak; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
+    from ppspeech.service import export_words
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
     if tls is not None and tls.client_ca is not None:
         trust += " --certificate … --key …"
     which = f" --model {next(iter(bundles))}" if len(bundles) > 1 else ""
-    first = next(iter(bundles.values()))
-    asking = f"recognize {server.address} clip.wav"
+    first, address = next(iter(bundles.values())), server.address.reachable()
+    asking = f"recognize {address} clip.wav"
     if not first.labels:
-        asking = f"verify BUNDLE clip.wav --claim PLACE --server {server.address}"
+        asking = f"verify BUNDLE clip.wav --claim PLACE --server {address}"
     console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
+    for name, bundle in bundles.items():
+        if bundle.labels:
+            shape = export_words(bundle.config.type, bundle.model, bundle.labels, for_words, bundle.config.mfcc).shape
+            if shape.frames > 1:
+                longest = bundle.mfcc.window_s + (shape.frames - 1) * bundle.mfcc.hop_s
+                console.print(
+                    f"  {name} takes utterances of up to {longest:.1f} s ({shape.frames} frames); --frames sets others",
+                )

@@ -1,5 +1,6 @@
 """`ppspeech synth`: make a corpus with the built-in voices."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ def synth(
     styles: Annotated[str, typer.Option(help="Speaking styles, separated by commas: calm, excited.")] = "calm",
     sample_rate: Annotated[int, typer.Option(help="In Hz.")] = 16_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same recordings.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Make a corpus of words or sentences spoken by the built-in voices; no download is needed.
 
@@ -36,4 +38,8 @@ def synth(
         sample_rate=sample_rate,
         seed=seed,
     ).build(folder)
+    if as_json:
+        facts = {"folder": str(folder), "recordings": len(corpus), "speakers": len(corpus.speakers)}
+        typer.echo(json.dumps(facts))
+        return
     Console().print(f"{len(corpus):,} recordings by {len(corpus.speakers)} voices in {folder}")

@@ -20,10 +20,14 @@ def transcribe(
     word_penalty: Annotated[
         float, typer.Option(help="Nats that every word costs; raise it against words that were not said.", min=0.0)
     ] = 50.0,
+    garbage: Annotated[
+        float,
+        typer.Option(help="Nats a frame for the model of silence and other speech; the larger, the more it takes."),
+    ] = 0.0,
     beam: Annotated[float | None, typer.Option(help="Forget paths this many nats below the best.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a clip.")] = False,
 ) -> None:
-    """Write down the words of a recording, with their times, in the clear.
+    """Write down the words of a recording, with their times, in the clear. What is no word is left out.
 
     Example: `ppspeech transcribe words number.wav --grammar "(one | two | three)+"`
     """
@@ -38,7 +42,7 @@ def transcribe(
         trained = load_checkpoint(model, "transcribe")
         assert isinstance(trained.model, HiddenMarkovModel)
         transcriber = Transcriber(trained.config.labels, trained.config.front_end, trained.model)
-    heard = transcriber.transcribe_all(clips, grammar=grammar, word_penalty=word_penalty, beam=beam)
+    heard = transcriber.transcribe_all(clips, grammar=grammar, word_penalty=word_penalty, garbage=garbage, beam=beam)
     for clip, words in zip(clips, heard, strict=True):
         rows = [{"word": w.value, "start": round(w.start, 2), "end": round(w.end, 2)} for w in words]
         if as_json:

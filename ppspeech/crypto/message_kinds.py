@@ -8,6 +8,7 @@ class Kind(MessageKind):
 
     BASE_POINT = 201, "a point of a group"
     BASE_REPLY = 202, "blinded points"
+    BASE_COLUMNS = 206, "blinded transfers"
     RESUME = 203, "where both are in their transfers"
     COLUMNS = 204, "blinded transfers"
     CODE_COLUMNS = 205, "blinded transfers"

@@ -34,8 +34,9 @@ class Utterance:
 
 @dataclass(frozen=True)
 class Corpus(Sequence[Utterance]):
-    """A named sequence of utterances recorded at one rate. `features` is None for sound; where the utterances are
-    arrays of given features, how many values a frame has.
+    """A named sequence of utterances, most of them recorded at one rate or a higher one. `features` is None for sound;
+    where the utterances are arrays of given features, how many values a frame has. Where `speakers_known` is false,
+    every recording has a speaker of its own: a split by speaker, and a promise to one, is by recording.
 
     >>> clip = Utterance(Path("a.wav"), speaker="ann", word="yes")
     >>> corpus = Corpus("tiny", 8000, (clip, replace(clip, speaker="bob")))
@@ -47,6 +48,7 @@ class Corpus(Sequence[Utterance]):
     sample_rate: int
     utterances: tuple[Utterance, ...]
     features: int | None = None
+    speakers_known: bool = True
 
     def __len__(self) -> int:
         return len(self.utterances)

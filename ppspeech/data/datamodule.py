@@ -1,6 +1,8 @@
 """Corpora as LightningDataModules."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytorch_lightning as lightning
@@ -10,27 +12,37 @@ from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate
 from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
+from ppspeech.data.normalization import publicly_normalized
 from ppspeech.data.registry import load_corpus, options_for
-from ppspeech.data.splits import Split, split_by_speaker, split_by_take, split_official
-from ppspeech.errors import CorpusError
+from ppspeech.data.sound_check import usable, with_training
+from ppspeech.data.splits import split_by_speaker, split_by_take, split_official
+from ppspeech.errors import AudioError, CorpusError, SpeechWarning
 
 
 class SpeechDataModule(lightning.LightningDataModule):
     """A corpus, split, turned into features and batched by length.
 
     Batches are `{"features": (batch, frames, d), "lengths", "word", "speaker", "emotion", "gender", "take",
-    "index"}`; `vocabulary` says what the integers mean. No sound file is opened before a batch needs it: features are
-    computed on first use, kept on disk, and need not fit in memory. With several ranks each loads its own batches: a
-    Trainer needs `use_distributed_sampler=False`, which recipes set.
+    "index"}`; `vocabulary` says what the integers mean. Every recording is listened to once, before anything else, so
+    that all faults are told together; features are computed on first use, kept on disk, and need not fit in memory.
+    With several ranks each loads its own batches: a Trainer needs `use_distributed_sampler=False`, which recipes set.
 
     Args:
         corpus: a registered name or a folder; `synthetic` needs no file.
         options: what the corpus's loader takes, such as `{"speakers": 20}`; or that by corpus, such as
             `{"synthetic": {"speakers": 20}}`, which leaves other corpora as they are.
-        split: `speaker` holds out people, `take` repetitions, `official` uses the corpus's own.
-        test: share of the speakers, or their names, or the takes, to test on.
+        split: `speaker` holds out people, `take` repetitions, `official` uses the corpus's own (a folder's column
+            `subset`).
+        test: share of the speakers, or their names; share of everyone's takes, or their numbers; 0 trains on everything
+            and tests nothing.
         validation: likewise, for choices during training; 0 for none.
-        mfcc: the front end; None takes the preset for the corpus's sample rate. A filtered corpus has features already.
+        mfcc: the front end, or what differs from the preset for the corpus's sample rate. A filtered corpus has
+            features already.
+        normalization: corpora that are nobody's secret, such as `["synthetic"]`, over which features get mean 0 and
+            variance 1, instead of over each utterance: with `level: keep` they are known as they are spoken.
+        rate: at which the front end listens, in Hz, whatever the corpus's rate.
+        skip_bad: leave out, with a warning, recordings that cannot be used and labels without a training recording;
+            otherwise they are refused.
         batch_size: utterances a batch.
         workers: processes that load batches.
         seed: decides the split and the order of batches.
@@ -43,7 +55,10 @@ class SpeechDataModule(lightning.LightningDataModule):
         split: Literal["speaker", "take", "official"] = "speaker",
         test: float | list[str] | list[int] = 0.25,
         validation: float | list[str] | list[int] = 0.0,
-        mfcc: MfccConfig | None = None,
+        mfcc: dict[str, Any] | MfccConfig | None = None,
+        normalization: Sequence[str] = (),
+        rate: int | None = None,
+        skip_bad: bool = False,
         batch_size: int = 64,
         workers: int = 0,
         seed: int = 0,
@@ -55,9 +70,13 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.test = test
         self.validation = validation
         self.mfcc = mfcc
+        self.normalization = tuple(normalization)
+        self.rate = rate
+        self.skip_bad = skip_bad
         self.batch_size = batch_size
         self.workers = workers
         self.seed = seed
+        self._normalized: MfccConfig | None = None
         self.parts: Mapping[str, UtteranceDataset] = {}
 
     def prepare_data(self) -> None:
@@ -65,34 +84,71 @@ class SpeechDataModule(lightning.LightningDataModule):
         load_corpus(self.corpus_name, **self.options)
 
     def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 (Lightning's signature; all stages share one split)
-        """Split the corpus; features are left for when they are needed."""
+        """Listen to the corpus and split it; features are left for when they are needed."""
         if self.parts:
             return
         corpus = load_corpus(self.corpus_name, **self.options)
-        self.corpus = corpus
-        self.vocabulary = Vocabulary(corpus)
-        store = FeatureStore(self.config(corpus))
+        config = self.config(corpus)
+        corpus = usable(corpus, config, skip_bad=self.skip_bad, rate_chosen=self.rate is not None)
+        parts = self.divide(corpus)
+        label: str | None = getattr(self.trainer and self.trainer.lightning_module, "label", None)
+        if label is not None:
+            parts = with_training(label, parts, skip_bad=self.skip_bad)
+        self.corpus = replace(corpus, utterances=tuple(u for part in parts.values() for u in part))
+        self.vocabulary = Vocabulary(self.corpus)
+        store = FeatureStore(config)
         self.parts = {
-            name: UtteranceDataset(part, store.lazy(part.utterances), self.vocabulary)
-            for name, part in self.divide(corpus).parts.items()
+            name: UtteranceDataset(part, store.lazy(part.utterances), self.vocabulary) for name, part in parts.items()
         }
 
     def config(self, corpus: Corpus) -> MfccConfig:
         """The front end for this corpus; where its features are given, their number."""
         if corpus.features is not None:
             return GivenFeatures(given=corpus.features)
-        return self.mfcc or MfccConfig.at_rate(corpus.sample_rate)
+        if not self.normalization:
+            return self._front_end(corpus)
+        if corpus.name in {*self.normalization} - {"synthetic"}:
+            raise CorpusError(
+                f"features cannot be normalized by {corpus.name}, which is trained on: its means would leave with the "
+                "model; name a corpus that is nobody's secret, such as synthetic"
+            )
+        if self._normalized is None:
+            self._normalized = publicly_normalized(self._front_end(corpus), self.normalization)
+        return self._normalized
 
-    def divide(self, corpus: Corpus) -> Split:
-        """The split that was asked for."""
+    def _front_end(self, corpus: Corpus) -> MfccConfig:
+        if isinstance(self.mfcc, MfccConfig):
+            return self.mfcc if self.rate is None else replace(self.mfcc, sample_rate=self.rate)
+        changes: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in (self.mfcc or {}).items()}
+        if self.rate is not None:
+            changes["sample_rate"] = self.rate
+        preset = MfccConfig.at_rate(changes.get("sample_rate", corpus.sample_rate))
+        try:
+            return replace(preset, **changes)
+        except (TypeError, AudioError) as error:
+            raise CorpusError(f"the front end (data.mfcc) cannot be made: {error}") from None
+
+    def divide(self, corpus: Corpus) -> Mapping[str, Corpus]:
+        """The parts that were asked for, by name."""
         if self.split_by == "official":
-            return split_official(corpus)
+            return split_official(corpus).parts
+        if self.split_by == "speaker" and not corpus.speakers_known:
+            warnings.warn(
+                f"who speaks in {corpus.name!r} is not known, so every recording counts as a speaker of its own: "
+                "people may be heard in training and in the test, and a promise to a speaker is one to a recording",
+                SpeechWarning,
+                stacklevel=2,
+            )
+        if self.test == 0 and self.validation == 0:
+            return {"train": corpus}
+        first, second = self.test, self.validation
+        if first == 0:  # what is held out is for validation alone
+            first, second = second, first
         if self.split_by == "speaker":
-            return split_by_speaker(corpus, _names(self.test), _names(self.validation), seed=self.seed)
-        takes = [[] if part == 0 else part for part in (self.test, self.validation)]
-        if not all(isinstance(part, list) for part in takes):
-            raise CorpusError("a split by take needs lists of takes, such as test=[0, 1]; got a share")
-        return split_by_take(corpus, *([int(take) for take in part] for part in takes if isinstance(part, list)))
+            parts = split_by_speaker(corpus, _names(first), _names(second), seed=self.seed).parts
+        else:
+            parts = split_by_take(corpus, _takes(first), _takes(second)).parts
+        return parts if self.test != 0 else {"train": parts["train"], "validation": parts["test"]}
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """Shuffled batches of the training part."""
@@ -103,7 +159,9 @@ class SpeechDataModule(lightning.LightningDataModule):
         return self._loader("validation") if "validation" in self.parts else []
 
     def test_dataloader(self) -> DataLoader[Batch]:
-        """The test part in order of length."""
+        """The test part in order of length. Raises CorpusError where nothing was held out."""
+        if "test" not in self.parts:
+            raise CorpusError("nothing was held out to test on (data.test is 0): give a share, such as data.test=0.25")
         return self._loader("test")
 
     predict_dataloader = test_dataloader
@@ -117,3 +175,7 @@ class SpeechDataModule(lightning.LightningDataModule):
 
 def _names(part: float | list[str] | list[int]) -> float | list[str]:
     return [str(name) for name in part] if isinstance(part, list) else part
+
+
+def _takes(part: float | list[str] | list[int]) -> float | list[int]:
+    return [int(take) for take in part] if isinstance(part, list) else part

@@ -20,7 +20,7 @@ from ppspeech.data.file_index import FileIndex
 from ppspeech.data.filtered import frames_given, read_given
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
-from ppspeech.storage import atomic_write, cache_folder
+from ppspeech.storage import atomic_write, cache_folder, private_folder
 
 FORMAT = 2  # raise when the meaning of a cached array changes
 
@@ -34,14 +34,14 @@ class FeatureStore:
     A changed file or a changed config is a new key; nothing has to be cleared by hand. A file is hashed once, and again
     when its size or time has changed. Every array is written whole or not at all, so several workers may fill the same
     store, and an interrupted run goes on where it was. Features that are given are read from the utterances' own files.
-    `folder` is by default the cache folder. Features of private speech are as private as the speech: keep the folder
-    where the recordings may be.
+    `folder` is by default the cache folder. Features of private speech are as private as the speech: the folder and all
+    that is in it is closed to other users.
     """
 
     def __init__(self, config: MfccConfig, folder: Path | None = None) -> None:
         self.config = config
         self.folder = folder or cache_folder() / "features"
-        self.index = FileIndex(self.folder / "files.sqlite")
+        self.index = FileIndex(self.folder / "files.sqlite") if folder else FileIndex.in_cache()
         self._prefix = json.dumps([FORMAT, asdict(config)], sort_keys=True).encode()
 
     @cached_property
@@ -64,6 +64,7 @@ class FeatureStore:
         """The features of many utterances, each `(frames, features)`, in order; errors name the file."""
         if isinstance(self.config, GivenFeatures):
             return [read_given(u.path, self.config.given) for u in utterances]
+        private_folder(self.folder)
         paths = self._paths(utterances)
         found = [self._read(path) for path in paths]
         missing = [i for i, features in enumerate(found) if features is None]
@@ -73,7 +74,7 @@ class FeatureStore:
         for batch in track(batches, "Computing features") if len(batches) > 1 else batches:
             computed = self._compute([utterances[i] for i in batch])
             for index, features in zip(batch, computed, strict=True):
-                with atomic_write(paths[index], durable=False) as temporary:
+                with atomic_write(paths[index], durable=False, private=True) as temporary:
                     np.save(temporary, features.numpy(), allow_pickle=False)
                 found[index] = features
         return [features for features in found if features is not None]
@@ -82,11 +83,12 @@ class FeatureStore:
         """Frames of each utterance by its header alone; voice activity may leave fewer."""
         if isinstance(self.config, GivenFeatures):
             return [frames_given(u.path) for u in utterances]
+        headers = self.index.headers([u.path for u in utterances])
+        for utterance, header in zip(utterances, headers, strict=True):
+            if not header.sample_rate:
+                raise AudioError(f"{utterance.path} is not a readable sound file")
         rate = self.config.sample_rate
-        return [
-            self.config.frame_count(-(-header.samples * rate // header.sample_rate))
-            for header in self.index.headers([u.path for u in utterances])
-        ]
+        return [self.config.frame_count(-(-header.samples * rate // header.sample_rate)) for header in headers]
 
     def _paths(self, utterances: Sequence[Utterance]) -> list[Path]:
         keys = [

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import soundfile
 
 from ppspeech.errors import AudioError, PpspeechError
-from ppspeech.storage import SharedTable
+from ppspeech.storage import SharedTable, cache_folder, private_folder
 
 
 class Header(NamedTuple):
@@ -34,15 +34,21 @@ class FileIndex:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    @classmethod
+    def in_cache(cls) -> "FileIndex":
+        """The one beside the cached features."""
+        return cls(cache_folder() / "features" / "files.sqlite")
+
     def digests(self, files: Sequence[Path]) -> list[bytes]:
         """SHA-256 of each file's bytes; those that have changed since they were last asked about are read."""
-        return [bytes.fromhex(digest) for digest in self._facts("digest", files, _digest)]
+        return [bytes.fromhex(digest) for digest in self.facts("digest", files, _digest)]
 
     def headers(self, files: Sequence[Path]) -> list[Header]:
-        """Samples and rate of each file; headers of those that have changed since are read."""
-        return [Header(*map(int, told.split())) for told in self._facts("header", files, _header)]
+        """Samples and rate of each file, zeros where it is no sound; headers of those that have changed are read."""
+        return [Header(*map(int, told.split())) for told in self.facts("header", files, _header)]
 
-    def _facts(self, kind: str, files: Sequence[Path], read: Callable[[Path], str]) -> list[str]:
+    def facts(self, kind: str, files: Sequence[Path], read: Callable[[Path], str]) -> list[str]:
+        """A fact of some kind about each file; `read` finds it out where the file has changed since."""
         keys = [(hashlib.sha256(os.fsencode(file.absolute())).hexdigest(), _stamp(file)) for file in files]
         known = self._look_up(kind, keys)
         found = [known[key] if key in known else read(file) for key, file in zip(keys, files, strict=True)]
@@ -68,6 +74,7 @@ class FileIndex:
     def _table(self) -> SharedTable | None:
         columns = "path TEXT, kind TEXT, stamp TEXT, fact TEXT, PRIMARY KEY (path, kind)"
         try:
+            private_folder(self.path.parent)
             return SharedTable(self.path, "facts", columns, "what is known about sound files")
         except (PpspeechError, OSError):
             return None
@@ -91,6 +98,6 @@ def _digest(path: Path) -> str:
 def _header(path: Path) -> str:
     try:
         told = soundfile.info(path)
-    except soundfile.LibsndfileError as unreadable:
-        raise AudioError(f"{path} is not a readable sound file: {unreadable.error_string}") from None
+    except soundfile.LibsndfileError:
+        return "0 0"  # what is wrong with it is said when it is read
     return f"{told.frames} {told.samplerate}"

@@ -60,10 +60,18 @@ class Samples:
 
 
 def load_samples(
-    keep: str, hide: str, level: Level, source: str, options: Mapping[str, Any], mfcc: MfccConfig | None
+    keep: str,
+    hide: str,
+    level: Level,
+    source: str,
+    options: Mapping[str, Any],
+    mfcc: MfccConfig | None,
+    *,
+    unlabeled: bool = False,
 ) -> Samples:
-    """Load a corpus or table with two of its labels; utterances that lack one of them are left out. The front end is
-    None for a table. Raises CorpusError if there is no such label, or the corpus holds no sound.
+    """Load a corpus or table with two of its labels; utterances that lack one of them are left out, unless `unlabeled`
+    ones may stay: then nothing is kept of them, and they count as one person's. The front end is None for a table.
+    Raises CorpusError if there is no such label, or the corpus holds no sound.
     """
     if level == "table":
         return _of_table(keep, hide, source, options)
@@ -71,9 +79,9 @@ def load_samples(
     if wrong:
         raise CorpusError(f"a corpus has no label {wrong[0]!r}: known are {', '.join(LABELS)}")
     assert mfcc is not None
-    corpus = load_corpus(source, **options_for(source, options)).select(
-        lambda u: None not in (getattr(u, keep), getattr(u, hide))
-    )
+    corpus = load_corpus(source, **options_for(source, options))
+    if not unlabeled:
+        corpus = corpus.select(lambda u: None not in (getattr(u, keep), getattr(u, hide)))
     if corpus.features is not None:
         raise CorpusError(
             f"corpus {corpus.name!r} is filtered already: filters are learned from, and applied to, sound"
@@ -83,8 +91,8 @@ def load_samples(
         clips = [inputs_of(clip, level) for clip in clips]
     return Samples(
         clips,
-        [getattr(u, keep) for u in corpus],
-        [getattr(u, hide) for u in corpus],
+        [getattr(u, keep) or "" for u in corpus],
+        [getattr(u, hide) or "" for u in corpus],
         [str(index) for index in range(len(corpus))],
         mfcc,
     )

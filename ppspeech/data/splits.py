@@ -4,12 +4,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from ppspeech.data.corpus import Corpus
+from ppspeech.data.corpus import Corpus, Utterance
 from ppspeech.data.layout import first_few
 from ppspeech.errors import CorpusError
 
@@ -57,7 +58,8 @@ def split_official(corpus: Corpus) -> Split:
     counts = corpus.counts("subset")
     if not {"train", "test"} <= set(counts):
         raise CorpusError(
-            f"corpus {corpus.name!r} has no official split into train and test: use split_by_speaker or split_by_take"
+            f"corpus {corpus.name!r} has no official split into train and test: fill the column `subset` of its "
+            "manifest.csv with train and test, or hold out people (split: speaker) or repetitions (split: take)"
         )
     stray = set(counts) - {"train", "validation", "test"}
     if stray:
@@ -72,11 +74,41 @@ def split_official(corpus: Corpus) -> Split:
     )
 
 
-def split_by_take(corpus: Corpus, test_takes: Collection[int], validation_takes: Collection[int] = ()) -> Split:
-    """Test on some repetitions and train on the others: every speaker is known, no recording is. Raises CorpusError if
-    a take is not in the corpus or asked for twice, or none is left to train on.
+def split_by_take(corpus: Corpus, test: float | Collection[int], validation: float | Collection[int] = 0) -> Split:
+    """Test on some repetitions and train on the others: every speaker is known, no recording is.
+
+    Takes are given by number, the same for everyone; or as a share of what each speaker says of each word, the last
+    ones, of which at least one is left to train on. Raises CorpusError if a take is not in the corpus or asked for
+    twice, or none is left to train on.
     """
-    return _divide(corpus, "take", test_takes, validation_takes)
+    if isinstance(test, Collection):
+        if not isinstance(validation, Collection) and validation != 0:
+            raise CorpusError(f"takes to test on are given by number, so give those to validate on, got {validation}")
+        return _divide(corpus, "take", test, validation if isinstance(validation, Collection) else ())
+    if isinstance(validation, Collection):
+        raise CorpusError(f"takes to validate on are given by number, so give those to test on, got {test}")
+    repeated: dict[tuple[str, str | None], list[Utterance]] = defaultdict(list)
+    for utterance in corpus:
+        repeated[utterance.speaker, utterance.word].append(utterance)
+    tested: set[Path] = set()
+    validated: set[Path] = set()
+    for takes in repeated.values():
+        ordered = [u.path for u in sorted(takes, key=lambda u: u.take)]
+        for part, wanted in ((tested, test), (validated, validation)):
+            count = min(len(ordered) - 1, share_of(wanted, len(takes)) if wanted else 0)
+            part.update(ordered[len(ordered) - count :])
+            ordered = ordered[: len(ordered) - count]
+    if not tested:
+        raise CorpusError(
+            f"nobody says a word twice in {corpus.name!r}: no repetition can be held out; hold out people (split: "
+            "speaker), or train on everything (test: 0)"
+        )
+    held_out = tested | validated
+    return Split(
+        train=corpus.select(lambda u: u.path not in held_out),
+        test=corpus.select(lambda u: u.path in tested),
+        validation=corpus.select(lambda u: u.path in validated) if validated else None,
+    )
 
 
 def split_by_speaker(
@@ -198,4 +230,8 @@ def _check_held_out(corpus: Corpus, field: str, test: Collection[object], valida
     if not test:
         raise CorpusError(f"a split needs something to test on, got no {field} for the test part")
     if len(asked) == len(there):
-        raise CorpusError(f"all {len(there)} {field}s of {corpus.name!r} are held out: none is left to train on")
+        remedy = "hold out repetitions (split: take), or train on everything (test: 0)" if field == "speaker" else ""
+        raise CorpusError(
+            f"all {len(there)} {field}s of {corpus.name!r} are held out: none is left to train on"
+            + (f"; {remedy}" if remedy else "")
+        )

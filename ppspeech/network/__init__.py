@@ -5,7 +5,7 @@ Nothing here knows what is said: a party program is any function over a `Channel
 
 import logging
 
-from ppspeech.network.address import Address
+from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.channel.memory import MemoryChannel, memory_pair
 from ppspeech.network.channel.session import StreamChannel
 from ppspeech.network.channel.transcript import Entry, Transcript
@@ -41,6 +41,7 @@ __all__ = [
     "in_background",
     "make_certificate",
     "memory_pair",
+    "neighborhood",
     "own_tls",
     "run_in_processes",
     "run_in_threads",

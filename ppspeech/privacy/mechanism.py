@@ -24,6 +24,8 @@ from ppspeech.privacy.relation import Relation
 from ppspeech.registry import Registry
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from ppspeech.privacy.audit.report import AuditReport
 
 Input = TypeVar("Input", contravariant=True)
@@ -32,6 +34,13 @@ Made = TypeVar("Made", bound=type)
 
 Audit = Callable[[int], "list[AuditReport]"]
 """runs -> reports; `runs` is how often sampling audits run the mechanism on each data set."""
+
+
+Losses = Callable[[Any, int, bool], "Tensor"]
+"""event, runs, present -> (runs,): privacy losses of fresh releases at the event's parameters, with a unit in or out.
+
+A mechanism whose class has `losses` can be attacked as a bundle used it (`ppspeech audit BUNDLE`).
+"""
 
 
 class Mechanism(Protocol[Input, Output]):

@@ -211,7 +211,7 @@ class RegisteredProtocol:
         """What people should know about it."""
         return "\n".join(
             (
-                f"{self.name}, between {' and '.join(self.parties) or 'nobody yet'}",
+                f"{self.name}, between {' and '.join(self.parties)}",
                 f"  computes: {self.functionality}",
                 f"  leaks:    {self.leakage}",
                 f"  assumes:  {self.assumptions}",

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
+    from ppspeech.service.estimate import BYTES_PER_SECOND
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
-    from ppspeech.service.plan import MEETING_BYTES, ServicePlan, WayToRun, plan_speakers, plan_words
+    from ppspeech.service.plan import MEETING_BYTES, ROUND_TRIPS, ServicePlan, WayToRun, plan_speakers, plan_words
     from ppspeech.service.requests import BudgetSpentError
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
 
 __all__ = [
+    "BYTES_PER_SECOND",
     "EXPORTERS",
     "MEETING_BYTES",
+    "ROUND_TRIPS",
     "Answer",
     "BudgetSpentError",
     "Client",
@@ -46,9 +49,10 @@ __all__ = [
 _MODULES = {
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
+    "estimate": {"BYTES_PER_SECOND"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
-    "plan": {"MEETING_BYTES", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
+    "plan": {"MEETING_BYTES", "ROUND_TRIPS", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
     "requests": {"BudgetSpentError"},
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},

@@ -4,6 +4,7 @@ An exporter takes the module and what the deployment chooses, and gives word mod
 (`ppspeech.protocols.scores.states`). A kind without one is refused by name.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -14,13 +15,17 @@ from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import MfccConfig, usual_range
-from ppspeech.bundle import LIMIT, feature_limit
+from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit
 from ppspeech.errors import ModelError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier, UtteranceClassifier
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
 from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm
-from ppspeech.protocols.scores import MOST_LIMIT, WordArrays, WordShape, form_weights, scaled_weights
+from ppspeech.protocols.scores import MOST, MOST_LIMIT, WordArrays, WordShape, form_weights, scaled_weights
 from ppspeech.registry import Registry
+
+FEWEST_FRAMES, FRAMES_STEP = 100, 50
+FOREVER = 0.995  # probability of staying in a state that words end in
+SPARE = 1.0  # standard deviations of a word's length that there is room for
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,8 @@ class Deployment:
     """What whoever serves a model chooses; all of it is public but the garbage model's offset.
 
     Attributes:
-        frames: every utterance is padded to this, so that its length stays hidden; longer ones are refused.
+        frames: every utterance is padded to this, so that its length stays hidden; longer ones are refused. By default
+            what the model's own words usually take (`usual_frames`).
         operation: `forward` adds up all paths, `viterbi` takes the best and is quicker.
         reject: whether a garbage model competes, so that "none of the words" can be the answer.
         garbage: nats a frame that the garbage model gets on top: the larger, the more is rejected.
@@ -37,10 +43,10 @@ class Deployment:
         bits: of the shares; 25 with 7 after the point hold scores within 131,072 nats of one another.
     """
 
-    frames: int = 100
+    frames: int | None = None
     operation: Literal["forward", "viterbi"] = "forward"
     reject: bool = False
-    garbage: float = 0.0
+    garbage: float = GARBAGE
     limit: float | None = None
     bits: int = 25
 
@@ -98,21 +104,21 @@ def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Dep
         garbage = score_columns(emission.gaussians.pooled().phi(), terms)
         garbage[-1] += deployment.garbage
         columns = np.concatenate((columns, garbage), axis=1)
-    shape = _shape(bank.topology, emission.features, terms, bank.models, emission.components, deployment)
-    return _with_transitions(shape, columns, bank.log_transitions(), bank.log_initial(), labels)
+    given = (bank.log_transitions(), bank.log_initial(), labels, deployment, emission.features)
+    return _word_arrays(bank.topology, terms, emission.components, columns, *given)
 
 
 @EXPORTERS.register("large_margin_keyword")
 def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
     """Word models whose states are matrices Phi, trained for a margin."""
     if deployment.reject:
-        raise ModelError("large-margin models are no densities: there is no garbage model to reject with")
+        raise ModelError(NO_GARBAGE)
     phi = bank.phi().double()
-    shape = _shape(bank.topology, phi.shape[-1] - 1, "full", len(phi), 1, deployment)
     initial = bank.initial_logits.masked_fill(~bank.topology.masks(bank.initial_logits)[1], -torch.inf).log_softmax(-1)
     allowed = bank.topology.masks(bank.transition_logits)[0]
     transitions = bank.transition_logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
-    return _with_transitions(shape, score_columns(phi, "full"), transitions, initial, labels)
+    given = (transitions, initial, labels, deployment, phi.shape[-1] - 1)
+    return _word_arrays(bank.topology, "full", 1, score_columns(phi, "full"), *given)
 
 
 def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
@@ -171,7 +177,7 @@ def one_frame_models(
 ) -> WordArrays:
     """Classes of whole utterances: words of one state that last one frame."""
     if deployment.reject:
-        raise ModelError("a classifier of whole utterances has no garbage model to reject with")
+        raise ModelError(NO_GARBAGE)
     shape = WordShape(
         frames=1,
         dimensions=dimensions,
@@ -189,19 +195,23 @@ def one_frame_models(
     return WordArrays(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
 
 
-def _shape(
+def _word_arrays(
     topology: Topology,
-    features: int,
     terms: Literal["full", "diagonal"],
-    words: int,
     components: int,
+    columns: Reals,
+    transitions: Tensor,
+    initial: Tensor,
+    labels: tuple[str, ...],
     deployment: Deployment,
-) -> WordShape:
-    return WordShape(
-        frames=deployment.frames,
+    features: int,
+) -> WordArrays:
+    """Transitions by move instead of by target; what a move would lead out of the model is impossible."""
+    shape = WordShape(
+        frames=deployment.frames or usual_frames(transitions),
         dimensions=features,
         terms=terms,
-        words=words,
+        words=len(labels),
         states=topology.states,
         ends=tuple(state for state, allowed in enumerate(topology.final) if allowed),
         components=components,
@@ -209,23 +219,32 @@ def _shape(
         starts=tuple(state for state, allowed in enumerate(topology.initial) if allowed),
         operation=deployment.operation,
         reject=deployment.reject,
+        label_bytes=_label_bytes(labels),
         bits=deployment.bits,
         limit=deployment.limit or LIMIT,
     )
-
-
-def _with_transitions(
-    shape: WordShape, columns: Reals, transitions: Tensor, initial: Tensor, labels: tuple[str, ...]
-) -> WordArrays:
-    """Transitions by move instead of by target; what a move would lead out of the model is impossible."""
     by_move = np.full((shape.words, shape.states, len(shape.moves)), -np.inf)
     dense = transitions.double().cpu().numpy()
     for number, move in enumerate(shape.moves):
         for source in range(max(0, -move), min(shape.states, shape.states - move)):
             by_move[:, source, number] = dense[:, source, source + move]
     starts = initial.double().cpu().numpy()[:, list(shape.starts)]
-    shape = WordShape.from_params(shape.to_params() | {"label_bytes": _label_bytes(labels)})
     return WordArrays(shape, columns, by_move, starts, labels)
+
+
+def usual_frames(transitions: Tensor) -> int:
+    """Frames that hold nearly all words, from how long models stay in their states, `(words, states, states)` in logs.
+
+    It follows from the weights, so it tells nothing that a release does not; in steps of 50, so that a client learns
+    little. A state that is never left (the last) is taken to last as long as the others of its word.
+    """
+    stays = transitions.double().exp().diagonal(dim1=-2, dim2=-1)
+    leaves = stays < FOREVER
+    each = torch.where(leaves, 1 / (1 - stays.clamp_max(FOREVER)), 0.0)
+    usual = each.sum(-1, keepdim=True) / leaves.sum(-1, keepdim=True).clamp_min(1)
+    each = torch.where(leaves, each, usual)
+    longest = float((each.sum(-1) + SPARE * (each * (each - 1)).clamp_min(0).sum(-1).sqrt()).max())
+    return min(max(FRAMES_STEP * math.ceil(longest / FRAMES_STEP), FEWEST_FRAMES), MOST["frames"])
 
 
 def _label_bytes(labels: tuple[str, ...]) -> int:

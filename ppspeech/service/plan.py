@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ppspeech.bundle import Bundle
+from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
@@ -19,10 +20,10 @@ from ppspeech.service.requests import ORDERS
 from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.tasks.speakers import Job, Speakers
 
-TRANSFER_SECONDS = 3e-4  # of one transfer by Diffie-Hellman, both parties together
+TRANSFER_SECONDS = 7e-4  # of one transfer by Diffie-Hellman, both parties together
 ROW_SECONDS = 2e-6  # of one row of a hardened decision table
-ROUND_TRIPS = (0.0, 0.010, 0.040)  # seconds: loopback, a city, a continent
-MEETING_BYTES = 49_329  # payload of a meeting, once a session: the client's public key and 512 base transfers
+ROUND_TRIPS = (0.0, 0.010, 0.040, 0.100)  # seconds: loopback, a city, a continent, an ocean
+MEETING_BYTES = 32_881 + SETUP_BYTES_FIRST + SETUP_BYTES_SECOND  # payload of a meeting: the client's key, transfers
 
 
 @dataclass(frozen=True, slots=True)

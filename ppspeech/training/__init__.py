@@ -6,6 +6,7 @@ from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
 from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
 from ppspeech.training.private import PrivacyHook, fit_privately
+from ppspeech.training.recipe import run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
 from ppspeech.training.speakers import SpeakerUbm
 from ppspeech.training.words import POOLED, WordModels, public_bank
@@ -30,4 +31,5 @@ __all__ = [
     "public_bank",
     "quiet_lightning",
     "release",
+    "run_recipe",
 ]

@@ -25,6 +25,7 @@ from ppspeech.figures import Figure
 from ppspeech.filters import BASELINES, HIDDEN, NO_NOISE, Learning, Solver, Standardized
 from ppspeech.filters.attack import FilterEvidence, judge_samples
 from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent, Relation
+from ppspeech.recipes import find_recipe
 from ppspeech.training.minimax import AdversarialSolver
 
 
@@ -67,8 +68,12 @@ class FilterRecipe(Learning):
             raise ModelError(f"adversarial describes solver: adversarial, and the recipe has solver: {self.solver}")
 
     @classmethod
-    def load(cls, path: Path) -> "FilterRecipe":
-        """Read a YAML file. Raises ModelError if it cannot be read, or has a field that is missing or unknown."""
+    def load(cls, given: str | Path) -> "FilterRecipe":
+        """Read a YAML file, or a shipped recipe by name.
+
+        Raises ModelError if it cannot be read, or has a field that is missing or unknown.
+        """
+        path = find_recipe(given)
         try:
             plain = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

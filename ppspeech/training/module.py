@@ -16,6 +16,7 @@ from ppspeech.audio import MfccConfig
 from ppspeech.bundle import BundleConfig, DataTouch, ModelSettings
 from ppspeech.data import Batch, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
 from ppspeech.errors import ModelError
+from ppspeech.figures import Figure
 
 if TYPE_CHECKING:
     from ppspeech.training.private.record import PrivacyRecord
@@ -25,12 +26,15 @@ KEY = "model"  # where a checkpoint says what it holds; its weights are those of
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model, where its recipe looked at private data outside training, and what a private run spent."""
+    """A trained model, where its recipe looked at private data outside training, what a private run spent, and how
+    well it did on the held-out part.
+    """
 
     model: nn.Module
     config: BundleConfig
     touches: tuple[DataTouch, ...] = ()
     record: "PrivacyRecord | None" = None
+    measured: tuple[Figure, ...] = ()
 
 
 class StatisticsHook(Protocol):
@@ -45,20 +49,12 @@ class StatisticsHook(Protocol):
         ...
 
 
-class GradientHook(Protocol):
-    """What makes training by gradients private: it bounds each unit's gradient and adds noise to their sum."""
-
-    def step(self, module: lightning.LightningModule, batch: Batch) -> Tensor:
-        """In the place of `training_step`; what it returns moves no parameter."""
-        ...
-
-
 class SpeechModule(lightning.LightningModule, ABC):
     """A recipe: `settings` say which kind of model it trains; the labels and the front end come from the data module.
 
     What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
-    training by gradients has `losses(batch)`, one an utterance, and asks `gradient_hook`; `public_start` says that the
-    first parameters owe nothing to the training data.
+    training by gradients has `losses(batch)`, one an utterance; `public_start` says that the first parameters owe
+    nothing to the training data.
     """
 
     label: str | None = None
@@ -68,9 +64,9 @@ class SpeechModule(lightning.LightningModule, ABC):
         super().__init__()
         self.labels: tuple[str, ...] = ()
         self.mfcc = MfccConfig()
+        self.normalization: tuple[str, ...] = ()
         self.model: nn.Module | None = None
         self.statistics_hook: StatisticsHook | None = None
-        self.gradient_hook: GradientHook | None = None
         self.resumed = False
 
     @abstractmethod
@@ -99,7 +95,11 @@ class SpeechModule(lightning.LightningModule, ABC):
         """The model as it is now. Raises ModelError if nothing was built yet."""
         if self.model is None:
             raise ModelError(f"{type(self).__name__} has no model yet: fit it, or call build_")
-        return Trained(self.model, self.config, self.touches())
+        touches = self.touches()
+        if self.normalization:
+            note = f"by means and deviations over public speech: {', '.join(self.normalization)}"
+            touches = (*touches, DataTouch("normalization", "untouched", note))
+        return Trained(self.model, self.config, touches)
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
         """Take the labels and the front end from the data module."""
@@ -107,6 +107,7 @@ class SpeechModule(lightning.LightningModule, ABC):
             module = self.trainer.datamodule  # type: ignore[attr-defined]
             assert isinstance(module, SpeechDataModule)
             labels = () if self.label is None else module.vocabulary[self.label]
+            self.normalization = module.normalization
             self.build_(labels, module.config(module.corpus))
 
     def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
@@ -114,6 +115,11 @@ class SpeechModule(lightning.LightningModule, ABC):
         assert self.model is not None
         scores: Tensor = self.model(features, lengths)
         return scores
+
+    def predict_step(self, batch: Batch) -> Batch:
+        """Which utterances these are, and their scores: a column a label, or one where there are no labels."""
+        scores = self(batch["features"], batch["lengths"])
+        return {"index": batch["index"], "scores": scores.reshape(len(scores), -1)}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Say what the checkpoint holds; plain values only."""
@@ -192,5 +198,7 @@ def quiet_lightning() -> None:
         ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",  # inside Lightning
         ".*The dirpath has changed from.*",  # a resumed run keeps its checkpoints in a folder of its own
         ".*Checkpoint directory .* exists and is not empty.*",
+        ".*custom batch sampler `LengthBuckets` for prediction.*",  # without shuffling it returns all of them
+        ".*args parameter is intended to run from within Python.*",  # `ppspeech train` hands its arguments on
     ):
         warnings.filterwarnings("ignore", message=message)

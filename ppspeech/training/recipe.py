@@ -1,17 +1,25 @@
-"""`train.py`: a recipe is a YAML file that names a model, a corpus and the result it must give."""
+"""`ppspeech train`: a recipe is a YAML file that names a model, a corpus and the result it must give."""
 
+import csv
 import inspect
+import os
+import shlex
+from pathlib import Path
 from typing import Any
 
+import torch
 from pytorch_lightning import LightningDataModule, LightningModule
 from pytorch_lightning.cli import ArgsType, LightningArgumentParser, LightningCLI
 
-import ppspeech.data
-import ppspeech.training  # noqa: F401 (so that a recipe may say `class_path: WordModels`)
-from ppspeech.errors import ModelError, PrivacyError
+from ppspeech.bundle import in_words
+from ppspeech.data import SpeechDataModule
+from ppspeech.errors import ModelError, PrivacyError, plain_warnings
 from ppspeech.figures import Figure, show_figures
-from ppspeech.training.module import quiet_lightning
+from ppspeech.screen import Console
+from ppspeech.storage import atomic_write
+from ppspeech.training.module import SpeechModule, quiet_lightning
 from ppspeech.training.private import PrivacyHook
+from ppspeech.training.release import note_measured
 
 
 class RecipeCLI(LightningCLI):
@@ -38,7 +46,13 @@ class RecipeCLI(LightningCLI):
             self.trainer.callbacks.insert(0, PrivacyHook(**asked))  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
-        """Test, show the figures, and refuse by ModelError a metric below the promise."""
+        """Test on what was held out, if anything, show the figures, and say where the checkpoint is.
+
+        Raises ModelError for a metric below the promise.
+        """
+        if isinstance(self.datamodule, SpeechDataModule) and "test" not in self.datamodule.parts:
+            self._say_what_next({})
+            return
         results = self.trainer.test(self.model, datamodule=self.datamodule, verbose=False)
         measured = {name: float(value) for result in results for name, value in result.items()}
         expected: dict[str, float] = self.config["fit"]["expect"]
@@ -47,22 +61,77 @@ class RecipeCLI(LightningCLI):
             for name, value in measured.items()
         ]
         show_figures(figures, as_json=False, title="test")
+        self._say_what_next(measured)
         for name, least in expected.items():
             if name not in measured:
                 raise ModelError(f"the recipe expects {name}, which this model does not measure: {sorted(measured)}")
             if measured[name] < least:
                 raise ModelError(f"{name} is {measured[name]:.4f}, below the {least} that the recipe must give")
 
+    def _say_what_next(self, measured: dict[str, float]) -> None:
+        """Where the checkpoint is, what a private run promises, and the command that releases it."""
+        saver, console = self.trainer.checkpoint_callback, Console()
+        path = str(getattr(saver, "best_model_path", ""))
+        if not path:
+            return
+        if isinstance(self.model, SpeechModule) and getattr(saver, "monitor", None) is None:
+            # The checkpoint is what was tested: it may say how well it does.
+            note_measured(path, [Figure(name, value, note=self._tested_on()) for name, value in measured.items()])
+        if not measured:
+            console.print("nothing was held out: the model was not tested")
+        console.print(f"checkpoint: {path} (private: it remembers the training data)")
+        hooks = [hook for hook in self.trainer.callbacks if isinstance(hook, PrivacyHook)]  # type: ignore[attr-defined]
+        for guarantee in [hook.guarantee() for hook in hooks]:
+            console.print(f"{guarantee}\n{in_words(guarantee)}")
+        public = "" if hooks else " --not-private"
+        console.print(f"release it by: ppspeech export {shlex.quote(path)} --out FOLDER{public}")
 
-def main(args: ArgsType = None) -> RecipeCLI:
-    """Run a recipe: `fit`, `validate`, `test` or `predict`, with `--config` and overrides."""
+    def _tested_on(self) -> str:
+        """The held-out part in a few words; names of people and folders are not among them."""
+        parts = getattr(self.datamodule, "parts", {})
+        if not {"train", "test"} <= set(parts):
+            return "on the held-out part"
+        test, heard = parts["test"].speakers.unique(), parts["train"].speakers.unique()
+        known = "some of them heard in training" if torch.isin(test, heard).any() else "none of them heard in training"
+        return f"on {len(parts['test']):,} utterances of {len(test)} speakers, {known}"
+
+    def predict(self, **options: Any) -> None:
+        """Write what the model hears in the held-out part: a row an utterance, a column of scores a label."""
+        found: Any = self.trainer.predict(**options)
+        model, data = self.model, self.datamodule
+        if not isinstance(model, SpeechModule) or not isinstance(data, SpeechDataModule):
+            return
+        path = Path(self.trainer.log_dir or self.trainer.default_root_dir) / "predictions.csv"
+        label, corpus, labels = model.label, data.parts["test"].corpus, model.labels
+        rows = [row for batch in found for row in zip(batch["index"].tolist(), batch["scores"].tolist(), strict=True)]
+        with atomic_write(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["utterance", "speaker", *(("said", "heard", *labels) if label else ("score",))])
+            for index, scores in sorted(rows):
+                utterance = corpus[index]
+                best = labels[scores.index(max(scores))] if label else None
+                answer = (getattr(utterance, label), best) if label else ()
+                table.writerow([utterance.path, utterance.speaker, *answer, *(f"{s:.6g}" for s in scores)])
+        Console().print(f"{len(rows):,} utterances: {path}")
+
+
+def run_recipe(args: ArgsType = None) -> RecipeCLI:
+    """Run a recipe: `fit`, `validate`, `test` or `predict`, with `--config` and overrides.
+
+    What training writes remembers the training data: nobody else may read it.
+    """
     quiet_lightning()
-    return RecipeCLI(
-        LightningModule,
-        LightningDataModule,
-        subclass_mode_model=True,
-        subclass_mode_data=True,
-        seed_everything_default=0,
-        save_config_kwargs={"overwrite": True},
-        args=args,
-    )
+    before = os.umask(0o077)
+    try:
+        with plain_warnings():
+            return RecipeCLI(
+                LightningModule,
+                LightningDataModule,
+                subclass_mode_model=True,
+                subclass_mode_data=True,
+                seed_everything_default=0,
+                save_config_kwargs={"overwrite": True},
+                args=args,
+            )
+    finally:
+        os.umask(before)

@@ -1,21 +1,37 @@
 """A trained model into a bundle: only what may leave the building, with a statement of what it promises."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
-from ppspeech.bundle import REQUIRED, Bundle, BundleConfig, DataTouch, PrivacyStatement, Topic, Use, write_bundle
+from ppspeech.bundle import (
+    METRIC,
+    REQUIRED,
+    Bundle,
+    BundleConfig,
+    DataTouch,
+    PrivacyStatement,
+    Topic,
+    Use,
+    WeightsSettings,
+    write_bundle,
+)
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.figures import Figure
 from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
+from ppspeech.storage import atomic_write
 from ppspeech.training.module import KEY, SpeechModule, Trained
 from ppspeech.training.private import PrivacyHook
 from ppspeech.training.private.record import KEY as PRIVACY
 from ppspeech.training.private.record import PrivacyRecord
 
+MEASURED = "measured"  # where a checkpoint says how well it did
+KEPT = "measured on held-out people when it was trained, and not released: no guarantee would cover it"
 NOT_PRIVATE = "trained without differential privacy; the weights may reveal the training data"
 
 
@@ -31,31 +47,67 @@ def load_checkpoint(path: str | Path, use: Use | None = None) -> Trained:
         raise ModelError(f"no checkpoint at {path}")
     try:
         checkpoint: Mapping[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        config = BundleConfig.from_json(checkpoint[KEY]["config"])
-        touches = tuple(DataTouch(**touch) for touch in checkpoint[KEY]["touches"])
         weights = checkpoint["state_dict"]
+        told = checkpoint.get(KEY)
+        if told is not None:
+            config = BundleConfig.from_json(told["config"])
+            touches = tuple(DataTouch(**touch) for touch in told["touches"])
+            weights = {k.removeprefix(f"{KEY}."): v for k, v in weights.items() if k.startswith(f"{KEY}.")}
+        measured = tuple(Figure(**figure) for figure in checkpoint.get(MEASURED, ()))
     except Exception as damaged:
-        raise ModelError(f"{path} is not a checkpoint of ppspeech: {type(damaged).__name__}") from None
+        raise ModelError(
+            f"{path} is not a checkpoint of ppspeech, nor one of tensors and plain values alone: "
+            f"{type(damaged).__name__}. A module of your own is released by `ppspeech.training.release(module, folder)`"
+        ) from None
+    if told is None:  # of a module that is not ours: its tensors are all there is to know
+        config, touches = BundleConfig(WeightsSettings.of("module", weights), (), None), ()
     if use is not None and use not in config.kind.uses:
-        raise ModelError(f"{path} holds a {config.type}, which can {', '.join(config.kind.uses)}: it cannot {use}")
+        raise ModelError(f"{path} holds a {config.type}, which can {_uses(config)}: it cannot {use}")
     model = config.build()
     try:
-        model.load_state_dict({k.removeprefix(f"{KEY}."): v for k, v in weights.items() if k.startswith(f"{KEY}.")})
+        model.load_state_dict(weights)
     except RuntimeError as damaged:
         raise ModelError(f"{path} does not fit a {config.type}: {damaged}") from None
     record = PrivacyRecord.from_plain(checkpoint[PRIVACY]) if PRIVACY in checkpoint else None
-    return Trained(model.eval(), config, touches, record)
+    return Trained(model.eval(), config, touches, record, measured)
+
+
+def _uses(config: BundleConfig) -> str:
+    return ", ".join(config.kind.uses) or "be loaded into the module it is of, and no more"
+
+
+def note_measured(path: str | Path, figures: Sequence[Figure]) -> None:
+    """Enter into a checkpoint how well it did; a figure that a bundle could not state is left out."""
+    checkpoint = torch.load(path, map_location="cpu", weights_only=True)
+    stated = [figure for figure in figures if math.isfinite(figure.value) and METRIC.fullmatch(figure.metric)]
+    checkpoint[MEASURED] = [asdict(figure) for figure in stated]
+    with atomic_write(Path(path)) as temporary:
+        torch.save(checkpoint, temporary)
 
 
 def export_checkpoint(
-    checkpoint: str | Path, folder: str | Path, *, not_private: bool = False, metrics: Sequence[Figure] = ()
+    checkpoint: str | Path,
+    folder: str | Path,
+    *,
+    not_private: bool = False,
+    metrics: Sequence[Figure] = (),
+    state_test: bool = False,
 ) -> Bundle:
-    """Write the bundle of a checkpoint; arguments and errors as those of `release` and `load_checkpoint`."""
-    return release(load_checkpoint(checkpoint), folder, not_private=not_private, metrics=metrics, name=str(checkpoint))
+    """Write the bundle of a checkpoint; arguments and errors as those of `release` and `load_checkpoint`.
+
+    What training measured on held-out people is stated where nothing is promised anyway. A private model states it only
+    with `state_test`: exact results on people's speech are a release of their own, which no guarantee covers.
+    """
+    trained = load_checkpoint(checkpoint)
+    measured = trained.measured if not_private or state_test else ()
+    if trained.measured and not measured:
+        kept = DataTouch("metrics", "untouched", KEPT)
+        trained = replace(trained, touches=(*trained.touches, kept))
+    return release(trained, folder, not_private=not_private, metrics=(*metrics, *measured), name=str(checkpoint))
 
 
 def release(
-    trained: SpeechModule | Trained,
+    trained: nn.Module | Trained,
     folder: str | Path,
     *,
     record: PrivacyRecord | None = None,
@@ -65,12 +117,17 @@ def release(
 ) -> Bundle:
     """Write the bundle of a trained model.
 
-    `trained` is a recipe's module after fitting, which knows the hook it was fitted with, or a model with its config;
-    `record` is what training spent, where `trained` does not hold it itself. Raises BundleError if the run was not
+    `trained` is a recipe's module after fitting, which knows the hook it was fitted with; or any module: the bundle
+    then holds its tensors, for `load_bundle(folder).load_into(module)`; or a model with its config. `record` is what
+    training spent, where `trained` does not hold it itself. Raises BundleError if the run was not
     private and `not_private` is not given, or the other way round; or for what a bundle refuses.
     """
     if isinstance(trained, SpeechModule):
         trained = replace(trained.trained(), record=_spent(trained))
+    elif isinstance(trained, nn.Module):
+        config = BundleConfig(WeightsSettings.of(type(trained).__name__, trained.state_dict()), (), None)
+        touches = trained.touches() if hasattr(trained, "touches") else ()  # type: ignore[operator]
+        trained = Trained(trained, config, touches, _spent(trained))
     record = record if record is not None else trained.record
     if record is not None and not record.guarantee().proven:
         reason = record.guarantee().caveat
@@ -102,10 +159,13 @@ def release(
     )
 
 
-def _spent(module: SpeechModule) -> PrivacyRecord | None:
+def _spent(module: nn.Module) -> PrivacyRecord | None:
     """The record of the privacy hook that a module was fitted with."""
-    trainer = module._trainer
-    hooks = [] if trainer is None else [hook for hook in trainer.callbacks if isinstance(hook, PrivacyHook)]  # type: ignore[attr-defined]
+    try:
+        callbacks: Any = module.trainer.callbacks  # type: ignore[union-attr]
+    except (AttributeError, RuntimeError):  # not Lightning's, or never fitted
+        return None
+    hooks = [hook for hook in callbacks if isinstance(hook, PrivacyHook)]
     return hooks[0].record() if hooks and hooks[0].spent else None
 
 
@@ -151,6 +211,8 @@ def _statement(record: PrivacyRecord | None, account: Accountant, trained: Train
             caveats.append(
                 "Noise was drawn in floating point; the guarantee is for real numbers, not for their last bits."
             )
+        if isinstance(trained.config.settings, WeightsSettings):
+            caveats.append("That each loss in training looked at its own example alone is its author's word.")
         if of_people:
             caveats.append("The labels name people who took part in training.")
     else:

@@ -179,8 +179,6 @@ class WordModels(SpeechModule):
 
         Baum-Welch logs the log-likelihood a frame before the M-step; privately, where it is a release, nothing.
         """
-        if self.gradient_hook is not None:
-            return self.gradient_hook.step(self, batch)
         if self.method != "baum_welch":
             loss = self.losses(batch).mean()
             self.log("train_loss", loss, on_step=False, on_epoch=True, prog_bar=True)

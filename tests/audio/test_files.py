@@ -79,3 +79,23 @@ def test_bad_waveforms_are_not_written(tmp_path: Path, name: str, waveform: torc
     with pytest.raises(AudioError, match=message):
         write_audio(tmp_path / name, waveform, 16_000)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "subtype"), [("a.wav", "PCM_16"), ("a.wav", "FLOAT"), ("a.flac", None), ("a.aiff", None)]
+)
+def test_a_file_that_was_cut_is_refused(tmp_path: Path, name: str, subtype: str | None) -> None:
+    soundfile.write(tmp_path / name, TONE, 44_100, subtype=subtype)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(AudioError, match=r"is cut short: \d+% of what|not a readable sound file"):
+        read_audio(tmp_path / name)
+
+
+def test_a_file_from_a_pipe_says_no_length_and_is_read(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", TONE, 44_100)
+    streamed = bytearray((tmp_path / "a.wav").read_bytes())
+    for place in (4, 40):
+        streamed[place : place + 4] = b"\xff" * 4
+    (tmp_path / "a.wav").write_bytes(streamed)
+    assert len(read_audio(tmp_path / "a.wav")) == len(TONE)

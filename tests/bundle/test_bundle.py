@@ -28,11 +28,13 @@ from ppspeech.bundle import (
     MinimaxFilterSettings,
     ModelSettings,
     SpeakerUbmSettings,
+    WeightsSettings,
     load_bundle,
     model_type,
     write_bundle,
 )
 from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, SIZES, WEIGHTS
+from ppspeech.bundle.kinds.own import NamedShape
 from ppspeech.errors import BundleError
 from ppspeech.figures import Figure
 from ppspeech.models import (
@@ -83,6 +85,7 @@ ALL_SETTINGS: list[ModelSettings] = [
     ),
     MinimaxFilterSettings(shape="sigmoid", inputs=4, hidden=5, features=3, level="frames", keep="word", hide="speaker"),
     MinimaxFilterSettings(shape="mlp", inputs=7, hidden=5, features=3, level="table", keep="activity", hide="subject"),
+    WeightsSettings(module="Net", tensors=(NamedShape("a.0.weight", (2, 3)), NamedShape("a.0.bias", ()))),
     LinearTableSettings(loss="logistic", radius=1.0, constant=1.0),
     LinearTableSettings(loss="softmax", radius=None, constant=0.0),
     LinearTableSettings(loss="huber", radius=2.0, constant=1.0, width=0.5),
@@ -91,6 +94,8 @@ ALL_SETTINGS: list[ModelSettings] = [
 
 
 def config_of(settings: ModelSettings) -> BundleConfig:
+    if isinstance(settings, WeightsSettings):
+        return BundleConfig(settings, (), None)
     labels = () if isinstance(settings, SpeakerUbmSettings | MinimaxFilterSettings) else ("a", "b", "c")
     if isinstance(settings, LinearTableSettings | LargeMarginTableSettings):
         two = getattr(settings, "loss", "softmax") != "softmax"
@@ -125,6 +130,26 @@ def test_every_type_lists_exactly_its_tensors_and_survives_the_disk(chosen: Mode
     assert bundle.config == config
     for name, tensor in bundle.model.state_dict().items():
         assert torch.equal(tensor, state[name])
+
+
+@pytest.mark.parametrize(
+    ("names", "shape", "words"),
+    [
+        ([], (1,), "1 to 10,000 tensors"),
+        (["a", "a"], (1,), "different names"),
+        (["a..b"], (1,), "is called 'a..b'"),
+        (["../a"], (1,), "is called '../a'"),
+        (["a"], (-1,), "has shape"),
+        (["a", "a.b"], (1,), "cannot all be those of one module"),
+        (["forward"], (1,), "cannot all be those of one module"),
+        (["a"], (1_000_000,) * 4, "does not make a model"),
+    ],
+)
+def test_tensors_that_no_module_has_are_refused(names: list[str], shape: tuple[int, ...], words: str) -> None:
+    """Nothing is allocated: the last would not fit any machine."""
+    shapes = tuple(NamedShape(name, shape) for name in names)
+    with pytest.raises(BundleError, match=words):
+        BundleConfig(WeightsSettings(module="Net", tensors=shapes), (), None).tensors()
 
 
 def test_every_registered_type_is_tested() -> None:

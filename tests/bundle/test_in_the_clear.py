@@ -36,6 +36,23 @@ def test_words_are_those_of_the_model_alone(settings: object, words: Bundle, tmp
         assert bundle.recognize(sound, RATE).value == heard.value
 
 
+def test_none_of_the_words(words: Bundle, tmp_path: Path) -> None:
+    sounds = [voice(seed) for seed in range(6)]
+    plain = words.recognizer.recognize_all(sounds, RATE)
+    all_rejected = words.recognizer.recognize_all(sounds, RATE, reject=True, garbage=1e3)
+    none_rejected = words.recognizer.recognize_all(sounds, RATE, reject=True, garbage=-1e3)
+    assert [each.value for each in all_rejected] == [None] * 6
+    assert [each.value for each in none_rejected] == [each.value for each in plain]
+    assert all(0 < each.confidence <= 1 for each in (*plain, *all_rejected))
+    assert words.recognize(sounds[0], RATE, reject=True).value in {None, plain[0].value}
+    longer = words.recognize(sounds[0].repeat(8), RATE)
+    assert longer.margin > 3 * plain[0].margin
+    assert longer.confidence < 2 * plain[0].confidence  # the same thing said often is no surer
+    for settings in (MARGIN, CLASSES):
+        with pytest.raises(ModelError, match="no garbage model"):
+            released(tmp_path / type(settings).__name__, settings).recognize(sounds[0], RATE, reject=True)
+
+
 def test_a_file_is_its_waveform(words: Bundle, tmp_path: Path) -> None:
     write_audio(tmp_path / "a.wav", voice(3), RATE)
     path = tmp_path / "released"
@@ -47,11 +64,12 @@ def test_a_file_is_its_waveform(words: Bundle, tmp_path: Path) -> None:
 
 
 def test_words_of_a_recording_follow_one_another(words: Bundle) -> None:
-    heard = words.transcribe(voice(0, 1.0), RATE)
+    heard = words.transcriber.transcribe_all([voice(0, 1.0)], RATE, garbage=-1e3)[0]  # all of it must be words
     assert heard
     assert all(word.value in words.labels for word in heard)
     assert heard[0].start == 0.0
     assert all(one.end == pytest.approx(next_.start) for one, next_ in pairwise(heard))
+    assert words.transcriber.transcribe_all([voice(0, 1.0)], RATE, garbage=1e3) == [[]]  # none of it can be
     only = words.transcribe(voice(0, 1.0), RATE, grammar="bumblebee aardvark")
     assert [word.value for word in only] == ["bumblebee", "aardvark"]
 

@@ -5,15 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 import yaml
+from torch import Tensor
 from typer.testing import CliRunner
 
 from ppspeech.cli.app import guarded
 from ppspeech.cli.audit import audit, figures_of
 from ppspeech.cli.export import export
 from ppspeech.cli.inspect import inspect_bundle
-from ppspeech.privacy import MECHANISMS, Relation
+from ppspeech.privacy import MECHANISMS, Gaussian, Relation, Released
 from ppspeech.privacy.audit import AuditReport, audited
 from tests.bundle.conftest import forge
 from tests.training.test_release import checkpoint, keyword, record
@@ -85,7 +87,8 @@ def test_export_asks_for_the_flag(tmp_path: Path) -> None:
 
 
 def test_audit_of_a_mechanism_is_a_table_and_figures() -> None:
-    table = run("audit", "published_output_laplace")
+    table = run("audit", "published_output_laplace", code=2)  # printed elsewhere, and refuted
+    assert "refutes what published_output_laplace states" in table
     for part in ("stated epsilon", "lower bound", "confidence", "violated"):
         assert part in table
     figures = {f["metric"]: f["value"] for f in map(json.loads, run("audit", "exponential", "--json").splitlines())}
@@ -96,23 +99,36 @@ def test_audit_of_a_mechanism_is_a_table_and_figures() -> None:
     assert "either" in run("audit", "gaussian", "--all", code=2)
 
 
-def test_audit_of_a_bundle_replays_and_attacks_what_it_names(words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_of_a_bundle_attacks_it_at_its_own_parameters(words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = run("audit", words, "--quick")
     assert "as stated" in said
-    assert "gaussian" in said
+    assert "attacked as it was released: 4 x GaussianEvent(noise_multiplier=" in said
+    assert "not attacked: the trained weights" in said
     assert "no violation found" in said
     assert "laplace" not in said
-    metrics = [json.loads(line)["metric"] for line in run("audit", words, "--quick", "--json").splitlines()]
-    assert metrics == ["audit.gaussian.eps_stated", "audit.gaussian.eps_lower"]
+    stated, lower = (json.loads(line) for line in run("audit", words, "--quick", "--json").splitlines())
+    assert (stated["metric"], lower["metric"]) == ("audit.bundle.eps_stated", "audit.bundle.eps_lower")
+    assert stated["value"] == json.loads(run("inspect", words, "--json"))["privacy"]["guarantee"]["epsilon"]
+    assert 0 < lower["value"] < stated["value"]
 
-    refuted = AuditReport(
-        mechanism="gaussian", method="exact", relation=Relation("record", "add_remove"), eps_stated=1.0, eps_lower=2.0
-    )
+    # A release that forgets most of its noise is found out, and the exit code says so.
+    monkeypatch.setattr(Gaussian, "release", with_a_quarter_of_the_noise)
+    assert "refutes what" in run("audit", words, code=2)
+    monkeypatch.undo()
+    monkeypatch.delattr(Gaussian, "losses")
+    assert "at standard parameters, not this bundle's: gaussian" in run("audit", words, "--quick")
     known = MECHANISMS["gaussian"]
-    monkeypatch.setitem(MECHANISMS._entries, "gaussian", replace(known, audit=lambda runs: [refuted]))
-    assert "refutes" in run("audit", words, code=2)
     monkeypatch.setitem(MECHANISMS._entries, "gaussian", replace(known, audit=None))
     assert "no audit is registered for events of type gaussian" in run("audit", words)
+    assert "--one-run audits a mechanism" in run("audit", words, "--one-run", code=2)
+
+
+def with_a_quarter_of_the_noise(self: Gaussian, value: Tensor) -> Released[Tensor]:
+    return Released(value + self.sigma / 4 * torch.randn(value.shape), self.event, self.guarantee)
+
+
+def test_the_list_of_audits_is_for_programs_too() -> None:
+    assert {json.loads(line)["name"] for line in run("audit", "--json").splitlines()} == set(audited())
 
 
 def test_figures_take_the_strongest_audit_and_stay_json() -> None:

@@ -1,6 +1,7 @@
 """The command line as a person meets it: real processes, exit codes, and nothing half-written."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -78,11 +79,12 @@ def test_errors_are_words_and_exit_with_2(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_a_word_and_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device", "a.npz")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez_compressed", full)
     write_audio(tmp_path / "a.wav", voice(9_000).clamp(-1, 1), 16_000)
-    assert "No space left" in run("features", tmp_path / "a.wav", "--out", tmp_path / "a.npz", code=1)
+    said = run("features", tmp_path / "a.wav", "--out", tmp_path / "a.npz", code=1)
+    assert f"cannot write: {tmp_path / 'a.npz'}: No space left on device; make room" in said
     assert [p.name for p in tmp_path.iterdir()] == ["a.wav"]
 
 
@@ -92,6 +94,26 @@ def test_a_wrong_place_is_a_word_and_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "folder.npz").mkdir()
     assert "a file stands where a folder is needed" in run("features", clip, "--out", clip / "x.npz", code=1)
     assert "give the name of a file" in run("features", clip, "--out", tmp_path / "folder.npz", code=1)
+    few = ("--words", "go", "--speakers", 1, "--takes", 1)
+    for words in (("keys", "new", clip), ("keys", "new", clip / "x"), ("synth", clip / "x", *few)):
+        assert "a file stands where a folder is needed" in run(*words, code=1)
+
+
+def test_a_cache_that_is_a_file_is_a_word_and_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cache").write_text("")
+    monkeypatch.setenv("PPSPEECH_CACHE", str(tmp_path / "cache"))
+    assert "a file stands where a folder is needed" in run("corpus", "synthetic", code=1)
+
+
+def test_a_name_that_the_locale_cannot_spell_is_a_word(tmp_path: Path) -> None:
+    clip = tmp_path / "ä.wav"
+    write_audio(clip, voice(16_000), 16_000)
+    poor = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "POSIX"}
+    command = [sys.executable, "-m", "ppspeech", "features", str(clip)]
+    done = subprocess.run(command, env=poor, capture_output=True, check=False)
+    assert b"Traceback" not in done.stderr, done.stderr.decode(errors="replace")
+    assert done.returncode in {0, 2}
+    assert str(clip).encode() in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["no[red]such.wav", "no[/red]such.wav", "no[such].wav"])

@@ -1,5 +1,9 @@
-"""What holds for every command: names are shown as they are."""
+"""What holds for every command: names are shown as they are, help and lists are quick, facts come as JSON too."""
 
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +13,7 @@ from typer.testing import CliRunner
 
 from ppspeech.audio import write_audio
 from ppspeech.cli import app
+from ppspeech.registry import listed
 from tests.audio.test_mfcc import voice
 
 EVIL = "no[/red][bold]:smile:such"
@@ -84,3 +89,67 @@ def test_names_in_tables_are_shown_as_they_were_written(
     code, output = run("features", name, "--picture", f"{name}.png", "--out", f"{name}.npz")
     assert code == 0
     assert output.count(name) == 3
+
+
+HEAVY = {"torch", "pytorch_lightning", "numba", "sklearn", "matplotlib", "scipy", "opacus", "tenseal"}
+LISTS = [["--help"], *([*name.split(), "--help"] for name in COMMANDS), ["bench"], ["reproduce"], ["party"], ["info"]]
+
+ASK = """
+import sys, tempfile
+from typer.testing import CliRunner
+from ppspeech.cli import app
+for words in {lists} + [["keys", "new", tempfile.mkdtemp() + "/keys"]]:
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, (words, result.output, result.exception)
+    print(words[0], *({heavy} & set(sys.modules)))
+"""
+
+
+def test_help_and_lists_import_nothing_heavy() -> None:
+    code = ASK.format(lists=[*LISTS, ["corpus", "list"]], heavy=HEAVY)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if " " in line] == []
+
+
+def test_lists_name_everything_there_is() -> None:
+    """They read the files; this imports them."""
+    from ppspeech.cli.party import ROOMS, protocols
+    from ppspeech.data import corpus_names, table_names
+    from ppspeech.evidence.bench import BENCHES
+    from ppspeech.evidence.experiments import EXPERIMENTS
+    from ppspeech.protocols import PROTOCOLS
+
+    for room in ROOMS:
+        PROTOCOLS.look_in(room)
+    described = protocols()
+    assert set(described) == {name for name in PROTOCOLS.names() if not name.startswith(("doc_", "test_"))}
+    for name, entry in described.items():
+        assert PROTOCOLS[name].functionality.startswith(entry.about)
+    assert set(listed("ppspeech.data.corpora", "register_corpus")) == set(corpus_names())
+    assert set(listed("ppspeech.data.tables", "register_table")) == set(table_names())
+    assert set(listed("ppspeech.evidence.bench")) == set(BENCHES)
+    assert set(listed("ppspeech.evidence.experiments")) == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("package", ["bench", "experiments"])
+def test_lists_say_what_is_needed(package: str) -> None:
+    for name, entry in listed(f"ppspeech.evidence.{package}").items():
+        assert re.fullmatch(r"[^.;]+(; --quick takes about \d+ (s|min))?", entry.needs), f"{name}: {entry}"
+        assert len(entry.about) > 20
+
+
+@pytest.mark.parametrize("words", [["bench"], ["reproduce"], ["party"], ["corpus", "list"]])
+def test_lists_are_for_programs_too(words: list[str]) -> None:
+    code, output = run(*words, "--json")
+    assert code == 0
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert len(rows) > 10
+    assert all(row["name"] and row["about"] for row in rows)
+
+
+def test_every_command_that_prints_facts_has_json() -> None:
+    stories = {"demo", "serve", "simulate"}  # for people; one that logs JSON
+    for name, command in COMMANDS.items():
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert "--json" in options or name in stories, name

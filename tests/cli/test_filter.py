@@ -86,7 +86,32 @@ def test_one_clip_is_filtered_as_its_corpus_is(tmp_path: Path, level: str) -> No
     told = run("apply", tmp_path / "filter", clip, "--out", tmp_path / "noisy.npy", "--epsilon", 1, "--json")
     samples = len(features) if level == "frames" else 1
     assert json.loads(told)["guarantee"]["epsilon"] == pytest.approx(samples)
-    assert "new .npy" in run("apply", tmp_path / "filter", clip, "--out", tmp_path / "clip.npy", code=2)
+    assert "must not exist" in run("apply", tmp_path / "filter", clip, "--out", tmp_path / "clip.npy", code=2)
+
+
+def test_recordings_without_labels_are_filtered(tmp_path: Path) -> None:
+    """Clips, and a corpus that says who speaks but not what; nobody knows more, so they may all be one person's."""
+    learn(FilterRecipe.load(recipe_file(tmp_path, attackers=["logistic"]))).release(tmp_path / "filter")
+    clips = [u.path for u in load_corpus("synthetic", **VOICES)][:6]
+    out = tmp_path / "clips"
+    told = run("apply", tmp_path / "filter", *clips, "--out", out, "--epsilon", 1, "--json")
+    assert json.loads(told)["samples"] == 6
+    assert json.loads(told)["guarantee"]["epsilon"] == pytest.approx(6)
+    assert load_corpus(out).words == ()
+    assert "is for one sound file" in run("apply", tmp_path / "filter", *clips, "--out", tmp_path / "a.npy", code=2)
+    assert "no sound file nowhere" in run("apply", tmp_path / "filter", *clips, "nowhere", "--out", out, code=2)
+
+    folder = tmp_path / "unlabeled"
+    folder.mkdir()
+    rows = [f"{place}.wav,{'ann' if place < 4 else 'bob'}" for place in range(6)]
+    for place, clip in enumerate(clips):
+        (folder / f"{place}.wav").write_bytes(clip.read_bytes())
+    (folder / "manifest.csv").write_text("\n".join(["path,speaker", *rows]) + "\n")
+    told = run("apply", tmp_path / "filter", folder, "--out", tmp_path / "out", "--epsilon", 1, "--json")
+    assert json.loads(told)["guarantee"]["epsilon"] == pytest.approx(4)
+    refused = run("apply", tmp_path / "filter", folder, "--out", tmp_path / "again", "--report", code=2)
+    assert "--report needs recordings whose word and speaker are known" in refused
+    assert not (tmp_path / "again").exists()
 
 
 def test_a_filter_tells_no_words(tmp_path: Path) -> None:
@@ -109,6 +134,9 @@ def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
         json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
     ]
     assert told[-1]["value"] < 0.7  # one of four people, 32 samples: chance is 0.25 +- 0.08
+    noisy = ("--out", tmp_path / "again", "--epsilon", 0.1, "--report", "--json")
+    reported = run("apply", tmp_path / "filter", "synthetic", *noisy, *OPTIONS).splitlines()
+    assert json.loads(reported[-1])["metric"] == "filter.attack.worst"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +164,7 @@ def test_a_recipe_that_cannot_be_met_is_refused(tmp_path: Path, changes: dict[st
 def test_wrong_folders_are_refused(tmp_path: Path) -> None:
     config = recipe_file(tmp_path)
     assert "exists already" in run("train", "--config", config, "--out", tmp_path, code=2)
-    assert "cannot read" in run("train", "--config", tmp_path / "none.yaml", "--out", tmp_path / "f", code=2)
+    assert "no recipe" in run("train", "--config", tmp_path / "none.yaml", "--out", tmp_path / "f", code=2)
     run("apply", tmp_path / "none", "synthetic", "--out", tmp_path / "out", code=2)
     assert "no statement" in run("attack", tmp_path / "none", code=2)
     for command in FILTER_COMMANDS:

@@ -71,8 +71,34 @@ def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: 
     write_audio(tmp_path / "six_one.wav", torch.cat([read_audio(u.path) for u in said]), corpus.sample_rate)
     heard = json.loads(run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json"))
     assert [word["word"] for word in heard["words"]] == ["six", "one"]
-    assert heard["words"][0]["end"] == heard["words"][1]["start"]
+    assert heard["words"][0]["end"] <= heard["words"][1]["start"]
+    free = json.loads(run("transcribe", words, tmp_path / "six_one.wav", "--json"))
+    assert [word["word"] for word in free["words"]] == ["six", "one"]
     assert "no unit for" in run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "seven", code=2)
+
+
+def test_what_is_no_word_is_none_of_them(words: Path, corpus: Corpus, tmp_path: Path) -> None:
+    """A word that the model does not know, once and for half a minute; the words it knows are still heard."""
+    others = SyntheticCorpus(words=("seven", "three"), speakers=6, takes=1).build()
+    known = [u.path for u in corpus if u.take == 0]
+    strange = [u.path for u in others]
+    rows = [json.loads(row) for row in run("recognize", words, *strange, *known, "--reject", "--json").splitlines()]
+    assert all(0 <= row["confidence"] <= 1 for row in rows)
+    rejected = [row["word"] is None for row in rows]
+    assert sum(rejected[: len(strange)]) >= 0.75 * len(strange)
+    assert sum(rejected[len(strange) :]) <= 0.1 * len(known)
+    assert "none of them" in run("recognize", words, *strange, "--reject")
+    long = torch.cat([read_audio(path) for path in strange]).repeat(4)
+    write_audio(tmp_path / "long.wav", long, corpus.sample_rate)
+    heard = json.loads(run("transcribe", words, tmp_path / "long.wav", "--json"))
+    assert len(heard["words"]) <= len(strange)  # a quarter of what was said; without the filler all of it
+    one = json.loads(run("recognize", words, tmp_path / "long.wav", "--json"))
+    assert one["margin"] > 100  # which is no confidence
+    assert one["confidence"] < 0.9
+    measured = run("recognize", words, "--corpus", known[0].parents[1], "--reject", "--json")
+    figures = [json.loads(row) for row in measured.splitlines()]
+    assert [figure["metric"] for figure in figures] == ["recognize.accuracy", "recognize.rejected"]
+    assert "server's choice" in run("recognize", "127.0.0.1:7", strange[0], "--reject", "--insecure", code=2)
 
 
 def test_verify_and_identify(speakers: Path, corpus: Corpus, tmp_path: Path) -> None:

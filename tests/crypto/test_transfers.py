@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,7 +12,8 @@ from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
 from ppspeech.crypto.transfer.bit_matrix import PORTION, ColumnStreams, portions, transpose_bits
 from ppspeech.crypto.transfer.block_hash import CHUNK, BlockHash
-from ppspeech.crypto.transfer.codes import Batch, _code_columns, _code_words
+from ppspeech.crypto.transfer.codes import Batch, WalshHadamard, _code_words
+from ppspeech.crypto.transfer.extension import OtReceiver
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import BadLengthError, RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
@@ -71,8 +71,19 @@ def test_hashes_are_their_formulas_one_block_at_a_time() -> None:
     for j, w in ((0, 0), (17, 31), (299, 4)):
         x = rows[j] ^ offsets[w]
         tweak = np.array([7 + j, 0], np.uint64)
-        u = aes(key, x[:2] ^ tweak) ^ x[:2] ^ x[2:]
-        assert wide[j, w] == (aes(key, u) ^ u)[0]
+        u = aes(key, x[:2]) ^ x[2:]
+        assert wide[j, w] == (aes(key, u ^ tweak) ^ u)[0]
+
+
+def test_the_tweak_of_wide_hashes_does_not_cancel_against_the_input() -> None:
+    """H(x ⊕ d, x' ⊕ d, i ⊕ d) was H(x, x', i), where the tweak met the input before the permutation."""
+    hasher, shift = BlockHash(uniform_bytes(16)), 6
+    rows = random_words(1, 4)
+    moved = rows ^ np.array([shift, 0, shift, 0], np.uint64)
+    results = [np.empty((1, 1), np.uint64) for _ in range(2)]
+    for each, tweak, result in ((rows, 9, results[0]), (moved, 9 ^ shift, results[1])):
+        hasher.hash_wide(each, np.zeros((1, 4), np.uint64), tweak, result, 64)
+    assert results[0] != results[1]
 
 
 def test_code_words_differ_in_128_places_and_columns_are_theirs() -> None:
@@ -80,13 +91,11 @@ def test_code_words_differ_in_128_places_and_columns_are_theirs() -> None:
     distances = np.bitwise_count(words[:, None] ^ words[None, :]).sum(axis=2)
     assert (distances[~np.eye(256, dtype=bool)] == 128).all()
     choices = np.frombuffer(uniform_bytes(200), np.uint8)
-    rows = transpose_bits(_code_columns(choices, 32))
+    bits = np.stack([np.packbits((choices >> bit) & 1, bitorder="little") for bit in range(8)])
+    rows = transpose_bits(np.pad(WalshHadamard.encode(bits), ((0, 0), (0, 7))))
     assert (rows[:200] == words[choices]).all()
-
-
-def bits_of(choices: np.ndarray) -> Callable[[slice, int], np.ndarray]:
-    """The code of 1-of-2 transfers: the choices themselves."""
-    return lambda part, size: np.resize(np.packbits(choices[part], bitorder="little"), size)
+    parity = np.bitwise_count(np.arange(256)[:, None] & np.arange(256)) & 1
+    assert (np.unpackbits(words.view(np.uint8), axis=1, bitorder="little") == parity).all()
 
 
 @pytest.mark.parametrize("sender", list(Side))
@@ -97,7 +106,7 @@ def test_correlated_and_random_transfers(sender: Side, count: int) -> None:
     choices = uniform_residues(count, 1).astype(bool)
     at = np.arange(count)
 
-    q, t = run_together(lambda c: gives.rows(c, count), lambda c: takes.rows(c, count, bits_of(choices)))
+    q, t = run_together(lambda c: gives.rows(c, count), lambda c: takes.rows(c, choices.view(np.uint8)))
     assert (t == q ^ np.where(choices[:, None], gives.delta, np.uint64(0))).all()
 
     pairs, got = run_together(lambda c: gives.random(c, count), lambda c: takes.random(c, choices))
@@ -138,24 +147,27 @@ def test_what_the_receiver_sends_is_uniform_whatever_it_chooses() -> None:
 
 def test_choices_show_where_a_column_is_sent_twice() -> None:
     """The mutant: a receiver whose key streams start over lets the sender read off its choices."""
-    setup = agree()
-    receiver = setup[1].receiver
+    keys = np.frombuffer(uniform_bytes(4096), np.uint8).reshape(128, 2, 16)
     sent = []
     for choices in (np.zeros(128, bool), uniform_residues(128, 1).astype(bool)):
-        receiver.__post_init__()  # starts the streams over
         here, there = memory_pair()
-        receiver.random(here, choices)
-        sent.append(np.frombuffer(there.receive(Kind.COLUMNS, 2048), np.uint8).reshape(128, 16))
-    assert (np.unpackbits(sent[0][0] ^ sent[1][0], bitorder="little") == choices).all()
+        OtReceiver(keys, BlockHash(bytes(16)), b"").random(here, choices)
+        message = there.receive(Kind.COLUMNS, OtReceiver.code.message_bytes(128))
+        sent.append(np.frombuffer(message, np.uint8, 128 * 32).reshape(128, 32))
+    assert (np.unpackbits(sent[0][0] ^ sent[1][0], bitorder="little")[:128] == choices).all()
 
 
 def test_wrong_lengths_end_the_session() -> None:
     setup = agree()
     with pytest.raises(BadLengthError):
-        run_together(lambda c: setup[0].sender.rows(c, 128), lambda c: c.send(Kind.COLUMNS, bytes(2047)))
+        run_together(
+            lambda c: setup[0].sender.rows(c, 128),
+            lambda c: c.send(Kind.COLUMNS, bytes(OtReceiver.code.message_bytes(128) - 1)),
+        )
     with pytest.raises(BadLengthError):
         run_together(
-            lambda c: setup[0].code.random(c, [Batch(5, 2, 128)]), lambda c: c.send(Kind.CODE_COLUMNS, bytes(4095))
+            lambda c: setup[0].code.random(c, [Batch(5, 2, 128)]),
+            lambda c: c.send(Kind.CODE_COLUMNS, bytes(WalshHadamard.message_bytes(128) - 1)),
         )
 
 

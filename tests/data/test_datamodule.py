@@ -35,8 +35,11 @@ def test_splits_by_take() -> None:
     module.setup()
     assert {u.take for u in module.parts["test"].corpus} == {1}
     assert module.val_dataloader() == []
-    with pytest.raises(CorpusError, match="lists of takes"):
-        SpeechDataModule("synthetic", SMALL, split="take", test=0.5).setup()
+    shared = SpeechDataModule("synthetic", SMALL, split="take", test=0.25)
+    shared.setup()
+    assert {u.take for u in shared.parts["test"].corpus} == {1}  # of two takes, at least one is left to train on
+    with pytest.raises(CorpusError, match=r"given by number, so give those to validate on, got 0.5"):
+        SpeechDataModule("synthetic", SMALL, split="take", test=[1], validation=0.5).setup()
 
 
 def test_unknown_options_are_refused() -> None:
@@ -47,6 +50,6 @@ def test_unknown_options_are_refused() -> None:
 
 
 def test_official_split_of_a_real_corpus(data: Path) -> None:
-    split = SpeechDataModule("fsdd", split="official").divide(load_corpus("fsdd", folder=data / "fsdd"))
-    sizes = {name: len(part) for name, part in split.parts.items()}
+    parts = SpeechDataModule("fsdd", split="official").divide(load_corpus("fsdd", folder=data / "fsdd"))
+    sizes = {name: len(part) for name, part in parts.items()}
     assert sizes == {"train": 2_700, "test": 300}

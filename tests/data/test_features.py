@@ -42,6 +42,20 @@ def test_equals_the_module_and_is_computed_once(
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
+def test_only_their_owner_can_read_features(clips: list[Utterance], tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "features"
+    folder.mkdir(mode=0o755, parents=True)  # as it was left by versions that did not close it
+    before = os.umask(0o022)
+    try:
+        FeatureStore(CONFIG, folder).load(clips)
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    written = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(written) == len(clips) + 1
+    assert {path.stat().st_mode & 0o777 for path in written} == {0o600}
+
+
 def test_key_follows_config_and_content(clips: list[Utterance], tmp_path: Path) -> None:
     store = FeatureStore(CONFIG, tmp_path / "cache")
     other = FeatureStore(replace(CONFIG, lifter=0), tmp_path / "cache")

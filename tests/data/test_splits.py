@@ -97,13 +97,13 @@ class TestOfficial:
             split_official(replace(corpus, utterances=stray))
 
     def test_corpora_without_one_are_refused(self, data: Path) -> None:
-        with pytest.raises(CorpusError, match=r"'emodb' has no official split.*split_by_speaker"):
+        with pytest.raises(CorpusError, match=r"'emodb' has no official split.*fill the column `subset`"):
             split_official(load_emodb())
 
 
 class TestByTake:
     def test_audiomnist(self, data: Path) -> None:
-        split = split_by_take(load_audiomnist(), test_takes=[6, 7], validation_takes=[5])
+        split = split_by_take(load_audiomnist(), test=[6, 7], validation=[5])
         assert (len(split.train), len(split.test), len(paths(split.validation))) == (3000, 1200, 600)
 
     @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A server under load and under attack: sessions are apart, bounded, counted, and nothing stays behind."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -18,6 +19,9 @@ import pytest
 from ppspeech.channel import Channel
 from ppspeech.errors import PeerGoneError, ProtocolError
 from ppspeech.network import Address, Capacity, Counters, Limits, RunningServer, Server, Service, connect, in_background
+from ppspeech.network.channel.hello import greet
+from ppspeech.network.channel.session import StreamChannel
+from ppspeech.network.channel.stream import ByteStream
 from tests.network.conftest import QUICK, Identity, raw_hello
 
 LOCAL = Address("127.0.0.1", 0)
@@ -274,14 +278,26 @@ def test_a_session_keeps_no_connection_of_another() -> None:
         silent.close()
 
 
+def call_from(host: str, server: RunningServer, said: bytes) -> socket.socket:
+    """A connection from another address of this machine, and what it says first."""
+    where = (server.address.host, server.address.port)
+    connection = socket.create_connection(where, timeout=10, source_address=(host, 0))
+    connection.sendall(said)
+    return connection
+
+
+def begun_from(host: str, server: RunningServer) -> StreamChannel:
+    """A session that has begun, from another address of this machine, and says nothing more."""
+    channel = StreamChannel(ByteStream(call_from(host, server, b""), 2**20), QUICK)
+    greet(channel, "compare", {"steps": 1})
+    return channel
+
+
 def test_stalled_handshakes_leave_places_for_others() -> None:
     capacity = Capacity(sessions=4, handshakes=2, waiting=50)
     with in_background(make_server(replace(QUICK, handshake_seconds=2), capacity)) as server:
-        where = (server.address.host, server.address.port)
         with connect(server.address, "compare", {"steps": 1}, insecure=True, limits=QUICK) as running:
-            stalled = [socket.create_connection(where) for _ in range(3)]
-            for connection in stalled:
-                connection.sendall(b"PS")
+            stalled = [call_from(host, server, b"PS") for host in ("127.0.0.2", "127.0.0.3", "127.0.0.2")]
             wait_until(lambda: len(children(server)) == 3)  # the session and two handshakes
             assert ask(server.address, [2000]) == [True]
             running.send(1, bytes(8))
@@ -308,6 +324,56 @@ def test_a_full_server_lets_wait_and_then_refuses() -> None:
                 channel.close()
             assert [job.result() for job in waiting] == [[False]] * 3
     assert (counted(server).refused, counted(server).finished) == (1, 6)
+
+
+def test_the_handshakes_of_one_address_leave_places_for_another() -> None:
+    capacity = Capacity(sessions=8, handshakes=4, waiting=50)
+    with in_background(make_server(replace(QUICK, handshake_seconds=5), capacity)) as server:
+        stalled = [call_from("127.0.0.2", server, b"PS") for _ in range(20)]
+        wait_until(lambda: len(children(server)) == 2)
+        assert ask(server.address, [2000]) == [True]
+        for connection in stalled:
+            connection.close()
+
+
+def test_the_sessions_of_one_address_leave_places_for_another() -> None:
+    with in_background(make_server(capacity=Capacity(sessions=3, per_address=2, grace_seconds=0))) as server:
+        crowd = [begun_from("127.0.0.2", server) for _ in range(2)]
+        wait_until(lambda: len(children(server)) == 2)
+        waiting = [call_from("127.0.0.2", server, b"PS") for _ in range(5)]
+        assert ask(server.address, [2000]) == [True]  # the third place was not theirs, however long they wait
+        wait_until(lambda: len(children(server)) == 2)
+        for connection in (*crowd, *waiting):
+            connection.close()
+
+
+def test_a_full_waiting_room_gives_up_one_of_the_largest_crowd() -> None:
+    capacity = Capacity(sessions=1, waiting=6, grace_seconds=0)
+    with in_background(make_server(replace(QUICK, handshake_seconds=5), capacity)) as server:
+        running = connect(server.address, "compare", {"steps": 1}, insecure=True, limits=QUICK)
+        crowd = [call_from("127.0.0.2", server, b"PS") for _ in range(6)]
+        time.sleep(0.3)  # they have all spoken, so that no silent one makes room
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(ask, server.address, [2000])
+            with contextlib.suppress(ConnectionResetError):  # what it said was never read
+                assert crowd[-1].recv(1) == b""  # the last of the crowd, and not the one who came after it
+            running.close()
+            for connection in crowd:
+                connection.close()
+            assert waiting.result() == [True]
+
+
+def test_a_session_that_says_nothing_after_hello_is_ended() -> None:
+    with in_background(make_server(Limits(), Capacity(opening_seconds=0.3))) as server:
+        with connect(server.address, "compare", {"steps": 1}, insecure=True) as idle:
+            wait_until(lambda: not children(server))
+            with pytest.raises(PeerGoneError):
+                idle.receive(2, size=9)
+        with connect(server.address, "compare", {"steps": 2}, insecure=True) as slow:
+            for _ in range(2):
+                slow.send(1, bytes(8))
+                slow.receive(2, size=9)
+                time.sleep(0.4)  # later messages have the usual time
 
 
 def test_a_program_that_hangs_is_ended() -> None:

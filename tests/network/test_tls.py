@@ -1,6 +1,7 @@
 """Who is let in: TLS 1.3 with the pinned or signed certificate, and nobody else."""
 
 import contextlib
+import datetime
 import socket
 import ssl
 import stat
@@ -9,6 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from ppspeech.errors import (
     BadTypeError,
@@ -29,6 +34,7 @@ from ppspeech.network import (
     connect,
     fingerprint,
     make_certificate,
+    own_tls,
 )
 from ppspeech.network.channel.stream import ByteStream, Peer
 from tests.network.conftest import QUICK, Identity, make_identity
@@ -36,13 +42,15 @@ from tests.network.conftest import QUICK, Identity, make_identity
 LOCAL = Address("127.0.0.1", 0)
 
 
-def meet(server: ServerTls, client: Callable[[Address], object], limits: Limits = QUICK) -> tuple[object, object]:
+def meet(
+    server: ServerTls, client: Callable[[Address], object], limits: Limits = QUICK, seconds: float = 10
+) -> tuple[object, object]:
     """What came of both sides: what was returned, or the error."""
     came: list[object] = []
 
     def serve(listener: Listener) -> None:
         try:
-            with listener.wait("toy", {}, seconds=10) as channel:
+            with listener.wait("toy", {}, seconds=seconds) as channel:
                 channel.send(1, channel.receive(1, at_most=100))
             came.append("served")
         except ProtocolError as error:
@@ -93,6 +101,27 @@ def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
         assert isinstance(meet(expired.server, ask(tls))[0], WrongKeyError)
 
 
+def test_who_would_be_refused_by_everyone_does_not_begin_to_listen(tmp_path: Path) -> None:
+    expired = make_identity(tmp_path, "expired", days=-1)
+    with (
+        pytest.raises(PpspeechError, match=r"valid from .* not now: clients would refuse it"),
+        own_tls(expired.certificate, expired.key),
+    ):
+        pass
+    good = make_identity(tmp_path, "good")
+    with own_tls(good.certificate, good.key) as tls:
+        assert tls == ServerTls(good.certificate, good.key)
+
+
+def test_who_listens_everywhere_is_found_somewhere() -> None:
+    for host in ("0.0.0.0", "::"):
+        found = Address(host, 7000).reachable()
+        assert found.host not in {"0.0.0.0", "::", ""}
+        assert found.port == 7000
+    for host in ("127.0.0.1", "example.org"):
+        assert Address(host, 7000).reachable() == Address(host, 7000)
+
+
 def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
     elsewhere = make_identity(tmp_path, "elsewhere", names=("example.org",))
     assert isinstance(meet(elsewhere.server, ask(ClientTls(ca=elsewhere.certificate)))[0], WrongKeyError)
@@ -102,14 +131,79 @@ def test_a_certificate_for_another_host_is_refused(tmp_path: Path) -> None:
 def test_clients_must_show_a_certificate_where_it_is_asked_for(identity: Identity, tmp_path: Path) -> None:
     known, unknown = make_identity(tmp_path, "known"), make_identity(tmp_path, "unknown")
     server = ServerTls(identity.certificate, identity.key, client_ca=known.certificate)
-    ours, theirs = meet(server, ask(identity.client))
-    assert isinstance(ours, PeerGoneError)
-    assert isinstance(theirs, WrongSessionError)
-    ours, theirs = meet(server, ask(ClientTls(identity.pin, None, unknown.certificate, unknown.key)))
-    assert isinstance(ours, PeerGoneError)
-    assert isinstance(theirs, WrongKeyError)
+    for tls in (identity.client, ClientTls(identity.pin, None, unknown.certificate, unknown.key)):
+        ours, theirs = meet(server, ask(tls), seconds=0.5)
+        assert isinstance(ours, PeerGoneError)
+        assert isinstance(theirs, PeerTimeoutError)  # sent away, and the right one is waited for
     good = ClientTls(identity.pin, None, known.certificate, known.key)
     assert meet(server, ask(good)) == (b"hi", "served")
+
+
+def sign(folder: Path, name: str, by: Identity | None = None, is_authority: bool = False) -> Identity:
+    """A certificate that another one's key has signed, or its own."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    issuer = own if by is None else x509.load_pem_x509_certificate(by.certificate.read_bytes()).subject
+    signer = key if by is None else serialization.load_pem_private_key(by.key.read_bytes(), None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(issuer, own, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(is_authority, 0 if is_authority else None), critical=True)
+        .sign(signer, hashes.SHA256())
+    )
+    identity = Identity(folder / f"{name}.pem", folder / f"{name}.key", "")
+    identity.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    identity.key.write_bytes(key.private_bytes(*form))
+    return identity
+
+
+def test_who_is_let_in_cannot_let_in_others(identity: Identity, tmp_path: Path) -> None:
+    known = make_identity(tmp_path, "known")
+    minted = sign(tmp_path, "minted", known)
+    server = ServerTls(identity.certificate, identity.key, client_ca=known.certificate)
+    ours, _ = meet(server, ask(ClientTls(identity.pin, None, minted.certificate, minted.key)), seconds=0.5)
+    assert isinstance(ours, PeerGoneError)
+    authority = sign(tmp_path, "authority", is_authority=True)
+    minted = sign(tmp_path, "again", authority)  # what a client could do with a certificate that may sign others
+    server = ServerTls(identity.certificate, identity.key, client_ca=authority.certificate)
+    assert meet(server, ask(ClientTls(identity.pin, None, minted.certificate, minted.key)))[0] == b"hi"
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_our_certificate_is_shown_to_the_pinned_server_alone(
+    identity: Identity, tmp_path: Path, is_pinned: bool
+) -> None:
+    known, impostor = make_identity(tmp_path, "known"), make_identity(tmp_path, "impostor")
+    seen: list[bytes | None] = []
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    own = identity if is_pinned else impostor
+    context.load_cert_chain(own.certificate, own.key)
+    context.verify_mode = ssl.CERT_OPTIONAL  # asks, and takes whoever comes
+    context.load_verify_locations(known.certificate)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def curious() -> None:
+            for _ in range(2):
+                listening.settimeout(5)
+                with contextlib.suppress(OSError):
+                    connection, _ = listening.accept()
+                    with context.wrap_socket(connection, server_side=True) as wrapped:
+                        seen.append(wrapped.getpeercert(binary_form=True))
+
+        listens = threading.Thread(target=curious)
+        listens.start()
+        where = Address("127.0.0.1", listening.getsockname()[1])
+        with pytest.raises(ProtocolError):
+            ask(ClientTls(identity.pin, None, known.certificate, known.key))(where)
+        if not is_pinned:
+            with contextlib.suppress(OSError), socket.create_connection((where.host, where.port)):
+                pass
+        listens.join()
+    assert any(seen) is is_pinned
 
 
 def test_tls_1_2_is_refused_by_both_sides(identity: Identity) -> None:
@@ -159,7 +253,9 @@ def test_a_client_that_speaks_no_tls(identity: Identity, said: bytes) -> None:
         with socket.create_connection((address.host, address.port), timeout=5) as plain:
             plain.sendall(said)
 
-    assert isinstance(meet(identity.server, shout)[1], WrongSessionError | PeerGoneError)
+    left_early = said in (b"", b"\x16\x03\x01")  # then the right one is waited for
+    error = meet(identity.server, shout, seconds=0.5 if left_early else 10)[1]
+    assert isinstance(error, PeerTimeoutError if left_early else WrongSessionError)
 
 
 def test_a_client_that_stalls_in_the_handshake(identity: Identity) -> None:

@@ -13,7 +13,7 @@ from ppspeech.protocols import Party
 from ppspeech.protocols.words.discrete_keyword import SymbolModels, client, discrete_cost, server
 from tests.protocols.word_reference import made_models, plain_models
 
-MEETING = {Kind.BASE_POINT, Kind.BASE_REPLY, Kind.RESUME}
+MEETING = {Kind.BASE_POINT, Kind.BASE_REPLY, Kind.BASE_COLUMNS, Kind.RESUME}
 
 
 def asking(channel: Channel) -> Party:

@@ -86,7 +86,7 @@ def test_the_transcript_is_that_of_the_formula(features: int, count: int, squari
     frames, _ = problem(spectrum(features, 3.0), seed=5)
     options: dict[str, Any] = {"features": features, "bound": 100.0, "count": count, "squarings": squarings}
     kept = record(lambda c: alice(as_alice(c), frames[0], **options), lambda c: bob(as_bob(c), frames[1], **options))
-    setup = {CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.RESUME}
+    setup = {CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.BASE_COLUMNS, CryptoKind.RESUME}
     entries = [entry for entry in kept.entries if entry.kind not in setup]
     sent = sum(entry.size for entry in entries if entry.direction == "sent")
     received = sum(entry.size for entry in entries if entry.direction == "received")

@@ -49,7 +49,7 @@ def test_the_transcript_is_that_of_the_formula() -> None:
         lambda c: bob(as_bob(c), frames[:, 2:], **options),
         (here, there),
     )
-    setup = {CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.RESUME}
+    setup = {CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.BASE_COLUMNS, CryptoKind.RESUME}
     total = sum(entry.size for entry in kept.entries if entry.kind not in setup)
     job = EigenJob(5, squarings=2)
     assert total == job.cost.total_bytes + sum(job.lattice_bytes) + block_plan((2, 3), len(frames)).total_bytes

@@ -21,7 +21,7 @@ from ppspeech.protocols.words.keyword import client, server
 from ppspeech.protocols.words.keyword_stream import Hearing, encrypt_models, follow, give_models, take_models
 from tests.protocols.word_reference import made_models, made_utterance, plain_models, plain_scores, plain_word
 
-MEETING = {Kind.LATTICE_KEY, CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.RESUME}
+MEETING = {Kind.LATTICE_KEY, CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.BASE_COLUMNS, CryptoKind.RESUME}
 """Messages before any work: once for any number of jobs."""
 
 ONLINE = {Kind.QUERY, CryptoKind.FLIGHT}

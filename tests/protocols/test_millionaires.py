@@ -40,7 +40,7 @@ def test_the_transcript_is_that_of_the_formula_whatever_the_numbers() -> None:
         shapes.append(record.shape())
     assert shapes[0] == shapes[1] == shapes[2]
     cost = record_cost(lambda engine: _open_carry(engine, blank(1), 32))
-    setup = {Kind.BASE_POINT, Kind.BASE_REPLY, Kind.RESUME}
+    setup = {Kind.BASE_POINT, Kind.BASE_REPLY, Kind.BASE_COLUMNS, Kind.RESUME}
     after = [(direction, size) for direction, kind, size in shapes[0] if kind not in setup]
     sent = sum(size for direction, size in after if direction == "sent")
     assert sent == cost.bytes_second + cost.offline_bytes_second

@@ -211,7 +211,7 @@ def test_bad_input_is_refused() -> None:
 def test_points_that_are_none_end_the_session() -> None:
     def broken(channel: Channel) -> None:
         channel.receive(201, 32)
-        channel.send(202, bytes(32 * (PLAN.voice_bits + PLAN.claim_bits)))
+        channel.send(202, bytes(64 * (PLAN.voice_bits + PLAN.claim_bits)))
 
     with pytest.raises(NotInGroupError):
         run_together(broken, lambda c: judge_as_server(c, SCORER))

@@ -153,3 +153,14 @@ def test_the_limit_grows_with_the_model_or_it_is_refused(tmp_path: Path) -> None
     gaussians.mean[0, 0, 0] = -200.0
     with pytest.raises(ModelError, match=r"256 spreads .* cmvn utterance or public"):
         export_words("keyword_hmm", bundle.model, bundle.labels, mfcc=WHOLE)
+
+
+def test_frames_by_default_are_those_of_the_models_own_words() -> None:
+    """Words of five states: 12 frames each on average, and one of 40 each; the last state is never left."""
+    bank = HiddenMarkovModel(left_right(5), GaussianEmission(3, 5, 4))
+    stays = torch.tensor([1 - 1 / 12, 1 - 1 / 12, 1 - 1 / 40]).logit().view(3, 1)
+    bank.transition_logits.data.diagonal(dim1=-2, dim2=-1).copy_(stays.expand(3, 5))
+    assert export_words("keyword_hmm", bank, LABELS).shape.frames == 300  # 200 and a deviation of 88, in steps of 50
+    assert export_words("keyword_hmm", bank, LABELS, Deployment(frames=70)).shape.frames == 70
+    short = made_bank(left_right(3))
+    assert export_words("keyword_hmm", short, LABELS).shape.frames == 100

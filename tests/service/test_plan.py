@@ -106,3 +106,12 @@ def test_the_order_follows_the_round_trip(bundles: dict[str, Bundle]) -> None:
     assert estimate(planned_job(shape)).online_over(0.04) > estimate(planned_job(shape, 1, "scan")).online_over(0.04)
     models = export_words("keyword_hmm", bundles["whole"].model, bundles["whole"].labels, Deployment(frames=1_000))
     assert estimate(planned_job(models.shape)).rounds > 1_000
+
+
+def test_a_slow_link_costs_its_round_trips(bundles: dict[str, Bundle]) -> None:
+    plan = plan_words(bundles["whole"]).to_json()
+    assert plan["round_trips"] == [0.0, 0.01, 0.04, 0.1]
+    for mode in plan["modes"].values():
+        here, near, _, far = mode["seconds"]
+        assert far - near == pytest.approx(0.09 * mode["rounds"])
+        assert near - here == pytest.approx(0.01 * mode["rounds"] + mode["online_bytes"] / 12.5e6)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from ppspeech.audio import Mfcc
+from ppspeech.audio import Mfcc, features_of
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.lattice import LatticeParameters
 from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
@@ -27,6 +27,7 @@ from ppspeech.errors import (
     PpspeechError,
     ProtocolError,
     RangeError,
+    SpeechWarning,
     WrongKeyError,
     WrongSessionError,
 )
@@ -80,10 +81,14 @@ def test_a_sound_file_of_another_rate(running: Running, tmp_path: Path) -> None:
 
     write_audio(tmp_path / "a.wav", voice(3), 8_000)  # as if it had been spoken at half the speed
     with running.connect() as client:
-        with pytest.raises(RangeError, match="3 to 40 frames here, got 58"):
+        with (
+            pytest.warns(SpeechWarning, match="nothing above 4,000 Hz"),
+            pytest.raises(RangeError, match="3 to 40 frames here, got 58"),
+        ):
             client.recognize(tmp_path / "a.wav")
         write_audio(tmp_path / "a.wav", voice(3, 0.15), 8_000)
-        assert client.recognize(tmp_path / "a.wav").value is not None
+        with pytest.warns(SpeechWarning, match="nothing above 4,000 Hz"):
+            assert client.recognize(tmp_path / "a.wav").value is not None
 
 
 def test_features_far_from_zero_are_heard_as_in_the_clear(running: Running) -> None:
@@ -149,6 +154,21 @@ def test_every_type_of_model_with_labels(settings: Any, choices: dict[str, Any],
             if settings is not FULL:  # forward and Viterbi may differ
                 assert_right(bundle, sound, answer.value)
             assert answer.value in bundle.labels
+
+
+def test_what_is_rejected_is_rejected_in_the_clear_too(serve: Serve, bundles: dict[str, Bundle]) -> None:
+    bundle = bundles["whole"]
+    sounds = [voice(seed) for seed in range(4)]
+    features = features_of(sounds, Mfcc(bundle.mfcc), RATE)
+    recognizer = bundle.recognizer
+    other = recognizer.garbage_scores(features)
+    assert other is not None
+    above = ((recognizer.score(features).amax(-1) - other) / len(features[0])).sort().values
+    garbage = float(above[1] + above[2]) / 2  # so that it takes two of them
+    expected = [each.value for each in recognizer.recognize_all(sounds, RATE, reject=True, garbage=garbage)]
+    assert expected.count(None) == 2
+    with serve({"whole": bundle}, reject=True, garbage=garbage) as running, running.connect() as client:
+        assert [each.value for each in client.recognize_all(sounds, RATE)] == expected
 
 
 def test_sound_that_cannot_be_used_is_refused_before_anything_is_sent(running: Running) -> None:

@@ -9,7 +9,7 @@ import torch
 from opacus.grad_sample import GradSampleModule
 from torch import Tensor, nn
 
-from ppspeech.data.batches import Batch
+from ppspeech.data.batches import Batch, collate
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
@@ -17,7 +17,7 @@ from ppspeech.models.hmm.topology import left_right
 from ppspeech.models.margin.hmm import LargeMarginHmm
 from ppspeech.privacy import Relation
 from ppspeech.privacy.gradients.plan import SampledGaussianEvent
-from ppspeech.training.private import CollateWithEmpty, PrivacyHook
+from ppspeech.training.private import PrivacyHook
 from ppspeech.training.private.gradients import per_sample_gradients
 
 MODELS, STATES, FEATURES = 4, 3, 5
@@ -135,14 +135,13 @@ class Tiny(lightning.LightningModule):
         nn.init.zeros_(self.linear.bias)
         self.rate = rate
         self.sizes: list[int] = []
-        self.gradient_hook: Any = None
 
     def losses(self, batch: Batch) -> Tensor:
         third = batch["features"][:, :20].mean(1)
         return nn.functional.cross_entropy(self.linear(third), batch["word"], reduction="none")
 
     def training_step(self, batch: Batch) -> Tensor:
-        return self.losses(batch).mean() if self.gradient_hook is None else self.gradient_hook.step(self, batch)
+        return self.losses(batch).mean()
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         self.sizes.append(len(batch["word"]))
@@ -179,7 +178,7 @@ def test_a_step_is_the_slow_step(voices: SpeechDataModule, trainer: Make, unit: 
     module, hook = Tiny(), PrivacyHook(noise_multiplier=1.0, sampling=1.0, clip=0.2, unit=unit)
     trainer(max_epochs=1, callbacks=[hook]).fit(module, datamodule=voices)
     slow, items = Tiny(), voices.parts["train"]
-    whole = CollateWithEmpty(items)([items[i] for i in range(len(items))])
+    whole = collate([items[i] for i in range(len(items))])
     groups = [[i] for i in range(len(items))]
     if unit == "speaker":
         groups = [(whole["speaker"] == who).nonzero().squeeze(-1).tolist() for who in whole["speaker"].unique()]

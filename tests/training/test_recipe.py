@@ -1,31 +1,35 @@
 """train.py: recipes run from their files, and a result below the promise is an error."""
 
+import csv
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from typer.testing import CliRunner
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import load_bundle
+from ppspeech.cli import app
+from ppspeech.cli.train import in_full
 from ppspeech.data import SyntheticCorpus, load_corpus, load_samples
 from ppspeech.errors import AudioError, ModelError
 from ppspeech.filters import LinearFilter, write_filtered
-from ppspeech.training import FilterRecipe, learn, release
-from ppspeech.training.recipe import main
+from ppspeech.recipes import find_recipe, shipped_recipes
+from ppspeech.training import FilterRecipe, export_checkpoint, learn, release
+from ppspeech.training.recipe import run_recipe as main
 
 EVERY = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 CONFIGS = [path for path in EVERY if "dialect of train.py" in path.read_text()]
 FILTERS = [path for path in EVERY if "dialect of `ppspeech filter train`" in path.read_text()]
 KEYWORDS = next(config for config in CONFIGS if config.stem == "keyword_hmm")
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4}", "--trainer.logger", "false"]
-QUICK = {"keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "large_margin": 1, "speaker_ubm": 2}
-
-
-@pytest.fixture(autouse=True)
-def _no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["train.py"])
+QUIET = ["--trainer.enable_progress_bar", "false"]
+QUICK = {
+    "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "large_margin": 1, "speaker_ubm": 2
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
@@ -114,3 +118,79 @@ def test_word_models_are_trained_on_filtered_speech_and_released(
     )
     with pytest.raises(AudioError, match="not computed from sound"):
         bundle.recognize(corpus[0].path)
+
+
+def test_training_on_everything_says_that_nothing_was_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    epochs = ["--trainer.max_epochs", "1", "--trainer.default_root_dir", str(tmp_path)]
+    main(["fit", "--config", str(KEYWORDS), *SMALL, *QUIET, *epochs, "--data.test", "0"])
+    said = capsys.readouterr().out
+    assert "nothing was held out" in said
+    assert "ppspeech export" in said
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The checkpoint of a small run, and what the command line said."""
+    folder = tmp_path_factory.mktemp("told")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PPSPEECH_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+        patch.chdir(folder)
+        said = CliRunner().invoke(app, ["train", "keyword_dp", *SMALL, *QUIET, "--expect", "{}"])
+    assert said.exit_code == 0, said.output
+    (checkpoint,) = folder.rglob("*.ckpt")
+    return checkpoint, said.output
+
+
+def test_training_says_where_the_checkpoint_is_and_what_it_promises(trained: tuple[Path, str]) -> None:
+    checkpoint, said = trained
+    assert f"checkpoint: {checkpoint}" in said
+    assert "(4, 1e-05)-DP for one utterance (add_remove)" in said
+    assert "is right at most 98.2 % of the time" in said
+    assert f"ppspeech export {shlex.quote(str(checkpoint))} --out FOLDER\n" in said  # as a shell takes it
+    assert checkpoint.stat().st_mode & 0o077 == 0, "a checkpoint remembers people: nobody else may read it"
+
+
+def test_a_card_says_what_training_measured_where_it_may(trained: tuple[Path, str], tmp_path: Path) -> None:
+    checkpoint, _ = trained
+    private = export_checkpoint(checkpoint, tmp_path / "private")
+    assert not private.metrics
+    card = (tmp_path / "private" / "README.md").read_text()
+    assert "Not stated: measured on held-out people" in card
+    stated = export_checkpoint(checkpoint, tmp_path / "stated", state_test=True)
+    figures = {figure.metric: figure for figure in stated.metrics}
+    assert set(figures) == {"test_accuracy", "test_accuracy_half_width"}
+    assert figures["test_accuracy"].value > 0.6
+    assert figures["test_accuracy"].note == "on 24 utterances of 2 speakers, none of them heard in training"
+    assert {t.topic: t.status for t in stated.statement.touches}["metrics"] == "not_covered"
+
+
+def test_predictions_are_written(trained: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = ["train", "predict", "keyword_dp", *SMALL, *QUIET, "--ckpt_path", str(trained[0]), "--weights_only", "true"]
+    said = CliRunner().invoke(app, run)
+    assert said.exit_code == 0, said.output
+    (path,) = tmp_path.rglob("predictions.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["utterance", "speaker", "said", "heard", "one", "two", "zero"]
+    assert len(rows) == 24
+    assert sum(row["said"] == row["heard"] for row in rows) > 0.6 * len(rows)
+    for row in rows:
+        assert row["heard"] == max(("one", "two", "zero"), key=lambda word: float(row[word]))
+
+
+def test_recipes_are_found_by_name_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # wherever one works
+    listed = CliRunner().invoke(app, ["train"]).output
+    for recipe in shipped_recipes().values():
+        assert recipe.takes, f"{recipe.name} does not say what it takes"
+        assert recipe.summary in listed
+        assert recipe.takes in listed
+    assert find_recipe("keyword_hmm") == find_recipe("configs/keyword_hmm.yaml") == KEYWORDS
+    assert in_full(["test", "keyword_hmm", "--x", "1"]) == ["test", "--config", str(KEYWORDS), "--x", "1"]
+    for wrong, words in (("keyword_hm", "did you mean keyword_hmm"), ("filter_speaker", "ppspeech filter train")):
+        refused = CliRunner().invoke(app, ["train", wrong])
+        assert refused.exit_code == 2
+        assert words in refused.output

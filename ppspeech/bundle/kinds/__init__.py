@@ -2,6 +2,7 @@
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
+from ppspeech.bundle.kinds.own import WeightsSettings
 from ppspeech.bundle.kinds.speakers import SpeakerUbmSettings
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
@@ -15,4 +16,5 @@ __all__ = [
     "MinimaxFilterSettings",
     "Shape",
     "SpeakerUbmSettings",
+    "WeightsSettings",
 ]

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ppspeech.crypto.transfer.codes import CODE_COLUMNS
-from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, columns_bytes
+from ppspeech.crypto.transfer.codes import WalshHadamard
+from ppspeech.crypto.transfer.extension import Code
 
 
 class TableShape(NamedTuple):
@@ -69,13 +69,12 @@ class Cost:
     @property
     def offline_bytes_first(self) -> int:
         """Payload the first party sends while correlations are prepared."""
-        return columns_bytes(PAIR_COLUMNS, self.products) if self.products else 0
+        return Code.total_bytes(self.products)
 
     @property
     def offline_bytes_second(self) -> int:
         """Payload the second party sends while correlations are prepared."""
-        tables = sum(self.tables.values())
-        return self.offline_bytes_first + (columns_bytes(CODE_COLUMNS, tables) if tables else 0)
+        return self.offline_bytes_first + WalshHadamard.total_bytes(sum(self.tables.values()))
 
     @property
     def total_bytes(self) -> int:

@@ -1,15 +1,15 @@
-"""Oblivious transfer: 128 base transfers, extended to as many as are needed."""
+"""Oblivious transfer: 128 base transfers, extended to as many as are needed; every extension is checked."""
 
-from ppspeech.crypto.transfer.base import POINT_BYTES, choose_keys, offer_keys
-from ppspeech.crypto.transfer.codes import CODE_COLUMNS, LARGEST_BITS, Batch, CodeReceiver, CodeSender
-from ppspeech.crypto.transfer.extension import PAIR_COLUMNS
-from ppspeech.crypto.transfer.setup import PairSetup, Side
+from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
+from ppspeech.crypto.transfer.codes import LARGEST_BITS, Batch, CodeReceiver, CodeSender
+from ppspeech.crypto.transfer.setup import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND, PairSetup, Side
 
 __all__ = [
-    "CODE_COLUMNS",
+    "ANSWER_BYTES",
     "LARGEST_BITS",
-    "PAIR_COLUMNS",
     "POINT_BYTES",
+    "SETUP_BYTES_FIRST",
+    "SETUP_BYTES_SECOND",
     "Batch",
     "CodeReceiver",
     "CodeSender",

@@ -1,11 +1,18 @@
-"""Base oblivious transfer on ed25519 (Chou and Orlandi 2015), from which all others are extended.
+"""Base oblivious transfer on ed25519 (Masny and Rindal 2019), from which all others are extended.
 
-    sender: A = aG       receiver: B_i = b_i G + c_i A
-    keys:   sender       H(A, B_i, aB_i) and H(A, B_i, aB_i - aA)
-            receiver     H(A, B_i, b_i A), the one of its choice c_i
+    sender:   B = bG                              receiver, of choice c:  r_{1-c} random,  r_c = aG - H(i, c, r_{1-c})
+    keys:     K(i, j, b (r_j + H(i, j, r_{1-j}))) for j = 0, 1            K(i, c, aB), the one of its choice
 
-The sender learns nothing about c_i (B_i is uniform); the receiver cannot compute the other key (computational
-Diffie-Hellman, H a random oracle). Against parties that follow the protocol.
+H hashes into the group: the sum of two images of Elligator, which no one can tell from a random function (Brier et al.
+2010). K is SHA-256. Both are fed all that was said and the transfer's number i: with one B for a whole batch and i left
+out, a receiver repeats one answer and gets related keys (McQuoid, Rosulek and Roy 2021).
+
+Against parties that do anything. A sender sees r_0 and r_1, two uniform points whatever c is, and nothing that the
+receiver does afterwards depends on c. A receiver can prepare only one of the two sums: whichever of H(i, 0, r_1) and
+H(i, 1, r_0) it asks for last comes out uniform after its other half is fixed, and for that key it must solve
+Diffie-Hellman for B and a uniform point (gap Diffie-Hellman, H and K random oracles); which one that is, a simulator
+sees when it is asked for, before any key is used. Either party may influence its own keys, which an extension allows
+(endemic transfer, op. cit.).
 """
 
 import hashlib
@@ -21,6 +28,8 @@ from ppspeech.crypto.randomness import uniform_bytes
 from ppspeech.errors import NotInGroupError
 
 POINT_BYTES = 32
+ANSWER_BYTES = 2 * POINT_BYTES
+"""What a receiver sends for one transfer."""
 KEY_BYTES = 16
 
 
@@ -31,15 +40,15 @@ def offer_keys(channel: Channel, count: int) -> tuple[NDArray[np.uint8], bytes]:
     """
     secret = _scalar()
     point = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
-    shift = sodium.crypto_scalarmult_ed25519_noclamp(secret, point)
     channel.send(Kind.BASE_POINT, point)
-    reply = channel.receive(Kind.BASE_REPLY, POINT_BYTES * count)
+    reply = channel.receive(Kind.BASE_REPLY, ANSWER_BYTES * count)
     keys = np.empty((count, 2, KEY_BYTES), np.uint8)
     for number in range(count):
-        answer = _checked(reply[POINT_BYTES * number : POINT_BYTES * (number + 1)])
-        product = _multiply(secret, answer)
-        keys[number, 0] = _key(number, point, answer, product)
-        keys[number, 1] = _key(number, point, answer, sodium.crypto_core_ed25519_sub(product, shift))
+        answer = reply[ANSWER_BYTES * number : ANSWER_BYTES * (number + 1)]
+        halves = _checked(answer[:POINT_BYTES]), _checked(answer[POINT_BYTES:])
+        for side in (0, 1):
+            own = sodium.crypto_core_ed25519_add(halves[side], _hash_to_group(number, side, point, halves[1 - side]))
+            keys[number, side] = _key(number, side, point, answer, _multiply(secret, own))
     return keys, hashlib.sha256(point + reply).digest()
 
 
@@ -50,13 +59,12 @@ def choose_keys(channel: Channel, choices: NDArray[np.bool_]) -> tuple[NDArray[n
     """
     point = _checked(channel.receive(Kind.BASE_POINT, POINT_BYTES))
     answers, keys = [], np.empty((len(choices), KEY_BYTES), np.uint8)
-    for number, choice in enumerate(choices):
+    for number, choice in enumerate(choices.astype(int)):
         secret = _scalar()
-        plain = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
-        # Both candidates are computed, so that the work does not depend on the choice.
-        candidates = (plain, sodium.crypto_core_ed25519_add(plain, point))
-        answers.append(candidates[int(choice)])
-        keys[number] = _key(number, point, answers[-1], _multiply(secret, point))
+        other, own = (sodium.crypto_scalarmult_ed25519_base_noclamp(scalar) for scalar in (_scalar(), secret))
+        turned = sodium.crypto_core_ed25519_sub(own, _hash_to_group(number, choice, point, other))
+        answers.append((turned + other, other + turned)[choice])
+        keys[number] = _key(number, choice, point, answers[-1], _multiply(secret, point))
     reply = b"".join(answers)
     channel.send(Kind.BASE_REPLY, reply)
     return keys, hashlib.sha256(point + reply).digest()
@@ -80,6 +88,15 @@ def _checked(point: bytes) -> bytes:
     return point
 
 
-def _key(number: int, point: bytes, answer: bytes, product: bytes) -> NDArray[np.uint8]:
-    digest = hashlib.sha256(b"ppspeech base ot" + number.to_bytes(4, "big") + point + answer + product).digest()
+def _hash_to_group(number: int, side: int, point: bytes, other: bytes) -> bytes:
+    digest = hashlib.sha512(b"ppspeech base ot, half" + _place(number, side) + point + other).digest()
+    return sodium.crypto_core_ed25519_add(*map(sodium.crypto_core_ed25519_from_uniform, (digest[:32], digest[32:])))
+
+
+def _key(number: int, side: int, point: bytes, answer: bytes, product: bytes) -> NDArray[np.uint8]:
+    digest = hashlib.sha256(b"ppspeech base ot, key" + _place(number, side) + point + answer + product).digest()
     return np.frombuffer(digest[:KEY_BYTES], np.uint8)
+
+
+def _place(number: int, side: int) -> bytes:
+    return number.to_bytes(4, "big") + bytes([side])

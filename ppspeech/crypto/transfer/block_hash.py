@@ -1,10 +1,13 @@
 """Hashing of many 128-bit and 256-bit blocks at once, from AES under one public key.
 
     H(x, i)      = π(π(x) ⊕ i) ⊕ π(x)                                       (tweakable, correlation robust)
-    H(x, x', i)  = π(u) ⊕ u,   u = π(x ⊕ i) ⊕ x ⊕ x'                         (256-bit input)
+    H(x, x', i)  = π(u ⊕ i) ⊕ u,   u = π(x) ⊕ x'                            (256-bit input)
 
 π is AES-128 with a key both parties drew for this pair of parties; it is modeled as a random permutation
-(Guo, Katz, Wang and Yu 2020). The tweak i is a counter that is never reused under one setup.
+(Guo, Katz, Wang and Yu 2020). The tweak i is a counter that is never reused under one setup. In both, what is known of
+the input goes through π before the tweak meets it. With two calls of π for three inputs one relation remains, H(x,
+x' ⊕ d, i ⊕ d) = H(x, x', i) ⊕ d: two rows of the same first half, which nobody can bring about, since rows are key
+streams under keys that neither party chose.
 """
 
 import numba
@@ -58,33 +61,34 @@ class BlockHash:
         for start in range(0, len(rows), at_a_time):
             some = rows[start : start + at_a_time]
             used = block[: len(some)]
-            _fill(some, halves[0], np.uint64(first + start), used)
+            _fill(some, halves[0], used)
             _mix(some, halves[1], np.uint64(first + start), self.permute(used), used)
-            _feed_forward(self.permute(used), used, mask, result[start : start + at_a_time])
+            _feed_forward(self.permute(used), used, np.uint64(first + start), mask, result[start : start + at_a_time])
 
 
 @numba.njit(nogil=True, cache=True)
-def _fill(rows: Residues, offsets: Residues, first: np.uint64, block: Residues) -> None:
-    """x ⊕ i for each row, its tweak and each offset, x from the row's first half."""
+def _fill(rows: Residues, offsets: Residues, block: Residues) -> None:
+    """x for each row and each offset, from the row's first half."""
     for j in range(len(rows)):
-        low, high = rows[j, 0] ^ (first + np.uint64(j)), rows[j, 1]
         for w in range(len(offsets)):
-            block[j, w, 0] = low ^ offsets[w, 0]
-            block[j, w, 1] = high ^ offsets[w, 1]
+            block[j, w, 0] = rows[j, 0] ^ offsets[w, 0]
+            block[j, w, 1] = rows[j, 1] ^ offsets[w, 1]
 
 
 @numba.njit(nogil=True, cache=True)
 def _mix(rows: Residues, offsets: Residues, first: np.uint64, permuted: Residues, block: Residues) -> None:
-    """u from x ⊕ i and its permutation: the tweak goes out again, x' comes in from the row's second half."""
+    """u ⊕ i from the permuted x, x' from the row's second half, and the row's tweak."""
     for j in range(len(rows)):
         low, high = rows[j, 2] ^ (first + np.uint64(j)), rows[j, 3]
         for w in range(len(offsets)):
-            block[j, w, 0] ^= permuted[j, w, 0] ^ low ^ offsets[w, 0]
-            block[j, w, 1] ^= permuted[j, w, 1] ^ high ^ offsets[w, 1]
+            block[j, w, 0] = permuted[j, w, 0] ^ low ^ offsets[w, 0]
+            block[j, w, 1] = permuted[j, w, 1] ^ high ^ offsets[w, 1]
 
 
 @numba.njit(nogil=True, cache=True)
-def _feed_forward(permuted: Residues, block: Residues, mask: np.uint64, result: Numbers) -> None:
+def _feed_forward(permuted: Residues, block: Residues, first: np.uint64, mask: np.uint64, result: Numbers) -> None:
+    """π(u ⊕ i) ⊕ u: the tweak goes out again."""
     for j in range(result.shape[0]):
+        tweak = first + np.uint64(j)
         for w in range(result.shape[1]):
-            result[j, w] = (permuted[j, w, 0] ^ block[j, w, 0]) & mask
+            result[j, w] = (permuted[j, w, 0] ^ block[j, w, 0] ^ tweak) & mask

@@ -5,7 +5,7 @@ As `extension`, with a word of the Walsh-Hadamard code of 256 bits in place of 1
     q_j = t_j ⊕ (code(w_j) & s)        pad_j(w) = H(q_j ⊕ (code(w) & s), j)
 
 Two code words differ in 128 places, so each pad but the chosen one hides behind 128 unknown bits of s.
-Bit i of code(w) is the parity of w & i. The choices are random here; a message of log2 n bits later turns them into
+The choices are random here; a message of log2 n bits later turns them into
 real ones (`look_up`).
 """
 
@@ -16,12 +16,13 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Residues
+from ppspeech.arrays import Bytes, Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.packing import Numbers
 from ppspeech.crypto.randomness import uniform_bytes
-from ppspeech.crypto.transfer.extension import ColumnReceiver, ColumnSender
+from ppspeech.crypto.transfer.bit_matrix import transpose_bits
+from ppspeech.crypto.transfer.extension import Code, ColumnReceiver, ColumnSender
 from ppspeech.errors import RangeError
 
 CODE_COLUMNS = 256
@@ -41,10 +42,26 @@ class Batch:
             raise RangeError(f"1-of-2^bits transfers have 1..8 bits and pads of 1..64, got {self}")
 
 
+class WalshHadamard(Code):
+    """Bit i of code(w) is the parity of w & i."""
+
+    kind = Kind.CODE_COLUMNS
+    columns = CODE_COLUMNS
+    bits = LARGEST_BITS
+
+    @classmethod
+    def encode(cls, parts: Bytes) -> Bytes:
+        """Column i: the sum of the choices' bits that i names."""
+        columns = np.zeros((cls.columns, parts.shape[1]), np.uint8)
+        for bit, part in enumerate(parts):
+            columns[1 << bit : 2 << bit] = columns[: 1 << bit] ^ part
+        return columns
+
+
 class CodeSender(ColumnSender):
     """The side that knows all pads."""
 
-    kind = Kind.CODE_COLUMNS
+    code = WalshHadamard
 
     def random(self, channel: Channel, batches: Sequence[Batch]) -> list[Numbers]:
         """Every pad of every transfer: one array `(count, 2^bits)` a batch, bytes for widths up to 8, else residues."""
@@ -64,7 +81,7 @@ class CodeSender(ColumnSender):
 class CodeReceiver(ColumnReceiver):
     """The side that knows one pad a transfer."""
 
-    kind = Kind.CODE_COLUMNS
+    code = WalshHadamard
 
     def random(self, channel: Channel, batches: Sequence[Batch]) -> list[tuple[NDArray[np.uint8], Numbers]]:
         """Random choices and their pads: `(count,)` choices and `(count,)` pads a batch."""
@@ -72,7 +89,7 @@ class CodeReceiver(ColumnReceiver):
         counts = [batch.count for batch in batches]
         drawn = np.frombuffer(uniform_bytes(sum(counts)), np.uint8)
         choices = drawn & np.repeat([(1 << batch.bits) - 1 for batch in batches], counts).astype(np.uint8)
-        rows = self.rows(channel, len(choices), lambda part, size: _code_columns(choices[part], size))
+        rows = self.rows(channel, choices)
         result, at = [], 0
         for batch in batches:
             part = slice(at, at + batch.count)
@@ -86,20 +103,9 @@ class CodeReceiver(ColumnReceiver):
 @cache
 def _code_words() -> Residues:
     """code(w) for w in 0..255: `(256, 4)` words."""
-    both = np.arange(CODE_COLUMNS)[:, None] & np.arange(CODE_COLUMNS)[None, :]
-    parity = np.bitwise_count(both) & 1
-    return np.packbits(parity.astype(np.uint8), axis=1, bitorder="little").view(np.uint64)
-
-
-def _code_columns(choices: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Column i of the code words of all choices: the sum of the choices' bits that i names; `(256, size)` bytes."""
-    columns = np.zeros((CODE_COLUMNS, size), np.uint8)
-    used = -(-len(choices) // 8)
-    for bit in range(LARGEST_BITS):
-        vector = np.packbits((choices >> bit) & 1, bitorder="little")
-        columns[1 << bit : 2 << bit] = columns[: 1 << bit]
-        columns[1 << bit : 2 << bit, :used] ^= vector
-    return columns
+    words = np.arange(CODE_COLUMNS, dtype=np.uint8)
+    parts = np.stack([np.packbits((words >> bit) & 1, bitorder="little") for bit in range(LARGEST_BITS)])
+    return transpose_bits(WalshHadamard.encode(parts))
 
 
 def _entry_type(width: int) -> type[np.uint8] | type[np.uint64]:

@@ -1,6 +1,6 @@
 """What two parties keep from their base transfers, and reuse safely from session to session.
 
-The setup costs half a second once for a pair of parties; after that, transfers are extended from it by symmetric
+The setup costs a third of a second once for a pair of parties; after that, transfers are extended from it by symmetric
 cryptography alone. Counters make sure that no pad is made twice. A session that ends with an error leaves the two
 sides at positions nobody can vouch for: the setup is then spent, and the parties must agree on a new one.
 """
@@ -19,11 +19,16 @@ from numpy.typing import NDArray
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.transfer.base import choose_keys, offer_keys
+from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
 from ppspeech.crypto.transfer.block_hash import BlockHash
 from ppspeech.crypto.transfer.codes import CODE_COLUMNS, CodeReceiver, CodeSender
-from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, OtReceiver, OtSender
+from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, Code, OtReceiver, OtSender
 from ppspeech.errors import ProtocolError, WrongSessionError
+
+SETUP_BYTES_FIRST = ANSWER_BYTES * PAIR_COLUMNS + Code.total_bytes(CODE_COLUMNS)
+"""What the first party sends in `PairSetup.agree`."""
+SETUP_BYTES_SECOND = POINT_BYTES + Code.total_bytes(PAIR_COLUMNS)
+"""What the second party sends in it."""
 
 _RESUME = struct.Struct(">16sQQQ")
 
@@ -58,27 +63,30 @@ class PairSetup:
 
     @classmethod
     def agree(cls, channel: Channel, party: Side) -> "PairSetup":
-        """Run 512 base transfers: the second offers 384 pairs of keys and the first chooses, then 128 the other way.
-        Raises NotInGroupError for a received point that is not one.
+        """Run 128 base transfers, in which the second offers keys and the first chooses, and extend the others.
+
+            128 base transfers → 1-of-2 to the second, 128 of these → 1-of-2 to the first, 256 of these → 1-of-n
+
+        Every step is checked, so that keys which come of it are as good as the base transfers' own. Raises
+        NotInGroupError for a received point that is not one, CheatError for a peer whose columns do not agree.
         """
         party = Side(party)
+        pair_bits, code_bits = _uniform_bits(PAIR_COLUMNS), _uniform_bits(CODE_COLUMNS)
         if party is Side.FIRST:
-            bits = _uniform_bits(CODE_COLUMNS + PAIR_COLUMNS)
-            chosen, one = choose_keys(channel, bits)
-            offered, other = offer_keys(channel, PAIR_COLUMNS)
+            chosen, said = choose_keys(channel, pair_bits)
         else:
-            offered, one = offer_keys(channel, CODE_COLUMNS + PAIR_COLUMNS)
-            bits = _uniform_bits(PAIR_COLUMNS)
-            chosen, other = choose_keys(channel, bits)
-        name = hashlib.sha256(b"ppspeech setup" + one + other).digest()[:16]
+            offered, said = offer_keys(channel, PAIR_COLUMNS)
+        name = hashlib.sha256(b"ppspeech setup" + said).digest()[:16]
         forth, back, wide = (BlockHash(hashlib.sha256(name + use).digest()[:16]) for use in (b"0", b"1", b"n"))
         if party is Side.FIRST:
-            sender = OtSender(bits[CODE_COLUMNS:], chosen[CODE_COLUMNS:], forth)
-            receiver = OtReceiver(offered, back)
-            return cls(party, name, sender, receiver, CodeSender(bits[:CODE_COLUMNS], chosen[:CODE_COLUMNS], wide))
-        sender = OtSender(bits, chosen, back)
-        receiver = OtReceiver(offered[CODE_COLUMNS:], forth)
-        return cls(party, name, sender, receiver, CodeReceiver(offered[:CODE_COLUMNS], wide))
+            sender = OtSender(pair_bits, chosen, forth, name)
+            receiver = OtReceiver(sender.offer_keys(channel, PAIR_COLUMNS), back, sender.said)
+            code_keys = receiver.choose_keys(channel, code_bits)
+            return cls(party, name, sender, receiver, CodeSender(code_bits, code_keys, wide, receiver.said))
+        receiver = OtReceiver(offered, forth, name)
+        sender = OtSender(pair_bits, receiver.choose_keys(channel, pair_bits), back, receiver.said)
+        code_pairs = sender.offer_keys(channel, CODE_COLUMNS)
+        return cls(party, name, sender, receiver, CodeReceiver(code_pairs, wide, sender.said))
 
     @property
     def usable(self) -> bool:

@@ -1,13 +1,13 @@
 """Any folder of sound files with a `manifest.csv` that says who speaks in each."""
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-import soundfile
-
 from ppspeech.data.corpus import Corpus, Utterance
+from ppspeech.data.file_index import FileIndex
 from ppspeech.data.filtered import FILTERING, read_filtering
 from ppspeech.data.layout import corpus_folder, gender_letter, inner_path, read_rows, require_files
 from ppspeech.data.registry import register_corpus
@@ -24,10 +24,11 @@ def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
 
     The manifest is UTF-8 with a header. Columns `path` (inside the folder, with `/`) and `speaker` must be filled;
     `word`, `text`, `emotion`, `gender` (`f`, `m`, `female`, `male`), `take` (a whole number from 0) and `subset`
-    (`train`, `validation`, `test`) may be left empty or out. Other columns are not read. The folder's name becomes the
-    corpus's. `sample_rate` is by default that of the first file; filtered features have their own. Raises CorpusError
-    naming the line, for a missing column or speaker, a path that is given twice or leads out of the folder, a value
-    that is not one of those above; and for files that are absent or empty.
+    (`train`, `validation`, `test`) may be left empty or out. Without a column `take`, the first recording of a word by
+    a speaker is take 0, the next take 1. Other columns are not read. The folder's name becomes the corpus's.
+    `sample_rate` is by default the most common one, by the headers of all files; filtered features have their own.
+    Raises CorpusError naming the line, for a missing column or speaker, a path that is given twice or leads out of the
+    folder, a value that is not one of those above; and for files that are absent or empty, or of which none is sound.
     """
     folder = corpus_folder("folder", folder)
     manifest = folder / MANIFEST
@@ -42,11 +43,14 @@ def load_folder(folder: Path | str, sample_rate: int | None = None) -> Corpus:
         if name in utterances:
             raise CorpusError(f"{where}: path {row['path']!r} is there already; list every file once")
         utterances[name] = _utterance(folder / name, row, where)
+    if "take" not in rows[0]:
+        utterances = _numbered(utterances)
     require_files(folder.name, folder, utterances)
     if (folder / FILTERING).is_file():
         told = read_filtering(folder)
-        return Corpus(folder.resolve().name, told.sample_rate, tuple(utterances.values()), told.features)
-    rate = sample_rate or _rate_of(next(iter(utterances.values())).path)
+        known = told.label == "speaker"
+        return Corpus(folder.resolve().name, told.sample_rate, tuple(utterances.values()), told.features, known)
+    rate = sample_rate or most_common_rate([utterance.path for utterance in utterances.values()])
     return Corpus(folder.resolve().name, rate, tuple(utterances.values()))
 
 
@@ -81,14 +85,26 @@ def _refuse_misspelled(manifest: Path, row: dict[str, str]) -> None:
             raise CorpusError(f"{manifest} has a column {column!r}: rename it to {close[0]!r}")
 
 
-def _rate_of(path: Path) -> int:
-    try:
-        return int(soundfile.info(path).samplerate)
-    except soundfile.LibsndfileError as error:
-        raise CorpusError(f"{path} is not a sound file that can be read: {error.error_string}") from error
+def _numbered(utterances: Mapping[str, Utterance]) -> dict[str, Utterance]:
+    """Number what each speaker says of each word, in the order given."""
+    said: Counter[tuple[str, str | None]] = Counter()
+    found = {}
+    for name, utterance in utterances.items():
+        who = utterance.speaker, utterance.word
+        found[name] = replace(utterance, take=said[who])
+        said[who] += 1
+    return found
 
 
-SUFFIXES = {".wav", ".flac", ".ogg"}
+def most_common_rate(files: Sequence[Path]) -> int:
+    """The rate that most files have; files that are no sound count nothing, and only such files are refused."""
+    rates = Counter(header.sample_rate for header in FileIndex.in_cache().headers(files) if header.sample_rate)
+    if not rates:
+        raise CorpusError(f"{files[0]} is not a sound file that can be read, nor is any other of {len(files)}")
+    return rates.most_common(1)[0][0]
+
+
+SUFFIXES = {".wav", ".flac", ".ogg", ".mp3"}
 
 
 def clips_by_speaker(folder: Path) -> Mapping[str, list[Path]]:

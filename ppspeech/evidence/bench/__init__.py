@@ -1,7 +1,7 @@
 """`ppspeech bench NAME`: measured figures, side by side with peers in one run.
 
-Every benchmark is a function `(quick) -> list[Figure]` registered by its own file, the first line of whose docstring
-is what `ppspeech bench` lists.
+Every benchmark is a function `(quick) -> list[Figure]` registered by its own file. The first paragraph of its
+docstring, and one that begins with "Needs", is what `ppspeech bench` lists.
 """
 
 from collections.abc import Callable

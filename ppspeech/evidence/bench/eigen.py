@@ -1,4 +1,7 @@
-"""The principal direction of two parties' frames on shares, beside the paper's protocol with an arbitrator."""
+"""The principal direction of two parties' frames on shares, beside the paper's protocol with an arbitrator.
+
+Needs nothing.
+"""
 
 from typing import Any
 

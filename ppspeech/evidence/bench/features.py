@@ -1,4 +1,7 @@
-"""MFCC features of a batch of clips, beside librosa's."""
+"""MFCC features of a batch of clips, beside librosa's.
+
+Needs librosa.
+"""
 
 import os
 from importlib.metadata import version

@@ -2,10 +2,12 @@
 
 Both sides run the same iterations of Algorithms 1 and 2 of Hamm 2015 on UCI HAR (activity against subject, linear
 filter) from the same start, PCA, in 64 bit on one thread, and must end at the same Phi. The peer is written as the
-seed describes its author's code: inner problems by L-BFGS (scipy), from the last solution, with explicit first and
+author's code is described: inner problems by L-BFGS (scipy), from the last solution, with explicit first and
 second derivatives in numpy, class by class; d2f/du dv is a matrix. That matrix is most of its time, so a second peer
 does without: it only ever multiplies by it, which is more than the paper does. Ours also pays for the convergence test
 at the end, a direction that the peers do not look for.
+
+Needs the table har.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""EM for Gaussian mixtures, beside scikit-learn: same frames, same start, same number of iterations."""
+"""EM for Gaussian mixtures, beside scikit-learn: same frames, same start, same number of iterations.
+
+Needs nothing.
+"""
 
 import multiprocessing
 import tempfile

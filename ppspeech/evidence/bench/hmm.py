@@ -1,4 +1,7 @@
-"""Hidden Markov models: training and scoring spoken digits beside hmmlearn, and how the time grows."""
+"""Hidden Markov models: training and scoring spoken digits beside hmmlearn, and how the time grows.
+
+Needs the corpus fsdd and hmmlearn.
+"""
 
 import math
 from collections.abc import Sequence

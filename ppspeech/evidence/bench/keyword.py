@@ -1,4 +1,7 @@
-"""Encrypted keyword recognition, Pathak 2010 table 4.1: two processes over TLS, beside the published protocol."""
+"""Encrypted keyword recognition, Pathak 2010 table 4.1: two processes over TLS, beside the published protocol.
+
+Needs phe.
+"""
 
 import statistics
 import time
@@ -43,7 +46,7 @@ SPOKEN_SECONDS = 0.98
 def run(quick: bool) -> list[Figure]:
     """Forward and Viterbi, streaming, batches, simulated links, the published protocol and the score in the clear.
 
-    Everything of a job counts but the meeting (keys and 512 base transfers, once for a pair of parties) and the
+    Everything of a job counts but the meeting (keys and 128 base transfers, once for a pair of parties) and the
     encoding of weights (once a model), which are figures of their own.
     """
     repeats = 4 if quick else 25

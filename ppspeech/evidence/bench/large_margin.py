@@ -3,6 +3,8 @@
 The problem is eq. (11) with one positive semidefinite Phi a class, in sum form, on 583 rows x 9 features scaled
 into the unit ball by public constants. It is solved with the paper's lambda = 0.31, which is so strong that the
 classifier hardly leaves 0, and with lambda = 0.01, at which it classifies well.
+
+Needs the table breast_cancer and cvxpy.
 """
 
 import time

@@ -1,4 +1,7 @@
-"""Encrypted scores of keyword models on lattices, beside SEAL's bare loop and TenSEAL's own vectors."""
+"""Encrypted scores of keyword models on lattices, beside SEAL's bare loop and TenSEAL's own vectors.
+
+Needs nothing.
+"""
 
 import time
 from dataclasses import dataclass

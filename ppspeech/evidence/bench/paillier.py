@@ -1,4 +1,7 @@
-"""Paillier encryption at every key size of the paper's table 4.2 and today's, and keyword scoring, beside phe's."""
+"""Paillier encryption at every key size of the paper's table 4.2 and today's, and keyword scoring, beside phe's.
+
+Needs phe.
+"""
 
 import os
 import time

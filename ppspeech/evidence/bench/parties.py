@@ -1,4 +1,7 @@
-"""Twenty parties sum their classifiers with distributed noise over TLS, beside the published protocol."""
+"""Twenty parties sum their classifiers with distributed noise over TLS, beside the published protocol.
+
+Needs nothing.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -3,6 +3,8 @@
 Both sides solve the same module on the same rows at the same Lambda. The private side also draws its noise, certifies
 the minimum to a tolerance fixed beforehand, and blurs it. Calibrating Gaussian noise looks at no data and its result is
 remembered; it is measured apart.
+
+Needs nothing.
 """
 
 import time

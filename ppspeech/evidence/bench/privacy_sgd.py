@@ -3,6 +3,8 @@
 Both sides train the same bank of ten words on the same corpus, in Poisson batches of the same rate, clip by utterance
 and add noise. By hand means what Opacus asks for: inputs packed into one tensor, a module that owns its parameters,
 `GradSampleModule` and `DPOptimizer` in a plain loop with no Trainer.
+
+Needs nothing.
 """
 
 import time
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.data import DataLoader
 
-from ppspeech.data import Batch, SpeechDataModule
+from ppspeech.data import Batch, SpeechDataModule, collate
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.figures import Figure
 from ppspeech.privacy.gradients import PoissonBatches
@@ -126,7 +128,7 @@ def _by_hand(data: SpeechDataModule, epochs: int) -> float:
     dataset = data.parts["train"]
     steps = round(1 / SAMPLING)
     batches = PoissonBatches(torch.arange(len(dataset)), SAMPLING, steps)
-    loader = DataLoader(dataset, batch_sampler=batches, collate_fn=CollateWithEmpty(dataset))
+    loader = DataLoader(dataset, batch_sampler=batches, collate_fn=CollateWithEmpty(dataset, collate))
     optimizer = DPOptimizer(
         torch.optim.Adam(model.parameters(), module.learning_rate),
         noise_multiplier=NOISE,

@@ -1,4 +1,7 @@
-"""Operations on shares between two processes over loopback sockets: max, log-add, argmax and comparison."""
+"""Operations on shares between two processes over loopback sockets: max, log-add, argmax and comparison.
+
+Needs nothing.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,7 +46,7 @@ def run(quick: bool) -> list[Figure]:
     measured = measure(jobs(), repeats, meet=MEETING)
     note = f"two processes, TCP on loopback; offline and online; best of {repeats} after a warm-up; {load}"
     setup = 1e3 * next(iter(measured.values())).meeting
-    figures = [Figure("shares.setup_ms", setup, "ms", note="512 base transfers, once for a pair of parties")]
+    figures = [Figure("shares.setup_ms", setup, "ms", note="128 base transfers, once for a pair of parties")]
     for name, result in measured.items():
         total = "ms" if name.startswith(("argmax", "compare")) else "total_ms"
         figures += result.figures(f"shares.{name}", total, note)

@@ -1,4 +1,7 @@
-"""Encrypted speaker verification and identification between two processes over TLS, beside TenSEAL's dot product."""
+"""Encrypted speaker verification and identification between two processes over TLS, beside TenSEAL's dot product.
+
+Needs the corpus audiomnist.
+"""
 
 from collections.abc import Callable
 from contextlib import nullcontext

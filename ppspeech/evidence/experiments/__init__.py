@@ -1,7 +1,7 @@
 """`ppspeech reproduce NAME`: results measured again on the real corpora, with plots.
 
 Every experiment is a module of this package with `run(quick, folder) -> list[Figure]`: `folder` is where its pictures
-go. The first line of its docstring is what `ppspeech reproduce` lists.
+go. The first paragraph of its docstring, and one that begins with "Needs", is what `ppspeech reproduce` lists.
 """
 
 from collections.abc import Callable

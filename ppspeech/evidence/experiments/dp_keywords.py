@@ -6,6 +6,8 @@ and bounds were chosen on those two corpora (one as the public, the other as the
 eight was also seen on a split of the training speakers, a look that the epsilon stated does not cover.
 The start already knows the words: its accuracy without any private speech is a figure of its own, and what privacy
 leaves to learn is what the curves show beyond it.
+
+Needs the corpora audiomnist and fsdd.
 """
 
 import copy

@@ -4,6 +4,8 @@ Frames are drawn so that eigenvalues and directions are known. Ours runs whole, 
 (Pathak 2010, section 4.1.1) a few rounds at 2048 bits are timed and multiplied to the 128 that seven squarings stand
 for, and whole runs at 512 bits show how its decoys slow it down and how little they hide: the attack of
 `published.attacks.eigenvector` names them and recovers everyone's second moments.
+
+Needs nothing.
 """
 
 import time

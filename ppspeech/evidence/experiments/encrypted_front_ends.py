@@ -2,6 +2,8 @@
 
 Features that are not normalized reach far from 0. Both ways of computing clip them alike, at limits from the front end
 and the model, so that their answers are the same for every clip.
+
+Needs the corpus fsdd.
 """
 
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""FSDD's official test recognized under encryption: decisions and scores beside those in the clear."""
+"""FSDD's official test recognized under encryption: decisions and scores beside those in the clear.
+
+Needs the corpus fsdd.
+"""
 
 import time
 from pathlib import Path

@@ -5,6 +5,8 @@ lambda = 0.01, as the paper has it. It does not say where the means are: here cl
 elsewhere. Points are divided by 6, a public constant, and clipped into the unit ball. The paper's own mechanism has no
 minimum as printed there (its objective is unbounded below), so what stands beside ours is the mechanism of Pathak and
 Raj 2012.
+
+Needs nothing.
 """
 
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Spoken digits of FSDD: the official split, with and without a margin, and speakers never heard, beside hmmlearn."""
+"""Spoken digits of FSDD: the official split, with and without a margin, and speakers never heard, beside hmmlearn.
+
+Needs the corpus fsdd and hmmlearn.
+"""
 
 from dataclasses import replace
 from importlib.metadata import version

@@ -4,6 +4,8 @@ An utterance is 260 public numbers: the 52 of Hamm 2015 (mean, maximum, minimum,
 the means of 13 normalized cepstra and their derivatives over eighths of its length. In every trial two of each
 speaker's eight takes are drawn for the test, all digits of them. The speakers are the same in both parts: hiding people
 from someone who has their filtered speech is what the filter is for. The built-in voices are measured likewise.
+
+Needs the corpus audiomnist.
 """
 
 from dataclasses import replace

@@ -3,6 +3,8 @@
 EmoDB stands in for the Enterface corpus of the paper. A sentence is 52 numbers: mean, maximum, minimum and deviation of
 13 cepstra over time. In every trial a fifth of each speaker's sentences is drawn for the test, as in the paper; the
 same ten texts are in both parts, no recording is. The headline is all seven emotions; happy or not stands beside it.
+
+Needs the corpus emodb.
 """
 
 from dataclasses import replace

@@ -3,6 +3,8 @@
 The people are the first 15 (the other 15 are for personal filters). In every trial half of each person's recordings of
 each activity are drawn for the test: neighboring windows overlap, so no recording is divided. The paper divides by
 window, where overlapping windows make subjects look easier to identify.
+
+Needs the table har.
 """
 
 from pathlib import Path

@@ -4,6 +4,8 @@ Fixed in advance: speakers 01-40 train the background model, 41-60 are enrolled 
 and tested with takes 4-7, each trial against every model. A trial is the ten digits of one take (about 6 s), or
 one digit (0.6 s). Cepstral means and variances are normalized over each take, or each single digit in its trial.
 The people said the digits in one session each, so this measures speakers within a session, not across channels.
+
+Needs the corpus audiomnist.
 """
 
 from dataclasses import dataclass

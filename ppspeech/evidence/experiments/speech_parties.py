@@ -4,6 +4,8 @@ Softmax regression on utterance statistics, scaled by the built-in public voices
 four of the 48 may share what they know. Speakers differ, so the average of what each learned alone is not what all
 would have learned together, and sums of gradients do far better. Averages take Lambda = 60 / epsilon in all; six sets
 of terms of the descent were compared when this was written, on these same test speakers, and a good one was kept.
+
+Needs the corpus audiomnist.
 """
 
 import math

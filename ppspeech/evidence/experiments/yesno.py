@@ -1,4 +1,7 @@
-"""Eight words a file, yes or no: trained on transcripts alone, decoded through a graph with optional silence."""
+"""Eight words a file, yes or no: trained on transcripts alone, decoded through a graph with optional silence.
+
+Needs the corpus yesno.
+"""
 
 from pathlib import Path
 
@@ -35,7 +38,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
     files, so the figure is optimistic; it is one speaker in one room.
     `quick`: three iterations instead of ten.
     """
-    split = split_by_take(load_corpus("yesno"), test_takes=range(30, 60))
+    split = split_by_take(load_corpus("yesno"), test=range(30, 60))
     features, lengths, texts = _data(split.train)
     prior = Prior(covariance=50.0)
     bank = HiddenMarkovModel(

@@ -41,6 +41,7 @@ class StreamChannel:
         self._stream = stream
         self._ends = time.monotonic() + limits.handshake_seconds if greet_by is None else greet_by
         self._sent = self._received = 0
+        self._next_by = float("inf")
         self._over = False
         self._inside_write = False
 
@@ -63,6 +64,10 @@ class StreamChannel:
         """Start the session that the HELLOs agreed on."""
         self.session = session
         self._ends = time.monotonic() + self.limits.session_seconds
+
+    def expect_within(self, seconds: float) -> None:
+        """Wait no longer than this for the next message, whatever the limits say."""
+        self._next_by = time.monotonic() + seconds
 
     def send(self, kind: int, payload: bytes | bytearray | memoryview) -> None:
         """Send one message; see `Channel.send`."""
@@ -112,11 +117,12 @@ class StreamChannel:
                     f"this step may bring {largest} bytes, more than this party's limit of "
                     f"{self.limits.message_bytes}: raise Limits.message_bytes"
                 )
-            deadline = min(time.monotonic() + self.limits.message_seconds, self._ends)
+            deadline = min(time.monotonic() + self.limits.message_seconds, self._ends, self._next_by)
             header, number = self._stream.read(HEADER.size, deadline), self._received
             length = check_header(header, kind=kind, session=self.session, sequence=number, size=size, at_most=largest)
             payload = self._stream.read(length, deadline, inside=True) if length else b""
             self._received += 1
+            self._next_by = float("inf")
         except ProtocolError as error:
             self.fail(error)
             raise

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+FEW = 4  # processes that one address may always have
+
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -12,28 +14,44 @@ class Capacity:
     Attributes:
         sessions: processes at a time.
         handshakes: of these, how many may still be at TLS and HELLO, so that clients who stall there cannot take all
-            the places.
-        waiting: connections that wait for a process, silent ones included.
+            the places; a quarter by default.
+        per_address: processes at a time for one IPv4 address or IPv6 network of 64 bits; a quarter by default, and at
+            least 4. Who has that many waits while others go ahead.
+        waiting: connections that wait for a process, silent ones included. When all these places are taken, whoever has
+            most of them gives one up.
         waiting_seconds: how long a connection that has something to say may wait for a process.
+        opening_seconds: how long after HELLO the first message may take.
         session_bytes: memory one session may take beyond what the server held when the session began. All sessions
             together may take `sessions` times as much: a machine that must stand that needs that much.
         grace_seconds: what running sessions get to finish when the server is asked to stop.
     """
 
     sessions: int = 256
-    handshakes: int = 64
+    handshakes: int | None = None
+    per_address: int | None = None
     waiting: int = 512
     waiting_seconds: float = 30.0
+    opening_seconds: float = 10.0
     session_bytes: int = 2**30
     grace_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("sessions", "handshakes", "waiting", "session_bytes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be >= 1, got {getattr(self, name)}")
-        for name in ("waiting_seconds", "grace_seconds"):
+        for name in ("sessions", "handshakes", "per_address", "waiting", "session_bytes"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} must be >= 1, got {value}")
+        for name in ("waiting_seconds", "opening_seconds", "grace_seconds"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be >= 0, got {getattr(self, name)}")
+
+    @property
+    def stalling(self) -> int:
+        """Processes that may be at TLS and HELLO."""
+        return self.handshakes or max(1, self.sessions // 4)
+
+    @property
+    def for_one(self) -> int:
+        """Processes one address may have."""
+        return self.per_address or max(FEW, self.sessions // 4)
 
 
 @dataclass

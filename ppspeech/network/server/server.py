@@ -11,12 +11,12 @@ import socket
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from ppspeech.network.address import Address
+from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.limits import Limits
 from ppspeech.network.server.load import Capacity, Counters
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
@@ -35,6 +35,7 @@ class _Child:
 
     pid: int
     pipe: int
+    who: str
     kill_at: float
     greeted: bool = False
     said: bytearray = field(default_factory=bytearray)
@@ -42,9 +43,10 @@ class _Child:
 
 @dataclass
 class _Waiting:
-    """A connection without a process yet, and when it is given up."""
+    """A connection without a process yet: from which neighborhood, and when it is given up."""
 
     connection: socket.socket
+    who: str
     until: float
 
 
@@ -57,6 +59,9 @@ class Server:
     the services hold (weights, keys) is loaded once and shared until written to, a crash or a memory bound that is
     hit ends one session, and whatever a session took is given back by the operating system. A fork costs
     milliseconds; sessions of speech protocols take longer.
+
+    Places are shared by neighborhoods, an IPv4 address or an IPv6 network of 64 bits: whoever has fewest goes first, so
+    that a crowd from one place waits for itself and not the others for it.
 
     Two duties come with the fork. Load what the services need before `run`, but do not start threads (OpenMP, torch)
     there: they do not survive it. And hold no generator of random numbers there: every session would draw the same.
@@ -88,7 +93,7 @@ class Server:
         self._capacity = capacity or Capacity()
         self._children: dict[int, _Child] = {}  # by their pipe
         self._silent: dict[int, _Waiting] = {}  # by their descriptor, oldest first
-        self._ready: deque[_Waiting] = deque()
+        self._ready: list[_Waiting] = []  # in the order in which they spoke
         self._stopping = threading.Event()
         self._listening = listen(address)
         self._listening.setblocking(False)
@@ -143,28 +148,39 @@ class Server:
         for number in [number for number, silent in self._silent.items() if silent.until < now]:
             self._refuse(self._forget_silent(number))
         while self._ready and self._ready[0].until < now:
-            self._refuse(self._ready.popleft())
+            self._refuse(self._ready.pop(0))
         for child in self._children.values():
             if child.kill_at < now:
                 _kill(child)
                 child.kill_at = float("inf")
-        while self._ready and self._has_place():
-            self._fork(self._ready.popleft().connection)
+        while (following := self._next()) is not None:
+            self._ready.remove(following)
+            self._fork(following)
 
     def _accept(self) -> None:
         try:
-            connection, _ = self._listening.accept()
+            connection, source = self._listening.accept()
         except OSError as error:  # the client left again, or we are out of descriptors
             logger.warning("cannot accept a connection: %s", error)
             time.sleep(TICK_SECONDS)
             return
-        silent = _Waiting(connection, time.monotonic() + self._limits.handshake_seconds)
-        if len(self._silent) + len(self._ready) >= self._capacity.waiting:
-            # Someone who has said nothing makes room for someone who may.
-            self._refuse(self._forget_silent(next(iter(self._silent))) if self._silent else silent)
-        if connection.fileno() >= 0:
-            self._silent[connection.fileno()] = silent
-            self._selector.register(connection, selectors.EVENT_READ)
+        until = time.monotonic() + self._limits.handshake_seconds
+        self._silent[connection.fileno()] = _Waiting(connection, neighborhood(source[0]), until)
+        self._selector.register(connection, selectors.EVENT_READ)
+        if len(self._silent) + len(self._ready) > self._capacity.waiting:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Give up a connection of the neighborhood with most of them: its oldest silent one, else its last to speak."""
+        waiting = Counter(each.who for each in (*self._silent.values(), *self._ready))
+        most = max(waiting.values())
+        crowds = {who for who, count in waiting.items() if count == most}
+        for number, silent in self._silent.items():
+            if silent.who in crowds:
+                return self._refuse(self._forget_silent(number))
+        last = next(each for each in reversed(self._ready) if each.who in crowds)
+        self._ready.remove(last)
+        return self._refuse(last)
 
     def _forget_silent(self, number: int) -> _Waiting:
         silent = self._silent.pop(number)
@@ -175,11 +191,19 @@ class Server:
         self.counters.refused += 1
         waiting.connection.close()
 
-    def _has_place(self) -> bool:
-        greeting = sum(not child.greeted for child in self._children.values())
-        return len(self._children) < self._capacity.sessions and greeting < self._capacity.handshakes
+    def _next(self) -> _Waiting | None:
+        """Who gets a process now: of those who wait and have places left, the first of whoever has fewest processes."""
+        stalling = Counter(child.who for child in self._children.values() if not child.greeted)
+        capacity = self._capacity
+        if not self._ready or len(self._children) >= capacity.sessions or stalling.total() >= capacity.stalling:
+            return None
+        held = Counter(child.who for child in self._children.values())
+        part = max(1, capacity.stalling // 2)
+        can = [each for each in self._ready if held[each.who] < capacity.for_one and stalling[each.who] < part]
+        return min(can, key=lambda each: held[each.who], default=None)
 
-    def _fork(self, connection: socket.socket) -> None:
+    def _fork(self, waiting: _Waiting) -> None:
+        connection = waiting.connection
         reader, writer = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -189,7 +213,7 @@ class Server:
             logger.warning("no process for a session: %s", error)
             os.close(reader)
             os.close(writer)
-            self._refuse(_Waiting(connection, 0))
+            self._refuse(waiting)
             return
         if pid == 0:
             self._be_child(connection, reader, writer)
@@ -199,7 +223,7 @@ class Server:
         os.set_blocking(reader, False)
         self.counters.started += 1
         kill_at = time.monotonic() + self._limits.handshake_seconds + KILL_SECONDS
-        self._children[reader] = _Child(pid, reader, kill_at)
+        self._children[reader] = _Child(pid, reader, waiting.who, kill_at)
         self._selector.register(reader, selectors.EVENT_READ)
 
     def _be_child(self, connection: socket.socket, reader: int, writer: int) -> NoReturn:
@@ -213,7 +237,7 @@ class Server:
                 other.connection.close()
             for pipe in (reader, *self._children):
                 os.close(pipe)
-            be_worker(connection, self._services, self._context, self._limits, self._capacity.session_bytes, writer)
+            be_worker(connection, self._services, self._context, self._limits, self._capacity, writer)
         finally:
             os._exit(0)
 
@@ -259,7 +283,7 @@ class Server:
         for number in list(self._silent):
             self._refuse(self._forget_silent(number))
         while self._ready:
-            self._refuse(self._ready.popleft())
+            self._refuse(self._ready.pop())
         self._step_for(self._capacity.grace_seconds)
         for child in self._children.values():
             os.kill(child.pid, signal.SIGTERM)

@@ -20,6 +20,7 @@ from ppspeech.network.channel.hello import Params, accept_only, answer
 from ppspeech.network.channel.session import StreamChannel
 from ppspeech.network.channel.stream import ByteStream
 from ppspeech.network.limits import Limits
+from ppspeech.network.server.load import Capacity
 from ppspeech.network.tls.context import wrap_server
 
 logger = logging.getLogger(__name__)
@@ -47,20 +48,19 @@ def be_worker(
     services: Mapping[str, Service],
     context: ssl.SSLContext | None,
     limits: Limits,
-    session_bytes: int,
+    capacity: Capacity,
     report: int,
 ) -> None:
     """Run one session; the process is to be left afterwards.
 
-    `session_bytes`: the memory the session may take beyond what the server held when it started. `report`: the pipe to
-    the parent; it gets a line of JSON when the client has been greeted and one at the end.
+    `report`: the pipe to the parent; it gets a line of JSON when the client has been greeted and one at the end.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, _stop)
     failure: str | None = None
     channel: StreamChannel | None = None
     try:
-        bound_memory(session_bytes)
+        bound_memory(capacity.session_bytes)
         deadline = time.monotonic() + limits.handshake_seconds
         if context is not None:
             connection = wrap_server(connection, context, deadline)
@@ -68,6 +68,7 @@ def be_worker(
         with channel:
             name, params = answer(channel, lambda name, params: _accept(services, name, params))
             _say(report, {"protocol": name})
+            channel.expect_within(capacity.opening_seconds)
             services[name].program(channel, params)
     except BaseException as error:
         failure = type(error).__name__

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from ppspeech.errors import WrongKeyError
+from ppspeech.errors import PpspeechError, WrongKeyError
 
 
 def make_certificate(
@@ -36,7 +36,8 @@ def make_certificate(
         .not_valid_before(min(start, end - datetime.timedelta(days=1)))
         .not_valid_after(end)
         .add_extension(x509.SubjectAlternativeName([_general_name(each) for each in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        # Not an authority: whoever is let in by this certificate must not be able to sign itself others.
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(private, hashes.SHA256())
     )
     secret = private.private_bytes(
@@ -61,6 +62,20 @@ def check_pin(der: bytes | None, pin: str) -> None:
     pinned = x509.load_der_x509_certificate(der)
     if not pinned.not_valid_before_utc <= datetime.datetime.now(datetime.UTC) <= pinned.not_valid_after_utc:
         raise WrongKeyError(f"the peer's certificate was valid until {pinned.not_valid_after_utc}; it needs a new one")
+
+
+def check_current(certificate: Path) -> None:
+    """Raises `PpspeechError` for a PEM certificate that every client would refuse: expired, or not yet valid."""
+    try:
+        own = x509.load_pem_x509_certificate(certificate.read_bytes())
+    except (OSError, ValueError):
+        return  # `ServerTls.context` says what is wrong with the file
+    if not own.not_valid_before_utc <= datetime.datetime.now(datetime.UTC) <= own.not_valid_after_utc:
+        raise PpspeechError(
+            f"{certificate} is valid from {own.not_valid_before_utc:%Y-%m-%d %H:%M} to "
+            f"{own.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, not now: clients would refuse it; make another, as by "
+            "`ppspeech keys new`"
+        )
 
 
 def _general_name(name: str) -> x509.GeneralName:

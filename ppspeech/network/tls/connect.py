@@ -1,9 +1,11 @@
 """A channel to one peer: connect to it, wait for it, or make both ends here."""
 
 import socket
+import ssl
 import time
+from collections.abc import Callable
 
-from ppspeech.errors import PeerGoneError, PeerTimeoutError
+from ppspeech.errors import PeerGoneError, PeerTimeoutError, ProtocolError
 from ppspeech.network.address import Address
 from ppspeech.network.channel.hello import Params, accept_only, answer, greet
 from ppspeech.network.channel.session import StreamChannel
@@ -29,16 +31,8 @@ def connect(
     address.check_security(tls is not None, insecure)
     accept_only(protocol, params)  # refuse our own mistakes before anyone is called
     limits = limits or Limits()
-    context = tls.context() if tls is not None else None
     deadline = time.monotonic() + limits.handshake_seconds
-    try:
-        connection = socket.create_connection((address.host, address.port), timeout=limits.handshake_seconds)
-    except TimeoutError:
-        raise PeerTimeoutError(f"{address} does not answer") from None
-    except OSError as error:
-        raise PeerGoneError(f"nobody listens at {address}: {error}") from None
-    if tls is not None and context is not None:
-        connection = wrap_client(connection, context, tls.pin, address.host, deadline)
+    connection = _call(address, tls, deadline)
     channel = StreamChannel(ByteStream(connection, limits.message_bytes), limits, deadline)
     try:
         greet(channel, protocol, params)
@@ -46,6 +40,27 @@ def connect(
         channel.fail(error)
         raise
     return channel
+
+
+def _call(address: Address, tls: ClientTls | None, deadline: float) -> socket.socket:
+    """A connection to the party that listens; with TLS, to the one we trust."""
+    if tls is None:
+        return _reach(address, deadline)
+    context = tls.context()
+    if tls.shows_itself:  # a first call, without our certificate, to see whether it is the one with the pin
+        with wrap_client(_reach(address, deadline), context, tls.pin, address.host, deadline) as first:
+            context = tls.context(first.getpeercert(binary_form=True))
+    return wrap_client(_reach(address, deadline), context, tls.pin, address.host, deadline)
+
+
+def _reach(address: Address, deadline: float) -> socket.socket:
+    try:
+        seconds = max(deadline - time.monotonic(), 0.001)
+        return socket.create_connection((address.host, address.port), timeout=seconds)
+    except TimeoutError:
+        raise PeerTimeoutError(f"{address} does not answer") from None
+    except OSError as error:
+        raise PeerGoneError(f"nobody listens at {address}: {error}") from None
 
 
 class Listener:
@@ -64,13 +79,26 @@ class Listener:
         self.address = Address(address.host, self._socket.getsockname()[1])
 
     def wait(self, protocol: str, params: Params, seconds: float | None = None) -> StreamChannel:
-        """Wait for a peer, else `ProtocolError`: also for one who wants another protocol or other parameters."""
+        """Wait for a peer, else `ProtocolError`: also for one who wants another protocol or other parameters.
+
+        Who leaves before it has said what it wants is not the one; nor is a stranger, where only known ones are let in.
+        """
         accept = accept_only(protocol, params)
-        self._socket.settimeout(seconds)
-        try:
-            connection, _ = self._socket.accept()
-        except TimeoutError:
-            raise PeerTimeoutError(f"nobody connected to {self.address} within {seconds} seconds") from None
+        ends = None if seconds is None else time.monotonic() + seconds
+        while True:
+            try:
+                self._socket.settimeout(None if ends is None else max(ends - time.monotonic(), 0.001))
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                raise PeerTimeoutError(f"nobody connected to {self.address} within {seconds} seconds") from None
+            try:
+                return self._greet(connection, accept)
+            except ProtocolError as error:
+                lets_in_all = self._context is None or self._context.verify_mode != ssl.CERT_REQUIRED
+                if lets_in_all and not isinstance(error, PeerGoneError):
+                    raise
+
+    def _greet(self, connection: socket.socket, accept: Callable[[str, Params], None]) -> StreamChannel:
         deadline = time.monotonic() + self._limits.handshake_seconds
         if self._context is not None:
             connection = wrap_server(connection, self._context, deadline)

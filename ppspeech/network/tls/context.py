@@ -20,7 +20,7 @@ from ppspeech.errors import (
     WrongKeyError,
     WrongSessionError,
 )
-from ppspeech.network.tls.certificates import check_pin, make_certificate
+from ppspeech.network.tls.certificates import check_current, check_pin, make_certificate
 
 logger = logging.getLogger(__name__)
 
@@ -69,15 +69,29 @@ class ClientTls:
                 raise ValueError(f"a fingerprint is 64 hexadecimal digits (SHA-256), got {self.pin!r}")
             object.__setattr__(self, "pin", plain)
 
-    def context(self) -> ssl.SSLContext:
-        """The settings for the `ssl` module. Raises `PpspeechError` if a file cannot be read or does not fit."""
+    def context(self, pinned: bytes | None = None) -> ssl.SSLContext:
+        """The settings for the `ssl` module. Raises `PpspeechError` if a file cannot be read or does not fit.
+
+        Our certificate says who we are, and is shown to the pinned server alone: it is left out until the server's own
+        is known (`pinned`, in DER form), which is then the only one the handshake accepts.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         if self.pin is not None:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE  # `check_pin` does it after the handshake
-        _load(context, self.certificate, self.key, self.ca)
+        if pinned is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            context.load_verify_locations(cadata=pinned)
+        own = None if self.pin is not None and pinned is None else self.certificate
+        _load(context, own, self.key if own is not None else None, self.ca)
         return context
+
+    @property
+    def shows_itself(self) -> bool:
+        """Whether we have a certificate for a server that we know by its fingerprint."""
+        return self.pin is not None and self.certificate is not None
 
 
 def _load(context: ssl.SSLContext, certificate: Path | None, key: Path | None, authority: Path | None) -> None:
@@ -97,10 +111,13 @@ def own_tls(
 ) -> Iterator[ServerTls | None]:
     """TLS for a listener; None for plain TCP, which `insecure` asks for. A certificate lasts as long as the `with`
     block where none is given; `client_ca`: let in only clients whose certificate is, or is signed by, one of these.
+
+    Raises PpspeechError for a certificate that has expired or is not valid yet.
     """
     if insecure:
         yield None
     elif certificate is not None and key is not None:
+        check_current(certificate)
         yield ServerTls(certificate, key, client_ca)
     elif certificate is not None or key is not None:
         raise PpspeechError("a certificate needs its key, and a key its certificate: give both or neither")

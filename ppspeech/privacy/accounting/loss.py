@@ -5,6 +5,7 @@ the survival function of a stochastic upper bound Z of their privacy loss, which
 (1 - exp(epsilon - z))+ increases in z and the bound holds whatever happened before.
 """
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -81,7 +82,20 @@ def no_loss(interval: float) -> LossDistribution:
 
 
 def sampled_gaussian_renyi(sampling: float, noise_multiplier: float, alpha: float) -> float:
-    """Renyi divergence of order alpha of one step of DP-SGD with Poisson sampling, add_remove."""
-    accountant = rdp.RdpAccountant(orders=[alpha])
-    accountant.compose(dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise_multiplier)))
-    return float(accountant.rdp[0])
+    """Renyi divergence of order alpha of one step of DP-SGD with Poisson sampling, add_remove.
+
+    At some orders that are not whole the series of `dp-accounting` does not converge; divergences grow with the order,
+    so the next whole one's, a finite sum, is a bound there.
+    """
+    event = dp_accounting.PoissonSampledDpEvent(sampling, dp_accounting.GaussianDpEvent(noise_multiplier))
+    found = math.inf
+    for order in (alpha, math.ceil(alpha)):
+        if math.isinf(found):
+            accountant = rdp.RdpAccountant(orders=[order])
+            accountant.compose(event)
+            found = float(accountant.rdp[0])
+    return found
+
+
+# What it says where that happens is dealt with above.
+logging.getLogger("absl").addFilter(lambda record: not str(record.msg).startswith("_compute_log_a_frac"))

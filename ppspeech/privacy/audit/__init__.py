@@ -4,15 +4,19 @@
 where it can be run once, `audit_leak_identity` where an equation gives the data away.
 """
 
-from ppspeech.privacy.audit.catalogue import audited, audits_of, exact_report, run_audits, run_once
+from ppspeech.privacy.audit.account import attackable, audit_account
+from ppspeech.privacy.audit.catalogue import CONFIDENCE, audited, audits_of, exact_report, run_audits, run_once
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.audit.sampling import audit_leak_identity, audit_sampling, epsilon_lower_bound
 
 __all__ = [
+    "CONFIDENCE",
     "AuditReport",
     "ExactAudit",
+    "attackable",
+    "audit_account",
     "audit_exact",
     "audit_leak_identity",
     "audit_one_run",

@@ -64,12 +64,26 @@ def audit_sampling(
     check_count("runs", runs, least=4)
     with_data = np.array([float(score(mechanism(data))) for _ in range(runs)])
     without = np.array([float(score(mechanism(neighbor))) for _ in range(runs)])
+    return audit_scores(with_data, without, name=name, stated=stated, confidence=confidence)
+
+
+def audit_scores(
+    with_data: NDArray[np.float64],
+    without: NDArray[np.float64],
+    *,
+    name: str,
+    stated: Guarantee,
+    confidence: float = 0.95,
+    note: str = "",
+) -> AuditReport:
+    """The same from an attacker's scores `(runs,)` of outputs on a data set and on its neighbor."""
+    runs = len(with_data)
     half = runs // 2
     threshold, sign = _best_threshold(with_data[:half], without[:half], confidence, stated.delta)
     trials = runs - half
     true_positives = int((sign * with_data[half:] >= threshold).sum())
     false_positives = int((sign * without[half:] >= threshold).sum())
-    return _counted(name, "sampling", stated, true_positives, false_positives, trials, confidence)
+    return _counted(name, "sampling", stated, true_positives, false_positives, trials, confidence, note)
 
 
 def audit_leak_identity(
@@ -97,14 +111,14 @@ def audit_leak_identity(
 
 
 def _counted(
-    name: str, method: str, stated: Guarantee, hits: int, alarms: int, trials: int, confidence: float
+    name: str, method: str, stated: Guarantee, hits: int, alarms: int, trials: int, confidence: float, note: str = ""
 ) -> AuditReport:
     lower, power = (
         epsilon_lower_bound(*counts, trials, confidence=confidence, delta=stated.delta)
         for counts in ((hits, alarms), (trials, 0))
     )
     rates = {"tpr": hits / trials, "fpr": alarms / trials}
-    return AuditReport.of(name, method, stated, lower, confidence=confidence, power=power, **rates)
+    return AuditReport.of(name, method, stated, lower, confidence=confidence, power=power, note=note, **rates)
 
 
 def _best_threshold(

@@ -200,6 +200,25 @@ class GradientPlan:
         return Released(sums, self.event, self.guarantee)
 
     @classmethod
+    def losses(cls, event: SampledGaussianEvent, runs: int, present: bool) -> Tensor:
+        """Of `steps` sums where the unit's gradient has the largest norm and all others are zero.
+
+        Under `replace` the unit's other self has the opposite gradient.
+        """
+        z, q = event.noise_multiplier, event.sampling
+        replaces = event.relation.adjacency == "replace"
+        gradient = 1.0 if present else (-1.0 if replaces else 0.0)
+        total = torch.zeros(runs, dtype=torch.float64)
+
+        def likelihood(x: Tensor) -> Tensor:
+            return torch.log1p(q * torch.expm1((2 * x - 1) / (2 * z**2)))
+
+        for _ in range(event.steps):
+            x = gradient * (torch.from_numpy(uniform(runs)) < q) + z * standard_normal(total.shape, like=total)
+            total += likelihood(x) - (likelihood(-x) if replaces else 0.0)
+        return total
+
+    @classmethod
     def audit(cls, runs: int) -> list[AuditReport]:  # noqa: ARG003
         """One step by its density, where the unit's gradient has the largest norm and all others are zero."""
         one = cls(relation=ONE_RECORD, noise_multiplier=1.0, sampling=0.1, clip=1.0)

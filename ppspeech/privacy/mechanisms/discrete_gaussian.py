@@ -216,6 +216,13 @@ class DiscreteGaussian:
         return -square / (2 * sigma**2) - points.shape[-1] * log_constant
 
     @classmethod
+    def losses(cls, event: DiscreteGaussianEvent, runs: int, present: bool) -> Tensor:
+        """Of one whole number that moves by the whole sensitivity."""
+        step = math.floor(event.l2)
+        x = torch.from_numpy(sample_discrete_gaussian(dyadic(event.sigma), runs)) + step * present
+        return (2 * x * step - step**2).to(torch.float64) / (2 * event.sigma**2)
+
+    @classmethod
     def example(cls, dimension: int = 1) -> "DiscreteGaussian":
         """At standard parameters, for audits."""
         return cls.calibrated(epsilon=1.0, delta=1e-5, sensitivity=1.0, dimension=dimension, relation=ONE_RECORD)

@@ -209,6 +209,14 @@ class SkellamShares(_Shares):
         """What one release promises."""
         return Guarantee.of(self.event, self.delta, float_safe=True, assumptions=self.assumptions)
 
+    @classmethod
+    def losses(cls, event: SkellamEvent, runs: int, present: bool) -> Tensor:
+        """Of one whole number that moves by the whole sensitivity, under the noise of the honest; as a Gaussian's."""
+        noise: NDArray[np.int64] = np.subtract(*sample_poisson(event.variance / 2, 2 * runs).reshape(2, runs))
+        step = math.floor(event.l2)
+        x = torch.from_numpy(noise).to(torch.float64) + step * present
+        return (2 * x * step - step**2) / (2 * event.variance)
+
     def share(self, count: int = 1) -> NDArray[np.int64]:
         """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""
         size = count * self.dimension

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
+import torch
 from torch import Tensor
 
 from ppspeech.privacy.accounting.events import INTERVAL, Event, register_event
@@ -104,6 +105,14 @@ class Gaussian:
         """ln density of the output at `points` `(n, d)` when the exact value is `value` `(d,)`."""
         square = (points - value).square().sum(dim=-1) / (2 * self.sigma**2)
         return -square - points.shape[-1] * math.log(self.sigma * math.sqrt(2 * math.pi))
+
+    @classmethod
+    def losses(cls, event: GaussianEvent, runs: int, present: bool) -> Tensor:
+        """Of releases of one number that moves by the whole sensitivity."""
+        z = event.noise_multiplier
+        one = cls(sigma=z, sensitivity=1.0, delta=0.5, relation=event.relation)
+        x = one.release(torch.full((runs,), float(present), dtype=torch.float64)).value
+        return (2 * x - 1) / (2 * z**2)
 
     @classmethod
     def example(cls, dimension: int = 1) -> "Gaussian":  # noqa: ARG003

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from ppspeech.privacy.accounting.events import INTERVAL, Event, PureLike, register_event
@@ -105,6 +106,13 @@ class Laplace:
         """ln density of the output at `points` `(n, d)` when the exact value is `value` `(d,)`."""
         distance = (points - value).abs().sum(dim=-1)
         return -distance / self.scale - points.shape[-1] * math.log(2 * self.scale)
+
+    @classmethod
+    def losses(cls, event: LaplaceEvent, runs: int, present: bool) -> Tensor:
+        """Of one number that moves by the whole sensitivity."""
+        one = cls(epsilon=event.pure(), sensitivity=1.0, relation=event.relation)
+        x = one.release(torch.full((runs,), float(present), dtype=torch.float64)).value
+        return (x.abs() - (x - 1).abs()) * event.pure()
 
     @classmethod
     def example(cls, dimension: int = 1) -> "Laplace":  # noqa: ARG003

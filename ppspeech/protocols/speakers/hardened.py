@@ -30,7 +30,7 @@ from ppspeech.arrays import Bytes, Reals, Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_bytes, uniform_residues
 from ppspeech.crypto.shares import check_index
-from ppspeech.crypto.transfer import POINT_BYTES, choose_keys, offer_keys
+from ppspeech.crypto.transfer import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
@@ -88,8 +88,8 @@ class HardenedTerms:
 
     @property
     def bytes_up(self) -> int:
-        """What the client sends: a point for each transfer, and a label."""
-        return POINT_BYTES * (self.voice_bits + self.claim_bits) + LABEL
+        """What the client sends: two points for each transfer, and a label."""
+        return ANSWER_BYTES * (self.voice_bits + self.claim_bits) + LABEL
 
     @property
     def bytes_down(self) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ppspeech.channel import Channel
-from ppspeech.network import StreamChannel
+from ppspeech.network import StreamChannel, neighborhood
 from ppspeech.storage import SharedTable, atomic_write
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ class Visitor:
     Attributes:
         client: stays the same from session to session, to count queries by: the fingerprint of the client's
             certificate where it has shown one (`--client-ca`), which it cannot change without a new certificate; else
-            its address, which many may share and anyone may change; `local` without a network.
+            its address (the network of 2^64 of an IPv6 address), which many may share and some may change; `local`
+            without a network.
         session: what the logs call this session: public, and of no use to anyone.
     """
 
@@ -57,7 +58,7 @@ class Visitor:
         peer, session = channel.peer, channel.session.hex()[:8]
         if peer.certificate is not None:
             return Visitor(f"certificate:{peer.certificate}", session)
-        return Visitor("local" if peer.address is None else f"address:{peer.address}", session)
+        return Visitor("local" if peer.address is None else f"address:{neighborhood(peer.address)}", session)
 
 
 @dataclass

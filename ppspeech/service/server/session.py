@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ppspeech.channel import Channel
-from ppspeech.errors import BadTypeError, RangeError
+from ppspeech.errors import BadSequenceError, BadTypeError, RangeError
 from ppspeech.network import Transcript
 from ppspeech.protocols.words import Order
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import ORDERS, Ask, Request, receive_request, send_ready
 from ppspeech.service.server.book import Tally, Visitor
 from ppspeech.service.server.stores import QueryBudget
+
+MOST_PINGS = 16  # before a request; a client measures the way with three
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,12 @@ def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBud
     record = Transcript(channel)
     handlers = served.meet(record, visitor)
     tally.rounds += record.rounds
+    pings = 0
     while (request := receive_request(channel)).what != Ask.BYE:
-        if request.what == Ask.PING:
+        pings = pings + 1 if request.what == Ask.PING else 0
+        if pings > MOST_PINGS:
+            raise BadSequenceError(f"{pings} pings and no request: a session is not kept open by them")
+        if pings:
             send_ready(channel, True, budget.left(model, visitor.client))
             continue
         handler = _handler(handlers, request)

@@ -3,11 +3,12 @@
     privacy: {unit: speaker, adjacency: add_remove, epsilon: 4, delta: 1.0e-5}
 
 A recipe's module stays what it is; what it exposes decides how it is protected: per-utterance statistics and an M-step
-(word models by Baum-Welch, a background model), the loss of every utterance (word models by gradients), or a convex
-objective that is solved once (the classifier).
+(word models by Baum-Welch, a background model), the loss of every example (word models by gradients, or any module of
+your own that has `losses(batch)`), or a convex objective that is solved once (the classifier).
 """
 
 import math
+from contextlib import suppress
 from typing import Any, Protocol
 
 import pytorch_lightning as lightning
@@ -71,7 +72,7 @@ class PrivacyHook(lightning.Callback):
     Args:
         epsilon: spend this over the whole run. By gradients, `noise_multiplier` may be given in its place.
         delta: where the guarantee is stated; 0 for pure privacy, which only a convex objective has.
-        unit: one `utterance`, or one `speaker` with all utterances.
+        unit: one `utterance`, or one `speaker` with all utterances; by gradients also one `record` of any data set.
         adjacency: what neighboring means.
         transition_share: by statistics: see `StatisticsRelease`, as for the next two.
         emission_norm: by statistics.
@@ -107,8 +108,8 @@ class PrivacyHook(lightning.Callback):
             check_positive("epsilon", epsilon)
         check_probability("delta", delta, zero=True)
         self.relation = Relation(unit, adjacency)
-        if unit not in ("utterance", "speaker"):
-            raise PrivacyError(f"training protects one utterance or one speaker, got unit {unit!r}")
+        if unit not in ("utterance", "speaker", "record"):
+            raise PrivacyError(f"training protects one utterance, one speaker or one record, got unit {unit!r}")
         self.epsilon, self.delta = epsilon, delta
         given = locals()
         self.settings = {name: given[name] for names in SETTINGS.values() for name in names if given[name] is not None}
@@ -134,6 +135,10 @@ class PrivacyHook(lightning.Callback):
             raise PrivacyError(
                 f"{type(pl_module).__name__} is made private by its {kind}, where {', '.join(strange)} mean nothing: "
                 f"leave them out; there are {', '.join(SETTINGS[kind])}"
+            )
+        if kind != "gradients" and self.relation.unit == "record":
+            raise PrivacyError(
+                f"{type(pl_module).__name__} learns from utterances: protect one utterance or one speaker"
             )
         if kind != "objective" and getattr(pl_module, "public_start", True) is False:
             raise PrivacyError(
@@ -183,6 +188,16 @@ class PrivacyHook(lightning.Callback):
         if self.way is not None:
             self.way.finish(pl_module)
 
+    def on_exception(
+        self,
+        trainer: lightning.Trainer,
+        pl_module: lightning.LightningModule,
+        exception: BaseException,  # noqa: ARG002
+    ) -> None:
+        """So it is where it failed: the module and the data are as they were."""
+        with suppress(PrivacyError):
+            self.on_train_end(trainer, pl_module)
+
     def account(self) -> Accountant:
         """The releases so far, as events."""
         return Accountant(self.relation) if self.way is None else self.way.account()
@@ -231,5 +246,6 @@ def kind_of(module: lightning.LightningModule) -> str:
         return "gradients"
     raise PrivacyError(
         f"{type(module).__name__} exposes nothing that can be made private: per-utterance statistics with an M-step, "
-        "the loss of every utterance (`losses`), or a convex objective (LargeMarginClassifier with solver 'newton')"
+        "a method `losses(batch)` that gives the loss of every example, under automatic optimization, or a convex "
+        "objective (LargeMarginClassifier with solver 'newton')"
     )

@@ -15,17 +15,25 @@ import torch
 from ppspeech.errors import PrivacyError
 from ppspeech.evidence.published.mechanisms import PublishedSharedNoise
 from ppspeech.privacy import (
+    Accountant,
     DiscreteGaussian,
+    DiscreteGaussianEvent,
     DiscreteLaplace,
     Exponential,
     GammaNorm,
     Gaussian,
+    GaussianEvent,
     Guarantee,
     Laplace,
+    LaplaceEvent,
     PermuteAndFlip,
+    PureEvent,
     Relation,
+    SampledGaussianEvent,
+    SkellamEvent,
 )
 from ppspeech.privacy.audit import (
+    audit_account,
     audit_exact,
     audit_leak_identity,
     audit_one_run,
@@ -267,3 +275,36 @@ def test_objective_perturbation_is_tight_and_half_its_noise_is_caught(delta: flo
     assert 0.9 * sound.eps_stated < sound.eps_lower <= sound.eps_stated * (1 + 1e-3)
     mutant = exact_report("objective", objective_logistic_audit(plan, noise=0.5), stated)
     assert mutant.eps_lower > 1.5 * mutant.eps_stated
+
+
+RECORD = Relation("record", "add_remove")
+BOOKED: list[Any] = [
+    GaussianEvent(1.0, RECORD),
+    LaplaceEvent(0.5, RECORD),
+    DiscreteGaussianEvent(40.0, 40.0, 40.0, 1, RECORD),
+    SkellamEvent(1e4, 100.0, 100.0, 1, RECORD),
+    SampledGaussianEvent(0.8, 0.2, 10, RECORD),
+    SampledGaussianEvent(2.0, 0.5, 4, Relation("record", "replace")),
+]
+
+
+@pytest.mark.parametrize("event", BOOKED, ids=lambda event: event.type_name)
+def test_an_account_is_attacked_at_its_own_parameters(event: Any) -> None:
+    """The truth stands, with a bound that is worth something; half of it is refuted."""
+    account = Accountant(event.relation)
+    account.compose(event, 2)
+    truth = account.guarantee(1e-5)
+    found = audit_account(account.events, truth, 40_000, confidence=SURE)
+    assert found is not None
+    assert found.verdict == "no violation found"
+    assert found.eps_lower > truth.epsilon / 4
+    claimed = replace(truth, epsilon=found.eps_lower * 0.8)
+    refuted = audit_account(account.events, claimed, 40_000, confidence=SURE)
+    assert refuted is not None
+    assert refuted.verdict == "violated"
+
+
+def test_an_account_that_nothing_attacks_is_said_to_be_so() -> None:
+    account = Accountant(RECORD)
+    account.compose(PureEvent(1.0, RECORD))
+    assert audit_account(account.events, account.guarantee(1e-5), 100, confidence=SURE) is None

@@ -21,7 +21,7 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import Ring, pack_numbers, packed_bytes, uniform_below, uniform_residues, unpack_numbers
 from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey, PaillierSecretKey
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, is_negative, open_bits_to, record
-from ppspeech.crypto.transfer import CODE_COLUMNS, PAIR_COLUMNS, POINT_BYTES, PairSetup, Side
+from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, PairSetup, Side
 from ppspeech.protocols import Kind
 
 Channels = Mapping[int, Channel]
@@ -91,9 +91,8 @@ def comparison_cost(comparisons: int) -> Cost:
 
 def comparison_bytes(comparisons: int) -> int:
     """What the party of the two sends for them, setup included."""
-    setup = POINT_BYTES * (CODE_COLUMNS + PAIR_COLUMNS + 1) + GREETING_BYTES
     cost = comparison_cost(comparisons)
-    return setup + cost.bytes_first + cost.offline_bytes_first
+    return SETUP_BYTES_FIRST + GREETING_BYTES + cost.bytes_first + cost.offline_bytes_first
 
 
 def receive_words(channel: Channel, kind: Kind, count: int, ring: Ring) -> Residues:

@@ -1,0 +1,66 @@
+"""What `pip install` brings: the command, the recipes, and training from them, far from the project."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+CONFIGS = sorted(path.name for path in (TOP / "configs").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=TOP, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def run(place: Path, installed: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """The command as a stranger has it: only the unpacked wheel, and some folder to work in."""
+    environment = {**os.environ, "PYTHONPATH": str(installed), "PPSPEECH_CACHE": str(place / "cache")}
+    command = [sys.executable, "-m", "ppspeech", *words]
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_wheel_brings_the_recipes(wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(tmp_path / "installed")
+    assert [name for name in CONFIGS if f"ppspeech/configs/{name}" in names] == CONFIGS
+    assert not [name for name in names if name.startswith(("tests/", "configs/", "notebooks/"))]
+    listed = run(tmp_path, tmp_path / "installed", "train")
+    assert listed.returncode == 0, listed.stderr
+    for name in CONFIGS:
+        assert name.removesuffix(".yaml") in listed.stdout
+    missing = run(tmp_path, tmp_path / "installed", "train", "keyword_hm")
+    assert (missing.returncode, "did you mean keyword_hmm" in missing.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_a_wheel_trains_on_a_folder_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
+    """A fresh environment with the wheel; what it depends on is borrowed from this one."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    install = ["uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run(install, check=True)
+    borrowed = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PPSPEECH_CACHE"] = str(tmp_path / "cache")
+    said = ""
+    for words in (
+        ("synth", "mine", "--words", "go,stop,left", "--speakers", "8"),
+        ("train", "keyword_hmm", "--data.corpus", "mine", "--trainer.enable_progress_bar", "false", "--expect", "{}"),
+    ):
+        command = [str(tmp_path / "venv" / "bin" / "python"), "-m", "ppspeech", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        said = done.stdout
+    assert "ppspeech export" in said
+    assert list((tmp_path / "runs").rglob("*.ckpt"))

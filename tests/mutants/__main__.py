@@ -1,0 +1,96 @@
+"""`make mutants`: every mutant, one at a time, in a copy of the tree; which of them the tests notice.
+
+    python -m tests.mutants                     all of them, some minutes
+    python -m tests.mutants m08 m09             those whose names contain one of these
+    python -m tests.mutants --json figures.json
+
+Exits with status 1 if one survives.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.mutants.catalog import MUTANTS
+from tests.mutants.mutant import ROOT, Mutant
+
+COPIED = ("ppspeech", "tests", "pyproject.toml", "README.md", "docs", "configs", "Makefile")
+LONGEST = 900  # seconds; a mutant that hangs a test has been noticed
+
+
+def is_killed(mutant: Mutant, root: Path) -> bool:
+    """Whether one of its tests fails on a copy of the tree with the change; the copy is as before afterwards. Raises
+    RuntimeError if pytest could not run them."""
+    kept = {edit.file: (root / edit.file).read_text() for edit in mutant.edits}
+    try:
+        for edit in mutant.edits:
+            edit.apply(root)
+        return run_tests(mutant, root)
+    finally:
+        for file, source in kept.items():
+            (root / file).write_text(source)
+
+
+def run_tests(mutant: Mutant, root: Path) -> bool:
+    """Whether a test fails."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *mutant.tests]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    try:
+        ran = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, timeout=LONGEST)
+    except subprocess.TimeoutExpired:
+        return True
+    if ran.returncode not in {0, 1}:
+        raise RuntimeError(f"{mutant.name}: pytest could not run {mutant.tests}:\n{ran.stdout[-2000:]}")
+    return ran.returncode == 1
+
+
+def copy_tree(root: Path) -> None:
+    """The tree as it is now, without what was generated."""
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        elif source.exists():
+            shutil.copy(source, root / name)
+
+
+def main() -> int:
+    """Run, show, and write what was found."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description="Which security mutants the tests kill."
+    )
+    parser.add_argument("names", nargs="*", help="parts of names; all mutants without any")
+    parser.add_argument("--json", type=Path, help="write the figures here, one JSON object a line")
+    asked = parser.parse_args()
+    chosen = [each for each in MUTANTS if not asked.names or any(part in each.name for part in asked.names)]
+    console, table = Console(), Table("mutant", "breaks", "tests", "")
+    survivors = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy_tree(Path(folder))
+        for each in chosen:
+            killed = is_killed(each, Path(folder))
+            survivors += [] if killed else [each.name]
+            console.print(f"{'killed' if killed else 'SURVIVED'}  {each.name}", markup=False, highlight=False)
+            table.add_row(each.name, each.breaks, " ".join(each.tests), "killed" if killed else "SURVIVED")
+    console.print(table)
+    counts = {"killed": len(chosen) - len(survivors), "total": len(chosen)}
+    figures = [
+        {"metric": f"active.mutants.{name}", "value": value, "unit": "mutants"} for name, value in counts.items()
+    ]
+    lines = "".join(json.dumps(figure) + "\n" for figure in figures)
+    console.print(lines, end="", markup=False, highlight=False)
+    if asked.json:
+        asked.json.write_text(lines)
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

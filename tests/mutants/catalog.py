@@ -1,0 +1,431 @@
+"""The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
+
+from tests.mutants.mutant import mutant
+
+BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
+CHECK, SETUP, HASH = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash"))
+CORRELATIONS, LOOK_UP, SELECT = (f"crypto/shares/{file}.py" for file in ("correlations", "look_up", "select"))
+EVALUATOR, HARDENED = "crypto/lattice/evaluator.py", "protocols/speakers/hardened.py"
+
+BASE_TESTS = "tests/crypto/test_base_ot.py"
+CHECK_TESTS = "tests/crypto/test_transfer_check.py"
+OPENED_TESTS = "tests/crypto/test_opened.py"
+STATE_TESTS = "tests/crypto/test_ot_state.py"
+TRANSFER_TESTS = "tests/crypto/test_transfers.py"
+
+MUTANTS = [
+    # Base transfers.
+    mutant(
+        "m22 keys not bound to number and side",
+        "one answer for several transfers gives related keys",
+        BASE_TESTS,
+        (BASE, 'b"ppspeech base ot, key" + _place(number, side) + point', 'b"ppspeech base ot, key" + point'),
+    ),
+    mutant(
+        "m22 keys not bound to what was said",
+        "keys of two conversations can be made equal",
+        BASE_TESTS,
+        (BASE, "_place(number, side) + point + answer + product", "_place(number, side) + product"),
+    ),
+    mutant(
+        "halves not bound to each other",
+        "the receiver computes both keys",
+        BASE_TESTS,
+        (BASE, "_place(number, side) + point + other).digest()", "_place(number, side) + point).digest()"),
+    ),
+    mutant(
+        "m07 points not validated",
+        "a point of small order gives away the choice or the key",
+        BASE_TESTS,
+        (BASE, "if not sodium.crypto_core_ed25519_is_valid_point(point):", "if len(point) != POINT_BYTES:"),
+    ),
+    mutant(
+        "both halves of an answer from one secret",
+        "the sender reads every choice",
+        BASE_TESTS,
+        (BASE, "for scalar in (_scalar(), secret))", "for scalar in (secret, secret))"),
+    ),
+    mutant(
+        "base transfers' scalars always the same",
+        "whoever saw one conversation has the keys of all",
+        BASE_TESTS,
+        (BASE, "scalar_reduce(uniform_bytes(64))", "scalar_reduce(bytes(range(64)))"),
+    ),
+    # Extended transfers.
+    mutant(
+        "columns not checked",
+        "a flipped bit a row reads the sender's secret, and with it all tables",
+        CHECK_TESTS,
+        (
+            EXTENSION,
+            "        if not hmac.compare_digest(digest(expected), shown[parts.size :]):",
+            "        if len(shown) < 1:",
+        ),
+    ),
+    mutant(
+        "half of the columns checked",
+        "half of the sender's secret is read",
+        CHECK_TESTS,
+        (CHECK, 'b"ppspeech columns" + hashes.tobytes()', 'b"ppspeech columns" + hashes[:64].tobytes()'),
+    ),
+    mutant(
+        "a challenge known in advance",
+        "columns are made to collide under it",
+        CHECK_TESTS,
+        (EXTENSION, "        return self._said.digest()", "        return bytes(32)"),
+    ),
+    mutant(
+        "a challenge of the setup alone",
+        "columns are made to collide under it",
+        CHECK_TESTS,
+        (EXTENSION, "            self._said.update(columns)\n", ""),
+        (EXTENSION, "            self._said.update(message[: own.size])\n", ""),
+    ),
+    mutant(
+        "hashes of choices not blinded",
+        "the sender reads 128 bits of the receiver's choices a batch",
+        CHECK_TESTS,
+        (
+            EXTENSION,
+            "np.frombuffer(uniform_bytes(8 * own.shape[1] - part), np.uint8)",
+            "np.zeros(8 * own.shape[1] - part, np.uint8)",
+        ),
+    ),
+    mutant(
+        "m05 tweaks of 1-of-2 transfers start over",
+        "the proof of the hash is void",
+        OPENED_TESTS,
+        (
+            EXTENSION,
+            "self.hasher.hash_blocks(each, first)[:, 0] for each in (rows, rows ^ self.delta)",
+            "self.hasher.hash_blocks(each, 0)[:, 0] for each in (rows, rows ^ self.delta)",
+        ),
+        (
+            EXTENSION,
+            "self.hasher.hash_blocks(self.rows(channel, choices.view(np.uint8)), first)[:, 0]",
+            "self.hasher.hash_blocks(self.rows(channel, choices.view(np.uint8)), 0 * first)[:, 0]",
+        ),
+    ),
+    mutant(
+        "m06 tweaks of 1-of-n transfers start over",
+        "the proof of the hash is void",
+        OPENED_TESTS,
+        (CODES, "offsets[: 1 << batch.bits], first + at, pads", "offsets[: 1 << batch.bits], at, pads"),
+        (CODES, "np.zeros((1, 4), np.uint64), first + at, pads", "np.zeros((1, 4), np.uint64), at, pads"),
+    ),
+    mutant(
+        "transfers not counted",
+        "tweaks are used again",
+        f"{OPENED_TESTS} {STATE_TESTS}",
+        (EXTENSION, "self.done += count", "self.done += 0"),
+        (EXTENSION, "self.done += len(choices)", "self.done += 0"),
+    ),
+    mutant(
+        "one permutation for both directions",
+        "one party's pads are the other's",
+        OPENED_TESTS,
+        (SETUP, '(b"0", b"1", b"n")', '(b"0", b"0", b"0")'),
+    ),
+    mutant(
+        "tweak before the permutation",
+        "H(x + d, x' + d, i + d) = H(x, x', i)",
+        TRANSFER_TESTS,
+        (
+            HASH,
+            "            block[j, w, 0] = rows[j, 0] ^ offsets[w, 0]",
+            "            block[j, w, 0] = rows[j, 0] ^ offsets[w, 0] ^ np.uint64(j)",
+        ),
+    ),
+    mutant(
+        "no tweak in wide hashes",
+        "equal rows have equal pads",
+        TRANSFER_TESTS,
+        (HASH, "low, high = rows[j, 2] ^ (first + np.uint64(j)), rows[j, 3]", "low, high = rows[j, 2], rows[j, 3]"),
+        (HASH, "^ block[j, w, 0] ^ tweak) & mask", "^ block[j, w, 0]) & mask"),
+    ),
+    mutant(
+        "m23 a secret of 8 unknown bits",
+        "the receiver tries all secrets and opens all entries",
+        TRANSFER_TESTS,
+        (
+            SETUP,
+            "_uniform_bits(PAIR_COLUMNS), _uniform_bits(CODE_COLUMNS)",
+            "_uniform_bits(PAIR_COLUMNS), _uniform_bits(CODE_COLUMNS) & (np.arange(CODE_COLUMNS) < 8)",
+        ),
+    ),
+    mutant(
+        "m14 indices of tables in the clear",
+        "the first party reads every compared digit",
+        "tests/crypto/test_share_privacy.py",
+        (CODES, "np.frombuffer(uniform_bytes(sum(counts)), np.uint8)", "np.zeros(sum(counts), np.uint8)"),
+    ),
+    mutant(
+        "m10 a setup is used again after an abort",
+        "pads are used twice; guesses of the secret add up",
+        f"{STATE_TESTS} {CHECK_TESTS}",
+        (SETUP, '            self._state = "spent"', '            self._state = "ready"'),
+    ),
+    mutant(
+        "a setup is used in a forked process",
+        "two sessions with the same pads",
+        STATE_TESTS,
+        (SETUP, "        if self._process != os.getpid():", "        if self._process < 0:"),
+    ),
+    mutant(
+        "positions in a setup not compared",
+        "parties use each other's pads twice",
+        STATE_TESTS,
+        (
+            SETUP,
+            "if channel.receive(Kind.RESUME, _RESUME.size) != mine:",
+            "if not channel.receive(Kind.RESUME, _RESUME.size):",
+        ),
+    ),
+    # Shares.
+    mutant(
+        "m08 tables without masks",
+        "the second party reads every comparison",
+        OPENED_TESTS,
+        (
+            CORRELATIONS,
+            "masks = uniform_residues(batch.count, batch.width).astype(pads.dtype)",
+            "masks = np.zeros(batch.count, pads.dtype)",
+        ),
+    ),
+    mutant(
+        "masks of tables one bit short",
+        "the second party reads the highest bit of what it looks up",
+        OPENED_TESTS,
+        (
+            CORRELATIONS,
+            "masks = uniform_residues(batch.count, batch.width).astype",
+            "masks = (uniform_residues(batch.count, batch.width) >> np.uint64(1)).astype",
+        ),
+    ),
+    mutant(
+        "m09 compared bits in the clear",
+        "both parties read every comparison",
+        OPENED_TESTS,
+        (CORRELATIONS, "bits = uniform_residues(count, 1).astype(np.bool_)", "bits = np.zeros(count, np.bool_)"),
+    ),
+    mutant(
+        "products taken twice",
+        "the difference of two residues under one mask",
+        STATE_TESTS,
+        (CORRELATIONS, "        self._products_left = left - count", "        self._products_left = left"),
+    ),
+    mutant(
+        "tables taken twice",
+        "two entries of one table are opened",
+        STATE_TESTS,
+        (CORRELATIONS, "        self._left[shape] = left - count", "        self._left[shape] = left"),
+    ),
+    mutant(
+        "correlations outlive their session",
+        "they are used after another session has moved on",
+        STATE_TESTS,
+        (SETUP, '        if self._state != "in use":', '        if self._state == "nowhere":'),
+    ),
+    mutant(
+        "an offered table not turned by what was asked",
+        "pads stay where they are: a repeated question opens a second entry",
+        "tests/crypto/test_exhaustive.py",
+        (
+            LOOK_UP,
+            "held |= np.uint64(table[w ^ x] ^ mask ^ pads[j, w ^ flip]) << np.uint64(bits)",
+            "held |= np.uint64(table[w ^ x] ^ mask ^ pads[j, flip]) << np.uint64(bits)",
+        ),
+    ),
+    mutant(
+        "one pad for all entries",
+        "the second party reads the differences of all entries",
+        "tests/crypto/test_exhaustive.py",
+        (
+            LOOK_UP,
+            "held |= np.uint64(table[x + w] ^ mask ^ pads[j, w ^ flip]) << np.uint64(bits)",
+            "held |= np.uint64(table[x + w] ^ mask ^ pads[j, flip]) << np.uint64(bits)",
+        ),
+    ),
+    mutant(
+        "a product's residue hidden by one bit less",
+        "the peer reads the lowest bit of a share",
+        "tests/crypto/test_exhaustive.py",
+        (SELECT, "sent = (turned - step[j]) & mask", "sent = (turned - (step[j] << np.uint64(1))) & mask"),
+    ),
+    mutant(
+        "m19 sums shared without masks",
+        "one receiver gets everyone's residues",
+        "tests/crypto/test_share_among.py",
+        (
+            "crypto/shares/sums.py",
+            "parts = uniform_residues((len(named), len(residues)), ring.bits)",
+            "parts = np.zeros((len(named), len(residues)), np.uint64)",
+        ),
+    ),
+    mutant(
+        "bulk randomness from a constant key",
+        "every mask is known to everyone",
+        "tests/crypto/test_randomness.py",
+        ("crypto/randomness.py", "algorithms.AES(os.urandom(32))", "algorithms.AES(bytes(32))"),
+    ),
+    # Lattice products.
+    mutant(
+        "m01 no encryption of zero",
+        "the key holder solves for the weights",
+        "tests/crypto/lattice/test_security.py",
+        (EVALUATOR, "(products + np.stack(self.zeros.take(len(products))))", "(products + np.uint64(0))"),
+    ),
+    mutant(
+        "m03 one encryption of zero for a whole reply",
+        "differences of columns are bare",
+        "tests/crypto/lattice/test_reply_differences.py",
+        (EVALUATOR, "np.stack(self.zeros.take(len(products)))", "np.stack(self.zeros.take(1) * len(products))"),
+    ),
+    mutant(
+        "m02 no mask",
+        "the key holder reads every score",
+        "tests/crypto/lattice/test_security.py",
+        (EVALUATOR, "mask = uniform_residues(first.shape, KEPT_BITS)", "mask = np.zeros(first.shape, np.uint64)"),
+    ),
+    mutant(
+        "m13 a mask one bit short",
+        "the key holder reads the sign of every score",
+        "tests/crypto/lattice/test_security.py",
+        (
+            EVALUATOR,
+            "mask = uniform_residues(first.shape, KEPT_BITS)",
+            "mask = uniform_residues(first.shape, KEPT_BITS - 1)",
+        ),
+    ),
+    mutant(
+        "m04 a store inherited over a fork",
+        "two replies with one encryption of zero",
+        "tests/crypto/lattice/test_security.py tests/crypto/test_single_use.py",
+        ("crypto/single_use.py", "        if self._owner != os.getpid():", "        if self._owner < 0:"),
+    ),
+    # Speakers.
+    mutant(
+        "m12 secrets of one bit bind a row",
+        "a client moves its score: 3 bits of security",
+        "tests/protocols/test_speaker_hardened.py",
+        (HARDENED, "uniform_residues((plan.models, WORDS - 1))", "uniform_residues((plan.models, WORDS - 1), 1)"),
+    ),
+    mutant(
+        "m21 labels that are always the same",
+        "a client says yes",
+        "tests/protocols/test_speaker_hardened.py",
+        (
+            HARDENED,
+            "np.frombuffer(uniform_bytes(LABEL), np.uint8) for _ in range(2)",
+            "np.full(LABEL, each, np.uint8) for each in range(2)",
+        ),
+    ),
+    mutant(
+        "m33 tables' keys independent of the claim",
+        "all models' tables open",
+        "tests/protocols/test_speaker_hardened.py",
+        (HARDENED, 'model.to_bytes(4, "big") + keys.tobytes()', 'model.to_bytes(4, "big")'),
+    ),
+    mutant(
+        "m18 speakers in a fixed order",
+        "the answer's place tells who it is",
+        "tests/protocols/test_speaker_identification.py tests/protocols/test_speaker_mixture_identification.py",
+        (
+            "protocols/speakers/identify.py",
+            "np.argsort(uniform_residues(job.plan.models))[:speakers]",
+            "np.arange(job.plan.models)[:speakers]",
+        ),
+    ),
+    # Many parties.
+    mutant(
+        "m15 session keys' signatures not checked",
+        "the curator puts itself between all parties",
+        "tests/protocols/test_aggregation.py tests/training/test_parties.py tests/network/test_group.py",
+        ("protocols/sums/masks.py", "self._signatures.check(place, key, introductions[place][KEY_BYTES:])", "pass"),
+    ),
+    mutant(
+        "m11 noise for all parties instead of the honest",
+        "colluders leave less noise than is stated",
+        "tests/privacy/test_distributed_noise.py",
+        (
+            "privacy/mechanisms/distributed.py",
+            "return (self.sigma / self.grid.step) ** 2 / (2 * self.honest)",
+            "return (self.sigma / self.grid.step) ** 2 / (2 * self.parties)",
+        ),
+    ),
+    mutant(
+        "m30 a group's caller not verified",
+        "anyone with a certificate is let in as anybody",
+        "tests/network/test_group.py",
+        ("network/group/identity.py", "    check_pin(der, pin)  #", "    #"),
+    ),
+    mutant(
+        "m31 what a caller signed is not verified",
+        "a recorded certificate is enough",
+        "tests/network/test_group.py",
+        ("network/group/identity.py", "        key.verify(signature, message, ECDSA)", "        pass"),
+    ),
+    # Network and service.
+    mutant(
+        "m16 the pin not checked",
+        "anyone may be the server",
+        "tests/network/test_tls.py",
+        (
+            "network/tls/certificates.py",
+            "if der is None or not hmac.compare_digest(hashlib.sha256(der).hexdigest(), pin):",
+            "if der is None:",
+        ),
+    ),
+    mutant(
+        "m25 key files that others read",
+        "whoever has an account has the key",
+        "tests/network/test_tls.py",
+        (
+            "network/tls/certificates.py",
+            "os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)",
+            "os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)",
+        ),
+    ),
+    mutant(
+        "m26 older versions of TLS",
+        "downgrades",
+        "tests/network/test_tls.py",
+        (
+            "network/tls/context.py",
+            "ssl.PROTOCOL_TLS_CLIENT)\n        context.minimum_version = ssl.TLSVersion.TLSv1_3",
+            "ssl.PROTOCOL_TLS_CLIENT)\n        context.minimum_version = ssl.TLSVersion.TLSv1_2",
+        ),
+    ),
+    mutant(
+        "m27 frames of another session taken",
+        "replays",
+        "tests/network/test_frames.py tests/network/test_channels.py",
+        ("network/channel/frames.py", "if got_session != session and not (", "if got_session is None and not ("),
+    ),
+    mutant(
+        "m17 the budget not spent",
+        "any number of queries",
+        "tests/service/test_budget.py",
+        ("service/server/stores.py", "                used += queries\n", "                used += 0\n"),
+    ),
+    mutant(
+        "m28 sealed galleries replaced by others",
+        "whoever comes replaces other people's templates",
+        "tests/service/test_keeper.py tests/service/test_budget.py",
+        (
+            "service/server/stores.py",
+            "(found is not None and found[0] != owner)",
+            "(found is not None and found[0] is None)",
+        ),
+    ),
+    mutant(
+        "m32 features not clipped",
+        "a loud voice leaves the ring: a wrong answer, silently",
+        "tests/protocols/test_monomials.py tests/protocols/test_keyword.py",
+        (
+            "protocols/scores/states.py",
+            "monomials_of(np.clip(given, -self.limit, self.limit), self.terms)",
+            "monomials_of(given, self.terms)",
+        ),
+    ),
+]
