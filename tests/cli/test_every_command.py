@@ -40,6 +40,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "serve": (EVIL,),
     "simulate": (EVIL,),
     "synth": (TAKEN, "--words", "go", "--speakers", "1", "--takes", "1"),
+    "train": (EVIL,),
     "transcribe": (EVIL, "clip.wav"),
     "verify": (EVIL, "clip.wav", "--enroll", "other.wav"),
 }
@@ -149,7 +150,7 @@ def test_lists_are_for_programs_too(words: list[str]) -> None:
 
 
 def test_every_command_that_prints_facts_has_json() -> None:
-    stories = {"demo", "serve", "simulate"}  # for people; one that logs JSON
+    stories = {"demo", "serve", "train"}  # for people; one that logs JSON
     for name, command in COMMANDS.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or name in stories, name

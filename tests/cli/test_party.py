@@ -87,9 +87,11 @@ def test_two_terminals_that_disagree_or_do_not_trust_each_other(tmp_path: Path) 
 
     ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2")
     words = joining_words(ann)
-    words[words.index("--pin") + 1] = "ab" * 32
-    assert "not the pinned one" in end(start(*words, "--input", "3"), code=2)
-    end(ann, code=2)
+    wrong = words.copy()
+    wrong[wrong.index("--pin") + 1] = "ab" * 32
+    assert "not the pinned one" in end(start(*wrong, "--input", "3"), code=2)
+    assert "bob: 5" in end(start(*words, "--input", "3"))  # who left again is not waited for
+    assert "ann: 5" in end(ann)
 
 
 def test_two_of_one_role_are_told_at_once() -> None:
