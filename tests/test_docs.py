@@ -1,6 +1,7 @@
 """What the documents say is true: imports work, files are there, commands and options exist."""
 
 import importlib
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -78,6 +79,8 @@ def unknown(words: list[str]) -> str | None:
         recipe = next((word for word in words if word not in STAGES), "RECIPE")
         return None if recipe in {*shipped_recipes(), "RECIPE"} else recipe
     options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    if not command.context_settings.get("allow_interspersed_args", True):  # what follows belongs to a recipe
+        words = list(itertools.takewhile(lambda word: word.startswith("-"), words))
     return next((word for word in words if word.startswith("--") and word not in options), None)
 
 

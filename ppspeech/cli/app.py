@@ -3,6 +3,7 @@
 import errno
 import functools
 import os
+import shutil
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from rich.text import Text
 from ppspeech import __version__
 from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
+from ppspeech.cli.classify import classify
 from ppspeech.cli.corpus import corpus
 from ppspeech.cli.demo import demo
 from ppspeech.cli.encrypt_plan import encrypt_plan
@@ -34,13 +36,15 @@ from ppspeech.cli.verify import identify, verify
 from ppspeech.errors import PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
+PANELS = 70  # columns that help in panels needs: they cut the names of options where there are fewer
+
 app = typer.Typer(
     name="ppspeech",
     help="Private speech processing: train, release and use speech models without exposing the speakers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode="markdown" if shutil.get_terminal_size().columns >= PANELS else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -101,6 +105,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transcribe": transcribe,
     "verify": verify,
     "identify": identify,
+    "classify": classify,
     "export": export,
     "inspect": inspect_bundle,
     "audit": audit,

@@ -25,7 +25,7 @@ def encrypt_plan(
         "forward"
     ),
     reject: Annotated[bool, typer.Option("--reject", help="With a garbage model.")] = False,
-    places: Annotated[int, typer.Option("--places", "--most-speakers", help="Speakers: room for so many.", min=1)] = 64,
+    places: Annotated[int, typer.Option(help="Speakers: room for so many.", min=1)] = 64,
     cohort: Annotated[int, typer.Option(help="Speakers: members of a cohort that norms scores.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:

@@ -94,6 +94,9 @@ def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: 
     free = json.loads(run("transcribe", words, tmp_path / "six_one.wav", "--json"))
     assert [word["word"] for word in free["words"]] == ["six", "one"]
     assert "no unit for" in run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "seven", code=2)
+    run("export", words, "--out", tmp_path / "bundle", "--not-private")
+    clip = (tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json")
+    assert json.loads(run("transcribe", tmp_path / "bundle", *clip)) == heard
 
 
 def test_what_is_no_word_is_none_of_them(words: Path, corpus: Corpus, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""A server under attack: honest sessions that finish, and how long they take, while hostile connections are held."""
+"""A server under attack: honest sessions that finish, and how long they take, while hostile connections are held.
+
+Needs nothing.
+"""
 
 import contextlib
 import os
