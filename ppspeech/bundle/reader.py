@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import MfccConfig, Sound
@@ -17,7 +18,7 @@ from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import PrivacyStatement
 from ppspeech.bundle.strict_json import read_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
-from ppspeech.bundle.verifier import Identified, Verified, Verifier
+from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
@@ -102,10 +103,11 @@ class Bundle:
         sounds: Sequence[Sound],
         rate: int | None = None,
         *,
+        false_accept: float = FALSE_ACCEPT,
         threshold: float | None = None,
     ) -> Verified:
         """Is it the voice of the person whose clips are `claimed`? See `Verifier`."""
-        return self.verifier.verify(claimed, sounds, rate, threshold=threshold)
+        return self.verifier.verify(claimed, sounds, rate, false_accept=false_accept, threshold=threshold)
 
     def identify(
         self,
@@ -113,14 +115,22 @@ class Bundle:
         speakers: Mapping[str, Sequence[Sound]],
         rate: int | None = None,
         *,
+        false_accept: float = FALSE_ACCEPT,
         threshold: float | None = None,
     ) -> Identified:
         """Whose voice is it, if any of these people's? See `Verifier`."""
-        return self.verifier.identify(sounds, speakers, rate, threshold=threshold)
+        return self.verifier.identify(sounds, speakers, rate, false_accept=false_accept, threshold=threshold)
 
     def filter(self, sound: Sound, rate: int | None = None) -> Tensor:
         """The filtered features of one utterance; see `Filterer`."""
         return self.filterer.filter_all([sound], rate)[0]
+
+    @torch.no_grad()
+    def classify(self, rows: Tensor) -> list[str]:
+        """The class of every row `(rows, columns)`, columns in the order of `config.columns`, as they come."""
+        if "classify" not in self.config.kind.uses:
+            raise ModelError(f"this bundle is a {self.config.type}, not a model of rows of a table")
+        return [self.labels[place] for place in self.model(rows).argmax(-1).tolist()]
 
     def load_into(self, module: Module) -> Module:
         """Put the weights into a module that was built for them, such as one's own of kind `weights`.
