@@ -11,6 +11,7 @@ from ppspeech.audio import write_audio
 from ppspeech.bundle import Bundle
 from ppspeech.errors import ModelError, PpspeechError
 from ppspeech.service import Deployment, SpeakerDeployment
+from ppspeech.service.server import kept_folder
 from tests.service.voices import RATE, SPEAKERS, released, voice
 
 ONE_WORD = """
@@ -82,3 +83,11 @@ def test_the_front_door_opens_the_rooms() -> None:
     assert load_bundle.__annotations__["return"] in (Bundle, "Bundle")
     with pytest.raises(AttributeError, match="nonesuch"):
         ppspeech.nonesuch  # noqa: B018
+
+
+def test_the_folder_of_a_server_is_closed_to_others(tmp_path: Path) -> None:
+    """Also one that was there before, and open."""
+    (tmp_path / "old").mkdir(mode=0o755)
+    for name in ("old", "new"):
+        with kept_folder(tmp_path / name) as folder:
+            assert folder.stat().st_mode & 0o077 == 0

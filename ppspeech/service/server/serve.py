@@ -24,6 +24,7 @@ from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.service.server.stores import QueryBudget
 from ppspeech.service.server.words import ServedWords, warm_up
+from ppspeech.storage import private_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,6 @@ def listening(
 
 @contextmanager
 def kept_folder(state: str | Path | None) -> Iterator[Path]:
-    """The folder that was given, or one that lasts as long as the server."""
-    with tempfile.TemporaryDirectory() if state is None else nullcontext(state) as folder:
+    """The folder that was given, closed to other users, or one that lasts as long as the server."""
+    with tempfile.TemporaryDirectory() if state is None else nullcontext(private_folder(Path(state))) as folder:
         yield Path(folder)
