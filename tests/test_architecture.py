@@ -1,6 +1,7 @@
 """The house rules: which room may know which, how full a folder may be, one name for one idea, a light front door."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -132,6 +133,18 @@ def test_importing_the_package_is_light() -> None:
         "assert len(rooms) <= 3, rooms\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(("given", "holds"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
+def test_waiting_threads_sleep_unless_told_otherwise(given: dict[str, str], holds: str) -> None:
+    """OpenMP reads its settings when torch loads it: the package sets them before, also for `train.py`."""
+    program = (
+        "import sys, os, ppspeech.cli\n"
+        "assert 'torch' not in sys.modules\n"
+        f"assert os.environ['OMP_WAIT_POLICY'] == {holds!r}\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment | given)
 
 
 def test_help_does_not_load_torch() -> None:

@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
 import torchaudio.functional
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
@@ -39,18 +42,22 @@ class Mfcc(nn.Module):
         for name, constant in _constants(self.config).items():
             self.register_buffer(name, constant.to(dtype), persistent=False)
 
-    def forward(self, waveforms: Tensor, lengths: Tensor | None = None) -> Frames:
-        """Compute the features of a batch.
+    def forward(self, waveforms: Tensor | NDArray[Any], lengths: Tensor | NDArray[Any] | None = None) -> Frames:
+        """Compute the features of a batch, of tensors or arrays.
 
         Waveforms are `(batch, samples)`, or one `(samples,)`; `lengths` `(batch,)` are in samples, None means all.
         Raises AudioError for a wrong shape, an utterance too short for one frame (two with `cmvn="utterance"`), samples
         that are not finite, or silence, which has no spectrum to normalize. Inside `torch.compile` only shapes are
         checked.
         """
+        if isinstance(waveforms, np.ndarray):
+            waveforms = torch.from_numpy(waveforms).to(self.window.device)
         if waveforms.ndim == 1:
             waveforms = waveforms.unsqueeze(0)
         if lengths is None:
             lengths = torch.full((len(waveforms),), waveforms.shape[-1], device=waveforms.device)
+        elif isinstance(lengths, np.ndarray):
+            lengths = torch.from_numpy(lengths).to(waveforms.device)
         self._check(waveforms, lengths)
         samples = waveforms.to(self.window.dtype).masked_fill(~length_mask(lengths, waveforms.shape[-1]), 0.0)
         if self.config.level == "peak":

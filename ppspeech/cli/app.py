@@ -3,6 +3,7 @@
 import errno
 import functools
 import os
+import shutil
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -34,13 +35,15 @@ from ppspeech.cli.verify import identify, verify
 from ppspeech.errors import PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
+PANELS = 70  # columns that help in panels needs: they cut the names of options where there are fewer
+
 app = typer.Typer(
     name="ppspeech",
     help="Private speech processing: train, release and use speech models without exposing the speakers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode="markdown" if shutil.get_terminal_size().columns >= PANELS else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -50,6 +50,7 @@ def demo(
     _train(private, voices, epochs=3, privacy=PrivacyHook(epsilon=4.0, delta=1e-5))
     accuracy = _accuracy(private, voices, folder / "confusion_private.png")
     console.print(f"with privacy: {accuracy:.1%} of the words are right")
+    console.print("it started from other voices made the same way, as public speech: here privacy costs little")
     _release(private, folder / "bundle", accuracy)
 
     _chapter(console, "5. The bundle on a server that hears nothing: words of unseen people")

@@ -25,7 +25,7 @@ def encrypt_plan(
         "forward"
     ),
     reject: Annotated[bool, typer.Option("--reject", help="With a garbage model.")] = False,
-    places: Annotated[int, typer.Option("--places", "--most-speakers", help="Speakers: room for so many.", min=1)] = 64,
+    places: Annotated[int, typer.Option(help="Speakers: room for so many.", min=1)] = 64,
     cohort: Annotated[int, typer.Option(help="Speakers: members of a cohort that norms scores.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
@@ -90,7 +90,7 @@ def _once(plan: "ServicePlan") -> str:
 
 
 def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
-    shape, errors = plan.details["shape"], plan.details["errors"]
+    shape, errors, told = plan.details["shape"], plan.details["errors"], plan.details["knowledge"]
     typical, certain = (
         {name: errors[name][how] for name in errors if name != "bits"} for how in ("typical", "certain")
     )
@@ -99,6 +99,11 @@ def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
         ("trained with", plan.guarantee),
         ("clients will know", ", ".join(f"{name} {value}" for name, value in shape.items())),
         ("packing", plan.details["packing"]),
+        (
+            "an answer tells",
+            f"{told['bits']} bits of the model at the most, whatever a client does; the model could be known after "
+            f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,} (docs/THEORY.md)",
+        ),
         (
             "error of a score",
             f"{typical['score']:.2g} nat typically, {certain['score']:.3g} at the very worst "

@@ -32,7 +32,7 @@ def enroll(
     decision: Annotated[
         Literal["prober", "keeper"], typer.Option(help="With --private: who learns whether a claim holds.")
     ] = "prober",
-    budget: Annotated[int | None, typer.Option(help="With --private: probes of one client.", min=0)] = None,
+    budget: Annotated[int, typer.Option(help="With --private: probes of one client.", min=0)] = 100,
     server: Server = "",
     pin: Pin = "",
     ca: Authority = None,
@@ -45,7 +45,8 @@ def enroll(
     """Enroll a speaker at a server. The template is computed here; the server gets the template and no sound.
 
     With --private it gets ciphertexts only. Their key stays in this process, which goes on to answer probes until
-    Ctrl-C or SIGTERM; with --state it keeps its speakers, and may be started again without clips.
+    Ctrl-C or SIGTERM, and makes a new key when one has answered enough; with --state it keeps its speakers, and may be
+    started again without clips.
 
     Examples: `ppspeech enroll voices ann1.wav ann2.wav --name ann --server 127.0.0.1:7000 --pin …`,
     `ppspeech enroll voices ann.wav --name ann --private family --state mine --server 127.0.0.1:7000 --pin …`
@@ -69,14 +70,18 @@ def enroll(
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, insecure=insecure) as tls:
         with connect_through(door, bundle=bundle, model=model or None) as client:
             own = own_gallery(client, folder)
-            place = _enroll_here(client, own, name, clips) if clips else None
-            published = PublishedGallery.of(client, private, own, threshold, decision)
-        services = services_of([published], ServiceFiles.at(folder, budget))
-        running = listening(listen, services, tls, insecure=insecure)
-        if place is not None:
-            _say(name, place, as_json)
-        _show(running, tls, published, server)
-        running.run()
+            if clips:
+                _say(name, _enroll_here(client, own, name, clips), as_json)
+        files = ServiceFiles.at(folder, budget)
+        while True:  # once a key
+            with connect_through(door, bundle=bundle, model=model or None) as client:
+                published = PublishedGallery.of(client, private, own, threshold, decision)
+            running = listening(listen, services_of([published], files), tls, insecure=insecure)
+            _show(running, tls, published, server)
+            running.run(until=published.is_spent)
+            if not published.is_spent():
+                return
+            listen = str(running.address)
 
 
 def _enroll_here(store: "Client", own: "Gallery", name: str, clips: list[Path]) -> int:

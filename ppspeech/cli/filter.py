@@ -10,6 +10,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ppspeech.cli.clips import Clips, sort_clips
 from ppspeech.errors import ModelError
 from ppspeech.screen import Console
 
@@ -74,8 +75,9 @@ def apply(
 ) -> None:
     """Filter a corpus, sample by sample, into a corpus without what is private, with a statement; or sound files.
 
-    Recordings need no label. Recipes train on the folder (`--data.corpus filtered`). Whose each sample was goes to a
-    file beside it, for `filter attack`; keep that to yourself. Sound files count as one person's.
+    Recordings need no label; those that cannot be used are listed and left out, with exit code 1. Recipes train on the
+    folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for `filter attack`; keep that to
+    yourself. Sound files count as one person's.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
     `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6 --report`,
@@ -92,14 +94,20 @@ def apply(
         _apply_to_clip(filterer, source, out, noise, as_json)
         return
     settings: Any = bundle.config.settings
+    known = Clips()
     if clips:
-        samples = _samples_of(filterer, source)
+        samples, known = _samples_of(filterer, source)
+        if not known.good:
+            known.tell(as_json)
     elif len(source) > 1:
         raise ModelError(f"give one corpus, or sound files that exist: {', '.join(set(source) - set(clips))} is none")
     else:
         mfcc = None if settings.level == "table" else bundle.mfcc
-        labels = settings.keep, settings.hide
-        samples = load_samples(*labels, settings.level, source[0], _options(option), mfcc, unlabeled=True)
+        samples = load_samples(
+            *(settings.keep, settings.hide, settings.level, source[0], _options(option), mfcc),
+            unlabeled=True,
+            skip_bad=True,
+        )
     if samples.inputs[0].shape[-1] != settings.inputs:
         raise ModelError(f"the filter takes {settings.inputs} inputs, {source[0]} has {samples.inputs[0].shape[-1]}")
     labeled = all(samples.kept) and len(set(samples.private)) > 1
@@ -109,7 +117,8 @@ def apply(
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
     guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, about=about)
     if as_json:
-        typer.echo(json.dumps({"folder": str(out), "samples": len(samples.kept), "guarantee": guarantee.to_json()}))
+        counts = {"samples": len(samples.kept), "left_out": samples.left_out + len(known.bad)}
+        typer.echo(json.dumps({"folder": str(out), **counts, "guarantee": guarantee.to_json()}))
     else:
         console = Console()
         console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}")
@@ -118,6 +127,9 @@ def apply(
         attack(out, as_json=as_json)
     elif labeled and not as_json:
         console.print(f"what is left to attackers{' after the noise' if noise else ''}: ppspeech filter attack {out}")
+    known.tell(as_json)
+    if samples.left_out:
+        raise typer.Exit(1)
 
 
 def attack(
@@ -160,8 +172,8 @@ FILTER_COMMANDS: dict[str, Callable[..., None]] = {"train": train, "apply": appl
 """The commands of `ppspeech filter`, by name."""
 
 
-def _samples_of(filterer: "Filterer", clips: list[str]) -> "Samples":
-    """Sound files that nothing is known about: they may all be one person's."""
+def _samples_of(filterer: "Filterer", clips: list[str]) -> "tuple[Samples, Clips]":
+    """Sound files that nothing is known about: they may all be one person's. Those that can be used, and all."""
     from ppspeech.audio import Mfcc, features_of
     from ppspeech.data import Samples, inputs_of
 
@@ -170,9 +182,10 @@ def _samples_of(filterer: "Filterer", clips: list[str]) -> "Samples":
         raise ModelError(f"no sound file {wrong[0]}: give sound files alone, or one corpus")
     if filterer.level == "table":
         raise ModelError("this filter takes rows of a table, not sound")
-    frames = features_of(clips, Mfcc(filterer.mfcc))
-    nobody = [""] * len(clips)
-    return Samples([inputs_of(each, filterer.level) for each in frames], nobody, nobody, clips, filterer.mfcc)
+    known = sort_clips([Path(clip) for clip in clips], filterer.mfcc)
+    inputs = [inputs_of(each, filterer.level) for each in features_of(known.good, Mfcc(filterer.mfcc))]
+    nobody = [""] * len(inputs)
+    return Samples(inputs, nobody, nobody, [str(clip) for clip in known.good], filterer.mfcc), known
 
 
 def _apply_to_clip(

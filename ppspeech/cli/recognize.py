@@ -9,6 +9,7 @@ import typer
 from rich import box
 from rich.table import Table
 
+from ppspeech.cli.clips import Clips, sort_clips
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, ShowTranscript, door_to, is_server
 from ppspeech.errors import ModelError
 from ppspeech.screen import Console
@@ -78,11 +79,15 @@ def recognize(
     door = door_to(source, pin, ca, certificate, key, insecure)
     from ppspeech.service import connect_through
 
+    known = Clips([Path("the microphone")])
     with connect_through(door, model=model or None, keep_payloads=show_transcript) as client:
-        answers = [_listen(client, seconds)] if mic else client.recognize_all(given)
-    _show_answers(["the microphone"] if mic else [str(clip) for clip in given], answers, as_json)
+        if not mic:
+            known = sort_clips(given, client.offer.terms.mfcc)
+        answers = [_listen(client, seconds)] if mic else client.recognize_all(known.good)
+    _show_answers(known, answers, as_json)
     if show_transcript:
         _show_transcript(answers)
+    known.tell(as_json)
 
 
 def _load(path: Path) -> "Recognizer":
@@ -98,16 +103,14 @@ def _load(path: Path) -> "Recognizer":
 
 
 def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool, how: dict[str, Any]) -> None:
+    known = sort_clips(clips, model.mfcc)
+    answers = model.recognize_all(known.good, **how) if known.good else []
     rows = [
-        {
-            "clip": str(clip),
-            "word": heard.value,
-            "confidence": round(heard.confidence, 3),
-            "margin": round(heard.margin, 2),
-        }
-        for clip, heard in zip(clips, model.recognize_all(clips, **how), strict=True)
+        known.row(clip, word=heard.value, confidence=round(heard.confidence, 3), margin=round(heard.margin, 2))
+        for clip, heard in zip(known.good, answers, strict=True)
     ]
     _show_rows(rows, ("clip", "word", "confidence", "nats above the next"), as_json)
+    known.tell(as_json)
 
 
 def _listen(client: "Client", seconds: float) -> "Answer[str | None]":
@@ -119,18 +122,18 @@ def _listen(client: "Client", seconds: float) -> "Answer[str | None]":
         return listening.finish()
 
 
-def _show_answers(clips: Sequence[str], answers: "Sequence[Answer[str | None]]", as_json: bool) -> None:
+def _show_answers(clips: Clips, answers: "Sequence[Answer[str | None]]", as_json: bool) -> None:
     rows: list[dict[str, Any]] = [
-        {
-            "clip": clip,
-            "word": answer.value,
-            "seconds": round(answer.seconds, 3),
-            "offline_seconds": round(answer.offline_seconds, 3),
-            "bytes": answer.bytes_up + answer.bytes_down,
-            "rounds": answer.rounds,
-            "together": answer.together,
-        }
-        for clip, answer in zip(clips, answers, strict=True)
+        clips.row(
+            clip,
+            word=answer.value,
+            seconds=round(answer.seconds, 3),
+            offline_seconds=round(answer.offline_seconds, 3),
+            bytes=answer.bytes_up + answer.bytes_down,
+            rounds=answer.rounds,
+            together=answer.together,
+        )
+        for clip, answer in zip(clips.good, answers, strict=True)
     ]
     _show_rows(rows, ("clip", "word", "seconds", "offline s", "bytes", "rounds", "together"), as_json)
 
@@ -150,7 +153,8 @@ def _show_rows(rows: Sequence[dict[str, Any]], headings: Sequence[str], as_json:
         return
     table = Table(*headings, box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*("none of them" if value is None else str(value) for value in row.values()))
+        shown = [value for name, value in row.items() if name != "warning"]  # which was said already
+        table.add_row(*("none of them" if value is None else str(value) for value in shown))
     Console().print(table)
 
 
@@ -158,13 +162,14 @@ def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: 
     """Accuracy on the words that the model knows; with rejection, also how many of the others it takes for a word."""
     import torch
 
-    from ppspeech.data import FeatureStore, load_corpus
+    from ppspeech.data import FeatureStore, load_corpus, usable
     from ppspeech.figures import Figure, show_figures
     from ppspeech.training import Confusion
 
     if confusion is not None and confusion.suffix not in {".png", ".pdf", ".svg"}:
         raise ModelError(f"a picture is saved as .png, .pdf or .svg, got {confusion}")
-    everyone = load_corpus(corpus)
+    whole = load_corpus(corpus)
+    everyone = usable(whole, model.mfcc, skip_bad=True)
     known = everyone.select(lambda u: u.word in model.names)
     unknown = set(everyone.words) - set(model.names)
     if unknown and not as_json and not how["reject"]:
@@ -190,3 +195,5 @@ def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: 
         note = f"{len(others):,} utterances of {len(unknown)} words the model does not know"
         figures.append(Figure("recognize.unknown_accepted", accepted, note=note))
     show_figures(figures, as_json=as_json)
+    if len(everyone) < len(whole):
+        raise typer.Exit(1)

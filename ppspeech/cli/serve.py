@@ -13,7 +13,7 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
     from ppspeech.network import Server, ServerTls
-    from ppspeech.service import Deployment
+    from ppspeech.service import Deployment, ServiceFiles
 
 
 SPEAKER_FRAMES = 100
@@ -53,7 +53,8 @@ def serve(
         bool, typer.Option("--store", help="Speakers: keep encrypted galleries of others (`enroll --private`).")
     ] = False,
     budget: Annotated[
-        int | None, typer.Option(help="Queries of one client to one model; without, they are only counted.", min=0)
+        int | None,
+        typer.Option(help="Queries of one client to one model; by default as many as `encrypt-plan` says.", min=0),
     ] = None,
     state: Annotated[
         Path | None, typer.Option(help="Folder that keeps budgets and speakers; one that passes by default.")
@@ -89,11 +90,18 @@ def serve(
         raise PpspeechError("names that are ours to learn need a --state folder to be written in")
     loaded = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
-        services = build_services(loaded, ServiceFiles.at(folder, budget, metrics), for_words, for_speakers)
+        files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
+        services = build_services(loaded, files, for_words, for_speakers)
         server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
         _show(server, tls, loaded, for_words)
+        _show_budgets(files, loaded)
         counters = server.run()
     Console().print(f"stopped: {counters}")
+
+
+def _show_budgets(files: "ServiceFiles", bundles: "dict[str, Bundle]") -> None:
+    told = (f"{files.budget.left(bundle.fingerprint, ''):,} of {name}" for name, bundle in bundles.items())
+    Console().print(f"a client may ask {', '.join(told)}; --budget chooses otherwise")
 
 
 def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:

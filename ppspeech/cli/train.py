@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
+from ppspeech.cli.lists import show_list
 from ppspeech.errors import ModelError
 from ppspeech.recipes import find_recipe, shipped_recipes
-from ppspeech.screen import Console
+from ppspeech.registry import Listed
 
 STAGES = ("fit", "validate", "test", "predict")
 
@@ -16,6 +17,7 @@ def train(
         list[str] | None,
         typer.Argument(metavar="[test|predict] RECIPE [SETTINGS]", show_default=False, help="A name or a file."),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Without a recipe: one JSON object each.")] = False,
 ) -> None:
     """Train a recipe, by name or file; without one, list those that come with ppspeech.
 
@@ -27,7 +29,7 @@ def train(
     `ppspeech train mine.yaml --trainer.max_epochs 3`, `ppspeech train predict keyword_hmm --ckpt_path CHECKPOINT`
     """
     if not words:
-        _list()
+        _list(as_json)
         return
     arguments = in_full(words)
     from ppspeech.training import run_recipe
@@ -50,9 +52,8 @@ def in_full(words: list[str]) -> list[str]:
     return [stage, "--config", str(path), *rest[1:]]
 
 
-def _list() -> None:
-    console = Console()
-    for recipe in shipped_recipes().values():
-        command = "filter train --config " if recipe.is_filter else "train "
-        console.print(f"ppspeech {command}{recipe.name}", style="bold")
-        console.print(f"    {recipe.summary}\n    Takes {recipe.takes}")
+def _list(as_json: bool) -> None:
+    for command, is_filter in (("train", False), ("filter train", True)):
+        own = {each.name: each for each in shipped_recipes().values() if each.is_filter == is_filter}
+        found = {name: Listed(recipe.summary, recipe.takes) for name, recipe in own.items()}
+        show_list(found, as_json=as_json, title=f"recipes of ppspeech {command}", kind=command)

@@ -9,8 +9,16 @@ from ppspeech.data.features import FeatureStore
 from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
 from ppspeech.data.layout import read_rows, whole_folder, write_rows
 from ppspeech.data.normalization import publicly_normalized
-from ppspeech.data.registry import corpus_names, load_corpus, load_table, options_for, register_corpus, table_names
+from ppspeech.data.registry import (
+    corpus_names,
+    load_corpus,
+    load_table,
+    options_for,
+    register_corpus,
+    table_names,
+)
 from ppspeech.data.samples import Level, Samples, inputs_of, load_samples, public_scale
+from ppspeech.data.sound_check import usable
 from ppspeech.data.splits import Split, hold_out, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
 from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
 
@@ -52,6 +60,7 @@ __all__ = [
     "split_official",
     "summarize",
     "table_names",
+    "usable",
     "whole_folder",
     "write_filtering",
     "write_rows",

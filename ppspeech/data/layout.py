@@ -7,6 +7,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ppspeech.errors import CorpusError
@@ -15,12 +16,36 @@ from ppspeech.storage import data_folder
 GENDERS = {"f": "f", "female": "f", "m": "m", "male": "m"}
 
 
-def corpus_folder(name: str, folder: Path | str | None) -> Path:
-    """The folder of a corpus, which must exist: `folder`, else the one called `name` in the data folder."""
-    chosen = Path(folder) if folder is not None else data_folder() / name
-    if not chosen.is_dir():
-        raise CorpusError(f"no folder {chosen} for corpus {name!r}: give the folder that holds it")
-    return chosen
+@dataclass(frozen=True)
+class Published:
+    """A corpus as its authors publish it: where, the folder that it unpacks to, and what that holds."""
+
+    address: str
+    folder: str
+    holds: str
+
+    def __str__(self) -> str:
+        return f"get it from {self.address}; its folder {self.folder} holds {self.holds}"
+
+
+def corpus_folder(name: str, folder: Path | str | None, published: Published | None = None) -> Path:
+    """The folder of a corpus, which must exist: `folder`, else in the data folder the one called `name` or as it was
+    published. Raises CorpusError that says where to get it.
+    """
+    where = f": {published}" if published else ": give the folder that holds it"
+    if folder is not None:
+        if not Path(folder).is_dir():
+            raise CorpusError(f"no folder {folder} for corpus {name!r}{where}")
+        return Path(folder)
+    try:
+        data = data_folder()
+    except CorpusError as nowhere:
+        raise CorpusError(f"{nowhere}; {name!r}{where}" if published else str(nowhere)) from None
+    names = (name, published.folder) if published else (name,)
+    for each in names:
+        if (data / each).is_dir():
+            return data / each
+    raise CorpusError(f"no folder {' or '.join(names)} in {data} for corpus {name!r}{where}")
 
 
 def require_files(corpus: str, folder: Path, names: Collection[str], total: int | None = None) -> None:
@@ -146,11 +171,14 @@ def inner_path(text: str, where: str) -> str:
     """A path from a CSV file as a plain path inside the corpus folder, with `/` and without `.`.
 
     `where` is the file and line, for the error. Raises CorpusError if it is empty, absolute or climbs with `..`: a
-    manifest from elsewhere must not make ppspeech open files outside its folder.
+    manifest from elsewhere must not make ppspeech open files outside its folder. A link in the folder may lead out.
     """
     path = PurePosixPath(text)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in text:
-        raise CorpusError(f"{where}: a path must be inside the corpus folder, without '..', got {text!r}")
+        raise CorpusError(
+            f"{where}: a path must be inside the corpus folder, without '..', got {text!r}; recordings that lie "
+            "elsewhere can be linked into it (ln -s)"
+        )
     return path.as_posix()
 
 

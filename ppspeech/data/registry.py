@@ -28,24 +28,25 @@ def load_corpus(name_or_path: str | Path, **options: Any) -> Corpus:
     """Load a corpus by its registered name, or from a folder.
 
     A name goes before a folder of the same name in the current one (write `./music` for that). A folder is read by its
-    `manifest.csv`, or else as Speech Commands if it is laid out so. `options` are what the loader takes; every one but
-    `synthetic` takes `folder`. Raises CorpusError if it is neither, or the corpus is damaged or incomplete.
+    `manifest.csv`, or else, if it holds folders of recordings, as Speech Commands: a folder a word. `options` are what
+    the loader takes; every one but `synthetic` takes `folder`. Raises CorpusError if it is neither, or the corpus is
+    damaged or incomplete.
     """
     name = str(name_or_path)
     # The empty string is no name, and as a path it would be the current folder.
     if not name or name in corpus_names() or not Path(name).is_dir():
         return _load(CORPORA, name, options)
     from ppspeech.data.corpora.folder import MANIFEST
-    from ppspeech.data.corpora.speech_commands import has_speech_commands_layout
+    from ppspeech.data.corpora.speech_commands import has_word_folders
 
     folder = Path(name)
     if (folder / MANIFEST).is_file():
         return _load(CORPORA, "folder", {"folder": folder, **options})
-    if has_speech_commands_layout(folder):
+    if has_word_folders(folder):
         return _load(CORPORA, "speech_commands", {"folder": folder, **options})
     raise CorpusError(
-        f"the folder {folder} has no {MANIFEST} and is not laid out as Speech Commands: "
-        f"write a {MANIFEST} with the columns path and speaker"
+        f"the folder {folder} has no {MANIFEST} and no folders of recordings: write a {MANIFEST} with the columns path "
+        "and speaker, or put the recordings into one folder a word"
     )
 
 

@@ -15,6 +15,7 @@ from ppspeech.data.corpora.synthetic import DIGITS, SyntheticCorpus
 from ppspeech.data.corpus import LABELS
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.registry import load_corpus, load_table, options_for
+from ppspeech.data.sound_check import usable
 from ppspeech.data.splits import hold_out
 from ppspeech.errors import CorpusError
 
@@ -33,6 +34,7 @@ class Samples:
     private: Sequence[str]
     recordings: Sequence[str]  # where each was taken from; those of one recording must not be on both sides of a test
     mfcc: MfccConfig | None = None
+    left_out: int = 0  # recordings that could not be used
 
     @property
     def kept_numbers(self) -> Tensor:
@@ -68,10 +70,12 @@ def load_samples(
     mfcc: MfccConfig | None,
     *,
     unlabeled: bool = False,
+    skip_bad: bool = False,
 ) -> Samples:
     """Load a corpus or table with two of its labels; utterances that lack one of them are left out, unless `unlabeled`
     ones may stay: then nothing is kept of them, and they count as one person's. The front end is None for a table.
-    Raises CorpusError if there is no such label, or the corpus holds no sound.
+    Raises CorpusError if there is no such label, the corpus holds no sound, or recordings that cannot be used, which
+    `skip_bad` leaves out with a warning.
     """
     if level == "table":
         return _of_table(keep, hide, source, options)
@@ -86,6 +90,8 @@ def load_samples(
         raise CorpusError(
             f"corpus {corpus.name!r} is filtered already: filters are learned from, and applied to, sound"
         )
+    whole = len(corpus)
+    corpus = usable(corpus, mfcc, skip_bad=skip_bad)
     clips: Sequence[Tensor] = FeatureStore(mfcc).lazy(corpus.utterances)
     if level == "utterance":
         clips = [inputs_of(clip, level) for clip in clips]
@@ -95,6 +101,7 @@ def load_samples(
         [getattr(u, hide) or "" for u in corpus],
         [str(index) for index in range(len(corpus))],
         mfcc,
+        whole - len(corpus),
     )
 
 

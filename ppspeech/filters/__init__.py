@@ -26,6 +26,7 @@ from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.solvers.kiwiel import KiwielOptions
 from ppspeech.filters.starts import STARTS, principal_directions
 from ppspeech.filters.tasks import ClassTask, ReconstructionTask, TargetTask
+from ppspeech.filters.transformer import MinimaxTransformer
 
 __all__ = [
     "BASELINES",
@@ -41,6 +42,7 @@ __all__ = [
     "Learning",
     "LinearFilter",
     "MinimaxProblem",
+    "MinimaxTransformer",
     "Mlp",
     "NoisyFilter",
     "PersonalFilter",

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -23,7 +25,7 @@ Solver = Callable[[MinimaxProblem, nn.Module, int], Result]  # moves a filter fr
 SOLVERS: dict[str, Solver] = {"alternating": solve_alternating, "kiwiel": solve_kiwiel}
 HIDDEN = 32  # units of the layers inside the non-linear filters that are asked for by name
 
-Tasks = Tensor | Task | ReconstructionTask | Sequence[Task | ReconstructionTask]
+Tasks = Tensor | NDArray[Any] | Task | ReconstructionTask | Sequence[Task | ReconstructionTask]
 
 
 Model = Literal["logistic", "least squares"]
@@ -78,7 +80,7 @@ def opponent(labels: Tensor, model: Model, ridge: float) -> ClassTask | TargetTa
 
 
 def learn_filter(
-    inputs: Tensor,
+    inputs: Tensor | NDArray[Any],
     private: Tasks,
     task: Tasks,
     *,
@@ -97,6 +99,8 @@ def learn_filter(
     was trained against look for, on data like this; it gives no differential privacy (`NoisyFilter` does). Raises
     ModelError for an unknown name, or shapes, labels and constants that do not fit.
 
+    Inputs and labels are tensors or arrays.
+
     Args:
         inputs: `(n, D)`, or `(n, frames, D)` for a filter on frames.
         private: what to hide: labels `(n,)` or tasks. Labels are repeated over frames; tasks are taken as they are.
@@ -111,6 +115,7 @@ def learn_filter(
     """
     if isinstance(solver, str) and solver not in SOLVERS:
         raise ModelError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
+    inputs = torch.as_tensor(inputs)
     scaling = Scaling(inputs)
     standard = scaling(inputs)
     hide, keep = (_tasks(given, inputs, ridge, name) for given, name in ((private, "private"), (task, "task")))
@@ -125,6 +130,8 @@ def learn_filter(
 
 def _tasks(given: Tasks, inputs: Tensor, ridge: float, name: str) -> list[Task | ReconstructionTask]:
     """Tasks from labels, which are repeated over frames, or as they are."""
+    if isinstance(given, np.ndarray):
+        given = torch.as_tensor(given)
     if isinstance(given, Tensor):
         if len(given) != len(inputs):
             raise ModelError(f"{len(inputs)} inputs but {len(given)} {name} labels")

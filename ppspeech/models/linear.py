@@ -6,8 +6,10 @@ other weight: a guarantee on the exact minimizer needs that.
 """
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
@@ -78,8 +80,8 @@ class _Linear(nn.Module, ABC):
 
     def fit(
         self,
-        x: Tensor,
-        y: Tensor,
+        x: Tensor | NDArray[Any],
+        y: Tensor | NDArray[Any],
         *,
         quadratic: float,
         linear: Tensor | None = None,
@@ -88,6 +90,7 @@ class _Linear(nn.Module, ABC):
         max_iterations: int = 200,
     ) -> Solution:
         """Set the weights to the certified minimum. Raises ModelError if it is not reached; the weights then stay."""
+        x, y = torch.as_tensor(x), torch.as_tensor(y)
         objective = self.objective(x, y, quadratic=quadratic, linear=linear, weights=weights)
         solution = minimize(objective, tolerance=tolerance, max_iterations=max_iterations)
         with torch.no_grad():

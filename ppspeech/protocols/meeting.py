@@ -17,9 +17,9 @@ from ppspeech.crypto.lattice import (
     KeyHolder,
     LatticeParameters,
     MatrixPlan,
-    ciphertext_length,
     client_finish,
     client_query,
+    key_length,
     server_reply,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine
@@ -83,16 +83,17 @@ class Meeting:
 
 
 def meet(channel: Channel, side: Side, parameters: LatticeParameters | None = None) -> Meeting:
-    """Agree on transfers; the second party, the client, makes a lattice key and sends its public half first. Raises
-    BadCiphertextError for the server, if the client's key is malformed.
+    """Agree on transfers; then the second party, the client, makes a lattice key and sends its public half. What both
+    have said before are the key's coins, so that neither chooses the other half. Raises BadCiphertextError for the
+    server, if the client's key is malformed.
     """
+    setup, chosen = PairSetup.agree(channel, side), parameters or LatticeParameters()
     if side is Side.SECOND:
-        key = KeyHolder(parameters)
+        key = KeyHolder(chosen, setup.id)
         channel.send(Kind.LATTICE_KEY, key.public_key)
-        return Meeting(channel, PairSetup.agree(channel, side), key)
-    chosen = parameters or LatticeParameters()
-    evaluator = Evaluator(channel.receive(Kind.LATTICE_KEY, ciphertext_length(chosen)), chosen)
-    return Meeting(channel, PairSetup.agree(channel, side), evaluator)
+        return Meeting(channel, setup, key)
+    received = channel.receive(Kind.LATTICE_KEY, key_length(chosen))
+    return Meeting(channel, setup, Evaluator(received, setup.id, chosen))
 
 
 def meet_as_client(channel: Channel, parameters: LatticeParameters | None = None) -> Meeting:

@@ -21,6 +21,7 @@ class Kind(MessageKind):
     MASKED_INPUTS = 22, "masked inputs of a table"
     DECISION_TABLE = 23, "an encrypted table"
     DECISION = 24, "the decision"
+    GALLERY_DIGEST = 25, "a digest of encrypted templates"
 
     # The paper's own keyword protocols, `published`.
     PAILLIER_KEY = 40, "a public key"

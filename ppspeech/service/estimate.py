@@ -6,6 +6,7 @@ differs by a factor of a few. They serve to compare ways of running, and to know
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 from ppspeech.crypto.lattice import MatrixPlan
 from ppspeech.crypto.shares import Cost
@@ -44,6 +45,32 @@ class Estimate:
     def online_over(self, round_trip_seconds: float) -> float:
         """From the voice to the word over a link with this round-trip time and 100 Mbit/s."""
         return self.online_seconds + self.rounds * round_trip_seconds + self.online_bytes / BYTES_PER_SECOND
+
+
+WEIGHT_BITS = 8  # what a weight is worth: rounded to so many bits, models decide as before
+KNOWN_PART = 100  # a budget is this part of what would tell a model
+LEAST_BUDGET = 100  # of a model so small that fewer queries would tell it
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What answers tell of a model, whatever a client does (`docs/THEORY.md`). `bits`: of one answer, at the most.
+    `queries`: until the model could be known, at the earliest. `budget`: what one client should be answered.
+    """
+
+    bits: int
+    queries: int
+    budget: int
+
+    @classmethod
+    def of(cls, shape: WordShape) -> Self:
+        """Of a model of words.
+
+        >>> Knowledge.of(WordShape(98, 39, "full", words=10, states=5, ends=(4,)))
+        Knowledge(bits=4, queries=82000, budget=820)
+        """
+        queries = shape.monomials * shape.columns * WEIGHT_BITS // shape.answer_bits
+        return cls(shape.answer_bits, queries, max(LEAST_BUDGET, queries // KNOWN_PART))
 
 
 @lru_cache(maxsize=256)

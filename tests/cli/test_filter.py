@@ -11,7 +11,7 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from ppspeech.audio import Mfcc, read_audio, utterance_statistics
+from ppspeech.audio import Mfcc, read_audio, utterance_statistics, write_audio
 from ppspeech.bundle import MinimaxFilterSettings, load_bundle
 from ppspeech.cli.app import guarded
 from ppspeech.cli.filter import FILTER_COMMANDS
@@ -58,6 +58,14 @@ def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
     assert "keep it to yourself" in run("apply", tmp_path / "filter", "synthetic", "--out", tmp_path / "out", *OPTIONS)
     manifest = (tmp_path / "out" / "manifest.csv").read_text()
     assert manifest.count("\n") == 1 + 2 * 4 * 8
+    mine = tmp_path / "mine"
+    for place, utterance in enumerate(load_corpus("synthetic", **VOICES)[:4]):
+        write_audio(mine / f"{place}.wav", read_audio(utterance.path), 16_000)
+    write_audio(mine / "silent.wav", torch.zeros(8_000), 16_000)
+    listed = [f"{path.name},{place % 2},go" for place, path in enumerate(sorted(mine.iterdir()))]
+    (mine / "manifest.csv").write_text("\n".join(["path,speaker,word", *listed]) + "\n")
+    assert "silent.wav is silent" in run("apply", tmp_path / "filter", mine, "--out", tmp_path / "four", code=1)
+    assert (tmp_path / "four" / "manifest.csv").read_text().count("\n") == 1 + 4
     statement = json.loads((tmp_path / "out" / "filtering.json").read_text())["statement"]
     assert load_corpus(tmp_path / "out").words == ("go", "stop")
     assert statement["about"]["filter"] == bundle.fingerprint

@@ -24,6 +24,11 @@ def run(*words: str | Path, code: int = 0) -> str:
     return result.output
 
 
+def only(output: str, start: str) -> list[str]:
+    """The lines that begin so: warnings go to standard error, which a runner shows too."""
+    return [line for line in output.splitlines() if line.startswith(start)]
+
+
 def trained(model: lightning.LightningModule, voices: SpeechDataModule, path: Path) -> Path:
     quiet_lightning()
     trainer = lightning.Trainer(
@@ -59,6 +64,20 @@ def test_recognize_clips_and_a_corpus(words: Path, corpus: Corpus, tmp_path: Pat
     assert sum(row["word"] == c.word for row, c in zip(rows, clips, strict=True)) >= 5
     assert all(row["margin"] >= 0 for row in rows)
     folder = clips[0].path.parents[1]
+    bad = tmp_path / "silent.wav"
+    write_audio(bad, torch.zeros(16_000), 16_000)
+    narrow = tmp_path / "narrow.wav"
+    write_audio(narrow, read_audio(clips[1].path, 8_000).clamp(-1, 1), 8_000)
+    some = [clips[0].path, bad, narrow, tmp_path / "absent.wav"]
+    said = [json.loads(line) for line in only(run("recognize", words, *some, "--json", code=1), "{")]
+    assert [row["clip"] for row in said] == [str(path) for path in (some[0], narrow, bad, some[3])]
+    assert said[0] == rows[0]
+    assert "nothing above 4,000 Hz" in said[1]["warning"]
+    assert "is silent" in said[2]["error"]
+    assert "no sound file" in said[3]["error"]
+    shown = run("recognize", words, *some, code=1)
+    assert shown.count("not used: ") == 2
+    assert "warning: " in shown
     picture = tmp_path / "confusion.png"
     figure = json.loads(run("recognize", words, "--corpus", folder, "--confusion", picture, "--json"))
     assert figure["metric"] == "recognize.accuracy"
@@ -75,6 +94,9 @@ def test_transcribe_finds_words_in_order(words: Path, corpus: Corpus, tmp_path: 
     free = json.loads(run("transcribe", words, tmp_path / "six_one.wav", "--json"))
     assert [word["word"] for word in free["words"]] == ["six", "one"]
     assert "no unit for" in run("transcribe", words, tmp_path / "six_one.wav", "--grammar", "seven", code=2)
+    run("export", words, "--out", tmp_path / "bundle", "--not-private")
+    clip = (tmp_path / "six_one.wav", "--grammar", "(six | one | four)+", "--json")
+    assert json.loads(run("transcribe", tmp_path / "bundle", *clip)) == heard
 
 
 def test_what_is_no_word_is_none_of_them(words: Path, corpus: Corpus, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The best of many, and what it is called."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,8 +9,10 @@ from hypothesis import strategies as st
 
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares import TEXT_RING, Shared, best_text, knock_out, read_text, text_residues, text_size
-from ppspeech.errors import ModelError, ProtocolError
+from ppspeech.crypto.shares import TEXT_RING, Shared, best, knock_out, read_text, tell_best, text_residues, text_size
+from ppspeech.crypto.shares.shared import SharedBits
+from ppspeech.crypto.transfer.setup import Side
+from ppspeech.errors import ModelError
 
 from .pairs import together
 
@@ -25,20 +29,46 @@ def test_both_ways_name_the_first_of_the_largest(candidates: int) -> None:
     )
     assert RING.to_signed(RING.join(first[0], second[0])) == scores.max()
     assert read_text(TEXT_RING.join(first[1], second[1])) == names[scores.argmax()]
-    one, other, _, _ = together(
-        lambda e, p: best_text(Shared(e, given[p][None], RING), Shared(e, texts[p], TEXT_RING)).residues
-    )
-    assert read_text(TEXT_RING.join(one, other)[0]) == names[scores.argmax()]
+    known, size = (text_residues(names, 20), None), (candidates, 3)
+    nothing, told, _, _ = together(lambda e, p: tell_best(Shared(e, given[p][None], RING), known[p], size, TEXT_RING))
+    assert nothing is None
+    assert read_text(told[0]) == names[scores.argmax()]
 
 
 def test_every_row_has_a_best_of_its_own() -> None:
     scores = np.array([[3, 1, 2], [-5, -1, -3], [0, 0, 7]])
     given = RING.share(RING.from_signed(scores))
-    texts = text_residues(["yes", "no", "größer"], 14), np.zeros((3, 2), np.uint64)
-    one, other, _, _ = together(
-        lambda e, p: best_text(Shared(e, given[p], RING), Shared(e, texts[p], TEXT_RING)).residues
-    )
-    assert [read_text(row) for row in TEXT_RING.join(one, other)] == ["yes", "no", "größer"]
+    texts = text_residues(["yes", "no", "größer"], 14), None
+    _, told, _, _ = together(lambda e, p: tell_best(Shared(e, given[p], RING), texts[p], (3, 2), TEXT_RING))
+    assert [read_text(row) for row in told] == ["yes", "no", "größer"]
+
+
+def test_where_nobody_wins_nobody_is_told() -> None:
+    """Scores so far apart that comparisons wrap: each of three loses once."""
+    third = 2**21 // 3
+    given = RING.share(np.array([[0, third, 2 * third]], np.uint64))
+    texts = text_residues(["a", "b", "c"], 7), None
+    _, told, _, _ = together(lambda e, p: tell_best(Shared(e, given[p], RING), texts[p], (3, 1), TEXT_RING))
+    assert read_text(told[0]) is None
+
+
+def products(scores: Shared, texts: np.ndarray | None, shape: tuple[int, int], ring: Ring) -> np.ndarray | None:
+    """As it was: what is opened is the sum of all texts whose bit is 1."""
+    shared = Shared(scores.engine, np.zeros(shape, np.uint64) if texts is None else texts, ring)
+    return (best.argmax(scores)[..., None] * shared).sum(axis=1).open_to(Side.SECOND)
+
+
+@pytest.mark.parametrize(("tell", "most"), [(products, 32), (tell_best, 6)], ids=["products", "transfer"])
+def test_whatever_bits_the_second_party_brings_one_text_is_told(
+    tell: Callable[..., np.ndarray | None], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that shifts its shares in the comparisons makes any of them won: with products it reads them all."""
+    rows, names = 600, ["one", "two", "three", "four", "five"]
+    monkeypatch.setattr(best, "argmax", lambda s: SharedBits(s.engine, uniform_residues(s.shape, 1).astype(np.uint8)))
+    given, texts = RING.share(np.zeros((rows, 5), np.uint64)), (text_residues(names, 7), None)
+    _, told, _, _ = together(lambda e, p: tell(Shared(e, given[p], RING), texts[p], (5, 1), TEXT_RING))
+    assert len({int(row[0]) for row in told}) == most
+    assert ({read_text(row) for row in told} <= {*names, None}) is (tell is tell_best)
 
 
 @given(st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1, max_size=9))
@@ -47,7 +77,8 @@ def test_texts_come_back(text: str) -> None:
     residues = text_residues([text, "b"], length)
     assert residues.shape == (2, text_size(length))
     assert residues.max() <= TEXT_RING.mask
-    assert [read_text(row) for row in residues] == [text, "b"]
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+    assert [read_text(row) for row in residues] == [shown, "b"]
 
 
 @pytest.mark.parametrize("text", ["", "eight by", "a\0b"])
@@ -56,7 +87,9 @@ def test_other_texts_are_refused(text: str) -> None:
         text_residues([text], 7)
 
 
-def test_what_is_no_text_is_refused_and_nobody_has_none() -> None:
+def test_what_is_no_text_is_shown_as_such_and_nobody_has_none() -> None:
+    """An error would tell the party that sent it which text was opened."""
     assert read_text(np.zeros(4, np.uint64)) is None
-    with pytest.raises(ProtocolError, match="no text"):
-        read_text(np.array([2**56 - 1], np.uint64))
+    assert read_text(np.array([2**56 - 1], np.uint64)) == 7 * "\ufffd"
+    assert read_text(text_residues(["a\x1b[2J\u202eb"], 14)[0]) == "a\ufffd[2J\ufffdb"
+    assert read_text(text_residues(["\x07"], 7)[0]) == "\ufffd"

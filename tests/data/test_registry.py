@@ -94,7 +94,7 @@ def test_synthetic_voices() -> None:
 
 
 def test_folders(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"has no manifest.csv and is not laid out as Speech Commands"):
+    with pytest.raises(CorpusError, match=r"has no manifest.csv and no folders of recordings"):
         load_corpus(tmp_path)
     clip = tmp_path / "yes" / "ann_nohash_0.wav"
     write_audio(clip, torch.zeros(100), 8000)

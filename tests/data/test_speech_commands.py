@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ppspeech.data.corpora.speech_commands import has_speech_commands_layout, load_speech_commands
+from ppspeech.data.corpora.speech_commands import has_word_folders, load_speech_commands
 from ppspeech.errors import CorpusError
 
 FILES = (
@@ -57,8 +57,17 @@ def test_unfinished_copy_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["validation_list.txt", "testing_list.txt"])
 def test_missing_list_is_refused(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(CorpusError, match=name):
+    with pytest.raises(CorpusError, match=rf"{name} cannot be read, and the official split needs both lists"):
         load_speech_commands(folder)
+
+
+def test_without_lists_there_is_no_official_split(folder: Path) -> None:
+    for name in ("validation_list.txt", "testing_list.txt"):
+        (folder / name).unlink()
+    corpus = load_speech_commands(folder)
+    assert corpus.counts("subset") == {"None": 5}
+    assert corpus.speakers_known
+    assert corpus.speakers == ("0a7c", "1b3d", "2c5e")
 
 
 def test_file_in_both_lists_is_refused(folder: Path) -> None:
@@ -80,10 +89,10 @@ def test_empty_word_folder_is_refused(folder: Path) -> None:
 
 
 def test_layout_is_recognized(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert has_speech_commands_layout(folder)
-    (folder / "testing_list.txt").unlink()
-    assert has_speech_commands_layout(folder)
+    assert has_word_folders(folder)
     other = tmp_path_factory.mktemp("other")
     (other / "yes").mkdir()
+    (other / "yes" / "notes.txt").touch()
+    assert not has_word_folders(other)
     (other / "yes" / "ann.wav").touch()
-    assert not has_speech_commands_layout(other)
+    assert has_word_folders(other)

@@ -7,8 +7,11 @@ CHECK, SETUP, HASH = (f"crypto/transfer/{file}.py" for file in ("check", "setup"
 CORRELATIONS, LOOK_UP, SELECT = (f"crypto/shares/{file}.py" for file in ("correlations", "look_up", "select"))
 EVALUATOR, HARDENED = "crypto/lattice/evaluator.py", "protocols/speakers/hardened.py"
 
+PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/words/keyword_stream.py"
+
 BASE_TESTS = "tests/crypto/test_base_ot.py"
 CHECK_TESTS = "tests/crypto/test_transfer_check.py"
+KEY_TESTS, KEY_LIFE_TESTS = "tests/crypto/lattice/test_public_key.py", "tests/protocols/test_key_life.py"
 OPENED_TESTS = "tests/crypto/test_opened.py"
 STATE_TESTS = "tests/crypto/test_ot_state.py"
 TRANSFER_TESTS = "tests/crypto/test_transfers.py"
@@ -426,6 +429,89 @@ MUTANTS = [
             "protocols/scores/states.py",
             "monomials_of(np.clip(given, -self.limit, self.limit), self.terms)",
             "monomials_of(given, self.terms)",
+        ),
+    ),
+    # Keys and ciphertexts against those who cheat.
+    mutant(
+        "a key's second half does not depend on the coins",
+        "one half for all keys: whoever chose it reads weights, and work on it serves against all",
+        KEY_TESTS,
+        (PUBLIC_KEY, "hashlib.blake2b(ring + coins)", "hashlib.blake2b(ring)"),
+    ),
+    mutant(
+        "a key without an error",
+        "the evaluator solves for the secret",
+        KEY_TESTS,
+        (PUBLIC_KEY, "(product + transform.forward_(_errors(parameters)[None])) % prime", "product % prime"),
+    ),
+    mutant(
+        "coins of a client's key are fixed",
+        "a client prepares a key before it hears the server",
+        KEY_LIFE_TESTS,
+        ("protocols/meeting.py", "KeyHolder(chosen, setup.id)", 'KeyHolder(chosen, b"coins")'),
+        ("protocols/meeting.py", "Evaluator(received, setup.id, chosen)", 'Evaluator(received, b"coins", chosen)'),
+    ),
+    mutant(
+        "a residue of a key may be the prime or more",
+        "a key that SEAL does not expect",
+        KEY_TESTS,
+        (PUBLIC_KEY, "    if (first >= np.uint64(parameters.prime)).any():", "    if len(first) > parameters.degree:"),
+    ),
+    mutant(
+        "seeds of a query may repeat",
+        "fewer unknowns in the lattice that hides weights",
+        KEY_TESTS,
+        ("crypto/lattice/wire.py", "    if len(set(seeds)) < polynomials:", "    if len(set(seeds)) < 1:"),
+    ),
+    mutant(
+        "nobody's place is the first word's",
+        "where no word beats all others the first is told: a wrong answer, silently",
+        "tests/crypto/test_best.py",
+        ("crypto/shares/best.py", "np.arange(1, candidates + 1), axis=1)", "np.arange(candidates), axis=1)"),
+        ("crypto/shares/best.py", "padded[1 : candidates + 1] = texts", "padded[:candidates] = texts"),
+    ),
+    mutant(
+        "a label that is no text ends the session",
+        "the server learns that it was said",
+        "tests/crypto/test_best.py",
+        ("crypto/shares/text.py", 'letters.decode(errors="replace")', "letters.decode()"),
+    ),
+    mutant(
+        "no word is refused before all is said",
+        "the server learns that no word was found",
+        "tests/service/test_opened.py",
+        (
+            "service/client/words.py",
+            "return clock.answers(recognize(met, job, frames, engine), record, chosen)",
+            "told = recognize(met, job, frames, engine)\n                check_told(shape, told)\n"
+            "                return clock.answers(told, record, chosen)",
+        ),
+    ),
+    mutant(
+        "a keeper's key answers for ever",
+        "probes read it, and the templates under it",
+        KEY_LIFE_TESTS,
+        ("protocols/speakers/gallery.py", "            self._left.value -= 1\n", ""),
+    ),
+    mutant(
+        "a server streams under one key for ever",
+        "utterances read it, and the models under it",
+        KEY_LIFE_TESTS,
+        (
+            STREAM,
+            "        if self._streams % streams_a_key(self.models.shape) == 0:",
+            "        if self._streams == 0:",
+        ),
+        (STREAM, "        if self._streams % streams_a_key(self.shape) == 0:", "        if self._streams == 0:"),
+    ),
+    mutant(
+        "a prober takes any gallery of the keeper's key",
+        "a store moves templates, and one is accepted as another",
+        "tests/protocols/test_speaker_gallery.py",
+        (
+            "protocols/speakers/gallery.py",
+            "    if channel.receive(Kind.GALLERY_DIGEST, len(gallery.digest)) != gallery.digest:",
+            "    if not channel.receive(Kind.GALLERY_DIGEST, len(gallery.digest)):",
         ),
     ),
 ]

@@ -18,10 +18,19 @@ import pytest
 
 from ppspeech.channel import Channel
 from ppspeech.errors import PeerGoneError, ProtocolError
-from ppspeech.network import Address, Capacity, Counters, Limits, RunningServer, Server, Service, connect, in_background
-from ppspeech.network.channel.hello import greet
-from ppspeech.network.channel.session import StreamChannel
-from ppspeech.network.channel.stream import ByteStream
+from ppspeech.network import (
+    Address,
+    Capacity,
+    Counters,
+    Limits,
+    RunningServer,
+    Server,
+    Service,
+    StreamChannel,
+    connect,
+    in_background,
+)
+from ppspeech.network.server import server as server_module
 from tests.network.conftest import QUICK, Identity, raw_hello
 
 LOCAL = Address("127.0.0.1", 0)
@@ -288,15 +297,18 @@ def call_from(host: str, server: RunningServer, said: bytes) -> socket.socket:
 
 def begun_from(host: str, server: RunningServer) -> StreamChannel:
     """A session that has begun, from another address of this machine, and says nothing more."""
-    channel = StreamChannel(ByteStream(call_from(host, server, b""), 2**20), QUICK)
-    greet(channel, "compare", {"steps": 1})
+    channel = connect(server.address, "compare", {"steps": 2}, insecure=True, limits=QUICK, source=host)
+    channel.send(1, bytes(8))
+    channel.receive(2, size=9)
     return channel
 
 
 def test_stalled_handshakes_leave_places_for_others() -> None:
     capacity = Capacity(sessions=4, handshakes=2, waiting=50)
     with in_background(make_server(replace(QUICK, handshake_seconds=2), capacity)) as server:
-        with connect(server.address, "compare", {"steps": 1}, insecure=True, limits=QUICK) as running:
+        with connect(server.address, "compare", {"steps": 2}, insecure=True, limits=QUICK) as running:
+            running.send(1, bytes(8))
+            running.receive(2, size=9)
             stalled = [call_from(host, server, b"PS") for host in ("127.0.0.2", "127.0.0.3", "127.0.0.2")]
             wait_until(lambda: len(children(server)) == 3)  # the session and two handshakes
             assert ask(server.address, [2000]) == [True]
@@ -347,10 +359,29 @@ def test_the_sessions_of_one_address_leave_places_for_another() -> None:
             connection.close()
 
 
+def test_who_stalls_gives_way_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "STALLED_SECONDS", 0.2)
+    capacity = Capacity(sessions=4, handshakes=2, grace_seconds=0)
+    with in_background(make_server(Limits(handshake_seconds=60), capacity)) as server:
+        hosts = ("127.0.0.2", "127.0.0.3")
+        half = call_from(hosts[0], server, b"PS")
+        greeted = connect(server.address, "compare", {"steps": 1}, insecure=True, source=hosts[1])
+        assert ask(server.address, [2000]) == [True]  # long before a handshake of 60 seconds is over
+        half.close()
+        greeted.close()
+        others = [begun_from(host, server) for host in hosts]
+        time.sleep(0.5)
+        assert ask(server.address, [2000]) == [True]
+        for other in others:
+            other.send(1, bytes(8))
+            other.receive(2, size=9)  # who has begun is not ended for anyone
+            other.close()
+
+
 def test_a_full_waiting_room_gives_up_one_of_the_largest_crowd() -> None:
     capacity = Capacity(sessions=1, waiting=6, grace_seconds=0)
     with in_background(make_server(replace(QUICK, handshake_seconds=5), capacity)) as server:
-        running = connect(server.address, "compare", {"steps": 1}, insecure=True, limits=QUICK)
+        running = begun_from("127.0.0.1", server)
         crowd = [call_from("127.0.0.2", server, b"PS") for _ in range(6)]
         time.sleep(0.3)  # they have all spoken, so that no silent one makes room
         with ThreadPoolExecutor(1) as pool:

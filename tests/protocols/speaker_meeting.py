@@ -20,7 +20,7 @@ Other = TypeVar("Other")
 @cache
 def lasting_key() -> tuple[KeyHolder, Evaluator]:
     key = KeyHolder()
-    return key, Evaluator(key.public_key)
+    return key, Evaluator(key.public_key, key.coins)
 
 
 def ask(

@@ -1,6 +1,6 @@
 """Templates under an enrollment key: the plain decision, a store that sees ciphertexts, scores that nobody sees."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -9,9 +9,10 @@ from scipy import stats
 from ppspeech.crypto.lattice import KeyHolder, receive_scores
 from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.crypto.transfer.setup import Side
-from ppspeech.errors import BadCiphertextError, ModelError, RangeError, WrongKeyError
+from ppspeech.errors import BadCiphertextError, ModelError, RangeError, WrongKeyError, WrongSessionError
 from ppspeech.network import Transcript, memory_pair, run_together
-from ppspeech.protocols import PROTOCOLS, run_in_memory
+from ppspeech.protocols import PROTOCOLS, Party, run_in_memory
+from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper, Prober, keeper, prober, store
 from tests.crypto.pairs import lasting_setup
 from tests.protocols.speaker_meeting import histogram, unit
@@ -110,6 +111,31 @@ def test_three_parties_by_name() -> None:
     assert "encrypted templates" in said[1]
     assert said[2] == "the other party knows"
     assert list(PROTOCOLS["template_matching"].parties) == ["keeper", "store", "prober"]
+
+
+def test_a_store_that_moves_templates_is_found_out() -> None:
+    """Well-formed ciphertexts under the keeper's key, of another voice: only the keeper's digest tells."""
+    public: dict[str, Any] = {"features": 3, "places": 4}
+    own = Keeper(GalleryPlan(**public), np.eye(3)[:2], 0.7)
+    others = Keeper(GalleryPlan(**public), np.eye(3)[1:], 0.7, own._key)
+
+    def publish(party: Party) -> None:
+        own.publish().send(party.channels["store"])
+        party.channels["prober"].send(Kind.GALLERY_DIGEST, own.publish().digest)
+
+    def swap(party: Party) -> None:
+        EncryptedGallery.receive(party.channels["keeper"], own.plan)
+        Prober(others.publish())  # nothing is wrong with it
+        others.publish().send(party.channels["prober"])
+
+    with pytest.raises(WrongSessionError, match="not the one that the keeper has published"):
+        run_in_memory(
+            [
+                ("keeper", publish),
+                ("store", swap),
+                ("prober", lambda party: prober(party, [0.0, 0.9, 0.1], 1, **public)),
+            ]
+        )
 
 
 @pytest.mark.parametrize(

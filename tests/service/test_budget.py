@@ -35,6 +35,16 @@ def test_processes_never_spend_more_than_there_is(tmp_path: Path) -> None:
     assert sum(spent) == 100
 
 
+def test_the_usual_budget_is_each_models_own(tmp_path: Path) -> None:
+    budget = QueryBudget(tmp_path / "b.sqlite", limit="usual")
+    assert budget.expect("small", 2) == 2
+    assert budget.expect("large", 10**9) == 1_000_000
+    assert budget.spend("small", "ann", 3) == (False, 2)
+    assert budget.spend("large", "ann", 3) == (True, 999_997)
+    assert budget.left("small", "ann") == 2
+    assert QueryBudget(tmp_path / "c.sqlite").expect("small", 2) is None
+
+
 def test_what_cannot_be_a_budget(tmp_path: Path) -> None:
     for limit in (-1, 10**9):
         with pytest.raises(PpspeechError, match="budget"):

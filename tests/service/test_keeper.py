@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -144,6 +145,17 @@ def test_a_keeper_that_started_again_has_another_key(store: Running, bundle: Bun
                 assert prober.verify(0, [voice(0)], RATE).value is True
 
 
+def test_a_gallery_that_is_not_what_the_keeper_published_is_refused(
+    store: Running, bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with keeping(store, bundle, tmp_path / "keeper") as door, connect_through(store.door(), bundle=bundle) as client:
+        given = client.fetch("family")
+        swapped = replace(given, templates=given.templates[:-1] + bytes([given.templates[-1] ^ 1]))
+        monkeypatch.setattr(client._questions, "fetch", lambda name: swapped)
+        with pytest.raises(WrongSessionError, match="not what the keeper has published"):
+            client.probing(door)
+
+
 def test_what_does_not_fit_is_refused(store: Running, bundle: Bundle, tmp_path: Path) -> None:
     with connect_through(store.door(), bundle=bundle) as client:
         with pytest.raises(PpspeechError, match="no gallery 'nobody'"):
@@ -216,7 +228,7 @@ def test_sealed_galleries_belong_to_who_brought_them(tmp_path: Path, monkeypatch
 
 
 def test_keepers_descriptions_are_read_literally() -> None:
-    offer = Offer(KEEPER, "a task", "0" * 64, "none", Galleries("family", 24, 4, "prober"))
+    offer = Offer(KEEPER, "a task", "0" * 64, "none", Galleries("family", 24, 4, "prober", "0" * 64))
     assert read_offers(describe([offer]), "gallery") == (offer,)
     plain = json.loads(describe([offer]))
     for change in (
@@ -224,6 +236,7 @@ def test_keepers_descriptions_are_read_literally() -> None:
         {"places": 10**5},
         {"features": "24"},
         {"decision": "store"},
+        {"digest": "0" * 63},
         {"gallery": "x" * 22},
         {"more": 1},
     ):

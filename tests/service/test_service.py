@@ -16,8 +16,8 @@ import torch
 
 from ppspeech.audio import Mfcc, features_of
 from ppspeech.bundle import Bundle
-from ppspeech.crypto.lattice import LatticeParameters
-from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
+from ppspeech.crypto.lattice import LatticeParameters, key_length
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import (
     AudioError,
     BadTypeError,
@@ -215,7 +215,7 @@ def test_four_clients_at_once(running: Running) -> None:
         list(pool.map(ask, range(4)))
 
 
-KEY_BYTES = ciphertext_length(LatticeParameters())
+KEY_BYTES = key_length(LatticeParameters())
 
 
 def misbehave(channel: StreamChannel, fault: str) -> None:
@@ -227,7 +227,9 @@ def misbehave(channel: StreamChannel, fault: str) -> None:
         "too many": (Kind.REQUEST, Request(Ask.WORDS, "frames", 3).encode()),
         "not offered": (Kind.REQUEST, Request(Ask.VERIFY).encode()),
     }
-    if fault not in ("garbage", "bad key", "short key"):
+    if fault in ("bad key", "short key"):
+        PairSetup.agree(channel, Side.SECOND)
+    elif fault != "garbage":
         meet_as_client(channel)
     if fault in messages:
         channel.send(*messages[fault])

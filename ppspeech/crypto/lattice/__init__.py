@@ -24,13 +24,14 @@ from ppspeech.crypto.lattice.matrix_product import (
     server_reply,
 )
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
-from ppspeech.crypto.lattice.seal_bytes import ciphertext_length
+from ppspeech.crypto.lattice.public_key import COIN_BYTES, key_length
 from ppspeech.crypto.lattice.streaming import FrameSender, plan_stream, publish_model, receive_scores
 from ppspeech.crypto.lattice.vectors import CKKS_PRIMES, CKKS_SCALE, DEGREE, VectorEvaluator, VectorKeyHolder
 
 __all__ = [
     "CKKS_PRIMES",
     "CKKS_SCALE",
+    "COIN_BYTES",
     "DEGREE",
     "KEPT_BITS",
     "CorrelationCut",
@@ -46,7 +47,6 @@ __all__ = [
     "Precision",
     "VectorEvaluator",
     "VectorKeyHolder",
-    "ciphertext_length",
     "client_correlation_finish",
     "client_correlation_query",
     "client_finish",
@@ -54,6 +54,7 @@ __all__ = [
     "encode_signal",
     "encode_weights",
     "error_bound",
+    "key_length",
     "plan_correlation",
     "plan_product",
     "plan_stream",

@@ -9,7 +9,8 @@ another multiply to all offsets of the stretch at once. Several channels may sha
 >>> plan, key = plan_correlation(channels=2, pattern=3, signal=8), KeyHolder()
 >>> pattern, signal = np.sin(np.arange(6.0)).reshape(2, 3), np.cos(np.arange(16.0)).reshape(2, 8)
 >>> query = client_correlation_query(key, plan, pattern)
->>> reply, theirs = server_correlation_reply(Evaluator(key.public_key), plan, encode_signal(plan, signal), query)
+>>> evaluator = Evaluator(key.public_key, key.coins)
+>>> reply, theirs = server_correlation_reply(evaluator, plan, encode_signal(plan, signal), query)
 >>> scale = plan.precision.result
 >>> fits = scale.decode(scale.ring.to_signed(scale.ring.join(client_correlation_finish(key, plan, reply), theirs)))
 >>> expected = [np.sum(pattern * signal[:, w : w + 3]) for w in range(6)]

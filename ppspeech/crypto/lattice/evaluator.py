@@ -3,7 +3,8 @@
 A reply, in order: multiply-accumulate in transformed form; transform back; add a fresh encryption of zero; keep the
 first part where results stand; round to 32 bits; add a mask uniform mod 2^32 to the kept first part. The second part
 is then pseudorandom (ring LWE), the kept first part uniform: value and noise are shared, and nothing needs flooding.
-Against a key holder who follows the protocol; one who sends something else than encryptions is not covered.
+That holds against any key holder, whatever it sends as key and query: the second half of the key, which hides the
+second part, is nobody's choice (`public_key`), and the mask on the first part covers the whole modulus.
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from ppspeech.crypto.lattice.blake2xb import expand_seeds
 from ppspeech.crypto.lattice.job import Job
 from ppspeech.crypto.lattice.ntt import transform_of
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
+from ppspeech.crypto.lattice.public_key import load_public_key
 from ppspeech.crypto.lattice.residues import to_residues
-from ppspeech.crypto.lattice.seal_bytes import load_public_key, residues_of
+from ppspeech.crypto.lattice.seal_bytes import residues_of
 from ppspeech.crypto.lattice.wire import dump_reply, key_identity, load_query
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.single_use import SingleUse
@@ -58,14 +60,15 @@ class LoadedQuery:
 
 
 class Evaluator:
-    """Evaluates under a public key (BadCiphertextError if malformed); holds nothing from which the secret follows."""
+    """Evaluates under a public key (BadCiphertextError if malformed); holds nothing from which the secret follows.
+    `coins`: those of the key, which its holder must not have chosen.
+    """
 
-    def __init__(self, public_key: bytes, parameters: LatticeParameters | None = None) -> None:
+    def __init__(self, public_key: bytes, coins: bytes, parameters: LatticeParameters | None = None) -> None:
         self.parameters = parameters or LatticeParameters()
-        self.identity = key_identity(public_key)
-        self._encryptor: Any = seal.Encryptor(
-            seal_context(self.parameters), load_public_key(public_key, self.parameters)
-        )
+        self.identity = key_identity(public_key, coins)
+        loaded = load_public_key(public_key, coins, self.parameters)
+        self._encryptor: Any = seal.Encryptor(seal_context(self.parameters), loaded)
         self.zeros = SingleUse(self._encrypt_zero)
 
     def _encrypt_zero(self) -> Residues:

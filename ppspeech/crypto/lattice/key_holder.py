@@ -1,6 +1,6 @@
 """The party with the secret key: it encrypts polynomials, seeded and at half size, and opens replies to shares.
 
-Keys and encryptions of zero are SEAL's; the message is added to the first part of such an encryption.
+Secret keys and encryptions of zero are SEAL's; the message is added to the first part of such an encryption.
 """
 
 from typing import NoReturn
@@ -13,28 +13,31 @@ from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.job import Job
 from ppspeech.crypto.lattice.ntt import quotients_of, transform_of
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
+from ppspeech.crypto.lattice.public_key import COIN_BYTES, first_half
 from ppspeech.crypto.lattice.residues import from_residues, to_residues
-from ppspeech.crypto.lattice.seal_bytes import dump_ciphertext, secret_residues, seeded_parts
+from ppspeech.crypto.lattice.seal_bytes import secret_residues, seeded_parts
 from ppspeech.crypto.lattice.wire import dump_query, key_identity, load_reply
+from ppspeech.crypto.randomness import uniform_bytes
 from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
 
 
 class KeyHolder:
-    """A fresh key pair and what only its owner can do. It cannot be pickled; `public_key` is for the other party."""
+    """A fresh key and what only its owner can do. It cannot be pickled. `public_key` is for the other party, which
+    needs `coins` too: what the two have agreed on (`public_key`), or else what is drawn here.
+    """
 
-    def __init__(self, parameters: LatticeParameters | None = None) -> None:
+    def __init__(self, parameters: LatticeParameters | None = None, coins: bytes | None = None) -> None:
         self.parameters = parameters or LatticeParameters()
+        self.coins = uniform_bytes(COIN_BYTES) if coins is None else coins
         context = seal_context(self.parameters)
-        generator = seal.KeyGenerator(context)
-        secret, public = generator.secret_key(), seal.PublicKey()
-        generator.create_public_key(public)
-        self.public_key = dump_ciphertext(public, self.parameters, transformed=True)
-        self.identity = key_identity(self.public_key)
-        self._encryptor = seal.Encryptor(context, secret)
-        self._zeros = SingleUse(self._encrypt_zero)
+        secret = seal.KeyGenerator(context).secret_key()
         self._secret = secret_residues(secret, self.parameters)
         self._secret_quotients = quotients_of(self._secret, self.parameters.prime)
+        self.public_key = first_half(self._secret, self.coins, self.parameters)
+        self.identity = key_identity(self.public_key, self.coins)
+        self._encryptor = seal.Encryptor(context, secret)
+        self._zeros = SingleUse(self._encrypt_zero)
 
     def _encrypt_zero(self) -> tuple[Residues, bytes]:
         return seeded_parts(self._encryptor.encrypt_zero_symmetric(), self.parameters)

@@ -9,6 +9,7 @@ to them at a scale of our own (`ProductPlan`), so its plaintext modulus and its 
 """
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,19 @@ class LatticeParameters:
     def prime_bits(self) -> int:
         """Bits of q."""
         return self.prime.bit_length()
+
+    @property
+    def leakable_bits(self) -> int:
+        """Bits about a key that its holder may let out, by answering what it decrypts, before it makes a new one.
+
+        The ring has more coordinates than 128-bit security at its modulus needs; a ternary one that is known is worth
+        log2 3 bits and leaves a problem with one fewer (Dachman-Soled, Ducas, Gong and Rossi 2020, perfect hints).
+
+        >>> LatticeParameters().leakable_bits
+        239
+        """
+        needed = -(-self.degree * self.prime_bits // MOST_MODULUS_BITS[self.degree])
+        return int((self.degree - needed) * math.log2(3))
 
     @property
     def dropped_bits(self) -> int:

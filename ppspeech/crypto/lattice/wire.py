@@ -24,9 +24,9 @@ _SENT_BYTES = SENT_BITS // 8
 QUERY, REPLY = b"LATQ", b"LATR"
 
 
-def key_identity(public_key: bytes) -> bytes:
+def key_identity(public_key: bytes, coins: bytes) -> bytes:
     """Eight bytes that name a key in messages."""
-    return hashlib.sha256(public_key).digest()[:IDENTITY_BYTES]
+    return hashlib.sha256(public_key + coins).digest()[:IDENTITY_BYTES]
 
 
 def query_length(parameters: LatticeParameters, polynomials: int) -> int:
@@ -66,7 +66,7 @@ def load_query(
     received: bytes, parameters: LatticeParameters, job: bytes, key: bytes, polynomials: int
 ) -> tuple[list[bytes], Residues]:
     """Seeds and first parts of a received query. Raises BadCiphertextError for another length or job, or a residue that
-    is not below the prime, WrongKeyError for another key.
+    is not below the prime, or a seed that comes twice, which no key holder draws; WrongKeyError for another key.
     """
     body = _open(received, QUERY, job, key, query_length(parameters, polynomials))
     records = np.frombuffer(body, dtype=np.uint8).reshape(polynomials, -1)
@@ -78,7 +78,10 @@ def load_query(
         raise BadCiphertextError("a residue of the query is not below the prime")
     if dropped:  # the middle of what may have been dropped
         residues = ((residues << np.uint64(dropped)) + np.uint64(1 << (dropped - 1))) % np.uint64(parameters.prime)
-    return [record[:SEED_BYTES].tobytes() for record in records], residues
+    seeds = [record[:SEED_BYTES].tobytes() for record in records]
+    if len(set(seeds)) < polynomials:
+        raise BadCiphertextError("a seed comes twice in the query: its polynomials must be encrypted afresh")
+    return seeds, residues
 
 
 def dump_reply(job: bytes, key: bytes, first: Residues, second: Residues) -> bytes:

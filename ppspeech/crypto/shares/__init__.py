@@ -1,6 +1,6 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
-from ppspeech.crypto.shares.best import argmax, best_text, knock_out, largest, smallest
+from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best
 from ppspeech.crypto.shares.bits import extend, truncate_local
 from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
@@ -35,7 +35,6 @@ __all__ = [
     "Shared",
     "SharedBits",
     "argmax",
-    "best_text",
     "blank",
     "carry",
     "check_index",
@@ -62,6 +61,7 @@ __all__ = [
     "share_input",
     "smallest",
     "square",
+    "tell_best",
     "text_residues",
     "text_size",
     "truncate_local",

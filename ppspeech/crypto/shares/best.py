@@ -1,15 +1,19 @@
 """The largest of several shared residues: where it stands, what it is, and what it is called.
 
 Two ways, for two prices. All pairs compared in one batch, each candidate's wins then joined by tables: three rounds for
-up to 9 candidates, four for up to 65, for n (n - 1) / 2 comparisons (`argmax`, `best_text`). Or a knock-out tournament:
+up to 9 candidates, four for up to 65, for n (n - 1) / 2 comparisons (`argmax`, `tell_best`). Or a knock-out tournament:
 three rounds for every factor of two, for n - 1 comparisons (`knock_out`). Of equals the first wins. Nobody learns a
 place, a score or who met whom: what is left is a share each.
 """
 
 import numpy as np
 
+from ppspeech.arrays import Residues
+from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.bits import all_bits
+from ppspeech.crypto.shares.choose import choose
 from ppspeech.crypto.shares.shared import Shared, SharedBits, concatenate, select
+from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
 
 
@@ -43,12 +47,31 @@ def smallest(residues: Shared) -> Shared:
     return -largest(-residues)
 
 
-def best_text(scores: Shared, texts: Shared) -> Shared:
-    """The text of each row's largest score, `(rows, candidates)` to `(rows, residues)`, by all pairs. `scores`: those
-    of a row must differ by less than 2^(bits - 1). `texts`: what the candidates are called, `(candidates, residues)`,
-    the same for all rows.
+def tell_best(scores: Shared, texts: Residues | None, shape: tuple[int, int], ring: Ring) -> Residues | None:
+    """The text of each row's largest score, `(rows, candidates)` to `(rows, residues)`, to the second party; None for
+    the first. `scores`: those of a row must differ by less than 2^(bits - 1). `texts`: what the first party calls the
+    candidates, of `shape` (candidates, residues); None for the second.
+
+    Places count from 1: nobody's, 0, has an empty text, and is what a row gets in which no candidate beats all others.
+    A place is the exclusive or of what both hold, `candidates.bit_length()` bits. The first party turns its texts by
+    its own part, the second asks for one of them at its part (`choose`). So nothing the first party says depends on
+    more than its part of the place, whatever the second has done before: it cannot learn more than as many bits.
+    (Products of bits and texts would tell a second party that shifts its factors every bit of `argmax`.)
     """
-    return (argmax(scores)[..., None] * texts).sum(axis=1)
+    engine, (rows, candidates) = scores.engine, scores.shape
+    if shape[0] != candidates or (texts is not None and texts.shape != shape):
+        raise RangeError(f"{candidates} candidates need as many texts, agreed on are {shape}")
+    won = argmax(scores).own.astype(np.int64)
+    place = np.bitwise_xor.reduce(won * np.arange(1, candidates + 1), axis=1)
+    size = 1 << candidates.bit_length()
+    turned = np.zeros((rows, shape[1], size), np.uint64)
+    if texts is not None:
+        padded = np.zeros((size, shape[1]), np.uint64)
+        padded[1 : candidates + 1] = texts
+        turned = padded[np.arange(size) ^ place[:, None]].transpose(0, 2, 1)
+    tables = Shared(engine, turned.reshape(rows * shape[1], size), ring)
+    told = choose(tables, None if engine.is_first else np.repeat(place, shape[1])).open_to(Side.SECOND)
+    return None if told is None else told.reshape(rows, shape[1])
 
 
 def knock_out(scores: Shared, texts: Shared) -> tuple[Shared, Shared]:

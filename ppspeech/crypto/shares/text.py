@@ -5,13 +5,12 @@ everywhere on the wire. A residue of a score fits beside them: shares of both ar
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto.numbers import Ring
-from ppspeech.errors import ModelError, ProtocolError
+from ppspeech.errors import ModelError
 
 LETTERS = 7
 """Bytes of a text in one residue."""
@@ -45,13 +44,15 @@ def text_residues(texts: Sequence[str], length: int) -> Residues:
     return digits.view("<u8").astype(np.uint64).reshape(len(texts), size)
 
 
-def read_text(residues: Residues, errors: Literal["strict", "replace"] = "strict") -> str | None:
-    """The text that residues `(residues,)` spell; None where all are zero, which is nobody's label. `errors`: what to
-    do with bytes that are no text: refuse them, or show that there are such. Raises ProtocolError if it is no text and
-    to be refused.
+def read_text(residues: Residues) -> str | None:
+    """The text that residues `(residues,)` spell; None where all are zero, which is nobody's label.
+
+    Bytes that are no text, and what cannot be printed, are shown as such, and never refused: an error here would be
+    seen by the party that sent them, and tell it which of its texts was opened.
+
+    >>> read_text(np.array([0x07FF61], np.uint64))
+    'a\ufffd\ufffd'
     """
     letters = b"".join(int(residue).to_bytes(LETTERS, "little") for residue in residues).rstrip(b"\0")
-    try:
-        return letters.decode(errors=errors) or None
-    except UnicodeDecodeError:
-        raise ProtocolError("the label that came is no text: the server's model or this session is broken") from None
+    shown = letters.decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in shown) or None

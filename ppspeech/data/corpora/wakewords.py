@@ -3,11 +3,15 @@
 from pathlib import Path
 
 from ppspeech.data.corpus import Corpus, Utterance
-from ppspeech.data.layout import corpus_folder, require_files
+from ppspeech.data.layout import Published, corpus_folder, require_files
 from ppspeech.data.registry import register_corpus
 
 WORDS = ("alexa", "computer", "jarvis", "smart_mirror", "snowboy", "view_glass")
 RECORDINGS = 40
+
+PUBLISHED = Published(
+    "https://github.com/Picovoice/wake-word-benchmark", "wakewords", "40 files of each word, {word}/{word}_{nn}.flac"
+)
 
 
 @register_corpus("wakewords")
@@ -19,7 +23,7 @@ def load_wakewords(folder: Path | str | None = None) -> Corpus:
     recording. `folder` holds `{word}/{word}_{nn}.flac`; by default `wakewords` in the data folder. Raises CorpusError
     if a recording is missing or empty.
     """
-    folder = corpus_folder("wakewords", folder)
+    folder = corpus_folder("wakewords", folder, PUBLISHED)
     utterances = {
         f"{word}/{word}_{number:02d}.flac": Utterance(
             path=folder / word / f"{word}_{number:02d}.flac",
@@ -31,4 +35,4 @@ def load_wakewords(folder: Path | str | None = None) -> Corpus:
         for number in range(RECORDINGS)
     }
     require_files("wakewords", folder, utterances)
-    return Corpus("wakewords", 16_000, tuple(utterances.values()))
+    return Corpus("wakewords", 16_000, tuple(utterances.values()), speakers_known=False)

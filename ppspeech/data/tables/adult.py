@@ -7,12 +7,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ppspeech.data.layout import Published, corpus_folder
 from ppspeech.data.registry import register_table
 from ppspeech.data.tables.files import read_libsvm
 from ppspeech.data.tables.table import Table
 from ppspeech.errors import CorpusError
-from ppspeech.storage import data_folder
 
+PUBLISHED = Published(
+    "https://archive.ics.uci.edu/dataset/2/adult (adult.data, adult.test) and "
+    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html (a9a, a9a.t)",
+    "adult",
+    "a9a and a9a.t, adult.data and adult.test, plain or compressed by xz",
+)
 FEATURES = 123
 LABEL_NAMES = ("at most 50K", "more than 50K")
 NUMBERS = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
@@ -35,8 +41,8 @@ class Part:
 
 
 PARTS = (
-    Part("a9a.xz", "adult.data.xz", rows=32_561, positive=7_841, entries=451_592, with_missing=2_399),
-    Part("a9a.t.xz", "adult.test.xz", rows=16_281, positive=3_846, entries=225_731, with_missing=1_221),
+    Part("a9a", "adult.data", rows=32_561, positive=7_841, entries=451_592, with_missing=2_399),
+    Part("a9a.t", "adult.test", rows=16_281, positive=3_846, entries=225_731, with_missing=1_221),
 )
 
 
@@ -44,14 +50,14 @@ PARTS = (
 def load_adult(folder: Path | str | None = None) -> Table:
     """Load a9a, Adult as 123 binary features: 32,561 rows to train on and 16,281 to test on.
 
-    Label 1 is an income of more than 50,000 dollars. Each row is a person of its own. `folder` holds `a9a.xz` and
-    `a9a.t.xz`; by default `adult` in the data folder. Raises CorpusError if a file is missing or damaged, or its rows,
-    labels or entries are not as published.
+    Label 1 is an income of more than 50,000 dollars. Each row is a person of its own. `folder` holds `a9a` and
+    `a9a.t`, plain or as `.xz`; by default `adult` in the data folder. Raises CorpusError if a file is missing or
+    damaged, or its rows, labels or entries are not as published.
     """
     folder = _folder(folder)
     features, labels = [], []
     for part in PARTS:
-        path = folder / part.binary
+        path = _file(folder, part.binary)
         values, signs = read_libsvm(_lines(path), FEATURES, str(path))
         _check(path, "rows", len(signs), part.rows)
         if not np.isin(signs, (-1, 1)).all():
@@ -88,14 +94,14 @@ class AdultRecords:
 def load_adult_raw(folder: Path | str | None = None) -> AdultRecords:
     """Load the raw Adult files: 14 typed columns and the label; a missing value stays missing.
 
-    `folder` holds `adult.data.xz` and `adult.test.xz`; by default `adult` in the data folder. Raises CorpusError naming
-    the line that is wrong, or a count that is not as published.
+    `folder` holds `adult.data` and `adult.test`, plain or as `.xz`; by default `adult` in the data folder. Raises
+    CorpusError naming the line that is wrong, or a count that is not as published.
     """
     folder = _folder(folder)
     rows: list[list[str]] = []
     labels: list[int] = []
     for part in PARTS:
-        path = folder / part.raw
+        path = _file(folder, part.raw)
         read = [_record(line, f"{path}, line {n}") for n, line in enumerate(_lines(path), 1) if _is_record(line)]
         _check(path, "rows", len(read), part.rows)
         _check(path, "positive labels", sum(label for _, label in read), part.positive)
@@ -135,7 +141,13 @@ def _record(line: str, where: str) -> tuple[list[str], int]:
 
 
 def _folder(folder: Path | str | None) -> Path:
-    return Path(folder) if folder is not None else data_folder() / "adult"
+    return corpus_folder("adult", folder, PUBLISHED)
+
+
+def _file(folder: Path, name: str) -> Path:
+    """A file, or the same compressed."""
+    packed = folder / f"{name}.xz"
+    return packed if packed.is_file() else folder / name
 
 
 def _is_test() -> torch.Tensor:
@@ -144,9 +156,10 @@ def _is_test() -> torch.Tensor:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return lzma.decompress(path.read_bytes()).decode("ascii").splitlines()
+        plain = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        return plain.decode("ascii").splitlines()
     except FileNotFoundError:
-        raise CorpusError(f"{path} is missing") from None
+        raise CorpusError(f"{path} is missing: {PUBLISHED}") from None
     except (lzma.LZMAError, EOFError, UnicodeDecodeError, OSError) as error:
         raise CorpusError(f"{path} is damaged: {error}; copy it again") from error
 

@@ -26,15 +26,14 @@ from ppspeech.protocols.scores import WordArrays, WordShape, form_weights
 from ppspeech.protocols.words import (
     Hearing,
     KeywordJob,
+    StreamModels,
+    TakenModels,
     answer,
     encode_models,
-    encrypt_models,
     follow,
-    give_models,
     model_bytes,
     recognize,
     stream_plan,
-    take_models,
 )
 
 FRAMES, DIMENSIONS, WORDS, STATES = 98, 39, 10, 5
@@ -163,17 +162,16 @@ def _sure_word(models: WordArrays, utterance: Reals) -> str | None:
 
 
 def _stream_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: int, where: str) -> list[Figure]:
-    hidden, expected = encrypt_models(models), _sure_word(models, utterance)
-    shape = models.shape
+    shape, expected = models.shape, _sure_word(models, utterance)
 
     def ask(channel: Channel) -> list[tuple[float, float, float]]:
         met = meet_as_client(channel)
         times = []
         with met.session():
-            model = take_models(met, shape)
+            taken = TakenModels(shape)
             for _ in range(1 + repeats):
                 began = time.perf_counter()
-                hearing = Hearing(met, shape, model)
+                hearing = Hearing(met, taken)
                 started = time.perf_counter()
                 for frame in utterance[:-1]:
                     hearing.hear(frame)
@@ -189,7 +187,7 @@ def _stream_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: int
     def serve(channel: Channel) -> None:
         met = meet_as_server(channel)
         with met.session():
-            give_models(met, hidden)
+            hidden = StreamModels(models)
             for _ in range(1 + repeats):
                 follow(met, hidden)
 

@@ -121,7 +121,7 @@ def measure(features: Reals, weights: Reals, repeats: int) -> Product:
     """The least time of each step in some runs; bytes or errors that the formulas do not give are refused."""
     chosen = plan_product(len(features), *weights.shape)
     key = KeyHolder()
-    evaluator = Evaluator(key.public_key)
+    evaluator = Evaluator(key.public_key, key.coins)
     encoded = encode_weights(chosen, weights, CORES)
     encode = best_seconds(lambda: encode_weights(chosen, weights, CORES), min(repeats, 3))
     norms = np.abs(features).sum(1).max(), np.abs(weights).sum(0).max()
@@ -260,7 +260,7 @@ def _stream(repeats: int) -> list[Figure]:
     """The model encrypted once; one frame at a time against it, both sides counted."""
     features, weights = frames_and_model(1, DIMENSIONS, STATES)
     chosen, key = plan_stream(FEATURES, STATES), KeyHolder()
-    sender = FrameSender(Evaluator(key.public_key), chosen, publish_model(key, chosen, weights))
+    sender = FrameSender(Evaluator(key.public_key, key.coins), chosen, publish_model(key, chosen, weights))
     sender.prepare(1 + repeats)
     seconds = best_seconds(lambda: receive_scores(key, chosen, sender.send(features)[0]), repeats)
     note = f"model {chosen.job.query_bytes:,} bytes once, {chosen.job.reply_bytes:,} a frame, one thread"

@@ -6,8 +6,10 @@ log-likelihood never falls, with the floor active too. Only a revived component 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.errors import ModelError
@@ -116,7 +118,7 @@ def start_mixture_(
 
 
 def fit_mixture(
-    x: Tensor,
+    x: Tensor | NDArray[Any],
     components: int,
     covariance: Covariance = "diagonal",
     *,
@@ -132,6 +134,7 @@ def fit_mixture(
     Defined for any finite frames: with fewer distinct frames than components the surplus components share or split
     clusters and stand on the variance floor.
     """
+    x = torch.as_tensor(x)
     if weights is not None:
         weights = check_weights(x, weights)
         x = torch.where(weights.unsqueeze(-1) > 0, x, 0)

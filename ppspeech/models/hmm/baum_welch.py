@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import reduce
 from operator import add
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.errors import ModelError
@@ -102,13 +104,14 @@ def update_hmm_(model: HiddenMarkovModel, statistics: HmmStatistics, prior: Prio
 
 def flat_start_(
     model: HiddenMarkovModel,
-    features: Tensor,
-    lengths: Tensor,
-    labels: Tensor,
+    features: Tensor | NDArray[Any],
+    lengths: Tensor | NDArray[Any],
+    labels: Tensor | NDArray[Any],
     prior: Prior = MAXIMUM_LIKELIHOOD,
     batch_frames: int = 16_384,
 ) -> None:
     """Cut every utterance into equal parts, one a state; mixtures start from k-means within the states."""
+    features, lengths, labels = map(torch.as_tensor, (features, lengths, labels))
     check_training_set(model, features, lengths, labels)
     batches = list(by_length(features, lengths, labels, batch_frames=batch_frames))
     _start_(model, [(some, _uniform_segments(model, some, lasting), named) for some, lasting, named in batches], prior)
@@ -157,9 +160,9 @@ class _Segments:
 
 def baum_welch(
     model: HiddenMarkovModel,
-    features: Tensor,
-    lengths: Tensor,
-    labels: Tensor,
+    features: Tensor | NDArray[Any],
+    lengths: Tensor | NDArray[Any],
+    labels: Tensor | NDArray[Any],
     iterations: int = 10,
     prior: Prior = MAXIMUM_LIKELIHOOD,
     batch_frames: int = 16_384,
@@ -170,6 +173,7 @@ def baum_welch(
     so that little padding is computed. Returns the log-likelihood of all before each iteration. Raises ModelError for
     inputs that do not fit each other or the bank.
     """
+    features, lengths, labels = map(torch.as_tensor, (features, lengths, labels))
     check_training_set(model, features, lengths, labels)
     batches = []
     for label in torch.unique(labels).tolist():

@@ -15,9 +15,10 @@ minimum; the same module also trains by autograd in mini-batches, from `loss`.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
@@ -190,8 +191,8 @@ class LargeMarginGaussians(nn.Module):
 
     def fit(
         self,
-        x: Tensor,
-        y: Tensor,
+        x: Tensor | NDArray[Any],
+        y: Tensor | NDArray[Any],
         m: ComponentLabels = None,
         *,
         quadratic: float,
@@ -209,6 +210,7 @@ class LargeMarginGaussians(nn.Module):
         projection. A hinge is reached through ever narrower Huber hinges, to a gap of 5e-5 of F. Raises ModelError for
         bad labels or values, or if the tolerance is not reached; the parameters then stay.
         """
+        x, y = torch.as_tensor(x), torch.as_tensor(y)
         solve = minimize if self.psd == "none" or post_hoc else minimize_psd
         width = self.margin.width or 1.0
         total = float(len(x) if weights is None else weights.sum())

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from typing import Self
 
 from ppspeech.errors import FrameTooLargeError, PeerGoneError, ProtocolError
@@ -25,6 +26,10 @@ COALESCED = 2**16  # payloads up to this size are copied behind their header and
 FAREWELL_SECONDS = 0.2  # how long an ABORT may take: a peer that reads nothing gets none
 
 
+def _nothing() -> None:
+    """Nobody asked to be told of the next message."""
+
+
 class StreamChannel:
     """A `Channel` over a connected socket. Use it as a context manager: an error inside aborts the session.
 
@@ -41,7 +46,7 @@ class StreamChannel:
         self._stream = stream
         self._ends = time.monotonic() + limits.handshake_seconds if greet_by is None else greet_by
         self._sent = self._received = 0
-        self._next_by = float("inf")
+        self._next_by, self._on_next = float("inf"), _nothing
         self._over = False
         self._inside_write = False
 
@@ -65,9 +70,9 @@ class StreamChannel:
         self.session = session
         self._ends = time.monotonic() + self.limits.session_seconds
 
-    def expect_within(self, seconds: float) -> None:
-        """Wait no longer than this for the next message, whatever the limits say."""
-        self._next_by = time.monotonic() + seconds
+    def expect_within(self, seconds: float, then: Callable[[], None]) -> None:
+        """Wait no longer than this for the next message, whatever the limits say; `then` is called when it has come."""
+        self._next_by, self._on_next = time.monotonic() + seconds, then
 
     def send(self, kind: int, payload: bytes | bytearray | memoryview) -> None:
         """Send one message; see `Channel.send`."""
@@ -122,10 +127,12 @@ class StreamChannel:
             length = check_header(header, kind=kind, session=self.session, sequence=number, size=size, at_most=largest)
             payload = self._stream.read(length, deadline, inside=True) if length else b""
             self._received += 1
-            self._next_by = float("inf")
         except ProtocolError as error:
             self.fail(error)
             raise
+        if self._on_next is not _nothing:
+            self._on_next()
+            self._next_by, self._on_next = float("inf"), _nothing
         return payload
 
     def abort(self) -> None:

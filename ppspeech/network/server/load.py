@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-FEW = 4  # processes that one address may always have
+FEW = 4  # places of a kind that there always are
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,8 +13,9 @@ class Capacity:
 
     Attributes:
         sessions: processes at a time.
-        handshakes: of these, how many may still be at TLS and HELLO, so that clients who stall there cannot take all
-            the places; a quarter by default.
+        handshakes: of these, how many may be at TLS and HELLO, or have said nothing since, so that clients who stall
+            there cannot take all the places; a quarter by default, and at least 4. When all are taken, one who has
+            stalled gives way to one who waits.
         per_address: processes at a time for one IPv4 address or IPv6 network of 64 bits; a quarter by default, and at
             least 4. Who has that many waits while others go ahead.
         waiting: connections that wait for a process, silent ones included. When all these places are taken, whoever has
@@ -45,8 +46,8 @@ class Capacity:
 
     @property
     def stalling(self) -> int:
-        """Processes that may be at TLS and HELLO."""
-        return self.handshakes or max(1, self.sessions // 4)
+        """Processes whose clients may not have begun."""
+        return self.handshakes or max(FEW, self.sessions // 4)
 
     @property
     def for_one(self) -> int:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -27,17 +27,20 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
 KILL_SECONDS = 2.0  # how much later than its own deadline a process is killed
+STALLED_SECONDS = 2.0  # after which a client that has not begun may have to give its place to one who waits
 
 
 @dataclass
 class _Child:
-    """A process that runs one session."""
+    """A process that runs one session. `greeted`: HELLO is done; `opened`: the client has said something since."""
 
     pid: int
     pipe: int
     who: str
+    since: float
     kill_at: float
     greeted: bool = False
+    opened: bool = False
     said: bytearray = field(default_factory=bytearray)
 
 
@@ -99,8 +102,10 @@ class Server:
         self._listening.setblocking(False)
         self.address = Address(address.host, self._listening.getsockname()[1])
 
-    def run(self) -> Counters:
-        """Serve until `stop` is called, or SIGTERM or Ctrl-C comes; then end in order. Returns the counts."""
+    def run(self, until: Callable[[], bool] = lambda: False) -> Counters:
+        """Serve until `stop` is called, SIGTERM or Ctrl-C comes, or `until`, which is asked a few times a second, says
+        so; then end in order. Returns the counts.
+        """
         previous = {}
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -111,7 +116,7 @@ class Server:
         gc.freeze()  # a collection in a child would write to, and so copy, every object it shares with us
         try:
             self._selector.register(self._listening, selectors.EVENT_READ)
-            while not self._stopping.is_set():
+            while not self._stopping.is_set() and not until():
                 self._step()
             self._finish()
         finally:
@@ -156,6 +161,8 @@ class Server:
         while (following := self._next()) is not None:
             self._ready.remove(following)
             self._fork(following)
+        if self._ready:
+            self._hurry(now)
 
     def _accept(self) -> None:
         try:
@@ -192,15 +199,27 @@ class Server:
         waiting.connection.close()
 
     def _next(self) -> _Waiting | None:
-        """Who gets a process now: of those who wait and have places left, the first of whoever has fewest processes."""
-        stalling = Counter(child.who for child in self._children.values() if not child.greeted)
-        capacity = self._capacity
+        """Who gets a process now: of those who wait and have places left, the first of whoever stalls least."""
+        capacity, stalling = self._capacity, self._stalling()
         if not self._ready or len(self._children) >= capacity.sessions or stalling.total() >= capacity.stalling:
             return None
         held = Counter(child.who for child in self._children.values())
         part = max(1, capacity.stalling // 2)
         can = [each for each in self._ready if held[each.who] < capacity.for_one and stalling[each.who] < part]
-        return min(can, key=lambda each: held[each.who], default=None)
+        return min(can, key=lambda each: (stalling[each.who], held[each.who]), default=None)
+
+    def _hurry(self, now: float) -> None:
+        """End the session that has stalled longest, of the neighborhood that stalls most, for one who stalls less."""
+        stalling = self._stalling()
+        least = min(stalling[each.who] for each in self._ready)
+        late = [child for child in self._children.values() if not child.opened and now - child.since > STALLED_SECONDS]
+        late = [child for child in late if stalling[child.who] > least]
+        if late and (len(self._children) >= self._capacity.sessions or stalling.total() >= self._capacity.stalling):
+            _kill(max(late, key=lambda child: (stalling[child.who], -child.since)))
+
+    def _stalling(self) -> Counter[str]:
+        """Sessions that have not begun, by neighborhood."""
+        return Counter(child.who for child in self._children.values() if not child.opened)
 
     def _fork(self, waiting: _Waiting) -> None:
         connection = waiting.connection
@@ -222,8 +241,9 @@ class Server:
         connection.close()
         os.set_blocking(reader, False)
         self.counters.started += 1
-        kill_at = time.monotonic() + self._limits.handshake_seconds + KILL_SECONDS
-        self._children[reader] = _Child(pid, reader, waiting.who, kill_at)
+        now = time.monotonic()
+        kill_at = now + self._limits.handshake_seconds + KILL_SECONDS
+        self._children[reader] = _Child(pid, reader, waiting.who, now, kill_at)
         self._selector.register(reader, selectors.EVENT_READ)
 
     def _be_child(self, connection: socket.socket, reader: int, writer: int) -> NoReturn:
@@ -249,6 +269,7 @@ class Server:
             if not child.greeted and b'"protocol"' in child.said:
                 child.greeted = True
                 child.kill_at = time.monotonic() + self._limits.session_seconds + KILL_SECONDS
+            child.opened = child.opened or b'"opened"' in child.said
             return
         self._end(child)
         self._count(child)

@@ -53,7 +53,8 @@ def be_worker(
 ) -> None:
     """Run one session; the process is to be left afterwards.
 
-    `report`: the pipe to the parent; it gets a line of JSON when the client has been greeted and one at the end.
+    `report`: the pipe to the parent; it gets a line of JSON when the client has been greeted, when it has
+    said something, and at the end.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     signal.signal(signal.SIGTERM, _stop)
@@ -68,7 +69,7 @@ def be_worker(
         with channel:
             name, params = answer(channel, lambda name, params: _accept(services, name, params))
             _say(report, {"protocol": name})
-            channel.expect_within(capacity.opening_seconds)
+            channel.expect_within(capacity.opening_seconds, lambda: _say(report, {"opened": True}))
             services[name].program(channel, params)
     except BaseException as error:
         failure = type(error).__name__

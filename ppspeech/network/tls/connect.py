@@ -22,17 +22,19 @@ def connect(
     tls: ClientTls | None = None,
     insecure: bool = False,
     limits: Limits | None = None,
+    source: str = "",
 ) -> StreamChannel:
     """Connect to a party that listens, and begin a session, to be used in a `with` statement.
 
-    `insecure` is plain TCP, on a loopback address alone. Raises `ProtocolError` if there is nobody, or not the one we
-    trust, or it does not want the same protocol and parameters.
+    `insecure` is plain TCP, on a loopback address alone. `source`: which of this machine's addresses to call from.
+    Raises `ProtocolError` if there is nobody, or not the one we trust, or it does not want the same protocol and
+    parameters.
     """
     address.check_security(tls is not None, insecure)
     accept_only(protocol, params)  # refuse our own mistakes before anyone is called
     limits = limits or Limits()
     deadline = time.monotonic() + limits.handshake_seconds
-    connection = _call(address, tls, deadline)
+    connection = _call(address, tls, source, deadline)
     channel = StreamChannel(ByteStream(connection, limits.message_bytes), limits, deadline)
     try:
         greet(channel, protocol, params)
@@ -42,21 +44,21 @@ def connect(
     return channel
 
 
-def _call(address: Address, tls: ClientTls | None, deadline: float) -> socket.socket:
+def _call(address: Address, tls: ClientTls | None, source: str, deadline: float) -> socket.socket:
     """A connection to the party that listens; with TLS, to the one we trust."""
     if tls is None:
-        return _reach(address, deadline)
+        return _reach(address, source, deadline)
     context = tls.context()
     if tls.shows_itself:  # a first call, without our certificate, to see whether it is the one with the pin
-        with wrap_client(_reach(address, deadline), context, tls.pin, address.host, deadline) as first:
+        with wrap_client(_reach(address, source, deadline), context, tls.pin, address.host, deadline) as first:
             context = tls.context(first.getpeercert(binary_form=True))
-    return wrap_client(_reach(address, deadline), context, tls.pin, address.host, deadline)
+    return wrap_client(_reach(address, source, deadline), context, tls.pin, address.host, deadline)
 
 
-def _reach(address: Address, deadline: float) -> socket.socket:
+def _reach(address: Address, source: str, deadline: float) -> socket.socket:
     try:
         seconds = max(deadline - time.monotonic(), 0.001)
-        return socket.create_connection((address.host, address.port), timeout=seconds)
+        return socket.create_connection((address.host, address.port), seconds, (source, 0) if source else None)
     except TimeoutError:
         raise PeerTimeoutError(f"{address} does not answer") from None
     except OSError as error:

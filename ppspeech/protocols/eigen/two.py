@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.crypto.lattice import LatticeParameters, ciphertext_length
+from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, record
 from ppspeech.errors import RangeError
 from ppspeech.protocols.eigen.direction import reveal_direction, unit_vector
@@ -118,7 +118,7 @@ class EigenJob:
     def lattice_bytes(self) -> tuple[int, int]:
         """What the first (Alice) and the second party (Bob) send of ciphertexts: replies; the key and queries."""
         job, products = square_plan(self.features).job, self.count * self.squarings
-        return products * job.reply_bytes, products * job.query_bytes + ciphertext_length(LatticeParameters())
+        return products * job.reply_bytes, products * job.query_bytes + key_length(LatticeParameters())
 
 
 def find_directions(met: Met, own: Residues, job: EigenJob) -> NDArray[np.float64]:

@@ -96,6 +96,11 @@ class WordShape:
         return self.words + self.reject
 
     @property
+    def answer_bits(self) -> int:
+        """Bits that one answer tells a client, whatever it does: which candidate, or none (`docs/THEORY.md`)."""
+        return self.candidates.bit_length()
+
+    @property
     def label_residues(self) -> int:
         """Residues of the engine that a label takes."""
         return text_size(self.label_bytes)

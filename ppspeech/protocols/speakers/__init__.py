@@ -1,6 +1,6 @@
 """Who speaks: verified or identified, by linear scores or mixtures; against active clients; from sealed galleries."""
 
-from ppspeech.protocols.speakers.gallery import MOST_PLACES, EncryptedGallery, GalleryPlan, Keeper, Prober
+from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.protocols.speakers.hardened import HardenedScorer, HardenedTerms, judge_as_server, prove_as_client
 from ppspeech.protocols.speakers.identify import (
     UNLIKELY,
@@ -17,6 +17,7 @@ from ppspeech.protocols.speakers.verify import Verification, decide, verify_as_c
 
 __all__ = [
     "MOST_PLACES",
+    "PROBES_A_KEY",
     "UNLIKELY",
     "Arranged",
     "EncryptedGallery",

@@ -15,6 +15,8 @@ one short message a probe, however large the gallery. Empty places score below e
 prober know how many places there are and not how many are taken.
 """
 
+import hashlib
+import multiprocessing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -25,20 +27,21 @@ from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import (
+    COIN_BYTES,
     Evaluator,
     FrameSender,
     KeyHolder,
     LatticeParameters,
     MatrixPlan,
     Precision,
-    ciphertext_length,
+    key_length,
     plan_stream,
     publish_model,
     receive_scores,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine, check_index
 from ppspeech.crypto.transfer import PairSetup, Side
-from ppspeech.errors import ModelError, RangeError
+from ppspeech.errors import ModelError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.linear import WEIGHT_BITS, LinearPlan, check_vectors
@@ -104,11 +107,18 @@ matching = register_protocol(
 
 @dataclass(frozen=True, eq=False)
 class EncryptedGallery:
-    """What the store keeps and gives to whoever probes: the keeper's key and templates encrypted under it."""
+    """What the store keeps and gives to whoever probes: the keeper's key, with its coins, and templates encrypted
+    under it.
+    """
 
     plan: GalleryPlan
     public_key: bytes
     templates: bytes
+
+    @property
+    def digest(self) -> bytes:
+        """By which the keeper names it to probers: a store that moves or mixes templates is found out."""
+        return hashlib.sha256(self.public_key + self.templates).digest()
 
     def send(self, channel: Channel) -> None:
         """Give it to the other party, which calls `receive`."""
@@ -118,12 +128,22 @@ class EncryptedGallery:
     @staticmethod
     def receive(channel: Channel, plan: GalleryPlan) -> "EncryptedGallery":
         """Take one, of exactly the plan's size; what is in it is checked by who uses it."""
-        key = channel.receive(Kind.LATTICE_KEY, ciphertext_length(plan.product.precision.parameters))
+        key = channel.receive(Kind.LATTICE_KEY, COIN_BYTES + key_length(plan.product.precision.parameters))
         return EncryptedGallery(plan, key, channel.receive(Kind.GALLERY, plan.product.job.query_bytes))
 
 
+PROBES_A_KEY = LatticeParameters().leakable_bits
+"""A prober that sends something else than a probe makes its bit depend on the key: so many probes, of all probers
+together, and a keeper needs a new key.
+"""
+
+
+class KeySpentError(PpspeechError):
+    """The keeper's key has answered as many probes as are safe: it publishes under a new one."""
+
+
 class Keeper:
-    """The party with the enrollment key, a new one by default.
+    """The party with the enrollment key, which answers `PROBES_A_KEY` probes in all processes that inherit it.
 
     Templates are `(enrolled, features)`, none longer than `plan.norm`; a probe matches at or above the threshold.
 
@@ -138,6 +158,7 @@ class Keeper:
             raise RangeError(f"products lie within ±{plan.norm**2}, the threshold too, got {threshold}")
         self.plan = plan
         self._key = key or KeyHolder()
+        self._left = multiprocessing.Value("Q", PROBES_A_KEY)
         self._templates = np.zeros((plan.places, plan.features))
         self._templates[: len(templates)] = check_vectors(templates, plan.features, plan.norm, "templates")
         offsets = np.full(plan.places, -(2.0**plan.reach))
@@ -145,14 +166,25 @@ class Keeper:
         scores = plan.verification.plan
         self._offsets = scores.ring.from_signed(scores.scale.encode(offsets))
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether its key answers no more."""
+        return bool(self._left.value == 0)
+
     def publish(self) -> EncryptedGallery:
         """The gallery for the store, freshly encrypted: after each enrollment."""
         sent = publish_model(self._key, self.plan.product, self._templates.T)
-        return EncryptedGallery(self.plan, self._key.public_key, sent)
+        return EncryptedGallery(self.plan, self._key.coins + self._key.public_key, sent)
 
     def answer(self, channel: Channel, setup: PairSetup) -> bool | None:
-        """One probe: the decision, or None where it is the prober's. `setup` is of `Side.FIRST`."""
+        """One probe: the decision, or None where it is the prober's. `setup` is of `Side.FIRST`. Raises KeySpentError,
+        before anything is decrypted, if the key has answered enough.
+        """
         plan = self.plan
+        with self._left.get_lock():
+            if self.is_spent:
+                raise KeySpentError(f"this key has answered {PROBES_A_KEY} probes: publish under a new one")
+            self._left.value -= 1
         with setup.session(channel):
             engine = ShareEngine(channel, setup, plan.cost)
             reply = channel.receive(Kind.REPLY, plan.product.job.reply_bytes)
@@ -169,7 +201,8 @@ class Prober:
 
     def __init__(self, gallery: EncryptedGallery) -> None:
         self.plan = gallery.plan
-        self._sender = FrameSender(Evaluator(gallery.public_key), self.plan.product, gallery.templates)
+        coins, key = gallery.public_key[:COIN_BYTES], gallery.public_key[COIN_BYTES:]
+        self._sender = FrameSender(Evaluator(key, coins), self.plan.product, gallery.templates)
 
     def ask(self, channel: Channel, setup: PairSetup, probe: Reals, claimed: int) -> bool | None:
         """One probe `(features,)`, claimed to match a place: the decision, or None where it is the keeper's.
@@ -190,8 +223,9 @@ class Prober:
 def keeper(party: Party, templates: list[list[float]], threshold: float, /, **terms: Any) -> str:
     """Enroll templates at the store, and answer one probe."""
     own = Keeper(GalleryPlan(**terms), np.asarray(templates, np.float64), threshold)
-    own.publish().send(party.channels["store"])
-    channel = party.channels["prober"]
+    gallery, channel = own.publish(), party.channels["prober"]
+    gallery.send(party.channels["store"])
+    channel.send(Kind.GALLERY_DIGEST, gallery.digest)
     return _say(own.answer(channel, PairSetup.agree(channel, Side.FIRST)))
 
 
@@ -206,8 +240,10 @@ def store(party: Party, /, **terms: Any) -> str:
 @matching.party("prober")
 def prober(party: Party, probe: list[float], claimed: int, /, **terms: Any) -> str:
     """Get the gallery, and probe once."""
-    own = Prober(EncryptedGallery.receive(party.channels["store"], GalleryPlan(**terms)))
-    channel = party.channels["keeper"]
+    gallery, channel = EncryptedGallery.receive(party.channels["store"], GalleryPlan(**terms)), party.channels["keeper"]
+    if channel.receive(Kind.GALLERY_DIGEST, len(gallery.digest)) != gallery.digest:
+        raise WrongSessionError("the gallery at the store is not the one that the keeper has published")
+    own = Prober(gallery)
     return _say(own.ask(channel, PairSetup.agree(channel, Side.SECOND), np.asarray(probe), claimed))
 
 

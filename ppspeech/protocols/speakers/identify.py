@@ -224,7 +224,7 @@ def name_best(
     if job.recipient == "third":
         return None
     opened = masked.open_to(Side.SECOND if job.recipient == "client" else Side.FIRST)
-    return None if opened is None else _identity(opened)
+    return None if opened is None else Identity(read_text(opened))
 
 
 def learn_name(client: Channel, server: Channel, job: Identification) -> Identity:
@@ -233,12 +233,7 @@ def learn_name(client: Channel, server: Channel, job: Identification) -> Identit
     size = packed_bytes(residues, TEXT_RING.bits)
     data = [channel.receive(Kind.NAME_SHARE, size) for channel in (client, server)]
     shares = [unpack_numbers(each, residues, TEXT_RING.bits).astype(np.uint64) for each in data]
-    return _identity(TEXT_RING.join(*shares))
-
-
-def _identity(opened: Residues) -> Identity:
-    """A name that is no text is shown as far as it is one: what was opened must not change what is sent after it."""
-    return Identity(read_text(opened, errors="replace"))
+    return Identity(read_text(TEXT_RING.join(*shares)))
 
 
 def _check_third(job: Identification, third: Channel | None) -> None:

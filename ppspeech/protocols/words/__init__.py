@@ -1,17 +1,24 @@
 """Which word was said."""
 
-from ppspeech.protocols.words.keyword import KeywordJob, Order, answer, encode_models, recognize, share_scores
+from ppspeech.protocols.words.keyword import (
+    KeywordJob,
+    Order,
+    answer,
+    check_told,
+    encode_models,
+    recognize,
+    share_scores,
+)
 from ppspeech.protocols.words.keyword_stream import (
     Hearing,
     StreamModels,
-    encrypt_models,
+    TakenModels,
     end_cost,
     follow,
-    give_models,
     model_bytes,
     stream_cost,
     stream_plan,
-    take_models,
+    streams_a_key,
 )
 
 __all__ = [
@@ -19,16 +26,16 @@ __all__ = [
     "KeywordJob",
     "Order",
     "StreamModels",
+    "TakenModels",
     "answer",
+    "check_told",
     "encode_models",
-    "encrypt_models",
     "end_cost",
     "follow",
-    "give_models",
     "model_bytes",
     "recognize",
     "share_scores",
     "stream_cost",
     "stream_plan",
-    "take_models",
+    "streams_a_key",
 ]

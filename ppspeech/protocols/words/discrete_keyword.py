@@ -20,7 +20,7 @@ from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import RAREST, WordArrays, WordShape
-from ppspeech.protocols.words.keyword import KeywordJob, name_words, read_models
+from ppspeech.protocols.words.keyword import KeywordJob, check_told, name_words, read_models
 
 Symbols = NDArray[np.integer]
 
@@ -73,6 +73,7 @@ def client(party: Party, utterance: Symbols, *, shape: Mapping[str, Any], symbol
     with _engine(party, Side.SECOND, agreed, symbols) as engine:
         words = _recognize(engine, agreed, symbols, None, padded, last)
     assert words is not None
+    check_told(agreed, words)
     return words[0]
 
 

@@ -4,7 +4,7 @@
     2. server → client   all state scores, masked: each party now has a share of every ln b_j(x_t)
     3. both              mixtures, then the recursion over frames, on shares: log-add (forward) or max (Viterbi)
     4. both              the row of the true last frame, by an index only the client knows; the ends of the words
-    5. both              the best word's label, spelled out on shares and opened to the client
+    5. both              the best word's label, to the client: one of the server's, by transfer
 
 Any number of utterances run in lock step: they share round trips and fill ciphertexts better. What depends on sizes
 alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
@@ -25,12 +25,11 @@ from ppspeech.crypto.shares import (
     Cost,
     Shared,
     ShareEngine,
-    best_text,
     blank,
     choose,
     read_text,
     record,
-    share_input,
+    tell_best,
 )
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
@@ -48,8 +47,10 @@ keyword = register_protocol(
     functionality="the word whose hidden Markov model scores the client's utterance best, to the client",
     leakage="sizes alone: the padded length, dimensions, words, states, components, structure of the models",
     assumptions=(
-        "both follow the protocol; ring-LWE at 128 bits, Diffie-Hellman on ed25519, AES a random permutation, SHA-256 "
-        "an oracle; scores of an utterance stay within the range of the shares, or the word is wrong"
+        "a client may do anything, and learns as many bits of the models as name a word, but of its choice; a server "
+        "that cheats learns nothing, and makes the word wrong; checked transfers, ring-LWE at 128 bits, Diffie-Hellman "
+        "on ed25519, AES a random permutation, SHA-256 and Blake2xb oracles; scores of an utterance stay within the "
+        "range of the shares, or there is no word or a wrong one"
     ),
 )
 
@@ -193,10 +194,20 @@ def name_best(
     `(utterances, candidates)`. Returns for the client: a label each, None where the garbage model won. For the server:
     None.
     """
-    known = None if models is None else models.label_numbers
-    labels = share_input(engine, Side.FIRST, known, (shape.candidates, shape.label_residues), TEXT_RING)
-    opened = best_text(Shared(engine, scores, shape.scale.ring), labels).open_to(Side.SECOND)
-    return None if opened is None else [read_text(row) for row in opened]
+    known, size = None if models is None else models.label_numbers, (shape.candidates, shape.label_residues)
+    told = tell_best(Shared(engine, scores, shape.scale.ring), known, size, TEXT_RING)
+    return None if told is None else [read_text(row) for row in told]
+
+
+def check_told(shape: WordShape, words: Sequence[str | None]) -> None:
+    """Refuse answers without a word where there is no garbage model: scores have left the range of the shares. To be
+    called when all has been said that would be said in any case: the server must not see it. Raises RangeError.
+    """
+    if None in words and not shape.reject:
+        raise RangeError(
+            f"no word beat all others: scores are beyond the range of shares of {shape.bits} bits; ask the server for "
+            "more bits or a smaller limit of features"
+        )
 
 
 def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
@@ -218,7 +229,9 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: O
     job = KeywordJob(WordShape.from_params(shape), order=order)
     met = meet(party.channel, Side.SECOND)
     with met.session():
-        return recognize(met, job, [np.asarray(utterance, np.float64)])[0]
+        words = recognize(met, job, [np.asarray(utterance, np.float64)])
+    check_told(job.shape, words)
+    return words[0]
 
 
 @keyword.party("server")

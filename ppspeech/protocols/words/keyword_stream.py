@@ -4,16 +4,19 @@ The roles of the encrypted product are turned round: the server's models, encryp
 with the client, which multiplies each frame into them and sends one short reply. Each frame advances the recursion;
 the operations of a step need no emission, so they are done before the next frame is spoken.
 
-    once       server → client   its public key and encrypted models
+    meeting    server → client   its public key and encrypted models
     a frame    client → server   the frame's scores, hidden and masked; both add their shares
                both              the next step's log-add or max
     the end    both              the best word's label, to the client
 
 When frames come and how many there are is seen by the server; use the padded form (`keyword`) where that matters.
+
+The server opens what a client sends with its own key, and a client that sends something else than replies makes the
+word depend on the key: an answer tells it at most as many bits as a label has. So every meeting has a key of its own,
+which after `streams_a_key` utterances, long before it would be known, is replaced by a new one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +28,7 @@ from ppspeech.crypto.lattice import (
     FrameSender,
     KeyHolder,
     MatrixPlan,
-    ciphertext_length,
+    key_length,
     plan_stream,
     publish_model,
     receive_scores,
@@ -38,13 +41,13 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.recursion import Paths
-from ppspeech.protocols.words.keyword import emission_scores, end_scores, name_best, read_models
+from ppspeech.protocols.words.keyword import check_told, emission_scores, end_scores, name_best, read_models
 
 keyword_stream = register_protocol(
     "keyword_stream",
     functionality="the word whose hidden Markov model scores the client's utterance best, to the client, as it speaks",
     leakage="sizes, and to the server when each frame comes and how many there are",
-    assumptions="as those of keyword",
+    assumptions="as those of keyword; what answers tell of the server's key stays below what it can lose",
 )
 
 END = b"\0"
@@ -77,36 +80,71 @@ def end_cost(shape: WordShape) -> Cost:
 
 
 def model_bytes(shape: WordShape) -> int:
-    """What the server sends once: its public key and encrypted models."""
+    """What the server sends for one key: its public half and encrypted models."""
     plan = stream_plan(shape)
-    return ciphertext_length(plan.precision.parameters) + plan.job.query_bytes
+    return key_length(plan.precision.parameters) + plan.job.query_bytes
 
 
-@dataclass(frozen=True)
+def streams_a_key(shape: WordShape) -> int:
+    """Utterances that one key of the server answers: a label each."""
+    return max(1, stream_plan(shape).precision.parameters.leakable_bits // shape.answer_bits)
+
+
 class StreamModels:
-    """The server's models, encrypted once for all clients; `message` has the public key and the encrypted models."""
+    """The server's models in one meeting, encrypted under a key of its own."""
 
-    models: WordArrays
-    key: KeyHolder
-    message: bytes
+    def __init__(self, models: WordArrays) -> None:
+        self.models = models
+        self._streams = 0
+
+    def give(self, met: Meeting) -> None:
+        """Before each utterance: send the encrypted models where it is the first with their key. Raises RangeError if a
+        weight is beyond the public limit.
+        """
+        if self._streams % streams_a_key(self.models.shape) == 0:
+            plan = stream_plan(self.models.shape)
+            self.key = KeyHolder(plan.precision.parameters, _coins(met, self._streams))
+            model = publish_model(self.key, plan, self.models.score_weights)
+            met.channel.send(Kind.MODEL, self.key.public_key + model)
+        self._streams += 1
 
 
-def encrypt_models(models: WordArrays) -> StreamModels:
-    """Make a key and encrypt the models under it. Raises RangeError if a weight is beyond the public limit."""
-    key, plan = KeyHolder(), stream_plan(models.shape)
-    return StreamModels(models, key, key.public_key + publish_model(key, plan, models.score_weights))
+class TakenModels:
+    """The client's, as `StreamModels.give` sends them."""
+
+    def __init__(self, shape: WordShape) -> None:
+        self.shape = shape
+        self._streams = 0
+
+    def take(self, met: Meeting) -> FrameSender:
+        """Before each utterance: what to multiply its frames into. Raises BadCiphertextError if the models are
+        malformed or of another plan.
+        """
+        if self._streams % streams_a_key(self.shape) == 0:
+            plan = stream_plan(self.shape)
+            ring = plan.precision.parameters
+            message = met.channel.receive(Kind.MODEL, model_bytes(self.shape))
+            key, model = message[: key_length(ring)], message[key_length(ring) :]
+            self._sender = FrameSender(Evaluator(key, _coins(met, self._streams), ring), plan, model)
+        self._streams += 1
+        return self._sender
+
+
+def _coins(met: Meeting, streams: int) -> bytes:
+    """Of the key that is made after so many utterances of a meeting."""
+    return met.setup.id + b"models" + streams.to_bytes(8, "big")
 
 
 class Hearing:
     """The client's side of one utterance: `hear` each frame, then `finish`. In a session of the meeting.
 
     To begin is the offline part: transfers with the server, and encryptions of zero, for the longest utterance.
-    `model`: what `take_models` received; it serves any number of utterances.
+    `models`: of the meeting; the server sends them before the first utterance.
     """
 
-    def __init__(self, met: Meeting, shape: WordShape, model: FrameSender) -> None:
-        self._shape = shape
-        self._model = model
+    def __init__(self, met: Meeting, models: TakenModels) -> None:
+        self._shape = shape = models.shape
+        self._model = model = models.take(met)
         self._channel = met.channel
         engine = ShareEngine(met.channel, met.setup, stream_cost(shape))
         model.prepare(shape.frames)
@@ -144,6 +182,7 @@ def follow(met: Meeting, models: StreamModels) -> None:
     """The server's side of one utterance, in a session. Raises ProtocolError for a client that breaks the protocol."""
     shape = models.models.shape
     plan = stream_plan(shape)
+    models.give(met)
     recursion = _Recursion(ShareEngine(met.channel, met.setup, stream_cost(shape)), shape, models.models)
     size = plan.job.reply_bytes
     while True:
@@ -190,36 +229,24 @@ def _end(engine: ShareEngine, shape: WordShape, models: WordArrays | None, last:
         return name_best(engine, shape, models, end_scores(engine, shape, last))
 
 
-def give_models(met: Meeting, models: StreamModels) -> None:
-    """Once a meeting, server: send the encrypted models."""
-    met.channel.send(Kind.MODEL, models.message)
-
-
-def take_models(met: Meeting, shape: WordShape) -> FrameSender:
-    """Once a meeting, client: receive them. Raises BadCiphertextError if they are malformed or of another plan."""
-    plan = stream_plan(shape)
-    message = met.channel.receive(Kind.MODEL, model_bytes(shape))
-    key = ciphertext_length(plan.precision.parameters)
-    return FrameSender(Evaluator(message[:key], plan.precision.parameters), plan, message[key:])
-
-
 @keyword_stream.party("client")
 def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> str | None:
     """The client's whole program for one utterance, `(frames, dimensions)`; `shape` as that of `keyword`."""
     frames, agreed = np.asarray(utterance, np.float64), WordShape.from_params(shape)
     met = meet(party.channel, Side.SECOND)
     with met.session():
-        hearing = Hearing(met, agreed, take_models(met, agreed))
+        hearing = Hearing(met, TakenModels(agreed))
         for frame in frames:
             hearing.hear(frame)
-        return hearing.finish()
+        word = hearing.finish()
+    check_told(agreed, [word])
+    return word
 
 
 @keyword_stream.party("server")
 def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any]) -> None:
     """The server's whole program for one utterance; `models` and `shape` as those of `keyword`."""
-    hidden = encrypt_models(read_models(WordShape.from_params(shape), models))
+    hidden = StreamModels(read_models(WordShape.from_params(shape), models))
     met = meet(party.channel, Side.FIRST)
     with met.session():
-        give_models(met, hidden)
         follow(met, hidden)

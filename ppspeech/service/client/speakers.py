@@ -101,7 +101,9 @@ class AskSpeakers:
         if (offer.fingerprint, said.features, said.places) != ours:
             raise WrongSessionError(f"keeper and store do not mean the same gallery: {said} is not one of {ours}")
         taken = self.fetch(said.gallery)
-        prober = Prober(EncryptedGallery(said.plan, taken.public_key, taken.templates))
+        if taken.digest.hex() != said.digest:
+            raise WrongSessionError(f"the store's {said.gallery!r} is not what the keeper has published: connect again")
+        prober = Prober(replace(taken, plan=said.plan))
         return Client(keeper, offer, bundle=self._client.bundle, prober=prober, keep_payloads=keep_payloads)
 
     def _voice(self, sounds: Sequence[Sound], rate: int | None) -> Reals:

@@ -26,11 +26,10 @@ from ppspeech.audio import (
     waits_for_the_end,
     waveform_at,
 )
-from ppspeech.crypto.lattice import FrameSender
 from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
-from ppspeech.protocols.words import Hearing, KeywordJob, Order, recognize, take_models
+from ppspeech.protocols.words import Hearing, KeywordJob, Order, TakenModels, check_told, recognize
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate import choose_order, estimate, planned_job
@@ -61,7 +60,7 @@ class AskWords:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._terms: Words = client.offer.terms
-        self._taken: tuple[ClientSession, FrameSender] | None = None
+        self._taken: tuple[ClientSession, TakenModels] | None = None
         self.front_end = FrontEnd(self._terms)
         job = planned_job(self._terms.shape)
         size = job.plan.total_bytes
@@ -81,6 +80,7 @@ class AskWords:
             rest = frames[len(answers) :]
             size = max(batch for batch in self._terms.batches if batch <= len(rest))
             answers += self._recognize(rest[:size], order)
+        check_told(self._terms.shape, [each.value for each in answers])
         return answers
 
     @contextmanager
@@ -93,10 +93,13 @@ class AskWords:
         with session.asking(Request(Ask.STREAM if is_live else Ask.WORDS, order)) as record:
             met = replace(session.met, channel=record)
             with met.session():
+                listening: LiveListening | BufferedListening
                 if is_live:
-                    yield self._listen_live(session, met, record, hears_at)
+                    listening = self._listen_live(session, met, record, hears_at)
                 else:
-                    yield BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
+                    listening = BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
+                yield listening
+        check_told(shape, [each.value for each in listening.answers])
 
     def _recognize(self, frames: list[Reals], order: Order | None) -> list[Word]:
         session, shape, count = self._client.session(meet_as_client), self._terms.shape, len(frames)
@@ -110,13 +113,13 @@ class AskWords:
                 clock.is_prepared()
                 return clock.answers(recognize(met, job, frames, engine), record, chosen)
 
-    def _listen_live(self, session: ClientSession, met: Meeting, record: Transcript, rate: int) -> Listening:
+    def _listen_live(self, session: ClientSession, met: Meeting, record: Transcript, rate: int) -> "LiveListening":
         if rate != self._terms.mfcc.sample_rate:
             raise AudioError(f"this model listens at {self._terms.mfcc.sample_rate} Hz, got {rate}: record at its rate")
         clock = Clock()
-        if self._taken is None or self._taken[0] is not session:  # the server sends them with the first stream
-            self._taken = session, take_models(met, self._terms.shape)
-        return LiveListening(Hearing(met, self._terms.shape, self._taken[1]), record, self._terms, clock)
+        if self._taken is None or self._taken[0] is not session:
+            self._taken = session, TakenModels(self._terms.shape)
+        return LiveListening(Hearing(met, self._taken[1]), record, self._terms, clock)
 
 
 class LiveListening:
@@ -130,6 +133,7 @@ class LiveListening:
         self._mfcc = terms.mfcc
         self._frames = LiveFrames(terms.mfcc)
         self._clock = clock
+        self.answers: list[Word] = []
         clock.is_prepared()
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
@@ -140,7 +144,8 @@ class LiveListening:
         """The utterance is over: the word."""
         self._clock.is_asked()
         self._hear(self._frames.finish())
-        return self._clock.answers([self._hearing.finish()], self._record, "stream")[0]
+        self.answers = self._clock.answers([self._hearing.finish()], self._record, "stream")
+        return self.answers[0]
 
     def _hear(self, frames: Reals) -> None:
         for frame in in_usual_range(torch.from_numpy(frames), self._mfcc):
@@ -160,6 +165,7 @@ class BufferedListening:
         self._front_end = front_end
         self._rate = rate
         self._heard: list[Tensor] = []
+        self.answers: list[Word] = []
         self._engine = job.prepare(met)
         self._clock.is_prepared()
 
@@ -174,7 +180,8 @@ class BufferedListening:
         self._clock.is_asked()
         frames = self._front_end.frames(torch.cat(self._heard), self._rate)
         words = recognize(self._met, self._job, [frames], self._engine)
-        return self._clock.answers(words, self._record, self._job.order)[0]
+        self.answers = self._clock.answers(words, self._record, self._job.order)
+        return self.answers[0]
 
 
 class FrontEnd:

@@ -4,7 +4,8 @@
     store    another's server: keeps the ciphertexts; learns when they change and are fetched
     prober   learns how many places there are, and the bit where it is the recipient
 
-The key lives as long as the keeper's process and is never written; a keeper that starts again publishes anew.
+The key is never written. It answers `PROBES_A_KEY` probes of all clients together; then, as whenever it is started, the
+keeper makes a new one and publishes the gallery anew.
 """
 
 import logging
@@ -15,7 +16,7 @@ from typing import Literal
 from ppspeech.channel import Channel
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError
-from ppspeech.protocols.speakers import Keeper
+from ppspeech.protocols.speakers import PROBES_A_KEY, Keeper
 from ppspeech.service.client.connect import Client
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
@@ -45,14 +46,24 @@ class PublishedGallery:
         Raises PpspeechError if nobody is enrolled, or the store does not keep it.
         """
         said = store.offer
-        terms = Galleries(name, said.terms.features, said.terms.places, decision)
-        offer = Offer(KEEPER, "Tells whether a voice is one it has enrolled.", said.fingerprint, said.privacy, terms)
         _, templates = enrolled.load()
         if not len(templates):
             raise PpspeechError("nobody is enrolled here: give clips and --name first")
-        keeper = Keeper(terms.plan, templates, threshold)
-        store.publish(name, replace(keeper.publish(), plan=said.terms.gallery))
+        keeper = Keeper(replace(said.terms.gallery, recipient=decision), templates, threshold)
+        published = replace(keeper.publish(), plan=said.terms.gallery)
+        terms = Galleries(name, said.terms.features, said.terms.places, decision, published.digest.hex())
+        offer = Offer(KEEPER, "Tells whether a voice is one it has enrolled.", said.fingerprint, said.privacy, terms)
+        store.publish(name, published)
         return PublishedGallery(offer, keeper)
+
+    @property
+    def usual_budget(self) -> int:
+        """Probes of one client: fewer than one key answers."""
+        return PROBES_A_KEY // 2
+
+    def is_spent(self) -> bool:
+        """Whether the key has answered enough: publish anew."""
+        return self.keeper.is_spent
 
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:
         """Agree on transfers with one prober; it may claim a place."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -34,7 +35,9 @@ class ServiceFiles:
     speakers: SpeakerFiles
 
     @classmethod
-    def at(cls, folder: Path, limit: int | None = None, metrics: Path | None = None) -> "ServiceFiles":
+    def at(
+        cls, folder: Path, limit: int | Literal["usual"] | None = None, metrics: Path | None = None
+    ) -> "ServiceFiles":
         """All of them in one folder, to be kept like a password file; without a limit queries are only counted."""
         return cls(
             QueryBudget(folder / "budget.sqlite", limit),
@@ -74,6 +77,8 @@ def build_services(
 def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Service]:
     """A service for each that is served, a description of all, and health."""
     warm_up()
+    for each in served:
+        files.budget.expect(each.offer.fingerprint, each.usual_budget)
 
     def session(each: Served) -> Program:
         return lambda channel, tally: run_session(each, channel, tally, files.budget)
@@ -106,7 +111,7 @@ def serve(
     listen: str = "127.0.0.1:0",
     words: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
-    budget: int | None = None,
+    budget: int | Literal["usual"] | None = "usual",
     state: str | Path | None = None,
     certificate: str | Path | None = None,
     key: str | Path | None = None,
@@ -118,7 +123,8 @@ def serve(
     Args:
         *bundles: released models; a folder is offered under its name, a bundle in hand under its type.
         listen: HOST:PORT; port 0 takes a free one.
-        budget: queries of one client to one model; None counts without limit.
+        budget: queries of one client to one model; the usual is what follows from the bits that an answer tells, None
+            counts without limit.
         state: folder that keeps budgets and speakers; one that passes by default.
         certificate: PEM, with its private `key`; one is made by default.
         client_ca: let in only clients whose certificate is, or is signed by, one of these.

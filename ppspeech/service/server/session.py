@@ -33,6 +33,11 @@ class Served(Protocol):
         """What clients are told."""
         ...
 
+    @property
+    def usual_budget(self) -> int:
+        """Queries of one client that are answered, unless whoever serves says otherwise."""
+        ...
+
     def meet(self, channel: Channel, visitor: Visitor) -> Mapping[Ask, Handler]:
         """Meet one client; the requests that will be answered, and how."""
         ...

@@ -27,6 +27,7 @@ from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 logger = logging.getLogger(__name__)
 
 USUAL_COSINE = 0.5
+USUAL_CLAIMS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,11 @@ class ServedSpeakers:
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
+
+    @property
+    def usual_budget(self) -> int:
+        """Claims and questions of one client."""
+        return USUAL_CLAIMS
 
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:
         """Meet one client; it may claim a place, and what else is offered."""

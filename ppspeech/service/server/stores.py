@@ -33,35 +33,47 @@ class QueryBudget:
     """Queries by client and model: many answers together give a model away, so they are counted and limited.
 
     A query is counted before it is answered: one that fails on the way has been paid for, or else a client could look
-    at part of an answer and hang up. The file outlives the server; a limit of None only counts.
+    at part of an answer and hang up. The file outlives the server. A limit of None only counts; `usual` is each model's
+    own, which `expect` tells.
 
     Raises PpspeechError for a limit out of range, or a file that cannot hold budgets.
     """
 
-    def __init__(self, path: Path, limit: int | None = None) -> None:
-        if limit is not None and not 0 <= limit <= LARGEST_BUDGET:
+    def __init__(self, path: Path, limit: int | Literal["usual"] | None = None) -> None:
+        if isinstance(limit, int) and not 0 <= limit <= LARGEST_BUDGET:
             raise PpspeechError(f"a budget is 0 to {LARGEST_BUDGET:,} queries, got {limit}")
         columns = "model TEXT, client TEXT, used INTEGER NOT NULL, PRIMARY KEY (model, client)"
         self._table = SharedTable(path, "queries", columns, "query budgets")
         self._limit = limit
+        self._usual: dict[str, int] = {}
+
+    def expect(self, model: str, usual: int) -> int | None:
+        """Hear of a model before it is served, and of its usual budget: the one that it will have, None without."""
+        self._usual[model] = min(usual, LARGEST_BUDGET)
+        return self._limit_of(model)
+
+    def _limit_of(self, model: str) -> int | None:
+        return self._usual[model] if self._limit == "usual" else self._limit
 
     def spend(self, model: str, client: str, queries: int) -> tuple[bool, int | None]:
         """Count `queries` if so many are left: whether they may be answered; how many are left, None without limit."""
         with self._table.transaction() as database:
             found = database.execute(_USED, (model, client)).fetchone()
             used = found[0] if found else 0
-            allowed = self._limit is None or used + queries <= self._limit
+            limit = self._limit_of(model)
+            allowed = limit is None or used + queries <= limit
             if allowed:
                 used += queries
                 database.execute("INSERT OR REPLACE INTO queries VALUES (?, ?, ?)", (model, client, used))
-        return allowed, None if self._limit is None else max(0, self._limit - used)
+        return allowed, None if limit is None else max(0, limit - used)
 
     def left(self, model: str, client: str) -> int | None:
         """Queries left; None without a limit."""
-        if self._limit is None:
+        limit = self._limit_of(model)
+        if limit is None:
             return None
         found = self._table.rows(_USED, model, client)
-        return max(0, self._limit - (found[0][0] if found else 0))
+        return max(0, limit - (found[0][0] if found else 0))
 
 
 _USED = "SELECT used FROM queries WHERE model = ? AND client = ?"

@@ -20,12 +20,10 @@ from ppspeech.protocols.words import (
     StreamModels,
     answer,
     encode_models,
-    encrypt_models,
     follow,
-    give_models,
     recognize,
 )
-from ppspeech.service.estimate import planned_job
+from ppspeech.service.estimate import Knowledge, planned_job
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.offer import Offer
@@ -42,14 +40,14 @@ BATCHES = (1, 4, 16)
 class ServedWords:
     """Everything a session needs; made before the server forks, and shared by all sessions.
 
-    `weights` are encoded for the product under a client's key, by the number of utterances; `stream` is encrypted under
-    the server's own key, None where streaming is not offered.
+    `weights` are encoded for the product under a client's key, by the number of utterances. For streaming every meeting
+    makes a key of the server's own and encrypts the models under it; `streams` says whether that is offered.
     """
 
     offer: Offer[Words]
     models: WordArrays
     weights: Mapping[int, EncodedWeights]
-    stream: StreamModels | None
+    streams: bool
 
     @classmethod
     def of(cls, name: str, bundle: Bundle, deployment: Deployment) -> "ServedWords":
@@ -60,9 +58,9 @@ class ServedWords:
         models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
         if wrong := error_budget(models).too_small:
             raise ModelError(f"{name} cannot be served so: {wrong}")
-        stream = _encrypted(models) if models.shape.frames > 1 else None
+        streams = models.shape.frames > 1 and _can_stream(models)
         scans = can_scan(models.shape) and models.shape.frames > 1
-        offered: dict[Mode, bool] = {"frames": True, "scan": scans, "stream": stream is not None}
+        offered: dict[Mode, bool] = {"frames": True, "scan": scans, "stream": streams}
         modes = tuple(mode for mode, has in offered.items() if has)
         offer = Offer(
             name,
@@ -71,12 +69,17 @@ class ServedWords:
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=Words(bundle.config.type, models.shape, bundle.mfcc, _statistics(bundle), modes, BATCHES),
         )
-        return cls(offer, models, _encoded(models), stream)
+        return cls(offer, models, _encoded(models), streams)
+
+    @property
+    def usual_budget(self) -> int:
+        """What follows from the bits that an answer tells."""
+        return Knowledge.of(self.models.shape).budget
 
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:  # noqa: ARG002
         """Meet one client; it may ask for words, and to be heard as it speaks."""
         met = meet_as_server(channel)
-        has_models = False
+        hidden = StreamModels(self.models)
 
         def words(record: Channel, request: Request) -> None:
             meeting = replace(met, channel=record)
@@ -85,19 +88,14 @@ class ServedWords:
                 answer(meeting, job, self.models, self.weights[request.utterances])
 
         def stream(record: Channel, _: Request) -> None:
-            nonlocal has_models
-            assert self.stream is not None
             meeting = replace(met, channel=record)
             with meeting.session():
-                if not has_models:
-                    give_models(meeting, self.stream)
-                    has_models = True
-                follow(meeting, self.stream)
+                follow(meeting, hidden)
 
         terms = self.offer.terms
         orders = tuple(order for order in ORDERS if order in terms.modes)
         handlers = {Ask.WORDS: Handler(words, terms.batches, orders)}
-        return handlers if self.stream is None else {**handlers, Ask.STREAM: Handler(stream)}
+        return {**handlers, Ask.STREAM: Handler(stream)} if self.streams else handlers
 
 
 def _encoded(models: WordArrays) -> dict[int, EncodedWeights]:
@@ -113,12 +111,13 @@ def _encoded(models: WordArrays) -> dict[int, EncodedWeights]:
     return found
 
 
-def _encrypted(models: WordArrays) -> StreamModels | None:
-    """The models for streaming; None where a weight is beyond its limit, which says nothing about other modes."""
+def _can_stream(models: WordArrays) -> bool:
+    """Whether all weights are within their limit for streaming, which says nothing about other modes."""
     try:
-        return encrypt_models(models)
+        models.shape.streaming_precision.encode(models.score_weights)
     except RangeError:
-        return None
+        return False
+    return True
 
 
 def _statistics(bundle: Bundle) -> StatisticsScale | None:

@@ -6,6 +6,7 @@ A gallery's templates are with the server in the clear (`Speakers`), or with a k
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -135,7 +136,8 @@ class Speakers:
 class Galleries:
     """One gallery whose key a keeper holds and whose ciphertexts a store keeps; `decision`: who learns of a match.
 
-    Raises BundleError for sizes that cannot be; RangeError for a name that cannot be.
+    `digest`: SHA-256 of key and ciphertexts, in hexadecimal digits: what the store gives must be what was published.
+    Raises BundleError for sizes or a digest that cannot be; RangeError for a name that cannot be.
     """
 
     TASK: ClassVar[str] = "gallery"
@@ -144,9 +146,12 @@ class Galleries:
     features: int
     places: int
     decision: Literal["keeper", "prober"]
+    digest: str
 
     def __post_init__(self) -> None:
         check_speaker(self.gallery)
+        if not re.fullmatch("[0-9a-f]{64}", self.digest):
+            raise BundleError("a digest is 64 hexadecimal digits")
         self.plan  # noqa: B018 - refuses sizes that cannot be
 
     @property

@@ -20,7 +20,7 @@ from ppspeech.crypto.lattice import (
 from ppspeech.errors import BadCiphertextError, PpspeechError, RangeError
 
 KEY = KeyHolder()
-EVALUATOR = Evaluator(KEY.public_key)
+EVALUATOR = Evaluator(KEY.public_key, KEY.coins)
 
 
 def correlation(chosen: CorrelationCut, pattern: np.ndarray, signal: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ppspeech.crypto.lattice import Evaluator, KeyHolder, client_query, encode_weights, plan_product, server_reply
-from ppspeech.crypto.lattice.seal_bytes import check_ciphertext
+from ppspeech.crypto.lattice.public_key import load_public_key
 from ppspeech.crypto.lattice.wire import load_query, load_reply
 from ppspeech.errors import BadCiphertextError, WrongKeyError
 
@@ -31,14 +31,14 @@ def damage(message: bytes, dice: Random) -> bytes:
 def fuzz(inputs: int) -> int:
     """Give each decoder so many inputs; return how many were taken for valid."""
     key, chosen, dice = KeyHolder(), plan_product(3, 4, 2), Random(0)
-    evaluator, job = Evaluator(key.public_key), chosen.job
+    evaluator, job = Evaluator(key.public_key, key.coins), chosen.job
     query = client_query(key, chosen, np.ones((3, 4)))
     reply, _ = server_reply(evaluator, chosen, encode_weights(chosen, np.ones((4, 2))), query)
     ring, names = key.parameters, (job.identity, key.identity)
     decoders = (
         (query, lambda data: load_query(data, ring, *names, job.terms)),
         (reply, lambda data: load_reply(data, ring, *names, job.outputs, len(job.kept))),
-        (key.public_key, lambda data: check_ciphertext(data, ring, transformed=True)),
+        (key.public_key, lambda data: load_public_key(data, key.coins, ring)),
     )
     valid = 0
     for message, decode in decoders:

@@ -23,12 +23,12 @@ from ppspeech.crypto.numbers import Scale
 from ppspeech.errors import BadCiphertextError, PpspeechError, RangeError, WrongKeyError
 
 KEY = KeyHolder()
-EVALUATOR = Evaluator(KEY.public_key)
+EVALUATOR = Evaluator(KEY.public_key, KEY.coins)
 
 
 def product(chosen: MatrixPlan, features: np.ndarray, weights: np.ndarray, key: KeyHolder = KEY) -> np.ndarray:
     """All three steps, then the sum of the shares; checks the bytes on the way."""
-    evaluator = EVALUATOR if key is KEY else Evaluator(key.public_key, key.parameters)
+    evaluator = EVALUATOR if key is KEY else Evaluator(key.public_key, key.coins, key.parameters)
     query = client_query(key, chosen, features)
     reply, server = server_reply(evaluator, chosen, encode_weights(chosen, weights), query, workers=2)
     client = client_finish(key, chosen, reply)

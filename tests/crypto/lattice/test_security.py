@@ -66,7 +66,7 @@ def test_the_weights_follow_from_one_reply_unless_zero_is_encrypted_afresh(prote
     """The key holder knows every a_b of its query; the second part of the reply is sum(W_b a_b) if bare."""
     chosen = plan_product(100, 60, 1)  # three blocks of 20 weights
     weights = np.random.default_rng(0).normal(size=(60, 1))
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     if not protected:
         evaluator.zeros = NoZeros()  # type: ignore[assignment]
     query = client_query(KEY, chosen, np.zeros((100, 60)))
@@ -87,7 +87,7 @@ def test_rounding_the_reply_does_not_replace_the_encryption_of_zero(protected: b
     """From the bytes themselves: the rounding is small noise, which lattice reduction removes."""
     chosen = plan_product(500, 4, 1)
     weights = np.random.default_rng(1).normal(size=(4, 1))
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     if not protected:
         evaluator.zeros = NoZeros()  # type: ignore[assignment]
     query = client_query(KEY, chosen, np.zeros((500, 4)))
@@ -125,7 +125,7 @@ def is_uniform(values: np.ndarray, bits: int = 8) -> bool:
 def masked_words(replies: int) -> np.ndarray:
     """What the key can open in many replies to one query with one model: value, noise and mask."""
     chosen = plan_product(64, 8, 4)
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     weights = encode_weights(chosen, np.full((8, 4), 0.75))
     loaded = evaluator.load(chosen.job, client_query(KEY, chosen, np.full((64, 8), 1.5)))
     return np.concatenate([KEY.open(chosen.job, evaluator.reply(loaded, weights)[0]).ravel() for _ in range(replies)])
@@ -147,7 +147,7 @@ def test_the_uniformity_test_notices_a_mask_that_is_too_short(monkeypatch: pytes
 
 def test_both_shares_alone_are_uniform() -> None:
     chosen = plan_product(100, 4, 20)
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     weights = encode_weights(chosen, np.full((4, 20), 2.0))
     query = client_query(KEY, chosen, np.full((100, 4), 3.0))
     shares: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
@@ -163,7 +163,7 @@ def test_both_shares_alone_are_uniform() -> None:
 
 def test_replies_look_uniform_and_never_repeat() -> None:
     chosen = plan_product(64, 8, 4)
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     weights = encode_weights(chosen, np.full((8, 4), 0.75))
     loaded = evaluator.load(chosen.job, client_query(KEY, chosen, np.full((64, 8), 1.5)))
     job = chosen.job
@@ -194,7 +194,7 @@ def test_queries_of_equal_numbers_differ_and_look_uniform() -> None:
 
 def test_every_encryption_of_zero_is_used_once(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = plan_product(6, 10, 3)
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     weights = encode_weights(chosen, np.ones((10, 3)))
     query = client_query(KEY, chosen, np.zeros((6, 10)))
     taken: list[bytes] = []
@@ -208,7 +208,7 @@ def test_every_encryption_of_zero_is_used_once(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_forked_child_does_not_spend_what_the_parent_prepared() -> None:
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     evaluator.zeros.prepare(2)
     receiving, sending = multiprocessing.get_context("fork").Pipe(duplex=False)
 
@@ -256,7 +256,7 @@ def holds_secret(root: Any) -> bool:
 
 def test_no_secret_key_can_be_reached_from_the_evaluator() -> None:
     chosen = plan_product(6, 10, 3)
-    evaluator = Evaluator(KEY.public_key)
+    evaluator = Evaluator(KEY.public_key, KEY.coins)
     weights = encode_weights(chosen, np.ones((10, 3)))
     query = client_query(KEY, chosen, np.zeros((6, 10)))
     loaded = evaluator.load(chosen.job, query)

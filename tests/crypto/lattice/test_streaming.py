@@ -23,7 +23,7 @@ def test_shares_of_each_step_add_up_to_its_scores(features: int, states: int, fr
     generator = np.random.default_rng(0)
     weights = generator.normal(size=(features, states))
     model = publish_model(KEY, chosen, weights)
-    sender = FrameSender(Evaluator(KEY.public_key), chosen, model)
+    sender = FrameSender(Evaluator(KEY.public_key, KEY.coins), chosen, model)
     sender.prepare(2)
     assert len(model) == chosen.job.query_bytes
     scale = chosen.precision.result
@@ -48,4 +48,4 @@ def test_a_damaged_model_is_refused() -> None:
     chosen = plan_stream(20, 5)
     model = publish_model(KEY, chosen, np.zeros((20, 5)))
     with pytest.raises(BadCiphertextError):
-        FrameSender(Evaluator(KEY.public_key), chosen, model[:-1])
+        FrameSender(Evaluator(KEY.public_key, KEY.coins), chosen, model[:-1])

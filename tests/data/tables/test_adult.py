@@ -106,5 +106,5 @@ def test_cut_and_missing_files_are_refused(folder: Path) -> None:
     with pytest.raises(CorpusError, match=r"a9a.xz is damaged"):
         load_adult(folder)
     path.unlink()
-    with pytest.raises(CorpusError, match=r"a9a.xz is missing"):
+    with pytest.raises(CorpusError, match=r"a9a is missing: get it from"):
         load_adult(folder)

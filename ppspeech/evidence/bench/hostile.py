@@ -1,0 +1,162 @@
+"""A server under attack: honest sessions that finish, and how long they take, while hostile connections are held.
+
+Needs nothing.
+"""
+
+import contextlib
+import os
+import secrets
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from ppspeech.channel import Channel
+from ppspeech.errors import PpspeechError, ProtocolError
+from ppspeech.evidence.bench import BENCHES
+from ppspeech.evidence.bench.clock import machine
+from ppspeech.evidence.bench.keyword import made_models, made_utterance, timed, with_operation
+from ppspeech.evidence.bench.two_parties import certificates
+from ppspeech.figures import Figure
+from ppspeech.network import (
+    Address,
+    Capacity,
+    ClientTls,
+    Limits,
+    Server,
+    Service,
+    StreamChannel,
+    connect,
+    in_background,
+)
+from ppspeech.protocols import meet_as_client, meet_as_server
+
+HOSTS = [f"127.0.0.{number}" for number in range(2, 10)]
+"""Where the hostile come from: eight addresses of this machine, none of them that of the honest."""
+PEOPLE = 8
+"""Honest clients at a time."""
+
+
+@BENCHES.register("hostile")
+def run(quick: bool) -> list[Figure]:
+    """200 encrypted words over TLS beside 500 connections that say nothing, one byte, garbage, half a handshake, HELLO
+    and no more, or what another client said; and the same words alone.
+    """
+    sessions, crowd = (16, 60) if quick else (200, 500)
+    figures = []
+    for name, hostile in (("calm", 0), ("attacked", crowd)):
+        finished, seconds, held = _serve(sessions, hostile)
+        note = f"{sessions} sessions, {PEOPLE} at a time, {hostile} hostile connections ({held} held at the end)"
+        figures += [
+            Figure(f"active.hostile.{name}.sessions_finished", finished, note=f"{note}; {machine()}"),
+            Figure(f"active.hostile.{name}.median_s", statistics.median(seconds), "s", note="meeting and one word"),
+            Figure(f"active.hostile.{name}.slowest_s", max(seconds), "s", note="meeting and one word"),
+        ]
+    return [Figure("active.hostile.sessions_finished", figures[3].value, note=figures[3].note), *figures]
+
+
+def _serve(sessions: int, hostile: int) -> tuple[int, list[float], int]:
+    """How many honest sessions finished with the right word, the seconds of each, hostile connections still held."""
+    job = timed(with_operation(made_models(), "viterbi"), [made_utterance()])
+
+    def program(channel: Channel, _: object) -> None:
+        met = meet_as_server(channel)
+        with met.session():
+            job.server(met, channel)()
+
+    def one(tls: ClientTls, address: Address) -> float | None:
+        began = time.perf_counter()
+        try:
+            with connect(address, "words", {}, tls=tls) as channel:
+                met = meet_as_client(channel)
+                with met.session():
+                    answer = job.client(met, channel)()
+        except ProtocolError:
+            return None
+        if not job.right(answer):
+            raise PpspeechError(f"the answer {answer!r} under attack is wrong; no figure can be trusted")
+        return time.perf_counter() - began
+
+    with certificates() as (client, own):
+        capacity = Capacity(sessions=64, waiting=256)
+        server = Server(Address("127.0.0.1", 0), {"words": Service(program)}, tls=own, capacity=capacity)
+        with in_background(server) as running, _attackers(running.address, client, hostile) as held:
+            with ThreadPoolExecutor(PEOPLE) as people:
+                took = list(people.map(lambda _: one(client, running.address), range(sessions)))
+            still = held()
+    seconds = [each for each in took if each is not None]
+    if not seconds:
+        raise PpspeechError("no honest session finished: the server was held shut")
+    return len(seconds), seconds, still
+
+
+@contextlib.contextmanager
+def _attackers(address: Address, tls: ClientTls, count: int) -> Iterator[Callable[[], int]]:
+    """Keep `count` hostile connections open: one that is closed is opened again, and says the next bad thing."""
+    stop, held = threading.Event(), [0]
+
+    def keep(number: int) -> None:
+        connection: socket.socket | StreamChannel | None = None
+        while not stop.is_set():
+            if connection is None:
+                number += 1
+                with contextlib.suppress(OSError, ProtocolError):
+                    connection = _harass(address, tls, HOSTS[number % len(HOSTS)], number)
+                    held[0] += 1
+            elif _is_over(connection):
+                connection.close()
+                connection = None
+                held[0] -= 1
+            stop.wait(1.0)
+        if connection is not None:
+            connection.close()
+
+    threads = [threading.Thread(target=keep, args=(number,), daemon=True) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    if count:
+        time.sleep(3.0)  # they are first
+    try:
+        yield lambda: held[0]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _harass(address: Address, tls: ClientTls, host: str, number: int) -> socket.socket | StreamChannel:
+    """One hostile connection, of seven kinds in turn."""
+    if number % 7 == 6:  # HELLO, and nothing more
+        return connect(address, "words", {}, tls=tls, source=host, limits=Limits(message_seconds=30))
+    connection = socket.create_connection((address.host, address.port), timeout=5, source_address=(host, 0))
+    kind = number % 7
+    if kind == 1:
+        connection.sendall(b"\x16")
+    elif kind == 2:
+        connection.sendall(secrets.token_bytes(500))
+    elif kind == 3:  # the first record of a handshake, cut short
+        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(40))
+    elif kind == 4:  # TLS, and nothing more
+        return tls.context().wrap_socket(connection)
+    elif kind == 5:  # a frame of another session, as one who recorded it would say it
+        wrapped = tls.context().wrap_socket(connection)
+        wrapped.sendall(b"PS\x01\x01" + secrets.token_bytes(16) + bytes([0, 0, 0, 3, 0, 0, 0, 64]) + bytes(64))
+        return wrapped
+    return connection
+
+
+def _is_over(connection: socket.socket | StreamChannel) -> bool:
+    """Whether the server has closed it."""
+    try:
+        if isinstance(connection, StreamChannel):
+            connection.receive(1, at_most=1)  # ends the session when nothing comes: the next one takes its place
+        else:
+            connection.settimeout(0.01)
+            return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except (OSError, ProtocolError):
+        return True
+    return False
