@@ -5,6 +5,7 @@ from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.deployments import deployment_yaml
 from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
+    CohortSettings,
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
@@ -14,6 +15,7 @@ from ppspeech.bundle.kinds import (
     Shape,
     SpeakerUbmSettings,
     WeightsSettings,
+    add_cohort_,
 )
 from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
@@ -22,10 +24,11 @@ from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, R
 from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
-from ppspeech.bundle.verifier import Identified, Verified, Verifier
+from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.writer import write_bundle
 
 __all__ = [
+    "FALSE_ACCEPT",
     "GARBAGE",
     "LIMIT",
     "METRIC",
@@ -35,6 +38,7 @@ __all__ = [
     "STATUS",
     "Bundle",
     "BundleConfig",
+    "CohortSettings",
     "DataTouch",
     "Filterer",
     "Identified",
@@ -58,6 +62,7 @@ __all__ = [
     "Verified",
     "Verifier",
     "WeightsSettings",
+    "add_cohort_",
     "check_text",
     "deployment_yaml",
     "feature_limit",

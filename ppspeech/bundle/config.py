@@ -123,11 +123,14 @@ class BundleConfig:
             raise BundleError(f"this version reads bundles of format {FORMAT}, got {plain['format']!r:.80}")
         if not isinstance(plain["type"], str):
             raise BundleError(f"type must be a name, got {plain['type']!r:.80}")
-        settings = from_plain(MODEL_TYPES[plain["type"]].settings, plain["settings"], "settings")
+        kind = MODEL_TYPES[plain["type"]].settings
+        upgraded = getattr(kind, "upgraded", None)
+        given = plain["settings"] if upgraded is None else upgraded(plain["settings"])
+        settings = from_plain(kind, given, "settings")
         mfcc = None
         if "mfcc" in plain:
-            given = isinstance(plain["mfcc"], Mapping) and "given" in plain["mfcc"]
-            mfcc = from_plain(GivenFeatures if given else MfccConfig, plain["mfcc"], "mfcc")
+            ready = isinstance(plain["mfcc"], Mapping) and "given" in plain["mfcc"]
+            mfcc = from_plain(GivenFeatures if ready else MfccConfig, plain["mfcc"], "mfcc")
         return cls(settings, _texts(plain, "labels"), mfcc, _texts(plain, "columns"))
 
 

@@ -28,8 +28,9 @@ class ModelSettings(Protocol):
     The tensors of a file are compared with those of the module on the meta device before anything is allocated, so
     constructors may look at sizes and never at values.
 
-    Two names of fields mean something to a release: `threshold` was chosen on private speech, and is None where it was
-    not paid for; `label` says what the labels are, and `speaker` that they are people of the training data.
+    Two names of fields mean something to a release: `cohort` says whose voices are in the bundle, and of people of the
+    private corpus none may be where something is promised to them; `label` says what the labels are, and `speaker` that
+    they are people of the training data. A kind whose first bundles had other fields has `upgraded(plain)`.
     """
 
     def task(self, labels: tuple[str, ...]) -> str:

@@ -17,7 +17,7 @@ from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import PrivacyStatement
 from ppspeech.bundle.strict_json import read_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
-from ppspeech.bundle.verifier import Identified, Verified, Verifier
+from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
@@ -102,10 +102,11 @@ class Bundle:
         sounds: Sequence[Sound],
         rate: int | None = None,
         *,
+        false_accept: float = FALSE_ACCEPT,
         threshold: float | None = None,
     ) -> Verified:
         """Is it the voice of the person whose clips are `claimed`? See `Verifier`."""
-        return self.verifier.verify(claimed, sounds, rate, threshold=threshold)
+        return self.verifier.verify(claimed, sounds, rate, false_accept=false_accept, threshold=threshold)
 
     def identify(
         self,
@@ -113,10 +114,11 @@ class Bundle:
         speakers: Mapping[str, Sequence[Sound]],
         rate: int | None = None,
         *,
+        false_accept: float = FALSE_ACCEPT,
         threshold: float | None = None,
     ) -> Identified:
         """Whose voice is it, if any of these people's? See `Verifier`."""
-        return self.verifier.identify(sounds, speakers, rate, threshold=threshold)
+        return self.verifier.identify(sounds, speakers, rate, false_accept=false_accept, threshold=threshold)
 
     def filter(self, sound: Sound, rate: int | None = None) -> Tensor:
         """The filtered features of one utterance; see `Filterer`."""

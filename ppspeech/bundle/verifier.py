@@ -2,65 +2,87 @@
 
 Enrollment moves the background model's means towards a voice. As they are, they are the means of the speaker's mixture
 (Reynolds et al. 2000). Measured from where they were and brought to length 1, they are a direction; the cosine of two
-directions says how alike two voices are (Campbell et al. 2006). Either is a template, and the device that hears the
-voice computes it.
+directions says how alike two voices are (Campbell et al. 2006), here and under encryption. Either is a template, and
+the device that hears the voice computes it.
+
+Which cosine is enough depends on how much was said and on how it was recorded: a claim is decided by the rate at which
+strangers reach it, among the people of a cohort (`ppspeech.models.impostors`). Speech that is unlike the cohort's is
+not accepted: nothing is known about the strangers there.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
+from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
-from ppspeech.models import SpeakerVerifier, adapt_speakers
-from ppspeech.models.gaussian import GaussianMixture, supervectors
+from ppspeech.models import Impostors, adapt_speakers, voice_directions
+from ppspeech.models.gaussian import GaussianMixture
+
+FALSE_ACCEPT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Whether a claim holds: its score, a log-likelihood ratio in nats a frame, is at or above the threshold."""
+    """Whether a claim holds: its score, a cosine, is at or above the threshold, and the speech like the cohort's.
+
+    Attributes:
+        false_accept: the rate at which strangers reach the threshold; None where a threshold was given.
+        unlike: what is unlike the cohort's speech, in words for people; nothing is accepted at a rate then.
+    """
 
     value: bool
     score: float
     threshold: float
+    false_accept: float | None
+    unlike: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """Whose voice it is, None where nobody known scores at or above the threshold; scores by name, in nats a frame."""
+    """Whose voice it is, None where it is nobody's known; scores and thresholds by name, the rest as in `Verified`.
+
+    `false_accept` is the rate at which a stranger gets any name.
+    """
 
     value: str | None
     scores: Mapping[str, float]
-    threshold: float
+    thresholds: Mapping[str, float]
+    false_accept: float | None
+    unlike: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A background model in the clear, and the threshold trials are accepted at; None where none was released."""
+    """A background model in the clear, and the cohort that thresholds are set among; None where none was released."""
 
     ubm: GaussianMixture
     mfcc: MfccConfig
     relevance: float
-    threshold: float | None
+    impostors: Impostors | None
 
     @classmethod
     def of(cls, model: nn.Module, config: BundleConfig) -> "Verifier":
         """A trained model of a kind that verifies."""
         settings: Any = config.settings
-        return cls(cast(GaussianMixture, model), config.front_end, settings.relevance, settings.threshold)
+        ubm = cast(GaussianMixture, model)
+        return cls(ubm, config.front_end, settings.relevance, settings.impostors(ubm))
 
     @property
     def size(self) -> int:
         """Numbers of a template."""
         return self.ubm.components * self.mfcc.features
+
+    def among(self, people: Iterable[Sequence[Sound]], rate: int | None = None) -> "Verifier":
+        """The same with a cohort of one's own: clips of each person; see `Impostors.of` for what it refuses."""
+        clips = [self.features(own, rate) for own in people]
+        return replace(self, impostors=Impostors.of(self.ubm, clips, self.relevance))
 
     def verify(
         self,
@@ -68,16 +90,18 @@ class Verifier:
         sounds: Sequence[Sound],
         rate: int | None = None,
         *,
+        false_accept: float = FALSE_ACCEPT,
         threshold: float | None = None,
     ) -> Verified:
         """Is this the voice of the person whose clips are `claimed`?
 
-        `rate` is of waveforms, in Hz; files know their own. The threshold is the model's by default. Raises AudioError
-        for sound that cannot be used; ModelError without clips, or without a threshold.
+        `rate` is of waveforms, in Hz; files know their own. A threshold, if given, goes before the false-accept rate.
+        Raises AudioError for sound that cannot be used; ModelError without clips, or without cohort and threshold.
         """
-        least = self._least(threshold)
-        score = float(self._scores([claimed], sounds, rate))
-        return Verified(score >= least, score, least)
+        found = self.identify(sounds, {"": claimed}, rate, false_accept=false_accept, threshold=threshold)
+        return Verified(
+            found.value is not None, found.scores[""], found.thresholds[""], found.false_accept, found.unlike
+        )
 
     def identify(
         self,
@@ -85,48 +109,82 @@ class Verifier:
         speakers: Mapping[str, Sequence[Sound]],
         rate: int | None = None,
         *,
+        false_accept: float = FALSE_ACCEPT,
         threshold: float | None = None,
     ) -> Identified:
-        """Whose voice is it, if any of these people's, whose clips come by name? The rest as in `verify`."""
-        least = self._least(threshold)
-        scores = self._scores(list(speakers.values()), sounds, rate).tolist()
-        found = dict(zip(speakers, scores, strict=True))
-        best = max(found, key=lambda name: found[name])
-        return Identified(best if found[best] >= least else None, found, least)
+        """Whose voice is it, if any of these people's, whose clips come by name? The rest as in `verify`.
+
+        The rate is that of a stranger who gets any name: each of the people has an equal part of it.
+        """
+        if not speakers or not all(speakers.values()) or not sounds:
+            raise ModelError("enrollment needs at least one clip of each speaker, and a trial at least one clip")
+        if self.impostors is None and threshold is None:
+            raise ModelError(
+                "the model has no cohort, and does not know which score is rare among strangers: give clips of other "
+                "people recorded like these (--cohort FOLDER, one folder each), or a cosine of your own (--threshold)"
+            )
+        enrolled = {name: torch.cat(self.features(own, rate)) for name, own in speakers.items()}
+        heard = torch.cat(self.features(sounds, rate))
+        unlike = self.unlike({"the trial": heard} | {_enrolled(name): own for name, own in enrolled.items()})
+        if threshold is None and self.impostors is not None:
+            heard = heard[: self.impostors.frames[-1]]
+        trial = torch.from_numpy(self.direction([heard]))
+        templates = {name: torch.from_numpy(self.direction([own])) for name, own in enrolled.items()}
+        scores = {name: float(template @ trial) for name, template in templates.items()}
+        least = dict.fromkeys(scores, threshold or 0.0)
+        if threshold is None:
+            each = false_accept / len(speakers)
+            least = {name: self.least(template, len(heard), each) for name, template in templates.items()}
+        best = max(scores, key=lambda name: scores[name] - least[name])
+        accepted = scores[best] >= least[best] and not (threshold is None and unlike)
+        return Identified(
+            best if accepted else None, scores, least, false_accept if threshold is None else None, tuple(unlike)
+        )
+
+    def least(self, template: Tensor, frames: int, rate: float) -> float:
+        """The cosine that a stranger's so many frames reach with a direction at a rate. ModelError without a cohort."""
+        if self.impostors is None:
+            raise ModelError("the model has no cohort to set a threshold among: give one, or a threshold")
+        return self.impostors.threshold(template, frames, rate)
+
+    @torch.no_grad()
+    def unlike(self, speech: Mapping[str, Tensor]) -> list[str]:
+        """Which of these, frames by what they are, is unlike all speech of the cohort, in words for people."""
+        if self.impostors is None:
+            return []
+        found = []
+        for name, frames in speech.items():
+            likelihood = float(self.ubm.average_log_prob(frames.unsqueeze(0)))
+            lowest = self.impostors.lowest_likelihood(len(frames))
+            if likelihood < lowest:
+                found.append(
+                    f"{name} is unlike the cohort's speech: {likelihood:.1f} nats a frame, theirs {lowest:.1f}+"
+                )
+        return found
 
     def features(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Tensor]:
         """Features of each clip, `(frames, features)`."""
         return features_of(sounds, Mfcc(self.mfcc), rate)
 
-    @torch.no_grad()
     def direction(self, clips: Sequence[Tensor]) -> Reals:
         """The direction of what one speaker said, `(size,)`, of unit length; from features `(frames, features)`."""
-        moved = (supervectors(self.ubm, self._adapted(clips)) - supervectors(self.ubm, self.ubm)).squeeze(0).double()
-        return np.asarray(functional.normalize(moved, dim=-1).numpy())
+        found = voice_directions(self.ubm, self._joined(clips), self.relevance).squeeze(0).double()
+        return np.asarray((found / found.norm().clamp_min(1e-12)).numpy())
 
     @torch.no_grad()
     def means(self, clips: Sequence[Tensor]) -> Reals:
-        """The means of the speaker's mixture, `(size,)`; its weights and covariances are the background's."""
-        return np.asarray(self._adapted(clips).gaussians.mean.double().flatten().numpy())
+        """The means of the speaker's mixture, `(size,)`, where the front end's features usually lie.
 
-    def _adapted(self, clips: Sequence[Tensor]) -> GaussianMixture:
+        Its weights and covariances are the background's.
+        """
+        adapted = adapt_speakers(self.ubm, self._joined(clips), relevance=self.relevance)
+        return in_usual_range(adapted.gaussians.mean.squeeze(0), self.mfcc).reshape(-1)
+
+    def _joined(self, clips: Sequence[Tensor]) -> Tensor:
         if not clips:
             raise ModelError("a template needs at least one clip")
-        return adapt_speakers(self.ubm, torch.cat(list(clips)).unsqueeze(0), relevance=self.relevance)
+        return torch.cat(list(clips)).unsqueeze(0)
 
-    @torch.no_grad()
-    def _scores(self, speakers: Sequence[Sequence[Sound]], sounds: Sequence[Sound], rate: int | None) -> Tensor:
-        if not speakers or not all(speakers) or not sounds:
-            raise ModelError("enrollment needs at least one clip of each speaker, and a trial at least one clip")
-        joined = [torch.cat(self.features(own, rate)) for own in speakers]
-        lengths = torch.tensor([len(frames) for frames in joined])
-        enrolled = pad_sequence(joined, batch_first=True)
-        verifier = SpeakerVerifier.enroll(self.ubm, enrolled, lengths, relevance=self.relevance)
-        scores: Tensor = verifier(torch.cat(self.features(sounds, rate)).unsqueeze(0)).squeeze(0)
-        return scores
 
-    def _least(self, chosen: float | None) -> float:
-        found = self.threshold if chosen is None else chosen
-        if found is None:
-            raise ModelError("the bundle was released without a threshold: choose one (--threshold), such as 0.2")
-        return found
+def _enrolled(name: str) -> str:
+    return f"what {name or 'the claimed person'} was enrolled with"

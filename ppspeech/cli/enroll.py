@@ -11,6 +11,7 @@ from ppspeech.errors import PpspeechError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
+    from ppspeech.models import Impostors
     from ppspeech.network import Server as RunningServer
     from ppspeech.network import ServerTls
     from ppspeech.service import Client
@@ -28,7 +29,14 @@ def enroll(
     state: Annotated[
         Path | None, typer.Option(help="With --private: folder that keeps our speakers; one that passes by default.")
     ] = None,
-    threshold: Annotated[float, typer.Option(help="With --private: accept at or above this cosine.")] = 0.5,
+    false_accept: Annotated[float, typer.Option(help="With --private: accept a stranger at this rate.")] = 0.01,
+    cohort: Annotated[
+        str, typer.Option(metavar="FOLDER", help="With --private: other people recorded alike; see `verify --help`.")
+    ] = "",
+    frames: Annotated[int, typer.Option(help="With --private: as much of a trial is used, and no more.", min=1)] = 100,
+    threshold: Annotated[
+        float | None, typer.Option(help="With --private: a cosine of your own instead of a rate.")
+    ] = None,
     decision: Annotated[
         Literal["prober", "keeper"], typer.Option(help="With --private: who learns whether a claim holds.")
     ] = "prober",
@@ -65,17 +73,26 @@ def enroll(
         return
     from ppspeech.network import own_tls
     from ppspeech.service import ServiceFiles
-    from ppspeech.service.server import PublishedGallery, kept_folder, listening, log_as_json, own_gallery, services_of
+    from ppspeech.service.server import (
+        PublishedGallery,
+        kept_folder,
+        listening,
+        log_as_json,
+        own_gallery,
+        rule_for_cosines,
+        services_of,
+    )
 
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, insecure=insecure) as tls:
         with connect_through(door, bundle=bundle, model=model or None) as client:
             own = own_gallery(client, folder)
             if clips:
                 _say(name, _enroll_here(client, own, name, clips), as_json)
-        files = ServiceFiles.at(folder, budget)
+            rule = rule_for_cosines(threshold, false_accept, frames, _impostors(client, cohort))
+        files, used = ServiceFiles.at(folder, budget), frames if threshold is None else 0
         while True:  # once a key
             with connect_through(door, bundle=bundle, model=model or None) as client:
-                published = PublishedGallery.of(client, private, own, threshold, decision)
+                published = PublishedGallery.of(client, private, own, rule, decision, used)
             running = listening(listen, services_of([published], files), tls, insecure=insecure)
             _show(running, tls, published, server)
             running.run(until=published.is_spent)
@@ -92,6 +109,17 @@ def _enroll_here(store: "Client", own: "Gallery", name: str, clips: list[Path]) 
     if place is None:
         raise PpspeechError(f"{name!r} was not enrolled: the name is taken, or there is no room")
     return place
+
+
+def _impostors(store: "Client", cohort: str) -> "Impostors | None":
+    """The people among whom thresholds are set: those who are named, or the bundle's."""
+    assert store.bundle is not None
+    verifier = store.bundle.verifier
+    if not cohort:
+        return verifier.impostors
+    from ppspeech.data import cohort_at
+
+    return verifier.among([clip.path for clip in own] for own in cohort_at(cohort)).impostors
 
 
 def _show(running: "RunningServer", tls: "ServerTls | None", published: "PublishedGallery", store: str) -> None:

@@ -44,8 +44,9 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,…",
-            help="Choices for speakers: places=64; scoring=linear, gmm or hardened; threshold; cohort=FOLDER or "
-            "synthetic, and norm=z, t or zt, to norm scores by; decision and names=client or server, who learns them.",
+            help="Choices for speakers: places=64; scoring=linear, gmm or hardened; false_accept=0.01, among people of "
+            "cohort=FOLDER, or those in the bundle; instead threshold, with norm=z, t or zt where there is a cohort; "
+            "decision and names=client or server, who learns them.",
         ),
     ] = None,
     enroll: Annotated[bool, typer.Option("--enroll", help="Speakers: let clients enroll; keep --state safe.")] = False,
@@ -73,7 +74,8 @@ def serve(
     Ends in order on Ctrl-C or SIGTERM. `ppspeech.serve` does the same from Python.
 
     Examples: `ppspeech serve words`, `ppspeech serve words --listen 0.0.0.0:7000 --certificate c.pem --key k.pem
-    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enroll --state people --speakers scoring=gmm`
+    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enroll --state people --speakers
+    scoring=gmm,cohort=others`
     """
     import torch
 

@@ -1,7 +1,7 @@
 """Corpora and tables: what models learn from, split so that nobody is on both sides."""
 
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate, numbered
-from ppspeech.data.corpora.folder import clips_by_speaker
+from ppspeech.data.corpora.folder import clips_by_speaker, cohort_at
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.datamodule import SpeechDataModule
@@ -39,6 +39,7 @@ __all__ = [
     "UtteranceDataset",
     "Vocabulary",
     "clips_by_speaker",
+    "cohort_at",
     "collate",
     "corpus_names",
     "hold_out",

@@ -22,6 +22,7 @@ from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
+from ppspeech.models.impostors import FEWEST_PEOPLE, Impostors, rare_score, voice_directions
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
@@ -39,6 +40,7 @@ from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
 
 __all__ = [
+    "FEWEST_PEOPLE",
     "LARGEST_EXPLICIT",
     "Certificate",
     "ConvexObjective",
@@ -51,6 +53,7 @@ __all__ = [
     "HiddenMarkovModel",
     "HuberSvm",
     "Hypothesis",
+    "Impostors",
     "LargeMarginGaussians",
     "LargeMarginHmm",
     "LogisticRegression",
@@ -83,11 +86,13 @@ __all__ = [
     "not_reached",
     "phi_from_moments",
     "plot_det",
+    "rare_score",
     "smat",
     "supervector_scores",
     "supervectors",
     "svec",
     "total_word_errors",
     "train_large_margin",
+    "voice_directions",
     "word_errors",
 ]

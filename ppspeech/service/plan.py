@@ -124,6 +124,11 @@ def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, m
     chosen = deployment or SpeakerDeployment()
     linear = replace(chosen, scoring="linear", stores=False).terms(bundle, members)
     modes, warnings = _shared_modes(linear, "linear", ""), []
+    if bundle.verifier.impostors is None and chosen.threshold is None and not members:
+        warnings.append(
+            "the bundle has no cohort: to decide, serve needs clips of other people recorded alike (--speakers "
+            "cohort=FOLDER), or a threshold"
+        )
     try:
         mixtures = replace(chosen, scoring="gmm", stores=False).terms(bundle, members)
         modes += _shared_modes(mixtures, "gmm", "_mixture")

@@ -145,9 +145,7 @@ def release(
             f"{name} has no privacy record: it was trained without differential privacy. Export it with --not-private, "
             "which states in the bundle that it gives no guarantee"
         )
-    # A threshold of a private run leaves only if the run says that it was paid for.
-    charged = record is not None and any((t.topic, t.status) == ("threshold", "charged") for t in record.touches)
-    trained = _with_threshold(trained, not_private or charged)
+    trained = _with_cohort(trained, not_private)
     account = record.account if record is not None else _plain_account()
     return write_bundle(
         folder,
@@ -169,17 +167,20 @@ def _spent(module: nn.Module) -> PrivacyRecord | None:
     return hooks[0].record() if hooks and hooks[0].spent else None
 
 
-def _with_threshold(trained: Trained, kept: bool) -> Trained:
-    """What becomes of a threshold among the settings, which was chosen on the training speakers."""
+def _with_cohort(trained: Trained, not_private: bool) -> Trained:
+    """Say whose voices leave with the model. Raises BundleError for those of people to whom something is promised."""
     settings = trained.config.settings
-    if not hasattr(settings, "threshold"):
+    if not hasattr(settings, "cohort"):
         return trained
-    if kept and settings.threshold is not None:
-        touch = DataTouch("threshold", "not_covered", "the equal error threshold among the training speakers")
-    else:
-        settings = replace(settings, threshold=None)  # type: ignore[type-var]
-        touch = DataTouch("threshold", "untouched", "none is released: calibrate one on speech of your own")
-    return replace(trained, config=replace(trained.config, settings=settings), touches=(*trained.touches, touch))
+    cohort = settings.cohort
+    touch = DataTouch("threshold", "untouched", "none is released: decide with a cohort of your own")
+    if cohort is not None and cohort.source == "validation":
+        if not not_private:
+            raise BundleError(f"the cohort is {cohort}, whose voices would leave: train with cohort public or none")
+        touch = DataTouch("threshold", "not_covered", f"the voices of {cohort} are in the bundle, to set thresholds by")
+    elif cohort is not None:
+        touch = DataTouch("threshold", "untouched", f"set among {cohort}: public speech")
+    return replace(trained, touches=(*trained.touches, touch))
 
 
 def _plain_account() -> Accountant:

@@ -2,19 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import length_mask
-from ppspeech.bundle import DataTouch, SpeakerUbmSettings
-from ppspeech.data import Batch, FeatureStore, load_corpus
+from ppspeech.bundle import (
+    FALSE_ACCEPT,
+    BundleConfig,
+    CohortSettings,
+    DataTouch,
+    SpeakerUbmSettings,
+    add_cohort_,
+)
+from ppspeech.data import Batch, Corpus, FeatureStore, UtteranceDataset, load_corpus
 from ppspeech.errors import ModelError
-from ppspeech.models import SpeakerVerifier, equal_error_rate, equal_error_threshold, minimum_dcf, plot_det
+from ppspeech.models import Impostors, equal_error_rate, minimum_dcf, plot_det, voice_directions
 from ppspeech.models.gaussian import (
     Covariance,
     GaussianMixture,
@@ -43,6 +49,9 @@ class SpeakerUbm(SpeechModule):
         relevance: of the MAP adaptation that enrolls a speaker.
         enroll_takes: the takes a speaker is enrolled with; the others are trials.
         start: where k-means finds the first components: in `training` speech, or in `public` speech.
+        cohort: whose voices are released with the model, to set thresholds by: of `public` corpora, of the people in
+            the `validation` part, who train nothing and must agree to be in the bundle, or `none`: then whoever decides
+            brings a cohort. The built-in voices are none: they say nothing about people.
         public: corpora that are nobody's secret; `synthetic` is the built-in voices.
         start_frames: at most this many frames, evenly spread, choose the starting point.
     """
@@ -55,6 +64,7 @@ class SpeakerUbm(SpeechModule):
         relevance: float = 16.0,
         enroll_takes: Sequence[int] = (0, 1),
         start: Literal["training", "public"] = "training",
+        cohort: Literal["none", "public", "validation"] = "none",
         public: Sequence[str] = ("synthetic",),
         start_frames: int = 50_000,
     ) -> None:
@@ -64,17 +74,18 @@ class SpeakerUbm(SpeechModule):
         self.components, self.covariance, self.floor = components, covariance, floor
         self.relevance, self.enroll_takes, self.start_frames = relevance, frozenset(enroll_takes), start_frames
         self.public_start, self.public = start == "public", tuple(public)
-        self.threshold: float | None = None
+        self.cohort_source = cohort
+        self.cohort: CohortSettings | None = None
         self._total: MixtureStatistics | None = None
 
     def settings(self) -> SpeakerUbmSettings:
-        """Of a background model; with the threshold, once it is known."""
+        """Of a background model; with the cohort, once it is there."""
         return SpeakerUbmSettings(
             components=self.components,
             covariance=self.covariance,
             floor=float(self.floor),
             relevance=float(self.relevance),
-            threshold=self.threshold,
+            cohort=self.cohort,
         )
 
     def touches(self) -> tuple[DataTouch, ...]:
@@ -98,11 +109,11 @@ class SpeakerUbm(SpeechModule):
 
     def on_train_start(self) -> None:
         """Start from k-means of evenly spread frames, unless a checkpoint is being resumed."""
+        self._check_cohort()
         if self.resumed:
             return
         if self.public_start:
-            store = FeatureStore(self.mfcc)
-            frames: Sequence[Tensor] = [f for name in self.public for f in store.load(load_corpus(name).utterances)]
+            frames: Sequence[Tensor] = [f for own in self._public(self.public) for f in own]
             count = sum(map(len, frames))
         else:
             frames, count = self.training_part().features, sum(self.training_part().lengths)
@@ -132,38 +143,57 @@ class SpeakerUbm(SpeechModule):
             update_mixture_(self.ubm, self._total)
 
     def on_train_epoch_end(self) -> None:
-        """After the last epoch, before its checkpoint is written: choose the threshold."""
+        """After the last epoch, before its checkpoint is written: hear the cohort."""
         epochs = self.trainer.max_epochs
         if self.trainer.should_stop or epochs == self.trainer.current_epoch + 1:
-            self._choose_threshold()
+            self._hear_cohort()
 
     def on_train_end(self) -> None:
         """The same for a run that ended by steps or by time."""
-        if self.threshold is None:
-            self._choose_threshold()
+        if self.cohort is None:
+            self._hear_cohort()
 
-    def _choose_threshold(self) -> None:
-        """The equal error threshold among the training speakers; none where too few takes are there to try, or
-        where training is private: it would be a release of its own.
-        """
-        if self.statistics_hook is not None:
+    def _check_cohort(self) -> None:
+        """Refuse, before training, a cohort that will not be there, or must not leave."""
+        if self.cohort_source == "public" and not self._recorded():
+            raise ModelError("a public cohort is of recorded people: name corpora of public speech (--model.public)")
+        if self.cohort_source == "validation" and self.statistics_hook is not None:
+            raise ModelError("private training cannot release voices of its own corpus: use cohort public or none")
+        if self.cohort_source == "validation" and "validation" not in self._parts():
+            raise ModelError("a cohort of the validation part needs people in it: --data.validation 0.25")
+
+    def _hear_cohort(self) -> None:
+        """Put the cohort's voices into the model. Of public people it is post-processing of what is released anyway."""
+        if self.cohort_source == "none":
             return
-        heard: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
-        part = self.training_part()
-        for utterance, speaker, features in zip(part.corpus, part.speakers.tolist(), part.features, strict=True):
-            heard[speaker, utterance.take % 2].append(features)
-        with suppress(ModelError):
-            self.threshold = equal_error_threshold(*self.trials(heard, [0]))
+        if self.cohort_source == "public":
+            people, voices = self._public(self._recorded()), ", ".join(self._recorded())
+        else:
+            part = self._parts()["validation"]
+            people, voices = _by_speaker(part.corpus, part.features), f"{part.corpus.name}, held out of training"
+        found = Impostors.of(self.ubm.cpu(), people, self.relevance)
+        self.cohort = CohortSettings(source=self.cohort_source, voices=voices, frames=found.frames, owners=found.owners)
+        add_cohort_(self.ubm, found)
+        self.ubm.to(self.device)
 
-    def enroll(self, clips: Sequence[Sequence[Tensor]]) -> SpeakerVerifier:
-        """A verifier for speakers of whom there are clips, at least one each, of `(frames, features)`."""
-        return SpeakerVerifier.enroll_clips(
-            self.ubm, clips, relevance=self.relevance, threshold=self.threshold or 0.0
-        ).to(self.device)
+    def _recorded(self) -> tuple[str, ...]:
+        return tuple(name for name in self.public if name != "synthetic")
+
+    def _public(self, names: Sequence[str]) -> list[list[Tensor]]:
+        """Clips of each person of public corpora."""
+        store, found = FeatureStore(self.mfcc), []
+        for name in names:
+            corpus = load_corpus(name)
+            found += _by_speaker(corpus, store.load(corpus.utterances))
+        return found
+
+    def _parts(self) -> Mapping[str, UtteranceDataset]:
+        parts: Mapping[str, UtteranceDataset] = self.trainer.datamodule.parts  # type: ignore[attr-defined]
+        return parts
 
     @torch.no_grad()
-    def trials(self, heard: Heard, enroll_takes: Iterable[int]) -> tuple[Tensor, Tensor]:
-        """Scores of trials against every enrolled speaker, and which are genuine; ModelError if nobody can be tried."""
+    def trials(self, heard: Heard, enroll_takes: Iterable[int]) -> "Trials":
+        """Every trial against every enrolled speaker; ModelError if nobody can be tried."""
         enrolling = frozenset(enroll_takes)
         speakers = sorted({speaker for speaker, take in heard if take in enrolling})
         trials = [key for key in sorted(heard) if key[1] not in enrolling and key[0] in speakers]
@@ -172,15 +202,21 @@ class SpeakerUbm(SpeechModule):
                 f"verification needs two speakers with takes among {sorted(enrolling)} to enroll and others to try, "
                 f"got {len(speakers)} speakers and {len(trials)} trials"
             )
-        verifier = self.enroll(
-            [[f for (s, t), fs in heard.items() if s == who and t in enrolling for f in fs] for who in speakers]
+        impostors = self.settings().impostors(self.ubm.cpu())
+        most = None if impostors is None else impostors.frames[-1]
+        enrolled = [torch.cat([f for who in enrolling for f in heard.get((s, who), ())]) for s in speakers]
+        tried = [torch.cat(list(heard[key]))[:most] for key in trials]
+        templates, voices = (
+            torch.cat([voice_directions(self.ubm, x.cpu().unsqueeze(0), self.relevance) for x in each])
+            for each in (enrolled, tried)
         )
-        joined = [torch.cat(list(heard[key])).to(self.device) for key in trials]
-        lengths = torch.tensor([len(frames) for frames in joined], device=self.device)
-        scores = verifier(pad_sequence(joined, batch_first=True), lengths)
-        claimed = torch.tensor(speakers, device=self.device)
-        true = torch.tensor([speaker for speaker, _ in trials], device=self.device)
-        return scores.flatten(), (true.unsqueeze(-1) == claimed).flatten()
+        self.ubm.to(self.device)
+        genuine = torch.tensor([[speaker == claimed for claimed in speakers] for speaker, _ in trials])
+        least = None
+        if impostors is not None:
+            found = [[impostors.threshold(t, len(x), FALSE_ACCEPT) for t in templates] for x in tried]
+            least = torch.tensor(found)
+        return Trials(voices @ templates.mT, genuine, least)
 
     def on_test_epoch_start(self) -> None:
         """Forget what was heard in the last pass."""
@@ -193,17 +229,42 @@ class SpeakerUbm(SpeechModule):
             self._heard[speaker, take].append(features[:length])
 
     def on_test_epoch_end(self) -> None:
-        """Enroll, try, and log the equal error rate; the DET curve goes beside the logs."""
-        scores, genuine = self.trials(self._heard, self.enroll_takes)
+        """Enroll, try, and log the error rates; the DET curve goes beside the logs."""
+        found = self.trials(self._heard, self.enroll_takes)
+        scores, genuine = found.scores.flatten(), found.genuine.flatten()
         error = equal_error_rate(scores, genuine)
         self.log_dict({"test_eer": error, "test_accuracy": 1 - error, "test_min_dcf": minimum_dcf(scores, genuine)})
+        if found.least is not None:
+            accepted = found.scores >= found.least
+            false_accept, miss = accepted[~found.genuine].float().mean(), 1 - accepted[found.genuine].float().mean()
+            self.log_dict({f"test_false_accept_at_{FALSE_ACCEPT}": false_accept, f"test_miss_at_{FALSE_ACCEPT}": miss})
         if self.trainer.log_dir is not None:
             _draw_det(scores, genuine, Path(self.trainer.log_dir) / "det.png")
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """A resumed run has its starting point."""
+        settings = BundleConfig.from_json(checkpoint[KEY]["config"]).settings
+        assert isinstance(settings, SpeakerUbmSettings)
+        self.cohort = settings.cohort
         super().on_load_checkpoint(checkpoint)
-        self.threshold = checkpoint[KEY]["config"]["settings"]["threshold"]
+        if self.cohort is not None:  # also where the model was built before
+            self.model = self.config.build()
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Cosines `(trials, speakers)`, which are genuine, and thresholds at the usual rate, where there is a cohort."""
+
+    scores: Tensor
+    genuine: Tensor
+    least: Tensor | None
+
+
+def _by_speaker(corpus: Corpus, features: Sequence[Tensor]) -> list[list[Tensor]]:
+    found: dict[str, list[Tensor]] = defaultdict(list)
+    for utterance, frames in zip(corpus, features, strict=True):
+        found[utterance.speaker].append(frames)
+    return list(found.values())
 
 
 def _spread(utterances: Sequence[Tensor], every: int) -> Tensor:

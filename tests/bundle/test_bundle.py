@@ -20,6 +20,7 @@ from ppspeech.audio import MfccConfig
 from ppspeech.bundle import (
     MODEL_TYPES,
     BundleConfig,
+    CohortSettings,
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
@@ -68,6 +69,8 @@ from tests.bundle.conftest import (
     trained,
 )
 
+COHORT = CohortSettings(source="public", voices="a corpus", frames=(30, 90), owners=(0, 1, 1))
+
 ALL_SETTINGS: list[ModelSettings] = [
     *(
         KeywordHmmSettings(
@@ -77,8 +80,8 @@ ALL_SETTINGS: list[ModelSettings] = [
         for covariance in ("full", "diagonal", "spherical", "tied")
     ),
     LargeMarginKeywordSettings(states=2, margin=1.0, width=0.5),
-    SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0, threshold=None),
-    SpeakerUbmSettings(components=4, covariance="tied", floor=0.1, relevance=16.0, threshold=0.5),
+    SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0),
+    SpeakerUbmSettings(components=4, covariance="tied", floor=0.1, relevance=16.0, cohort=COHORT),
     LargeMarginClassifierSettings(label="emotion", width=0.5, radius=2.0),
     MinimaxFilterSettings(
         shape="linear", inputs=16, hidden=0, features=3, level="utterance", keep="word", hide="speaker"
@@ -540,3 +543,19 @@ def test_sampled_events_under_replace_are_replayed(tmp_path: Path) -> None:
         tmp_path / "b", model=trained(config), config=config, statement=statement_of(account), account=account
     )
     assert bundle.statement.guarantee.epsilon == account.epsilon(1e-5)
+
+
+def test_speaker_bundles_of_before_are_read(tmp_path: Path) -> None:
+    """Their threshold was for scores that are no more; they decide with a cohort brought along."""
+    settings = SpeakerUbmSettings(components=2, covariance="diagonal", floor=0.1, relevance=16.0)
+    config, account = BundleConfig(settings, (), MfccConfig(cepstra=4, deltas=0)), gaussian_account()
+    write_bundle(
+        tmp_path / "old", model=trained(config), config=config, statement=statement_of(account), account=account
+    )
+
+    def before(plain: dict[str, Any]) -> None:
+        del plain["settings"]["cohort"]
+        plain["settings"]["threshold"] = 1.25
+
+    forge(tmp_path / "old", "config.json", before)
+    assert load_bundle(tmp_path / "old").config.settings == settings

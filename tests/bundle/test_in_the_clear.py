@@ -1,5 +1,6 @@
 """Bundles used in the clear: words, recordings and speakers, from files and waveforms."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +11,8 @@ import torch
 from ppspeech.audio import Mfcc, write_audio
 from ppspeech.bundle import Bundle, load_bundle
 from ppspeech.errors import AudioError, ModelError
-from ppspeech.models import SpeakerVerifier
-from tests.service.voices import CLASSES, MARGIN, RATE, SPEAKERS, released, voice
+from ppspeech.models import adapt_speakers, supervector_scores
+from tests.service.voices import CLASSES, MARGIN, RATE, SPEAKERS, WHOLE, released, voice
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +79,8 @@ def test_speakers(voices: Bundle) -> None:
     verifier, mfcc = voices.verifier, Mfcc(voices.mfcc)
     own, other = [voice(0), voice(3)], [voice(1)]
     enrolled = torch.cat([mfcc(sound).features[0] for sound in own])
-    expected = SpeakerVerifier.enroll(verifier.ubm, enrolled[None], relevance=verifier.relevance)
-    score = float(expected(mfcc(voice(5)).features).detach())
+    models = [adapt_speakers(verifier.ubm, x, relevance=4.0) for x in (enrolled[None], mfcc(voice(5)).features)]
+    score = float(supervector_scores(verifier.ubm, *models))
     found = voices.verify(own, [voice(5)], RATE, threshold=score - 0.01)
     assert (found.value, found.score) == (True, pytest.approx(score, abs=1e-5))
     assert not voices.verify(own, [voice(5)], RATE, threshold=score + 0.01).value
@@ -91,6 +92,36 @@ def test_speakers(voices: Bundle) -> None:
     assert np.linalg.norm(direction) == pytest.approx(1.0)
 
 
+def test_a_claim_is_decided_by_how_rarely_strangers_come_so_far(voices: Bundle) -> None:
+    among = voices.verifier.among(([voice(10 * who + take, 0.5) for take in range(4)] for who in range(1, 7)), RATE)
+    assert among.impostors is not None
+    assert among.impostors.people == 6
+    found = [among.verify([voice(0)], [voice(3)], RATE, false_accept=rate) for rate in (0.5, 0.1, 0.01)]
+    assert found[0].threshold < found[1].threshold < found[2].threshold
+    assert [each.score for each in found] == [found[0].score] * 3
+    assert all(each.value == (each.score >= each.threshold) for each in found)
+    one = among.identify([voice(3)], {"ann": [voice(0)]}, RATE, false_accept=0.01)
+    three = among.identify([voice(3)], {"ann": [voice(0)], "bob": [voice(1)], "cid": [voice(2)]}, RATE)
+    assert three.thresholds["ann"] > one.thresholds["ann"] == pytest.approx(found[2].threshold)
+    assert one.false_accept == three.false_accept == 0.01
+
+
+def test_speech_unlike_the_cohort_is_not_accepted_at_any_rate(tmp_path: Path) -> None:
+    voices = released(tmp_path / "raw", SPEAKERS, replace(WHOLE, cmvn="none"))
+    among = voices.verifier.among(([voice(10 * who + take, 0.5) for take in range(4)] for who in range(1, 7)), RATE)
+    seconds = torch.arange(RATE // 2) / RATE
+    tone = 0.5 * torch.sin(2 * torch.pi * 440 * seconds)
+    found = among.verify([tone], [tone], RATE, false_accept=0.5)
+    assert found.score == pytest.approx(1.0)
+    assert not found.value
+    assert [each.split(" is unlike")[0] for each in found.unlike] == [
+        "the trial", "what the claimed person was enrolled with",
+    ]  # fmt: skip
+    assert among.verify([tone], [tone], RATE, threshold=0.9).value  # at one's own risk, and said
+    assert among.verify([tone], [tone], RATE, threshold=0.9).unlike
+    assert not among.verify([voice(0)], [voice(0)], RATE).unlike
+
+
 def test_what_a_model_is_not_for_is_refused(words: Bundle, voices: Bundle, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no words to recognize: it is there to verify and identify"):
         voices.recognize(voice(0), RATE)
@@ -98,7 +129,7 @@ def test_what_a_model_is_not_for_is_refused(words: Bundle, voices: Bundle, tmp_p
         released(tmp_path / "margin", MARGIN).transcribe(voice(0), RATE)
     with pytest.raises(ModelError, match="speaker_ubm is needed"):
         words.verify([voice(0)], [voice(0)], RATE)
-    with pytest.raises(ModelError, match="released without a threshold"):
+    with pytest.raises(ModelError, match="no cohort, and does not know"):
         voices.verify([voice(0)], [voice(0)], RATE)
     with pytest.raises(ModelError, match="at least one clip"):
         voices.verify([], [voice(0)], RATE, threshold=0.0)

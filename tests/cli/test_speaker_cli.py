@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from ppspeech.audio import write_audio
 from tests.cli.test_encrypted_cli import run, start
-from tests.service.voices import RATE, SPEAKERS, released, voice
+from tests.service.voices import RATE, SPEAKERS, WHOLE, released, voice
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +98,26 @@ def test_speakers_in_the_clear(folder: Path, tmp_path: Path) -> None:
     assert set(found["scores"]) == {"ann", "bob"}
     assert "nobody known" in run("identify", bundle, clip, "--speakers", folder / "family", "--threshold", "9")
     assert "--threshold" in run("verify", bundle, clip, *enrolled, code=2)
-    released(tmp_path / "released", replace(SPEAKERS, threshold=9.0))
-    assert "rejected" in run("verify", tmp_path / "released", clip, *enrolled)
+    others = tmp_path / "others"
+    for who in range(6):
+        (others / str(who)).mkdir(parents=True)
+        for take in range(3):
+            write_audio(others / str(who) / f"{take}.wav", voice(10 * who + take + 20, 0.5), RATE)
+    asked = ["verify", bundle, clip, *enrolled, "--cohort", others, "--json"]
+    strict, loose = (json.loads(run(*asked, "--false-accept", rate)) for rate in ("0.01", "0.9"))
+    assert strict["threshold"] > loose["threshold"]
+    assert (strict["false_accept"], strict["unlike"]) == (0.01, [])
+    assert loose["accepted"]
+    rate = ["--speakers", folder / "family", "--cohort", others, "--false-accept", "0.9"]
+    assert "ann" in (shown := run("identify", bundle, clip, *rate))
+    assert "for a false-accept rate of 0.9" in shown
+    write_audio(tmp_path / "tone.wav", 0.5 * torch.sin(torch.arange(RATE) / 6), RATE)
+    released(tmp_path / "raw", SPEAKERS, replace(WHOLE, cmvn="none"))
+    warned = run(
+        "verify", tmp_path / "raw", tmp_path / "tone.wav", *enrolled, "--cohort", others, "--false-accept", "0.9"
+    )
+    assert "rejected" in warned
+    assert "warning: the trial is unlike the cohort's speech" in warned
     released(tmp_path / "words")
     assert "speaker_ubm is needed" in run("verify", tmp_path / "words", clip, *enrolled, code=2)
     assert "no folder" in run("identify", bundle, clip, "--speakers", tmp_path / "absent", code=2)
@@ -119,7 +138,10 @@ def test_encrypt_plan_of_speakers(folder: Path) -> None:
         (["serve", "voices", "--speakers", "names=server"], "--state"),
         (["serve", "voices", "--speakers", "scoring=hardened"], "its decision is the server's"),
         (["serve", "voices", "--speakers", "scoring=hardened,decision=server"], "use fewer places"),
-        (["serve", "voices", "--speakers", "scoring=gmm"], "without a threshold"),
+        (["serve", "voices", "--enroll"], "rare among strangers"),
+        (["serve", "voices", "--enroll", "--speakers", "scoring=gmm"], "rare among strangers"),
+        (["serve", "voices", "--speakers", "false_accept=2"], "within 0 and 1"),
+        (["verify", "voices", "0.wav", "--enroll", "1.wav", "--cohort", "family"], "5 people or more"),
         (["serve", "voices", "--speakers", "cohort=absent"], "no folder"),
         (["serve", "voices", "--speakers", "cohort=family"], "3 to 64 members"),
         (["serve", "voices", "--speakers", "threshold=2"], "cosine"),

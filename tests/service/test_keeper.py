@@ -29,6 +29,7 @@ from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, K
 from ppspeech.service import BudgetSpentError, Door, ServiceFiles, SpeakerDeployment, connect_through, open_door
 from ppspeech.service.offer import Offer, describe, read_offers
 from ppspeech.service.requests import Ask, Request
+from ppspeech.service.server.cohort import Rule
 from ppspeech.service.server.keeper import KEEPER, PublishedGallery, own_gallery
 from ppspeech.service.server.serve import services_of
 from ppspeech.service.server.stores import SealedGalleries
@@ -69,7 +70,7 @@ def keeping(
         own = own_gallery(client, folder)
         for speaker, seed in FAMILY.items():
             own.enroll(speaker, bundle.verifier.direction(bundle.verifier.features([voice(seed)], RATE)))
-        published = PublishedGallery.of(client, name, own, THRESHOLD, decision)
+        published = PublishedGallery.of(client, name, own, Rule(THRESHOLD), decision)
     pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
     files = ServiceFiles.at(folder, limit)
     server = Server(
@@ -161,7 +162,7 @@ def test_what_does_not_fit_is_refused(store: Running, bundle: Bundle, tmp_path: 
         with pytest.raises(PpspeechError, match="no gallery 'nobody'"):
             client.fetch("nobody")
         with pytest.raises(PpspeechError, match="nobody is enrolled"):
-            PublishedGallery.of(client, "family", own_gallery(client, tmp_path / "empty"), 0.5)
+            PublishedGallery.of(client, "family", own_gallery(client, tmp_path / "empty"), Rule(0.5))
         with keeping(store, bundle, tmp_path / "keeper") as door:
             (offer,) = read_offers(door.hear("describe"), "gallery")
             for request in (Request(Ask.IDENTIFY), Request(Ask.VERIFY, utterances=2)):
@@ -228,7 +229,7 @@ def test_sealed_galleries_belong_to_who_brought_them(tmp_path: Path, monkeypatch
 
 
 def test_keepers_descriptions_are_read_literally() -> None:
-    offer = Offer(KEEPER, "a task", "0" * 64, "none", Galleries("family", 24, 4, "prober", "0" * 64))
+    offer = Offer(KEEPER, "a task", "0" * 64, "none", Galleries("family", 24, 4, "prober", "0" * 64, 0))
     assert read_offers(describe([offer]), "gallery") == (offer,)
     plain = json.loads(describe([offer]))
     for change in (

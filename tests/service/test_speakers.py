@@ -122,7 +122,7 @@ def test_enrollment_has_its_limits(served: Running, bundle: Bundle) -> None:
 
 def test_the_server_may_keep_the_decision_and_refuse_to_enroll(serve: Serve, bundle: Bundle) -> None:
     deployment = SpeakerDeployment(places=2, threshold=THRESHOLD, decision="server", enrolls=True)
-    with serve({"voices": bundle}, speakers=deployment, limit=3) as running, ask(running, bundle) as client:
+    with serve({"voices": bundle}, speakers=deployment, limit=2) as running, ask(running, bundle) as client:
         client.enroll("ann", [voice(0)], RATE)
         assert client.verify(0, [voice(0)], RATE).value is None
         assert client.verify(1, [voice(0)], RATE).value is None
@@ -183,7 +183,7 @@ def test_galleries(tmp_path: Path) -> None:
 
 
 FINE = {
-    "features": 10, "places": 5, "scoring": "linear", "normed": False, "cohort": 0, "mixture": None,
+    "features": 10, "places": 5, "scoring": "linear", "normed": False, "cohort": 0, "mixture": None, "frames": 0,
     "decision": "client", "names": "client", "enrolls": False, "stores": False,
 }  # fmt: skip
 MIXTURE = MixturePlan(30, 5, 2, models=5)
@@ -199,6 +199,7 @@ MIXTURE = MixturePlan(30, 5, 2, models=5)
         {"cohort": 4},
         {"normed": True, "cohort": 65},
         {"mixture": MIXTURE},
+        {"frames": 5000},
         {"scoring": "gmm"},
         {"scoring": "gmm", "mixture": replace(MIXTURE, models=6)},
         {"scoring": "gmm", "mixture": replace(MIXTURE, components=3)},

@@ -40,7 +40,7 @@ FULL = KeywordHmmSettings(states=2, components=1, covariance="full", floor=0.01,
 MARGIN = LargeMarginKeywordSettings(states=2, margin=1.0, width=0.5)
 CLASSES = LargeMarginClassifierSettings(label="emotion", width=0.5, radius=1.0)
 
-SPEAKERS = SpeakerUbmSettings(components=6, covariance="diagonal", floor=0.05, relevance=4.0, threshold=None)
+SPEAKERS = SpeakerUbmSettings(components=6, covariance="diagonal", floor=0.05, relevance=4.0)
 
 
 def released(folder: Path, settings: ModelSettings = HMM, mfcc: MfccConfig = WHOLE, seed: int = 0) -> Bundle:

@@ -126,9 +126,7 @@ def test_a_private_background_model_becomes_a_bundle(tmp_path: Path) -> None:
     assert torch.equal(trained.gaussians.mean, found[0][0].gaussians.mean)
     guarantee = joint.guarantee(release.delta)
     assert 1.9 < guarantee.epsilon <= 2.0
-    settings = SpeakerUbmSettings(
-        components=2, covariance="diagonal", floor=trained.gaussians.floor, relevance=16.0, threshold=None
-    )
+    settings = SpeakerUbmSettings(components=2, covariance="diagonal", floor=trained.gaussians.floor, relevance=16.0)
     config = BundleConfig(settings, (), mfcc)
     options: dict[str, Any] = {"model": trained, "config": config, "account": joint.account()}
     write_joint_bundle(tmp_path / "ubm", guarantee=guarantee, **options)

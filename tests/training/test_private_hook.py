@@ -63,7 +63,10 @@ def test_statistics_make_a_background_model_private(voices: SpeechDataModule, tr
     module, hook = SpeakerUbm(components=4, start="public"), PrivacyHook(epsilon=8.0, unit="speaker")
     trainer(max_epochs=2, callbacks=[hook]).fit(module, datamodule=voices)
     assert hook.spent == 2
-    assert module.threshold is None
+    assert module.cohort is None
+    told = SpeakerUbm(components=4, start="public", cohort="validation")
+    with pytest.raises(ModelError, match="cannot release voices of its own corpus"):
+        trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=8.0, unit="speaker")]).fit(told, datamodule=voices)
     assert hook.guarantee().epsilon == pytest.approx(8.0, rel=1e-3)
 
 

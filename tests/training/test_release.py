@@ -11,12 +11,12 @@ import pytorch_lightning as lightning
 import torch
 
 from ppspeech.audio import MfccConfig
-from ppspeech.bundle import DataTouch, load_bundle
+from ppspeech.bundle import CohortSettings, DataTouch, add_cohort_, load_bundle
 from ppspeech.bundle.format import SIZES
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
-from ppspeech.models import SpeakerVerifier
+from ppspeech.models import Impostors
 from ppspeech.privacy import Accountant, GaussianEvent, NonPrivateEvent
 from ppspeech.privacy.relation import Relation, Unit
 from ppspeech.training import (
@@ -61,7 +61,6 @@ def classifier(label: str = "word") -> LargeMarginClassifier:
 def background() -> SpeakerUbm:
     module = SpeakerUbm(components=4)
     module.build_((), MFCC)
-    module.threshold = 1.25
     return module
 
 
@@ -156,21 +155,30 @@ def test_a_model_that_is_not_private_needs_the_flag_and_says_so(tmp_path: Path) 
         export_checkpoint(path, tmp_path / "d", not_private=True)
 
 
-def test_a_threshold_leaves_only_if_it_was_paid_for(tmp_path: Path) -> None:
-    def exported(name: str, kept: PrivacyRecord | None) -> Any:
-        path = checkpoint(background(), tmp_path / f"{name}.ckpt", kept)
+def test_voices_of_the_private_corpus_leave_only_where_nothing_is_promised(tmp_path: Path) -> None:
+    def exported(name: str, source: str | None, kept: PrivacyRecord | None) -> Any:
+        module = background()
+        if source is not None:
+            found = Impostors.of(module.ubm, [[torch.randn(40, MFCC.features)] for _ in range(5)])
+            sizes = {"frames": found.frames, "owners": found.owners}
+            module.cohort = CohortSettings(source=source, voices="some corpus", **sizes)  # type: ignore[arg-type]
+            add_cohort_(module.ubm, found)
+        path = checkpoint(module, tmp_path / f"{name}.ckpt", kept)
         return export_checkpoint(path, tmp_path / name, not_private=kept is None)
 
-    withheld = exported("withheld", record("speaker"))
-    assert withheld.config.settings.threshold is None
-    assert {t.topic: t.status for t in withheld.statement.touches}["threshold"] == "untouched"
-    paid = exported("paid", record("speaker", touches=(DataTouch("threshold", "charged", "by a noisy histogram"),)))
-    assert paid.config.settings.threshold == 1.25
-    plain = exported("plain", None)
-    assert plain.config.settings.threshold == 1.25
-    assert {t.topic: t.status for t in plain.statement.touches}["threshold"] == "not_covered"
-    verifier = SpeakerVerifier.enroll(withheld.model, torch.randn(2, 20, 5))
-    assert verifier(torch.randn(3, 20, 5)).shape == (3, 2)
+    def stated(bundle: Any) -> str:
+        return {t.topic: t.status for t in bundle.statement.touches}["threshold"]
+
+    with pytest.raises(BundleError, match="5 people of some corpus, whose voices would leave"):
+        exported("refused", "validation", record("speaker"))
+    assert not (tmp_path / "refused").exists()
+    public = exported("public", "public", record("speaker"))
+    assert stated(public) == "untouched"
+    assert public.verifier.impostors.people == 5
+    assert stated(exported("open", "validation", None)) == "not_covered"
+    none = exported("none", None, record("speaker"))
+    assert stated(none) == "untouched"
+    assert none.verifier.impostors is None
 
 
 def test_a_speaker_classifier_cannot_promise_speakers(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
 from ppspeech.bundle.kinds.own import WeightsSettings
-from ppspeech.bundle.kinds.speakers import SpeakerUbmSettings
+from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
 
 __all__ = [
+    "CohortSettings",
     "KeywordHmmSettings",
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
@@ -17,4 +18,5 @@ __all__ = [
     "Shape",
     "SpeakerUbmSettings",
     "WeightsSettings",
+    "add_cohort_",
 ]

@@ -10,7 +10,7 @@ from ppspeech.data.corpus import Corpus, Utterance
 from ppspeech.data.file_index import FileIndex
 from ppspeech.data.filtered import FILTERING, read_filtering
 from ppspeech.data.layout import corpus_folder, gender_letter, inner_path, read_rows, require_files
-from ppspeech.data.registry import register_corpus
+from ppspeech.data.registry import corpus_names, load_corpus, register_corpus
 from ppspeech.errors import CorpusError
 
 MANIFEST = "manifest.csv"
@@ -119,3 +119,21 @@ def clips_by_speaker(folder: Path) -> Mapping[str, list[Path]]:
     if not found or not all(found.values()):
         raise CorpusError(f"{folder} needs one folder for each speaker with at least one sound file in each")
     return found
+
+
+def cohort_at(where: str | Path, most_people: int = 64, most_clips: int = 24) -> list[list[Utterance]]:
+    """Some people's recordings: a folder with one folder of clips a person, or a corpus by its name or folder.
+
+    There are at most so many people and clips of each, evenly spread. Raises CorpusError where it is neither.
+    """
+    folder = Path(where)
+    if not folder.is_dir() and str(where) not in corpus_names():
+        raise CorpusError(f"no folder {where}, nor a corpus of that name: a cohort has one folder of clips a person")
+    found: dict[str, list[Utterance]] = {}
+    if folder.is_dir() and not (folder / MANIFEST).is_file() and str(where) not in corpus_names():
+        found = {who: [Utterance(clip, who) for clip in clips] for who, clips in clips_by_speaker(folder).items()}
+    else:
+        for utterance in load_corpus(where):
+            found.setdefault(utterance.speaker, []).append(utterance)
+    people = list(found.values())[:: -(-len(found) // most_people)]
+    return [clips[:: -(-len(clips) // most_clips)] for clips in people]

@@ -145,16 +145,19 @@ class KeySpentError(PpspeechError):
 class Keeper:
     """The party with the enrollment key, which answers `PROBES_A_KEY` probes in all processes that inherit it.
 
-    Templates are `(enrolled, features)`, none longer than `plan.norm`; a probe matches at or above the threshold.
+    Templates are `(enrolled, features)`, none longer than `plan.norm`; a probe matches at or above the threshold, which
+    is one for all or each template's own.
 
     Raises RangeError for templates that cannot be, or a threshold out of their products' reach; ModelError for more
     templates than places.
     """
 
-    def __init__(self, plan: GalleryPlan, templates: Reals, threshold: float, key: KeyHolder | None = None) -> None:
+    def __init__(
+        self, plan: GalleryPlan, templates: Reals, threshold: float | Reals, key: KeyHolder | None = None
+    ) -> None:
         if not 1 <= len(templates) <= plan.places:
             raise ModelError(f"a gallery of {plan.places} places cannot hold {len(templates)} templates")
-        if not abs(threshold) < plan.norm**2:
+        if not (np.abs(threshold) < plan.norm**2).all():
             raise RangeError(f"products lie within ±{plan.norm**2}, the threshold too, got {threshold}")
         self.plan = plan
         self._key = key or KeyHolder()
@@ -162,7 +165,7 @@ class Keeper:
         self._templates = np.zeros((plan.places, plan.features))
         self._templates[: len(templates)] = check_vectors(templates, plan.features, plan.norm, "templates")
         offsets = np.full(plan.places, -(2.0**plan.reach))
-        offsets[: len(templates)] = -threshold
+        offsets[: len(templates)] = np.negative(threshold)
         scores = plan.verification.plan
         self._offsets = scores.ring.from_signed(scores.scale.encode(offsets))
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
+import torch
+
 from ppspeech.audio import Sound
 from ppspeech.crypto.shares import check_index
 from ppspeech.crypto.transfer import PairSetup, Side
@@ -27,7 +29,8 @@ class AskGallery:
     def verify(self, claimed: int, sounds: Sequence[Sound], rate: int | None = None) -> Answer[bool | None]:
         """Is this the voice of a place? Neither store nor keeper learns which was claimed, nor hears the voice."""
         check_index(claimed, self._terms.places)
-        probe = self._verifier.direction(self._verifier.features(sounds, rate))
+        heard = torch.cat(self._verifier.features(sounds, rate))[: self._terms.frames or None]
+        probe = self._verifier.direction([heard])
         session = self._client.session(partial(PairSetup.agree, party=Side.SECOND), pings=0)
         clock = Clock()
         with session.asking(Request(Ask.VERIFY)) as record:

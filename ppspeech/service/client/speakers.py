@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import torch
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Sound
+from ppspeech.audio import Sound, in_usual_range
 from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.protocols import meet_as_client
@@ -110,8 +109,9 @@ class AskSpeakers:
         """What the scoring takes: frames, or a direction, clipped to the levels where it is hardened."""
         features = self._verifier.features(sounds, rate)
         if self._terms.mixture is not None:
-            return trial_frames(self._terms.mixture, np.asarray(torch.cat(features).double().numpy()))
-        direction = self._verifier.direction(features)
+            frames = in_usual_range(torch.cat(features), self._verifier.mfcc)
+            return trial_frames(self._terms.mixture, frames)
+        direction = self._verifier.direction([torch.cat(features)[: self._terms.frames or None]])
         if self._terms.scoring == "hardened":
             return direction.clip(-self._terms.hardened.limit, self._terms.hardened.limit)
         return direction

@@ -3,23 +3,40 @@
 Whoever serves chooses them; they are public speech, or that of people who have agreed, and stay with the server.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.arrays import Reals
+from ppspeech.audio import in_usual_range
 from ppspeech.bundle import Bundle
-from ppspeech.data import FeatureStore, SyntheticCorpus, Utterance, clips_by_speaker
+from ppspeech.data import FeatureStore, cohort_at
 from ppspeech.errors import ModelError
+from ppspeech.models import FEWEST_PEOPLE, Impostors
 from ppspeech.service.tasks.speakers import MOST_COHORT
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Where a claim is accepted: a threshold for everybody, or one for each template, at a rate of false accepts.
+
+    The own ones are taken off the scores, so that what is left is compared with 0.
+    """
+
+    threshold: float
+    rate: float = 1.0
+    least: Callable[[Reals, float], Reals] | None = None
+
+    def own(self, templates: Reals, names: int = 1) -> Reals:
+        """What is taken off the scores of each template, `(templates,)`; with several names, each at its share."""
+        return np.zeros(len(templates)) if self.least is None else self.least(templates, self.rate / max(1, names))
+
 
 FEWEST = 3  # a member's own clips say nothing about impostors: there must be two others
 MOST_CLIPS = 8  # of one member; more change little
-BUILT_IN, BUILT_IN_VOICES = "synthetic", 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +46,10 @@ class Cohort:
     Attributes:
         directions: their templates for cosines, `(members, size)`.
         means: their templates for mixtures, `(members, size)`.
-        trials: frames of each clip, `(frames, features)`.
+        trials: frames of each clip where they usually lie, `(frames, features)`.
         trial_directions: of each clip alone, `(clips, size)`.
         owners: whose clip it is, `(clips,)`.
+        by_amount: the same speech by its amount, for cosines; None where there are too few people for a rate.
     """
 
     directions: Reals
@@ -39,6 +57,7 @@ class Cohort:
     trials: tuple[Reals, ...]
     trial_directions: Reals
     owners: NDArray[np.int64]
+    by_amount: Impostors | None
 
     @staticmethod
     def of(bundle: Bundle, speakers: Sequence[Sequence[Tensor]]) -> "Cohort":
@@ -46,13 +65,17 @@ class Cohort:
         if not FEWEST <= len(speakers) <= MOST_COHORT:
             raise ModelError(f"a cohort has {FEWEST} to {MOST_COHORT} members, got {len(speakers)}")
         verifier = bundle.verifier
+        enough = len(speakers) >= FEWEST_PEOPLE
+        by_amount = Impostors.of(verifier.ubm, speakers, verifier.relevance) if enough else None
+        speakers = [member[:MOST_CLIPS] for member in speakers]
         clips = [clip for member in speakers for clip in member]
         return Cohort(
             np.stack([verifier.direction(member) for member in speakers]),
             np.stack([verifier.means(member) for member in speakers]),
-            tuple(np.asarray(clip.double().numpy()) for clip in clips),
+            tuple(in_usual_range(clip, bundle.mfcc) for clip in clips),
             np.stack([verifier.direction([clip]) for clip in clips]),
             np.repeat(np.arange(len(speakers)), [len(member) for member in speakers]),
+            by_amount,
         )
 
     @property
@@ -68,18 +91,10 @@ class Cohort:
         return mean, scores.std(axis=0, ddof=1, where=foreign)
 
 
-def cohort_at(bundle: Bundle, where: str) -> Cohort:
-    """The cohort that people name: a folder with one folder of clips a person, or `synthetic`, the built-in voices.
+def cohort_of(bundle: Bundle, where: str) -> Cohort:
+    """The cohort that people name: a folder with one folder of clips a person, or a corpus by its name or folder.
 
-    Raises CorpusError without such a folder, or for a person without a clip; ModelError for too few or too many people.
+    Raises CorpusError where there is none, or for a person without a clip; ModelError for too few or too many people.
     """
-    if where == BUILT_IN:
-        found: dict[str, list[Utterance]] = {}
-        voices = SyntheticCorpus(speakers=BUILT_IN_VOICES, takes=1, sample_rate=bundle.mfcc.sample_rate)
-        for utterance in voices.build(progress=False):
-            found.setdefault(utterance.speaker, []).append(utterance)
-        members = list(found.values())
-    else:
-        members = [[Utterance(clip, who) for clip in clips] for who, clips in clips_by_speaker(Path(where)).items()]
     store = FeatureStore(bundle.mfcc)
-    return Cohort.of(bundle, [store.load(clips[:MOST_CLIPS]) for clips in members])
+    return Cohort.of(bundle, [store.load(clips) for clips in cohort_at(where)])

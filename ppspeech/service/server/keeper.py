@@ -21,6 +21,7 @@ from ppspeech.service.client.connect import Client
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.book import FIELDS, Visitor
+from ppspeech.service.server.cohort import Rule
 from ppspeech.service.server.session import Handler
 from ppspeech.service.server.stores import Gallery
 from ppspeech.service.tasks.speakers import Galleries, Speakers
@@ -39,9 +40,16 @@ class PublishedGallery:
 
     @staticmethod
     def of(
-        store: Client, name: str, enrolled: Gallery, threshold: float, decision: Literal["keeper", "prober"] = "prober"
+        store: Client,
+        name: str,
+        enrolled: Gallery,
+        rule: Rule,
+        decision: Literal["keeper", "prober"] = "prober",
+        frames: int = 0,
     ) -> "PublishedGallery":
-        """Encrypt all enrolled templates under a new key, and have the store keep them; probes match from a cosine on.
+        """Encrypt all enrolled templates under a new key, and have the store keep them; probes match by a rule.
+
+        Probers use so many frames of a trial, 0 for all.
 
         Raises PpspeechError if nobody is enrolled, or the store does not keep it.
         """
@@ -49,9 +57,10 @@ class PublishedGallery:
         _, templates = enrolled.load()
         if not len(templates):
             raise PpspeechError("nobody is enrolled here: give clips and --name first")
-        keeper = Keeper(replace(said.terms.gallery, recipient=decision), templates, threshold)
+        plan = replace(said.terms.gallery, recipient=decision)
+        keeper = Keeper(plan, templates, rule.threshold + rule.own(templates))
         published = replace(keeper.publish(), plan=said.terms.gallery)
-        terms = Galleries(name, said.terms.features, said.terms.places, decision, published.digest.hex())
+        terms = Galleries(name, said.terms.features, said.terms.places, decision, published.digest.hex(), frames)
         offer = Offer(KEEPER, "Tells whether a voice is one it has enrolled.", said.fingerprint, said.privacy, terms)
         store.publish(name, published)
         return PublishedGallery(offer, keeper)

@@ -7,8 +7,10 @@ import numpy as np
 import torch
 
 from ppspeech.arrays import Reals
+from ppspeech.audio import usual_range
 from ppspeech.bundle import Bundle
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.models import FEWEST_PEOPLE, rare_score
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import Covariance, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import (
@@ -19,15 +21,42 @@ from ppspeech.protocols.speakers import (
     identify_as_server,
     verify_as_server,
 )
-from ppspeech.service.server.cohort import Cohort
+from ppspeech.service.server.cohort import Cohort, Rule
 from ppspeech.service.tasks.speakers import Speakers, trial_frames
 
-DEVIATIONS = 2.5
-"""Frames are held to so many standard deviations in every direction: those of normalized features rarely reach it."""
-LONGEST_FRAME = 100.0  # where features are not normalized
+DEVIATIONS = {"none": 4.0, "public": 2.5, "utterance": 2.5}
+"""Frames are held to so many usual spreads on average over features, which those of speech rarely reach; what is usual
+is known within a factor of two where features are not normalized."""
+LONGEST_FRAME = 100.0
 LARGEST_REACH = 16
 SMALLEST_SPREAD, LARGEST_SPREAD = 1 / 16, 4.0
 """Of impostors' ratios, in nats a frame: T-norm takes spreads that differ by a factor of 64 at most."""
+
+
+def rule_for_mixtures(
+    threshold: float | None, rate: float, plan: MixturePlan, background: Mixtures, cohort: Cohort | None
+) -> Rule:
+    """One ratio in nats a frame for everybody, or each speaker's own, among the cohort's clips.
+
+    Raises PpspeechError without threshold and cohort.
+    """
+    if threshold is not None:
+        return Rule(threshold)
+    if cohort is None or cohort.by_amount is None:
+        raise PpspeechError(
+            f"which ratio is rare among strangers is not known: give clips of {FEWEST_PEOPLE} or more other people "
+            "recorded like those who will try, cohort=FOLDER (the bundle's own is for cosines), or a ratio of your "
+            "own in nats a frame, threshold=…"
+        )
+    tried, owners = cohort.trials, cohort.owners.tolist()
+
+    def own(templates: Reals, rate: float) -> Reals:
+        speakers = with_means(background, templates)
+        scores = np.stack([plain_ratios(plan, background, speakers, trial) for trial in tried])
+        found = (rare_score(each, owners, rate) for each in scores.T)
+        return np.fromiter(found, np.float64, len(templates))
+
+    return Rule(0.0, rate, own)
 
 
 class MixtureScoring:
@@ -38,15 +67,16 @@ class MixtureScoring:
     """
 
     def __init__(
-        self, terms: Speakers, background: Mixtures, threshold: float, cohort: Cohort | None, z_normed: bool
+        self, terms: Speakers, background: Mixtures, rule: Rule, cohort: Cohort | None, z_normed: bool
     ) -> None:
-        if not -UNLIKELY / 2 < threshold < UNLIKELY / 2:
-            raise PpspeechError(f"a threshold is a ratio within ±{UNLIKELY / 2:g} nats a frame, got {threshold}")
+        if not -UNLIKELY / 2 < rule.threshold < UNLIKELY / 2:
+            raise PpspeechError(f"a threshold is a ratio within ±{UNLIKELY / 2:g} nats a frame, got {rule.threshold}")
         assert terms.mixture is not None
         self._terms = terms
         self._plan = terms.mixture
         self._background = background
-        self._threshold = threshold
+        self._rule = rule
+        self._threshold = rule.threshold
         self._cohort = cohort
         self._z_normed = z_normed
         self._made: tuple[int, MixtureScorer] | None = None
@@ -67,7 +97,7 @@ class MixtureScoring:
         """One question; where there are no speakers, one that nobody is like."""
         job = self._terms.identification
         if self._named is None or self._named[0] != len(names):
-            speakers = with_means(self._background, templates) if names else unlikely(self._background, 1)
+            speakers = self._known(templates, len(names)) if names else unlikely(self._background, 1)
             found = arrange_mixtures(job, self._background, speakers, names or ["nobody"], self._threshold)
             self._named = len(names), found
         return identify_as_server(met, job, self._named[1])
@@ -95,7 +125,13 @@ class MixtureScoring:
             used = np.r_[:known, places : places + members]
             mean[used], std[used] = middle, spread.clip(SMALLEST_SPREAD, LARGEST_SPREAD)
         empty = unlikely(self._background, places - known)
-        return together(with_means(self._background, templates), empty), mean, std
+        return together(self._known(templates), empty), mean, std
+
+    def _known(self, templates: Reals, names: int = 1) -> Mixtures:
+        """Enrolled speakers' mixtures, each less likely by its own threshold."""
+        own = self._rule.own(templates, names)
+        found = with_means(self._background, templates)
+        return replace(found, log_weights=found.log_weights - own[:, None])
 
 
 def covariance_of(bundle: Bundle) -> Covariance:
@@ -105,11 +141,14 @@ def covariance_of(bundle: Bundle) -> Covariance:
 
 @torch.no_grad()
 def background_mixture(bundle: Bundle) -> Mixtures:
-    """The background model, a batch of one."""
-    ubm = bundle.verifier.ubm
-    matrices = ubm.gaussians.covariances().double()
+    """The background model, a batch of one, of frames about their usual center in units of their usual spread.
+
+    All densities change by the same constant then, which ratios do not have.
+    """
+    ubm, (center, spread) = bundle.verifier.ubm, usual_range(bundle.mfcc)
+    matrices = ubm.gaussians.covariances().double() / (spread[:, None] * spread)
     covariances = matrices if covariance_of(bundle) == "full" else matrices.diagonal(dim1=-2, dim2=-1)
-    parts = (ubm.log_weights().double(), ubm.gaussians.mean.double(), covariances)
+    parts = (ubm.log_weights().double(), (ubm.gaussians.mean.double() - center) / spread, covariances)
     return Mixtures(*(np.array(part.cpu().numpy())[None] for part in parts))
 
 
@@ -135,7 +174,7 @@ def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> Mixt
     """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
     ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
-    norm = LONGEST_FRAME if bundle.mfcc.cmvn == "none" else min(LONGEST_FRAME, DEVIATIONS * math.sqrt(size))
+    norm = min(LONGEST_FRAME, DEVIATIONS[bundle.mfcc.cmvn] * math.sqrt(size))
     for reach in range(7, LARGEST_REACH + 1):
         tried = MixturePlan(frames, size, ubm.components, covariance=covariance_of(bundle), norm=norm, reach=reach)
         try:

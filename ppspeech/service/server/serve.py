@@ -19,7 +19,7 @@ from ppspeech.protocols import Kind
 from ppspeech.service.export import Deployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
-from ppspeech.service.server.cohort import cohort_at
+from ppspeech.service.server.cohort import cohort_of
 from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.service.server.stores import QueryBudget
@@ -67,7 +67,7 @@ def build_services(
     for name, bundle in bundles.items():
         check_name(name)
         if "verify" in bundle.config.kind.uses:
-            cohort = None if chosen.cohort is None else cohort_at(bundle, chosen.cohort)
+            cohort = None if chosen.cohort is None else cohort_of(bundle, chosen.cohort)
             served.append(ServedSpeakers.of(name, bundle, chosen, files.speakers, cohort))
         else:
             served.append(ServedWords.of(name, bundle, deployment or Deployment()))

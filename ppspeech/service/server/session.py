@@ -18,11 +18,15 @@ MOST_PINGS = 16  # before a request; a client measures the way with three
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """How one kind of request is answered: numbers of utterances that may be asked together, and their orders."""
+    """How one kind of request is answered: numbers of utterances that may be asked together, and their orders.
+
+    What `is_query` tells something about a model and its speakers, and is paid for; enrolling and keeping tell nothing.
+    """
 
     answer: Callable[[Channel, Request], None]
     at_once: tuple[int, ...] = (1,)
     orders: tuple[Order, ...] = ORDERS
+    is_query: bool = True
 
 
 class Served(Protocol):
@@ -44,7 +48,7 @@ class Served(Protocol):
 
 
 def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBudget) -> None:
-    """Meet one client and answer its requests until it leaves; each but a ping is paid for before it is answered.
+    """Meet one client and answer its requests until it leaves; each query is paid for before it is answered.
 
     Raises ProtocolError for a client that does not keep to the protocol; this session ends, and no other.
     """
@@ -61,7 +65,8 @@ def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBud
             send_ready(channel, True, budget.left(model, visitor.client))
             continue
         handler = _handler(handlers, request)
-        will_answer, left = budget.spend(model, visitor.client, request.utterances)
+        spent = request.utterances if handler.is_query else 0
+        will_answer, left = budget.spend(model, visitor.client, spent)
         send_ready(channel, will_answer, left)
         if not will_answer:
             tally.refused += request.utterances
@@ -69,7 +74,7 @@ def run_session(served: Served, channel: Channel, tally: Tally, budget: QueryBud
         record = Transcript(channel)
         handler.answer(record, request)
         tally.rounds += record.rounds
-        tally.queries += request.utterances
+        tally.queries += spent
 
 
 def _handler(handlers: Mapping[Ask, Handler], request: Request) -> Handler:

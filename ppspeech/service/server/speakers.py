@@ -9,24 +9,29 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from ppspeech.arrays import Reals
-from ppspeech.bundle import Bundle, in_words
+from ppspeech.bundle import FALSE_ACCEPT, Bundle, in_words
 from ppspeech.channel import Channel
-from ppspeech.errors import PpspeechError
+from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.protocols import Meeting, meet_as_server
 from ppspeech.protocols.speakers import EncryptedGallery
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, receive_template, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring
-from ppspeech.service.server.mixture_scoring import MixtureScoring, background_mixture, plan_mixtures
+from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring, rule_for_cosines
+from ppspeech.service.server.mixture_scoring import (
+    MixtureScoring,
+    background_mixture,
+    plan_mixtures,
+    rule_for_mixtures,
+)
 from ppspeech.service.server.session import Handler
 from ppspeech.service.server.stores import Gallery, SealedGalleries
 from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
 
-USUAL_COSINE = 0.5
+NOBODY = 1.0  # the threshold where nobody is enrolled, nor can be: it decides nothing
 USUAL_CLAIMS = 1000
 
 
@@ -38,13 +43,15 @@ class SpeakerDeployment:
         places: speakers there is room for; clients see this number and not how many are enrolled.
         scoring: `linear` compares supervectors by their cosine, in milliseconds; `gmm` compares likelihoods under
             mixtures, in a second or so; `hardened` is `linear` against clients that do anything, for few places.
-        threshold: a voice is accepted at or above it; None for the usual: 0.5 for cosines (how alike two clips of one
-            speaker are depends on how much is said, so it is to be tried on speech of one's own), and the bundle's own
-            for likelihood ratios. Normed scores have no usual one.
-        cohort: a folder with one folder of clips a person, or `synthetic`: voices to norm scores by; None without.
-        norm: with a cohort, `z` for what impostors score under each model, which costs clients nothing, `t` for what
-            others' models score on each trial, `zt` for both.
-        frames: of a trial for `gmm`, padding included.
+        false_accept: strangers are accepted, or get a name, at this rate: every speaker's threshold is where the people
+            of a cohort come so far with as much speech as a trial has.
+        cohort: those people, recorded like those who will try: a folder with one folder of clips a person, or a corpus;
+            None for those in the bundle.
+        threshold: one for everybody instead of a rate: a cosine, or nats a frame for `gmm`; with a cohort of one's own
+            it counts spreads of impostors, as `norm` says.
+        norm: with cohort and threshold, `z` for what impostors score under each model, which costs clients nothing, `t`
+            for what others' models score on each trial, `zt` for both.
+        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this.
         decision: who learns whether a claim is accepted.
         names: who learns whose voice it is.
         enrolls: whether clients may enroll speakers; whoever is let in may then do so.
@@ -53,6 +60,7 @@ class SpeakerDeployment:
 
     places: int = 64
     scoring: Scoring = "linear"
+    false_accept: float = FALSE_ACCEPT
     threshold: float | None = None
     cohort: str | None = None
     norm: Literal["z", "t", "zt"] = "zt"
@@ -65,6 +73,8 @@ class SpeakerDeployment:
     def terms(self, bundle: Bundle, members: int) -> Speakers:
         """What clients are told, with so many members in the cohort. Raises BundleError for choices that do not fit."""
         compared = members if "t" in self.norm else 0
+        if not 0 < self.false_accept < 1:
+            raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
         is_mixture = self.scoring == "gmm"
         return Speakers(
             features=bundle.verifier.size,
@@ -73,11 +83,19 @@ class SpeakerDeployment:
             normed=members > 0,
             cohort=compared,
             mixture=plan_mixtures(bundle, self.frames, self.places, compared) if is_mixture else None,
+            frames=self.frames if self.threshold is None else 0,
             decision=self.decision,
             names=self.names,
             enrolls=self.enrolls,
             stores=self.stores,
         )
+
+    def stated(self) -> str:
+        """How it decides, for clients."""
+        if self.threshold is not None:
+            return "Its threshold is one for everybody, at no stated rate."
+        rate = f"a rate of {self.false_accept:g}, with trials of up to {self.frames} frames"
+        return f"Strangers like its cohort are accepted at {rate}."
 
 
 class SpeakerScoring(Protocol):
@@ -118,25 +136,33 @@ class ServedSpeakers:
         Raises ModelError if the bundle holds no background model; BundleError for choices that do not fit each other;
         PpspeechError for a threshold that is missing or cannot be.
         """
-        terms = deployment.terms(bundle, 0 if cohort is None else cohort.members)
+        norming = None if deployment.threshold is None else cohort
+        terms = deployment.terms(bundle, 0 if norming is None else norming.members)
         offer = Offer(
             name,
-            "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed.",
+            "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed. "
+            + deployment.stated(),
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
         )
-        threshold = threshold_for(terms, bundle, deployment.threshold)
-        z_normed = "z" in deployment.norm
-        scoring: SpeakerScoring
-        if terms.scoring == "gmm":
-            scoring = MixtureScoring(terms, background_mixture(bundle), threshold, cohort, z_normed)
-        elif terms.scoring == "hardened":
-            scoring = HardenedScoring(terms, threshold)
-        else:
-            scoring = LinearScoring(terms, threshold, cohort, z_normed)
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
+        known = deployment.enrolls or bool(kept.load()[0])
+        fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
+        z_normed = "z" in deployment.norm
+        scoring: SpeakerScoring
+        if terms.mixture is not None:
+            background = background_mixture(bundle)
+            rule = rule_for_mixtures(fixed, deployment.false_accept, terms.mixture, background, cohort)
+            scoring = MixtureScoring(terms, background, rule, norming, z_normed)
+        else:
+            impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
+            rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors)
+            if terms.scoring == "hardened":
+                scoring = HardenedScoring(terms, rule)
+            else:
+                scoring = LinearScoring(terms, rule, norming, z_normed)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
 
@@ -164,10 +190,10 @@ class ServedSpeakers:
         if self.offer.terms.identifies:
             handlers[Ask.IDENTIFY] = Handler(identify)
         if self.offer.terms.enrolls:
-            handlers[Ask.ENROLL] = Handler(self._enroll)
+            handlers[Ask.ENROLL] = Handler(self._enroll, is_query=False)
         if self.sealed is not None:
-            handlers[Ask.PUBLISH] = Handler(partial(self._keep, self.sealed, visitor.client))
-            handlers[Ask.FETCH] = Handler(partial(self._give, self.sealed))
+            handlers[Ask.PUBLISH] = Handler(partial(self._keep, self.sealed, visitor.client), is_query=False)
+            handlers[Ask.FETCH] = Handler(partial(self._give, self.sealed), is_query=False)
         return handlers
 
     def _enroll(self, channel: Channel, _: Request) -> None:
@@ -197,17 +223,3 @@ class ServedSpeakers:
                 raise PpspeechError(f"{self.identified} cannot hold more")
         finally:
             os.close(opened)
-
-
-def threshold_for(terms: Speakers, bundle: Bundle, chosen: float | None) -> float:
-    """The threshold that was chosen, else the usual one. Raises PpspeechError where this scoring has none."""
-    if chosen is not None:
-        return chosen
-    if terms.normed:
-        raise PpspeechError("normed scores count spreads of impostors: choose a threshold for them, such as 3")
-    if terms.scoring != "gmm":
-        return USUAL_COSINE
-    released = bundle.verifier.threshold
-    if released is None:
-        raise PpspeechError("the bundle was released without a threshold: choose one, in nats a frame, such as 0.2")
-    return released

@@ -47,6 +47,7 @@ class Speakers:
         normed: whether scores are normed by a cohort.
         cohort: how many members T-norm compares with; 0 without.
         mixture: sizes and scales, for `gmm`.
+        frames: as many of a trial are used for a direction, where thresholds are for so much speech; 0 for all.
         decision: who learns whether a claim is accepted.
         names: who learns whose voice it is.
         stores: whether galleries encrypted under other people's keys are kept, and given to whoever asks.
@@ -62,6 +63,7 @@ class Speakers:
     normed: bool
     cohort: int
     mixture: MixturePlan | None
+    frames: int
     decision: Side
     names: Side
     enrolls: bool
@@ -70,6 +72,8 @@ class Speakers:
     def __post_init__(self) -> None:
         if not 1 <= self.features <= MOST_FEATURES or not 1 <= self.places <= MOST_SPEAKERS:
             raise BundleError(f"an offer of {self.places} places and {self.features} numbers cannot be used")
+        if not 0 <= self.frames <= MOST_FRAMES:
+            raise BundleError(f"trials have up to {MOST_FRAMES} frames, got {self.frames}")
         if not 0 <= self.cohort <= MOST_COHORT or (self.cohort and not self.normed):
             raise BundleError(f"a cohort has up to {MOST_COHORT} members and norms the scores, got {self.cohort}")
         if self.stores and self.places > MOST_PLACES:
@@ -134,7 +138,9 @@ class Speakers:
 @TASKS.register("gallery")
 @dataclass(frozen=True, slots=True)
 class Galleries:
-    """One gallery whose key a keeper holds and whose ciphertexts a store keeps; `decision`: who learns of a match.
+    """One gallery whose key a keeper holds and whose ciphertexts a store keeps.
+
+    `decision`: who learns of a match. `frames`: as many of a trial are used, 0 for all.
 
     `digest`: SHA-256 of key and ciphertexts, in hexadecimal digits: what the store gives must be what was published.
     Raises BundleError for sizes or a digest that cannot be; RangeError for a name that cannot be.
@@ -147,9 +153,12 @@ class Galleries:
     places: int
     decision: Literal["keeper", "prober"]
     digest: str
+    frames: int
 
     def __post_init__(self) -> None:
         check_speaker(self.gallery)
+        if not 0 <= self.frames <= MOST_FRAMES:
+            raise BundleError(f"trials have up to {MOST_FRAMES} frames, got {self.frames}")
         if not re.fullmatch("[0-9a-f]{64}", self.digest):
             raise BundleError("a digest is 64 hexadecimal digits")
         self.plan  # noqa: B018 - refuses sizes that cannot be

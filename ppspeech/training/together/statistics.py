@@ -141,7 +141,7 @@ class MixtureTraining(SpeechTerms):
     def config(self) -> BundleConfig:
         """The public choices of the released model."""
         sizes: dict[str, Any] = {"components": self.components, "covariance": "diagonal", "floor": self.floor}
-        settings = SpeakerUbmSettings(**sizes, relevance=self.relevance, threshold=None)
+        settings = SpeakerUbmSettings(**sizes, relevance=self.relevance)
         return BundleConfig(settings, (), self.mfcc)
 
 
