@@ -130,15 +130,15 @@ class SpeechDataModule(lightning.LightningDataModule):
 
     def divide(self, corpus: Corpus) -> Mapping[str, Corpus]:
         """The parts that were asked for, by name."""
-        if self.split_by == "official":
-            return split_official(corpus).parts
-        if self.split_by == "speaker" and not corpus.speakers_known:
+        if not corpus.speakers_known:
             warnings.warn(
                 f"who speaks in {corpus.name!r} is not known, so every recording counts as a speaker of its own: "
                 "people may be heard in training and in the test, and a promise to a speaker is one to a recording",
                 SpeechWarning,
                 stacklevel=2,
             )
+        if self.split_by == "official":
+            return split_official(corpus).parts
         if self.test == 0 and self.validation == 0:
             return {"train": corpus}
         first, second = self.test, self.validation

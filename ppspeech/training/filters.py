@@ -47,6 +47,7 @@ class FilterRecipe(Learning):
     test: float = 0.25  # share of each person's recordings to judge by
     most_samples: int = 20_000  # at most so many frames are learned from, drawn at random
     attackers: Sequence[str] = ()
+    skip_bad: bool = False  # leave out recordings that cannot be used, instead of refusing them
     seed: int = 0
     expect: Mapping[str, float] = field(default_factory=dict)  # least `task` and largest `private` it must give
 
@@ -99,7 +100,9 @@ class FilterRecipe(Learning):
                 mfcc = MfccConfig(**(asdict(preset) | dict(self.mfcc)))
             except (TypeError, AudioError) as error:
                 raise ModelError(f"the recipe's mfcc: {error}") from None
-        return load_samples(self.keep, self.hide, self.kind, self.corpus or self.table, self.options, mfcc)
+        return load_samples(
+            self.keep, self.hide, self.kind, self.corpus or self.table, self.options, mfcc, skip_bad=self.skip_bad
+        )
 
     def custom_solver(self) -> Solver | None:
         """The solver with networks for opponents, or None for those that `learn_filter` knows."""
