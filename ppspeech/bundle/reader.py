@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import MfccConfig, Sound
@@ -123,6 +124,13 @@ class Bundle:
     def filter(self, sound: Sound, rate: int | None = None) -> Tensor:
         """The filtered features of one utterance; see `Filterer`."""
         return self.filterer.filter_all([sound], rate)[0]
+
+    @torch.no_grad()
+    def classify(self, rows: Tensor) -> list[str]:
+        """The class of every row `(rows, columns)`, columns in the order of `config.columns`, as they come."""
+        if "classify" not in self.config.kind.uses:
+            raise ModelError(f"this bundle is a {self.config.type}, not a model of rows of a table")
+        return [self.labels[place] for place in self.model(rows).argmax(-1).tolist()]
 
     def load_into(self, module: Module) -> Module:
         """Put the weights into a module that was built for them, such as one's own of kind `weights`.

@@ -13,6 +13,7 @@ from rich.text import Text
 from ppspeech import __version__
 from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
+from ppspeech.cli.classify import classify
 from ppspeech.cli.corpus import corpus
 from ppspeech.cli.demo import demo
 from ppspeech.cli.encrypt_plan import encrypt_plan
@@ -104,6 +105,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transcribe": transcribe,
     "verify": verify,
     "identify": identify,
+    "classify": classify,
     "export": export,
     "inspect": inspect_bundle,
     "audit": audit,

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ppspeech.cli.transcripts import saw_table
 from ppspeech.errors import PpspeechError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from ppspeech.network import Limits
+    from ppspeech.network.group import Group
     from ppspeech.protocols import RegisteredProtocol
 
 
@@ -18,32 +21,34 @@ def run_in_group(
     console: Console,
     protocol: "RegisteredProtocol",
     name: str,
-    config: Path,
+    group: "Group",
     files: tuple[Path | None, Path | None],
     inputs: Sequence[Any],
     limits: "Limits",
     out: Path | None,
+    as_json: bool = False,
 ) -> None:
     """Meet the others, run our part, show what came of it and what we saw, and keep the result at `out`."""
     from ppspeech.network import Transcript
-    from ppspeech.network.group import Group, Identity, join
-    from ppspeech.protocols import Party
+    from ppspeech.network.group import Identity, join
+    from ppspeech.protocols import NOBODY, Party, rehearse
 
-    group = Group.load(config)
     member = group.member(name)
     if group.protocol != protocol.name:
-        raise PpspeechError(f"{config} is for {group.protocol!r}, not for {protocol.name!r}")
+        raise PpspeechError(f"the group's file is for {group.protocol!r}, not for {protocol.name!r}")
     certificate, key = files
     if certificate is None or key is None:
         raise PpspeechError("a party of a group proves who it is: give --certificate and --key")
     identity = Identity(certificate, key)
     program = protocol.bind(member.role, inputs, group.params)
     check_out(out, protocol.name, group.params)
+    group.check_identity(name, identity)
+    rehearse(program, Party.met(dict.fromkeys(group.others(name), NOBODY), group, identity))
     with join(group, name, identity, limits=limits, say=lambda word: console.print(word)) as channels:
         records = {other: Transcript(channel) for other, channel in channels.items()}
         result = program(Party.met(records, group, identity))
     console.print(saw_table({name: {other: record.received() for other, record in records.items()}}))
-    show_result(console, name, result, out, protocol.name, group.params)
+    show_result(console, name, result, out, protocol.name, group.params, as_json=as_json)
 
 
 def check_out(out: Path | None, protocol: str, terms: Any) -> None:
@@ -59,11 +64,21 @@ def check_out(out: Path | None, protocol: str, terms: Any) -> None:
 
 
 def show_result(
-    console: Console, who: str, result: Any, out: Path | None, protocol: str = "", terms: Any = None
+    console: Console,
+    who: str,
+    result: Any,
+    out: Path | None,
+    protocol: str = "",
+    terms: Any = None,
+    *,
+    as_json: bool = False,
 ) -> None:
     """Keep a result where it was asked for, or print it; models become bundles, anything else JSON."""
     plain = result.tolist() if hasattr(result, "tolist") else result
     released = isinstance(plain, dict) and "tensors" in plain
+    if as_json:
+        shown = {key: plain[key] for key in ("model", "guarantee")} if released else plain
+        typer.echo(json.dumps({"party": who, "result": shown}))
     if released:
         from ppspeech.privacy import Guarantee
 

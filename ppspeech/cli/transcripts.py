@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from ppspeech.network import Transcript
 
 SHOWN_BYTES = 12
+DIGITS = "0123456789"
 SIDE = 160  # bytes of a row of the picture of what the server gets
 
 
 def show_transcript(record: "Transcript") -> None:
     """Print every step, then what the server received of each kind, for a transcript that kept payloads."""
-    from ppspeech.protocols import kind_of
-
     console = Console()
     seen = Table(title="What the server saw of the voice", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("kind", "messages", "bytes", "bits of surprise a byte", "begins with"):
@@ -34,8 +33,7 @@ def show_transcript(record: "Transcript") -> None:
             received.setdefault(entry.kind, []).append(entry.payload or b"")
     for kind, payloads in received.items():
         data = b"".join(payloads)
-        known = kind_of(kind)
-        name = known.name.lower().replace("_", " ") if known else str(kind)
+        name = kind_name(kind).replace("_", " ")
         sizes = f"{len(payloads):,}", f"{len(data):,}", f"{_entropy(data):.3f}"
         seen.add_row(name, *sizes, data[:SHOWN_BYTES].hex(" "))
     console.print(seen)
@@ -46,20 +44,73 @@ def show_transcript(record: "Transcript") -> None:
     )
 
 
-def saw_table(received: Mapping[str, Mapping[str, Mapping[int, Sequence[int]]]]) -> Table:
-    """What each party received, as `Transcript.received` counts: from whom, of what kind, how often and how much."""
-    from ppspeech.protocols import kind_of
+Received = Mapping[str, Mapping[str, Mapping[int, Sequence[int]]]]
+"""By party and sender, as `Transcript.received` counts: by kind, how many messages came, and their bytes."""
 
+
+def saw_table(received: Received) -> Table:
+    """What each party received: from whom, of what kind, how often and how much. Parties that only their number tells
+    apart share a line.
+    """
     table = Table(title="What each party saw")
     for heading in ("party", "from", "message", "what it is", "messages", "bytes"):
-        table.add_column(heading, justify="right" if heading in {"messages", "bytes"} else "left")
+        table.add_column(heading, justify="right" if heading in {"messages", "bytes"} else "left", overflow="fold")
+    lines: dict[tuple[str, str, int], list[tuple[str, str, Sequence[int]]]] = {}
     for party, others in received.items():
         for other, kinds in others.items():
-            for number, (count, size) in kinds.items():
-                kind = kind_of(int(number))
-                name, what = (kind.name.lower(), kind.meaning) if kind else (str(number), "")
-                table.add_row(party, other, name, what, f"{count:,}", f"{size:,}")
+            stem = other.rstrip(DIGITS)
+            pair = (party, stem) if stem != other else (party.rstrip(DIGITS), other)
+            for number, counted in kinds.items():
+                lines.setdefault((*pair, int(number)), []).append((party, other, counted))
+    for (*_, number), equal in lines.items():
+        who, whom, counted = zip(*equal, strict=True)
+        counts, sizes = (_range([each[place] for each in counted]) for place in (0, 1))
+        table.add_row(_together(who), _together(whom), kind_name(number), kind_meaning(number), counts, sizes)
     return table
+
+
+def saw_plain(received: Received) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
+    """The same for programs: by party, sender and the name of the message."""
+    return {
+        party: {
+            other: {
+                kind_name(int(number)): {"messages": count, "bytes": size} for number, (count, size) in kinds.items()
+            }
+            for other, kinds in others.items()
+        }
+        for party, others in received.items()
+    }
+
+
+def kind_name(number: int) -> str:
+    """What a kind of message is called; its number if it is of no room."""
+    from ppspeech.protocols import kind_of
+
+    kind = kind_of(number)
+    return str(number) if kind is None else kind.name.lower()
+
+
+def kind_meaning(number: int) -> str:
+    """What a kind of message is to whoever receives it."""
+    from ppspeech.protocols import kind_of
+
+    kind = kind_of(number)
+    return "" if kind is None else kind.meaning
+
+
+def _together(names: Sequence[str]) -> str:
+    """Names that differ in their number: the first and the last.
+
+    >>> _together(["party0", "party1", "party1", "party2"]), _together(["curator", "curator"])
+    ('party0 to 2', 'curator')
+    """
+    first, last = names[0], names[-1]
+    return first if first == last else f"{first} to {last.removeprefix(first.rstrip(DIGITS))}"
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _entropy(data: bytes) -> float:

@@ -63,8 +63,15 @@ def options_for(corpus: str | Path, options: Mapping[str, Any]) -> dict[str, Any
 
 
 def load_table(name: str, **options: Any) -> "Table":
-    """Load a table by its registered name; `options` are what the loader takes."""
-    return _load(TABLES, name, options)
+    """Load a table by its registered name, or from a CSV file with a header (see `read_table`).
+
+    `options` are what the loader takes.
+    """
+    if not name.endswith(".csv"):
+        return _load(TABLES, name, options)
+    from ppspeech.data.tables.own import read_table
+
+    return read_table(name, **options)
 
 
 def _load(registry: Registry[Callable[..., Loaded]], name: str, options: dict[str, Any]) -> Loaded:

@@ -3,6 +3,8 @@
 Nothing here knows what is said: a party program is any function over a `Channel`.
 """
 
+import logging
+
 from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.channel.memory import MemoryChannel, memory_pair
 from ppspeech.network.channel.session import StreamChannel
@@ -15,6 +17,9 @@ from ppspeech.network.server.worker import Service
 from ppspeech.network.tls.certificates import fingerprint, make_certificate
 from ppspeech.network.tls.connect import Listener, connect
 from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
+
+# What ends a session is raised, and said by whoever catches it; the log has it a second time, for those who keep one.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "Address",

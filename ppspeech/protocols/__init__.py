@@ -2,9 +2,19 @@
 
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet, meet_as_client, meet_as_server
 from ppspeech.protocols.message_kinds import Kind, kind_of
-from ppspeech.protocols.party import PROTOCOLS, Party, RegisteredProtocol, register_protocol, run_in_memory
+from ppspeech.protocols.party import (
+    NOBODY,
+    PROTOCOLS,
+    Party,
+    RegisteredProtocol,
+    register_protocol,
+    rehearse,
+    run_in_memory,
+    written,
+)
 
 __all__ = [
+    "NOBODY",
     "PROTOCOLS",
     "WORKERS",
     "Kind",
@@ -16,5 +26,7 @@ __all__ = [
     "meet_as_client",
     "meet_as_server",
     "register_protocol",
+    "rehearse",
     "run_in_memory",
+    "written",
 ]

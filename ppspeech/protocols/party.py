@@ -13,9 +13,10 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
@@ -79,6 +80,32 @@ class Party:
     def channels_to(self, role: str) -> dict[int, Channel]:
         """To the others who hold a role, by their number."""
         return {place: self.channels[seat] for place, seat in enumerate(self.seats(role)) if seat in self.channels}
+
+
+class _ReachedError(BaseException):
+    """A rehearsal has come to its first message; no program catches it."""
+
+
+class _Nobody:
+    """Where a channel will be."""
+
+    def send(self, *_: Any, **__: Any) -> NoReturn:
+        raise _ReachedError
+
+    def receive(self, *_: Any, **__: Any) -> NoReturn:
+        raise _ReachedError
+
+
+NOBODY: Channel = _Nobody()
+
+
+def rehearse(program: "Bound", party: Party) -> None:
+    """Run a program to its first message, with `NOBODY` at the end of every channel.
+
+    Whatever it refuses about its own input and terms it so refuses before anyone has come to meet us.
+    """
+    with suppress(_ReachedError):
+        program(party)
 
 
 def seats_of(roles: Sequence[str]) -> list[str]:
@@ -161,17 +188,23 @@ class RegisteredProtocol:
     def bind(self, role: str, inputs: Sequence[Any] = (), terms: Mapping[str, Any] | None = None) -> "Bound":
         """One party's program to be run once the others are met; refuses inputs and terms it does not take."""
         program, named = self.program(role), dict(terms or {})
-        try:
-            inspect.signature(program).bind(None, *inputs, **named)
-            if self._open(program) and (unknown := set(named) - set(self._terms(program))):
-                raise TypeError(f"got an unexpected term {', '.join(sorted(unknown))}")
-            if self._open(program) and self.terms is not None:
-                fields = inspect.signature(self.terms).parameters
+        wanted, known = self._inputs(program), self._terms(program)
+        if not len(_needed(wanted)) <= len(inputs) <= len(wanted):
+            raise PpspeechError(
+                f"{role} of {self.name} brings {', '.join(wanted) or 'no input'}: got {len(inputs)} inputs"
+            )
+        if unknown := sorted(set(named) - set(known)):
+            raise PpspeechError(
+                f"{self.name} has no term {', '.join(unknown)}: its terms are {', '.join(known) or 'none'}"
+            )
+        if missing := [each for each in _needed(known) if each not in named]:
+            raise PpspeechError(f"{self.name} needs the term {', '.join(missing)}: all parties agree on it in advance")
+        if self._open(program) and self.terms is not None:
+            fields = inspect.signature(self.terms).parameters
+            try:
                 self.terms(**{name: value for name, value in named.items() if name in fields})
-        except TypeError as error:
-            wanted = ", ".join([*self._inputs(program), *self._terms(program)])
-            raise PpspeechError(f"{role} takes {wanted or 'nothing'} as inputs and terms: {error}") from None
-
+            except (TypeError, AttributeError) as error:  # a value of another type than its term
+                raise PpspeechError(f"the terms of {self.name}: {error}") from None
         return lambda party: program(party, *inputs, **named)
 
     def describe(self) -> str:
@@ -188,25 +221,27 @@ class RegisteredProtocol:
     def describe_programs(self) -> str:
         """What each role brings, and the public terms that all agree on: what people need to run it."""
         lines: list[str] = []
-        terms: dict[str, str] = {}
         for role, program in self.parties.items():
-            terms |= self._terms(program)
-            lines.append(f"  {role} brings: {', '.join(self._inputs(program).values()) or 'nothing'}")
-        return "\n".join([*lines, f"  terms: {', '.join(terms.values()) or 'none'}"])
+            lines.append(f"  {role} brings: {', '.join(map(written, self._inputs(program).values())) or 'nothing'}")
+        return "\n".join([*lines, f"  terms: {', '.join(map(written, self.all_terms.values())) or 'none'}"])
 
-    def _inputs(self, program: Callable[..., Any]) -> dict[str, str]:
-        """By name: how each private input is written."""
+    @property
+    def all_terms(self) -> dict[str, inspect.Parameter]:
+        """The public terms of all roles by name."""
+        return {name: each for program in self.parties.values() for name, each in self._terms(program).items()}
+
+    def _inputs(self, program: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+        """Private inputs by name."""
         parameters = list(inspect.signature(program).parameters.values())[1:]
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return {each.name: _written(each) for each in parameters if each.kind in positional}
+        return {each.name: each for each in parameters if each.kind in positional}
 
-    def _terms(self, program: Callable[..., Any]) -> dict[str, str]:
-        """By name: how each public term is written."""
+    def _terms(self, program: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+        """Public terms by name."""
         parameters = inspect.signature(program).parameters.values()
-        terms = {each.name: _written(each) for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
+        terms = {each.name: each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY}
         if self._open(program) and self.terms is not None:
-            fields = inspect.signature(self.terms).parameters.values()
-            terms |= {each.name: _written(each) for each in fields}
+            terms |= inspect.signature(self.terms).parameters
         return terms
 
     def _open(self, program: Callable[..., Any]) -> bool:
@@ -218,7 +253,12 @@ class RegisteredProtocol:
 Bound = Callable[[Party], Any]
 
 
-def _written(parameter: inspect.Parameter) -> str:
+def _needed(parameters: Mapping[str, inspect.Parameter]) -> list[str]:
+    """The names of those without a default."""
+    return [name for name, each in parameters.items() if each.default is inspect.Parameter.empty]
+
+
+def written(parameter: inspect.Parameter) -> str:
     """A parameter as people write it: its name, its type and what it is by default."""
     kind = parameter.annotation
     said = kind.__name__ if isinstance(kind, type) and not getattr(kind, "__args__", ()) else str(kind)

@@ -56,11 +56,13 @@ def server(folder: Path) -> Iterator[list[str]]:
     process, words = start(
         folder / "words", "--listen", "127.0.0.1:0", "--frames", "40", "--budget", "6", "--metrics", folder / "m.prom"
     )
+    assert process.stdout is not None
+    assert "utterances of up to" in process.stdout.readline()
+    assert process.stdout.readline().startswith("a client may ask 6 of words")
     yield words
     process.send_signal(signal.SIGTERM)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    assert "a client may ask 6 of words" in out
     assert "stopped: " in out
     lines = [json.loads(line) for line in errors.splitlines()]
     assert {"describe", "words"} <= {line["protocol"] for line in lines if line["event"] == "session ended"}

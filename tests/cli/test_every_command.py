@@ -23,6 +23,7 @@ TAKEN = "a[red]:smile:file"
 ABSENT: dict[str, tuple[str, ...]] = {
     "audit": (EVIL,),
     "bench": (EVIL,),
+    "classify": (EVIL, "rows.csv"),
     "corpus": (EVIL,),
     "encrypt-plan": (EVIL,),
     "enroll": (EVIL, EVIL, "--name", "ann", "--server", "127.0.0.1:9", "--insecure"),
@@ -158,7 +159,7 @@ def test_lists_are_for_programs_too(words: list[str]) -> None:
 
 
 def test_every_command_that_prints_facts_has_json() -> None:
-    stories = {"demo", "serve", "simulate"}  # for people; one that logs JSON
+    stories = {"demo", "serve", "train"}  # for people; one that logs JSON
     for name, command in COMMANDS.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or name in stories, name

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 
 from ppspeech.cli.app import guarded
 from ppspeech.cli.party import _parse_input, party
-from ppspeech.network import make_certificate
+from ppspeech.network import Address, make_certificate
+from ppspeech.network.tls.connect import listen
 from ppspeech.protocols import Party
+from tests import fresh
 
 PROGRAM = """
 import typer
@@ -74,15 +77,49 @@ def test_two_terminals(tmp_path: Path) -> None:
 def test_two_terminals_that_disagree_or_do_not_trust_each_other(tmp_path: Path) -> None:
     ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2")
     words = joining_words(ann)
-    assert "aborted" in end(start(*words, "--input", "3", "--param", "scale=2"), code=2)
-    assert "we want 'adding' with {}" in end(ann, code=2)
+    refused = end(start(*words, "--input", "3", "--param", "scale=2"), code=2)
+    assert "aborted" in refused
+    assert "'scale': 2" in refused
+    said = end(ann, code=2)
+    assert "'terms': {}" in said
+    assert "'terms': {'scale': 2}" in said
+    assert said.count("'terms': {'scale': 2}") == 1, "an error is said once"
 
     ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2")
     words = joining_words(ann)
-    wrong = ["ab" * 32 if before == "--pin" else word for before, word in zip(["", *words], words, strict=False)]
+    wrong = words.copy()
+    wrong[wrong.index("--pin") + 1] = "ab" * 32
     assert "not the pinned one" in end(start(*wrong, "--input", "3"), code=2)
-    end(start(*words, "--input", "3"))  # who left is not the one: she has waited for the right bob
-    end(ann)
+    assert "bob: 5" in end(start(*words, "--input", "3"))  # who left again is not waited for
+    assert "ann: 5" in end(ann)
+
+
+def test_two_of_one_role_are_told_at_once() -> None:
+    ann = start("adding", "--role", "ann", "--listen", "127.0.0.1:0", "--input", "2")
+    words = joining_words(ann)
+    words[words.index("--role") + 1] = "ann"
+    assert "aborted" in end(start(*words, "--input", "3"), code=2)
+    assert "{'ann': 'connects', 'bob': 'listens'}" in end(ann, code=2)
+
+
+def test_ones_own_input_is_refused_before_anyone_comes(tmp_path: Path) -> None:
+    """Nobody ever comes, and the party that would wait ends by itself."""
+    words = "ppspeech party millionaires --role alice --listen 127.0.0.1:0 --param bits=8 --input five"
+    alice = fresh.start(words, tmp_path)
+    assert alice.end() == 2
+    assert "numbers of 8 bits are whole" in alice.stderr
+    assert alice.stderr.count("\n") == 1
+    assert alice.stdout == ""
+
+
+def test_a_silent_peer_is_given_no_longer_than_was_said() -> None:
+    """The handshake has the same end: with its own of 10 s this would not be over when the peer goes after 5."""
+    with listen(Address("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        bob = start(*f"adding --role bob --connect 127.0.0.1:{port} --insecure --input 3 --seconds 0.3".split())
+        said = end(bob, code=2)
+    assert "did not answer in time" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_certificates_of_ones_own(tmp_path: Path) -> None:
@@ -121,8 +158,8 @@ def test_certificates_of_ones_own(tmp_path: Path) -> None:
             ["adding", "--role", "ann", "--listen", "x", "--connect", "y", "--input", "1"],
             "either --connect or --listen",
         ),
-        (["adding", "--role", "ann", "--connect", "127.0.0.1:1"], "takes number, scale"),
-        (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1", "--param", "x=1"], "takes number"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1"], "ann of adding brings number: got 0 inputs"),
+        (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1", "--param", "x=1"], "no term x"),
         (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1", "--param", "x"], "NAME=VALUE"),
         (["adding", "--role", "ann", "--connect", "127.0.0.1", "--input", "1", "--insecure"], "HOST:PORT"),
         (["adding", "--role", "ann", "--connect", "127.0.0.1:1", "--input", "1"], "fingerprint"),
@@ -141,6 +178,7 @@ def test_what_does_not_fit_is_a_word_and_exit_code_2(
     adding = registry.RegisteredProtocol("adding", functionality="x", leakage="x", assumptions="x")
 
     def add(party: Party, number: int, *, scale: int = 1) -> int:
+        party.channel.send(1, b"")
         return number * scale
 
     adding.party("ann")(add)
@@ -159,3 +197,15 @@ def test_private_inputs_need_not_stand_on_the_command_line(tmp_path: Path, monke
     monkeypatch.setattr(typer, "prompt", lambda text, hide_input: "7" if hide_input else "shown")
     read = [_parse_input(text) for text in ("-", f"@{tmp_path / 'list'}", "true", "open sesame")]
     assert read == [7, [1, 2.5], True, "open sesame"]
+
+
+def test_a_transcript_calls_messages_by_name(tmp_path: Path) -> None:
+    party = "ppspeech party millionaires --param bits=8 --role"
+    alice = fresh.start(f"{party} alice --listen 127.0.0.1:0 --input 7 --transcript", tmp_path)
+    while not (found := re.search(r"--connect \S+ --pin \w{64}", alice.stdout)):
+        assert alice.process.is_alive(), alice.stderr
+        time.sleep(0.01)
+    bob = fresh.start(f"{party} bob {found[0]} --input 5", tmp_path)
+    assert (bob.end(), alice.end()) == (0, 0)
+    assert "alice is richer" in bob.stdout
+    assert "base_point" in alice.stdout

@@ -1,13 +1,10 @@
-"""`ppspeech party --config` with several parties, and `ppspeech simulate`: results, tables, and clear words."""
+"""`ppspeech party --config` with several parties: results, tables, and clear words."""
 
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +12,26 @@ import numpy as np
 import pytest
 import torch
 import typer
+import yaml  # type: ignore[import-untyped]
 from rich.console import Console
 from typer.testing import CliRunner
 
 from ppspeech.bundle import load_bundle
 from ppspeech.cli.app import guarded
-from ppspeech.cli.party import _parse_input, party
+from ppspeech.cli.party import _parse_input, _read_own, party
+from ppspeech.cli.party_example import example_file
 from ppspeech.cli.party_group import check_out, run_in_group
-from ppspeech.data import load_table
 from ppspeech.errors import PpspeechError
 from ppspeech.network import Address, Limits, make_certificate
 from ppspeech.network.group.file import Group, Member
+from ppspeech.network.group.identity import Identity
 from ppspeech.network.tls.connect import listen
-from ppspeech.protocols import PROTOCOLS, Party
+from ppspeech.protocols import NOBODY, PROTOCOLS, Party, rehearse
 from ppspeech.protocols import party as registry
+from ppspeech.training.together import terms_of
 
 PROTOCOLS.look_in("ppspeech.training.together")
 LIMITS = Limits(message_seconds=20.0)
-SIMULATE = """
-import typer
-from ppspeech.cli.app import guarded
-from ppspeech.cli.simulate import simulate
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(guarded(simulate))
-app()
-"""
 
 
 def free_port() -> int:
@@ -59,7 +51,13 @@ def write_group(folder: Path, protocol: str, params: Mapping[str, Any], hub: str
     return path
 
 
-def run_all(config: Path, protocol: str, inputs: Mapping[str, list[str]], out: Path | None = None) -> dict[str, str]:
+def run_all(
+    config: Path,
+    protocol: str,
+    inputs: Mapping[str, list[Any]],
+    out: Path | None = None,
+    names: Sequence[str] = ("charlie", "alice", "bob"),
+) -> dict[str, str]:
     """What every party's terminal shows."""
     shown: dict[str, str] = {}
 
@@ -69,13 +67,13 @@ def run_all(config: Path, protocol: str, inputs: Mapping[str, list[str]], out: P
         console = Console(file=screen, width=160, highlight=False)
         try:
             where = out if name == "alice" else None
-            given = [_parse_input(each) for each in inputs.get(name, [])]
-            run_in_group(console, PROTOCOLS[protocol], name, config, files, given, LIMITS, where)
+            given = [_parse_input(each) if isinstance(each, str) else each for each in inputs.get(name, [])]
+            run_in_group(console, PROTOCOLS[protocol], name, Group.load(config), files, given, LIMITS, where)
         except PpspeechError as error:
             screen.write(f"error: {error}")
         shown[name] = screen.getvalue()
 
-    threads = [threading.Thread(target=run, args=(name,)) for name in ("charlie", "alice", "bob")]
+    threads = [threading.Thread(target=run, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -125,6 +123,73 @@ def test_training_on_three_terminals_ends_in_a_bundle(protocol: str, terms: dict
         check_out(tmp_path / "model", protocol, terms)
 
 
+@pytest.mark.parametrize("protocol", ["train_descent", "train_average"])
+def test_the_example_works_as_it_is_printed(protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From nothing to a bundle: certificates, the file, a CSV file of each, training, and new rows."""
+    monkeypatch.chdir(tmp_path)
+    names = ("curator", "alice", "bob", "carol")
+    for name in names:
+        make_certificate(tmp_path / f"{name}.pem", tmp_path / f"{name}.key", days=1)
+    app = typer.Typer()
+    app.command()(guarded(party))
+    printed = CliRunner().invoke(app, [protocol, "--example"])
+    assert printed.exit_code == 0
+    text = printed.output.replace("127.0.0.1:7000", f"127.0.0.1:{free_port()}")
+    (tmp_path / "parties.yaml").write_text(text)
+    group = Group.load(tmp_path / "parties.yaml")
+    chance = np.random.default_rng(0)
+    for name, size in (("alice", 40), ("bob", 60), ("carol", 50)):
+        x = chance.uniform(20, 70, size=(size, 2))
+        lines = [f"{a:.2f},{name},{b:.2f},{'yes' if a > b else 'no'}" for a, b in x]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["height,who,weight,ill", *lines]) + "\n")
+    inputs = {name: _read_own(tmp_path / f"{name}.csv", "ill", group.params) for name in names[1:]}
+    shown = run_all(tmp_path / "parties.yaml", protocol, inputs, tmp_path / "model", names)
+    assert "(1, 1e-05)-DP" in shown["alice"] or "(0.99" in shown["alice"], shown["alice"]
+    assert load_bundle(tmp_path / "model").config.columns == ("height", "weight")
+    for name in names[1:]:
+        assert f"ppspeech party {protocol} --role {name} --config parties.yaml" in text
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.names())
+def test_every_protocol_has_an_example(protocol: str) -> None:
+    """A file that can be read, but for the pins that are not known yet."""
+    plain = yaml.safe_load(example_file(PROTOCOLS[protocol]))
+    assert plain["protocol"] == protocol
+    assert {entry["role"] for entry in plain["parties"].values()} == set(PROTOCOLS[protocol].parties)
+    with pytest.raises(PpspeechError, match="what `ppspeech party --make` prints"):
+        Group.from_yaml(example_file(PROTOCOLS[protocol]))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda plain: plain["params"].pop("clip"), "train_descent needs the term clip"),
+        (lambda plain: plain["params"].update(clap=1), "train_descent has no term clap: its terms are"),
+        (lambda plain: plain["params"].update(epsilon="one"), "the terms of train_descent|epsilon"),
+        (lambda plain: plain["parties"]["bob"].pop("pin"), "party 'bob' of the group's file lacks pin"),
+        (lambda plain: plain["parties"]["bob"].update(adress="x:1"), "unknown key 'adress'.*address"),
+        (lambda plain: plain.pop("parties"), "the group's file lacks parties"),
+        (lambda plain: plain.update(parameters={}), "unknown key 'parameters'.*params"),
+    ],
+)
+def test_errors_name_the_key(change: Callable[[dict[str, Any]], Any], said: str, tmp_path: Path) -> None:
+    path = write_group(tmp_path, "train_descent", ROWS | DESCENT)
+    plain = yaml.safe_load(path.read_text())
+    change(plain)
+    with pytest.raises(PpspeechError, match=said) as caught:
+        terms_of("train_descent", Group.from_yaml(yaml.safe_dump(plain)).params)
+    assert "__init__" not in str(caught.value)
+
+
+def test_rows_that_are_too_few_end_nobody_elses_round(tmp_path: Path) -> None:
+    """A party's own mistake is found before the others have come."""
+    config = write_group(tmp_path, "train_average", ROWS | {"sizes": [3, 2]})
+    program = PROTOCOLS["train_average"].bind("party", [[[1.0, 2.0, 1]]], Group.load(config).params)
+    files = Identity(tmp_path / "alice.pem", tmp_path / "alice.key")
+    with pytest.raises(PpspeechError, match="the terms say 3 units for party 0, but there are 1"):
+        rehearse(program, Party.met({"charlie": NOBODY}, Group.load(config), files))
+
+
 def test_exact_sums_have_no_guarantee_and_no_bundle(tmp_path: Path) -> None:
     terms = {"components": 2, "rounds": 1, "sample_rate": 8000}
     with pytest.raises(PpspeechError, match="agree on an epsilon"):
@@ -159,7 +224,17 @@ def test_numbered_parties_of_a_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (["aggregate", "--role", "eve", "--certificate", "alice.pem", "--key", "alice.key"], "no party 'eve'"),
         (["aggregate", "--role", "bob"], "give --certificate and --key"),
         (["millionaires", "--role", "bob"], "is for 'aggregate', not for 'millionaires'"),
-        (["aggregate", "--role", "bob", "--certificate", "bob.pem", "--key", "bob.key"], "party takes value"),
+        (
+            ["aggregate", "--role", "bob", "--certificate", "bob.pem", "--key", "bob.key"],
+            "party of aggregate brings value: got 0 inputs",
+        ),
+        (
+            ["aggregate", "--role", "bob", "--certificate", "bob.pem", "--key", "bob.key", "--input", "[1]"],
+            "all parties agreed on 2 numbers, got 1",
+        ),
+        (["aggregate", "--role", "bob", "--param", "epsilon=9"], "leave --param away"),
+        (["aggregate", "--role", "bob", "--table", "absent.csv"], "there is no file absent.csv"),
+        (["aggregate", "--role", "bob", "--label", "ill"], "given as --table"),
         (
             ["aggregate", "--role", "bob", "--certificate", "alice.pem", "--key", "alice.key", "--input", "[1, 2]"],
             "not the one pinned for bob",
@@ -200,71 +275,3 @@ def test_rows_are_read_or_refused(tmp_path: Path) -> None:
     for name in ("words.csv", "absent.csv"):
         with pytest.raises(PpspeechError, match=f"cannot read the input.*{name}"):
             _parse_input(str(tmp_path / name))
-
-
-def run_simulation(*words: str) -> "subprocess.CompletedProcess[str]":
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "COLUMNS": "160", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, "-c", SIMULATE, *words], capture_output=True, text=True, timeout=120, env=environment
-    )
-
-
-def test_a_simulation(data: Path, tmp_path: Path) -> None:
-    words = ["train_average", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--penalty", "0.01"]
-    done = run_simulation(*words, "--model", "logistic", "--epsilon", "4", "--out", str(tmp_path / "model"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "uniform residues" in done.stdout
-    assert "(4, 1e-05)-DP for one record (replace)" in done.stdout
-    assert "test rows right" in done.stdout
-    bundle = load_bundle(tmp_path / "model")
-    rows = load_table("breast_cancer")
-    right = (bundle.model(rows.features).argmax(-1) == rows.labels).double().mean()
-    assert right > 0.6
-
-
-def test_a_simulation_in_which_a_party_dies(data: Path) -> None:
-    done = run_simulation(
-        "train_average", "--parties", "3", "--table", "breast_cancer", "--radius", "30", "--kill", "party1"
-    )
-    assert done.returncode == 2
-    assert done.stdout.count("party1 is gone: the round is over, nothing is published") == 3
-    assert "the round ended without a result" in done.stderr
-
-
-@pytest.mark.usefixtures("data")
-def test_a_descent_is_simulated() -> None:
-    words = ["train_descent", "--parties", "2", "--table", "breast_cancer", "--radius", "30", "--model", "huber_svm"]
-    done = run_simulation(*words, "--epsilon", "4", "--param", "rounds=12")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\((4|3\.9\d+), 1e-05\)-DP for one record \(add_remove\)", done.stdout)
-
-
-def test_mixtures_and_words_are_simulated(tmp_path: Path) -> None:
-    for name, terms, type_ in (
-        ("train_mixture", ["components=2", "rounds=1"], "speaker_ubm"),
-        ("train_words", ['words=["one", "two"]', "states=3", "rounds=1"], "keyword_hmm"),
-    ):
-        words = [name, "--corpus", "synthetic", "--parties", "2", "--epsilon", "8", "--out", str(tmp_path / name)]
-        done = run_simulation(*words, *(word for each in terms for word in ("--param", each)))
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert re.search(r"\((8|7\.9\d+), 1e-05\)-DP for one utterance \(add_remove\)", done.stdout)
-        assert load_bundle(tmp_path / name).config.type == type_
-
-
-def test_only_what_exists_is_simulated() -> None:
-    from ppspeech.cli.simulate import simulate
-
-    app = typer.Typer()
-    app.command()(guarded(simulate))
-    result = CliRunner().invoke(app, ["poker"])
-    assert result.exit_code == 2
-    assert "train_words can be simulated" in result.output
-
-
-@pytest.mark.usefixtures("data")
-def test_parties_find_the_direction_of_all_rows() -> None:
-    asked = [sys.executable, "-c", SIMULATE, "eigen", "--parties", "3", "--table", "breast_cancer"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "|cos| = 1.00000" in done.stdout or "|cos| = 0.99999" in done.stdout
-    assert "uniform residues" in done.stdout

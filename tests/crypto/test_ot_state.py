@@ -133,6 +133,20 @@ def test_correlations_are_used_once_and_no_more_than_planned() -> None:
     assert (first[0] != first[1]).any()
 
 
+def test_products_are_used_once_and_no_more_than_planned() -> None:
+    setup = lasting_setup()
+
+    def party(half: PairSetup, channel: object) -> None:
+        with half.session(channel):
+            store = Correlations(half, channel, Cost(products=4))
+            one, other = (store.take_products(2).zero for _ in range(2))
+            assert len({*one.tolist(), *other.tolist()}) == 4
+            with pytest.raises(ProtocolError, match="none is used twice"):
+                store.take_products(1)
+
+    run_together(lambda c: party(setup[0], c), lambda c: party(setup[1], c))
+
+
 def test_correlations_die_with_the_session() -> None:
     setup = agree()
     kept = {}

@@ -185,3 +185,17 @@ def test_secrets_are_neither_shown_nor_copied() -> None:
             for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
                 with pytest.raises(TypeError):
                     attempt(secret)
+
+
+def test_secrets_are_of_full_length_and_never_the_same() -> None:
+    """Of every sender's secret half of the bits are set, give or take 6 standard deviations."""
+    setups = [*(agree() for _ in range(3)), lasting_setup()]
+    for secrets in (
+        [first.sender.delta for first, _ in setups],
+        [second.sender.delta for _, second in setups],
+        [first.code.delta for first, _ in setups],
+    ):
+        bits = np.unpackbits(np.stack(secrets).view(np.uint8), axis=1)
+        columns = bits.shape[1]
+        assert (np.abs(bits.sum(axis=1) - columns / 2) < 3 * columns**0.5).all()
+        assert len({secret.tobytes() for secret in secrets}) == len(setups)

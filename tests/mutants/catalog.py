@@ -412,6 +412,28 @@ MUTANTS = [
         ("service/server/stores.py", "                used += queries\n", "                used += 0\n"),
     ),
     mutant(
+        "m29 the budget spent after the answer",
+        "a client looks at part of an answer and hangs up, for nothing",
+        "tests/service/test_budget.py",
+        (
+            "service/server/session.py",
+            "will_answer, left = budget.spend(model, visitor.client, request.utterances)",
+            "will_answer, left = (left := budget.left(model, visitor.client)) is None or left > 0, left",
+        ),
+        (
+            "service/server/session.py",
+            "        handler.answer(record, request)\n",
+            "        handler.answer(record, request)\n"
+            "        budget.spend(model, visitor.client, request.utterances)\n",
+        ),
+    ),
+    mutant(
+        "certificates that sign others",
+        "whoever is let in lets in others, and has as many budgets as it likes",
+        "tests/network/test_tls.py",
+        ("network/tls/certificates.py", "x509.BasicConstraints(ca=False,", "x509.BasicConstraints(ca=True,"),
+    ),
+    mutant(
         "m28 sealed galleries replaced by others",
         "whoever comes replaces other people's templates",
         "tests/service/test_keeper.py tests/service/test_budget.py",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import is_killed
+from tests.mutants.__main__ import check_tests, is_killed
 from tests.mutants.catalog import MUTANTS
 from tests.mutants.mutant import ROOT, Mutant, mutant
 
@@ -38,10 +38,14 @@ def test_a_mutant_is_killed_by_a_test_that_fails(
         "def test_value():\n"
         "    assert 'VALUE = 1' in Path(__file__).with_name('ppspeech').joinpath('thing.py').read_text()\n"
     )
+    check_tests([mutant("nothing yet", "nothing", "test_thing.py")], tmp_path)
     change = mutant("a value", "nothing", "test_thing.py", ("thing.py", "VALUE = 1\n", new))
     assert is_killed(change, tmp_path) is killed
     assert (tmp_path / "ppspeech" / "thing.py").read_text() == "VALUE = 1\n"
     with pytest.raises(ValueError, match="0 times"):
         mutant("gone", "nothing", "test_thing.py", ("thing.py", "VALUE = 7", "")).edits[0].apply(tmp_path)
+    (tmp_path / "test_broken.py").write_text("def test_nothing():\n    assert False\n")
+    with pytest.raises(RuntimeError, match="where nothing was changed"):
+        check_tests([mutant("nothing yet", "nothing", "test_broken.py")], tmp_path)
     with pytest.raises(RuntimeError, match="could not run"):
         is_killed(mutant("untested", "nothing", "test_other.py", ("thing.py", "VALUE = 1\n", new)), tmp_path)

@@ -67,9 +67,10 @@ def test_inputs_and_terms_that_do_not_fit_are_refused_before_anyone_is_met(toy: 
     wide.bind("left", [1], {"rows": 2, "scale": 3})
     for role, inputs, terms, said in (
         ("right", [1], {}, "wide has the roles left"),
-        ("left", [], {}, "missing a required argument: 'number'"),
-        ("left", [1, 2], {}, "too many positional"),
-        ("left", [1], {"rows": 1, "depth": 2}, "left takes number, scale, rows, columns as inputs and terms.*depth"),
+        ("left", [], {}, "left of wide brings number: got 0 inputs"),
+        ("left", [1, 2], {}, "left of wide brings number: got 2 inputs"),
+        ("left", [1], {"rows": 1, "depth": 2}, "wide has no term depth: its terms are scale, rows, columns"),
+        ("left", [1], {"columns": 1}, "wide needs the term rows"),
     ):
         with pytest.raises(PpspeechError, match=said):
             wide.bind(role, inputs, terms)

@@ -2,11 +2,17 @@
 
 import multiprocessing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from ppspeech.errors import PpspeechError
+from ppspeech.errors import PeerGoneError, PpspeechError
+from ppspeech.network import memory_pair
+from ppspeech.protocols import Kind
 from ppspeech.service import QueryBudget
+from ppspeech.service.requests import Ask, Request
+from ppspeech.service.server.book import Tally
+from ppspeech.service.server.session import Handler, run_session
 
 
 def test_spending(tmp_path: Path) -> None:
@@ -22,6 +28,27 @@ def test_spending(tmp_path: Path) -> None:
     free = QueryBudget(tmp_path / "deep" / "b.sqlite")
     assert free.spend("m", "bob", 1000) == (True, None)
     assert free.left("m", "bob") is None
+
+
+class HangsUp:
+    """A model whose clients leave in the middle of every answer."""
+
+    offer = SimpleNamespace(fingerprint="m")
+
+    def meet(self, _: object, __: object) -> dict[Ask, Handler]:
+        return {Ask.VERIFY: Handler(lambda channel, _: channel.receive(1, 1))}
+
+
+def test_an_answer_that_a_client_hangs_up_on_is_paid_for(tmp_path: Path) -> None:
+    """Or else it looks at part of any number of answers."""
+    budget = QueryBudget(tmp_path / "b.sqlite", limit=2)
+    for left in (1, 0):
+        here, there = memory_pair()
+        here.send(Kind.REQUEST, Request(Ask.VERIFY).encode())
+        here.close()
+        with pytest.raises(PeerGoneError):
+            run_session(HangsUp(), there, Tally(), budget)
+        assert budget.left("m", "local") == left
 
 
 def _spend(path: Path, times: int) -> int:

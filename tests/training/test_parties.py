@@ -85,7 +85,7 @@ def test_speakers_count_once_however_much_they_say() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"sizes": None}, "sizes and penalty"),
+        ({"sizes": None}, "give sizes, and maybe a penalty"),
         ({"regularization": 1.0}, "penalty belongs"),
         ({"parties": 3, "regularization": 1.0}, "and not both"),
         ({"sizes": (3, 0)}, "size"),

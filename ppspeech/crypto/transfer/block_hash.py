@@ -4,10 +4,10 @@
     H(x, x', i)  = π(u ⊕ i) ⊕ u,   u = π(x) ⊕ x'                            (256-bit input)
 
 π is AES-128 with a key both parties drew for this pair of parties; it is modeled as a random permutation
-(Guo, Katz, Wang and Yu 2020). The tweak i is a counter that is never reused under one setup. In both, what is known of
-the input goes through π before the tweak meets it. With two calls of π for three inputs one relation remains, H(x,
-x' ⊕ d, i ⊕ d) = H(x, x', i) ⊕ d: two rows of the same first half, which nobody can bring about, since rows are key
-streams under keys that neither party chose.
+(Guo, Katz, Wang and Yu 2020). The tweak i is a counter that is never reused under one setup. In both it enters
+the outer call. With two calls of π for three inputs one relation remains, H(x, x' ⊕ d, i ⊕ d) = H(x, x', i) ⊕ d: two
+rows of the same first half, which a receiver cannot bring about, since rows are key streams under keys that come out of
+hashes of both parties' secrets.
 """
 
 import numba

@@ -5,6 +5,7 @@ from ppspeech.data.tables.breast_cancer import load_breast_cancer
 from ppspeech.data.tables.genki import load_genki
 from ppspeech.data.tables.har import load_har
 from ppspeech.data.tables.japanese_vowels import JapaneseVowels, load_japanese_vowels
+from ppspeech.data.tables.own import read_table
 from ppspeech.data.tables.table import Table
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "load_genki",
     "load_har",
     "load_japanese_vowels",
+    "read_table",
 ]

@@ -1,6 +1,7 @@
 """Adult: does a person earn more than 50,000 dollars? As the binary table a9a and as the census records."""
 
 import lzma
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ PUBLISHED = Published(
     "a9a and a9a.t, adult.data and adult.test, plain or compressed by xz",
 )
 FEATURES = 123
+QUESTIONS = 14  # of the census: a row has one 1 for each at most
 LABEL_NAMES = ("at most 50K", "more than 50K")
 NUMBERS = ("age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week")
 COLUMNS = (
@@ -73,6 +75,7 @@ def load_adult(folder: Path | str | None = None) -> Table:
         feature_names=tuple(f"a9a_{index}" for index in range(1, FEATURES + 1)),
         label_names=LABEL_NAMES,
         is_test=_is_test(),
+        norm=math.sqrt(QUESTIONS),
     )
 
 

@@ -1,5 +1,6 @@
 """Breast Cancer Wisconsin (Original): nine marks given to cells under a microscope; is the tumor malignant?"""
 
+import math
 from pathlib import Path
 
 import torch
@@ -17,6 +18,7 @@ FEATURES = (
     *("clump_thickness", "cell_size_uniformity", "cell_shape_uniformity", "marginal_adhesion"),
     *("epithelial_cell_size", "bare_nuclei", "bland_chromatin", "normal_nucleoli", "mitoses"),
 )
+HIGHEST_MARK = 10
 CLASSES = {"2": 0, "4": 1}
 
 
@@ -34,7 +36,7 @@ def load_breast_cancer(folder: Path | str | None = None) -> Table:
     for row in rows:
         marks = [row[name] for name in FEATURES]
         numbers = all(value.isdecimal() for value in (row["id"], *marks))
-        if not numbers or not all(1 <= int(mark) <= 10 for mark in marks) or row["class"] not in CLASSES:
+        if not numbers or not all(1 <= int(mark) <= HIGHEST_MARK for mark in marks) or row["class"] not in CLASSES:
             raise CorpusError(
                 f"{path}: the row of id {row['id']!r} is damaged: marks are 1 to 10 and the class is 2 or 4, "
                 f"got {','.join(marks)} and {row['class']!r}"
@@ -52,4 +54,5 @@ def load_breast_cancer(folder: Path | str | None = None) -> Table:
         feature_names=FEATURES,
         label_names=("benign", "malignant"),
         groups=torch.tensor([int(row["id"]) for row in rows]),
+        norm=HIGHEST_MARK * math.sqrt(len(FEATURES)),
     )

@@ -1,5 +1,6 @@
 """UCI HAR: which of six things is a person with a smartphone at the waist doing?"""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def load_har(folder: Path | str | None = None, windows: bool = False) -> Table:
         groups=torch.from_numpy(arrays["subject"]).long(),
         is_test=torch.from_numpy(arrays["is_test"]),
         extra={"recording": torch.from_numpy(arrays["recording"]).long()},
+        norm=None if windows else math.sqrt(features.shape[1]),  # every feature was scaled to -1 to 1
         overlapping=True,
     )
 

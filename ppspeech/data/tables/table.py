@@ -28,6 +28,7 @@ class Table:
     groups: torch.Tensor | None = None  # int64 `(rows,)`, whom each row is from: privacy's unit; None: each its own
     is_test: torch.Tensor | None = None  # bool `(rows,)`, the official split; None where there is none
     extra: Mapping[str, torch.Tensor] = field(default_factory=dict)  # more int64 labels `(rows,)` by name
+    norm: float | None = None  # what no row's norm exceeds, known from how the columns are coded and not from the rows
     overlapping: bool = False  # rows of one group share measurements: `split_by_row` refuses, as it would leak
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ppspeech.errors import WrongSessionError
+from ppspeech.errors import PeerGoneError, WrongSessionError
 from ppspeech.network.channel.frames import HELLO, VERSION
 from ppspeech.network.channel.session import StreamChannel
 
@@ -90,7 +90,11 @@ def greet(channel: StreamChannel, protocol: str, params: Params) -> None:
     """
     ours = Hello(protocol, dict(params), secrets.token_bytes(NONCE_BYTES))
     channel.send_frame(HELLO, ours.encode())
-    theirs = Hello.decode(channel.receive_frame(HELLO, None, MAX_BYTES))
+    try:
+        answered = channel.receive_frame(HELLO, None, MAX_BYTES)
+    except PeerGoneError as error:
+        raise PeerGoneError(f"{error}; we asked for {protocol!r} with {dict(params)!r:.200}") from None
+    theirs = Hello.decode(answered)
     if not theirs.agrees_with(ours) or theirs.nonce == ours.nonce:
         raise WrongSessionError(
             f"we want {protocol!r} with {dict(params)}, the peer {theirs.protocol!r} with {theirs.params}"

@@ -1,6 +1,6 @@
 """A group of parties that find each other from one file: who they are, where they listen, and whom each trusts.
 
-    protocol: aggregate
+    protocol: train_descent
     hub: charlie                  # all others talk to charlie; leave it out and everyone talks to everyone
     parties:
       charlie: {role: curator, address: "127.0.0.1:7000", pin: 9f...}
@@ -13,10 +13,10 @@ and key to itself, and is known to the others by the certificate's fingerprint.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml  # type: ignore[import-untyped]
 
@@ -24,6 +24,9 @@ from ppspeech.errors import PpspeechError
 from ppspeech.network.address import Address
 from ppspeech.network.channel.hello import NAME, canonical
 from ppspeech.network.tls.context import ClientTls
+
+if TYPE_CHECKING:
+    from ppspeech.network.group.identity import Identity
 
 MOST_BYTES = 2**20
 FIELDS = {"protocol", "hub", "parties", "params", "wait_seconds"}
@@ -70,7 +73,9 @@ class Group:
             try:
                 ClientTls(pin=member.pin)
             except ValueError as error:
-                raise PpspeechError(f"the pin of {member.name}: {error}") from None
+                raise PpspeechError(
+                    f"the pin of {member.name} is what `ppspeech party --make` prints for its certificate: {error}"
+                ) from None
             if member.address is None and any(self.listens(member.name, other) for other in self.others(member.name)):
                 raise PpspeechError(f"{member.name} is waited for by others and needs an address, HOST:PORT")
         pins = [member.pin for member in self.members]
@@ -99,6 +104,11 @@ class Group:
             if member.name == name:
                 return member
         raise PpspeechError(f"no party {name!r} in this group; there are {', '.join(self.names)}")
+
+    def check_identity(self, name: str, identity: "Identity") -> None:
+        """Refuse a certificate that is not the one pinned for `name`."""
+        if identity.pin != self.member(name).pin:
+            raise PpspeechError(f"the certificate {identity.certificate} is not the one pinned for {name} in the group")
 
     def with_role(self, role: str) -> tuple[str, ...]:
         """The names of those who play a role, in order."""
@@ -135,9 +145,7 @@ class Group:
             plain = yaml.safe_load(text)
         except (yaml.YAMLError, RecursionError) as error:
             raise PpspeechError(f"the group's file is no YAML: {error}") from None
-        if not isinstance(plain, dict) or not {"protocol", "parties"} <= set(plain) <= FIELDS:
-            found = sorted(map(str, plain)) if isinstance(plain, dict) else type(plain).__name__
-            raise PpspeechError(f"a group's file has protocol, parties and maybe {sorted(FIELDS)}, got {found}")
+        _check_keys("the group's file", plain, ("protocol", "parties"), FIELDS)
         parties, params = plain["parties"], plain.get("params") or {}
         if not isinstance(parties, dict) or not isinstance(params, dict):
             raise PpspeechError("parties and params are mappings: NAME: {role: ..., pin: ..., address: ...}")
@@ -155,8 +163,18 @@ class Group:
             raise PpspeechError(f"cannot read the group's file {path}: {error}") from None
 
 
+def _check_keys(what: str, plain: Any, needed: Sequence[str], known: Collection[str]) -> None:
+    """Refuse a mapping with keys too few or too many, by their names."""
+    example = "`ppspeech party PROTOCOL --example` prints a file to start from"
+    if not isinstance(plain, dict):
+        raise PpspeechError(f"{what} has the keys {', '.join(sorted(known))}, got {plain!r:.80}; {example}")
+    if missing := [key for key in needed if key not in plain]:
+        raise PpspeechError(f"{what} lacks {', '.join(missing)}; {example}")
+    if unknown := [str(key) for key in plain if key not in known]:
+        raise PpspeechError(f"{what} has an unknown key {unknown[0]!r:.80}: known are {', '.join(sorted(known))}")
+
+
 def _read_member(name: Any, entry: Any) -> Member:
-    if not isinstance(entry, dict) or not {"role", "pin"} <= set(entry) <= {"role", "pin", "address"}:
-        raise PpspeechError(f"party {name!r:.80} needs a role and a pin, and maybe an address, got {entry!r:.200}")
+    _check_keys(f"party {name!r:.80} of the group's file", entry, ("role", "pin"), {"role", "pin", "address"})
     address = None if entry.get("address") is None else Address.parse(str(entry["address"]))
     return Member(name, entry["role"], str(entry["pin"]).replace(":", "").lower(), address)

@@ -44,8 +44,7 @@ def join(
     `listener` may have been bound before. Raises `ProtocolError` with the names of those who did not come in time.
     """
     member, chosen = group.member(name), limits or Limits()
-    if identity.pin != member.pin:
-        raise PpspeechError(f"the certificate {identity.certificate} is not the one pinned for {name} in the group")
+    group.check_identity(name, identity)
     deadline = time.monotonic() + group.wait_seconds
     guests = [other for other in group.others(name) if group.listens(name, other)]
     channels: dict[str, StreamChannel] = {}

@@ -62,10 +62,13 @@ def own_moments(
     given = np.asarray(frames, np.float64)
     if given.ndim != 2:
         raise RangeError(f"frames come as (frames, features), got shape {given.shape}")
-    mechanism = AnalyzeGauss.calibrated(
-        epsilon=epsilon, delta=delta, radius=radius, features=given.shape[1], relation=Relation("frame", "add_remove")
-    )
-    return private_moments(given, mechanism, bound).value
+    return private_moments(given, noise_for(given.shape[1], epsilon, delta, radius), bound).value
+
+
+def noise_for(features: int, epsilon: float, delta: float, radius: float) -> AnalyzeGauss:
+    """What a party adds to its moments, and what that promises about one of its frames."""
+    relation = Relation("frame", "add_remove")
+    return AnalyzeGauss.calibrated(epsilon=epsilon, delta=delta, radius=radius, features=features, relation=relation)
 
 
 def start_share(moments: Reals, features: int, bound: float, parties: int) -> Residues:

@@ -115,6 +115,7 @@ class PartySession:
     def __init__(self, channel: Channel, parties: int, signatures: Signatures | None = None) -> None:
         if not 2 <= parties <= MOST_PARTIES or (signatures is not None and len(signatures.names) != parties):
             raise RangeError(f"sums are of 2 to {MOST_PARTIES} parties, those in the group, got {parties}")
+        self.sums = 0  # so many were released
         self._channel = channel
         self._parties = parties
         key = SessionKey(signatures)
@@ -141,6 +142,7 @@ class PartySession:
         payload = self._receive(Kind.SUM, 8 * len(steps))
         if len(payload) != 8 * len(steps):
             raise BadLengthError(f"a sum of {len(steps)} numbers has {8 * len(steps)} bytes, got {len(payload)}")
+        self.sums += 1
         return np.frombuffer(payload, "<u8").astype(np.uint64).view(np.int64)
 
     def _receive(self, kind: Kind, at_most: int) -> bytes:

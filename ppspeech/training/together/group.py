@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from ppspeech.bundle import Bundle, BundleConfig, DataTouch, PrivacyStatement, write_bundle
-from ppspeech.errors import BundleError, PpspeechError
+from ppspeech.errors import BundleError
 from ppspeech.figures import Figure
 from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.protocols import Party, register_protocol
-from ppspeech.protocols.sums import CURATOR, PARTY, CuratorSession, PartySession
+from ppspeech.protocols import PROTOCOLS, Party, register_protocol
+from ppspeech.protocols.sums import CURATOR, PARTY, CuratorSession, PartySession, RoundEndedError
 from ppspeech.registry import Registry
 from ppspeech.training.together.average import JointTraining
 from ppspeech.training.together.descent import DescentTraining
@@ -55,7 +55,13 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
     def take_part(party: Party, data: Any, groups: Any = None, /, **plain: Any) -> dict[str, Any]:
         agreed, parties = _agreed(terms, party, plain)
         inputs = (data,) if groups is None else (data, groups)
-        fit = agreed.fit(PartySession.of(party).sum, parties, party.place, *inputs)
+        agreed.examine(party.place, *inputs)
+        session: PartySession | None = None
+        try:
+            session = PartySession.of(party)
+            fit = agreed.fit(session.sum, parties, party.place, *inputs)
+        except RoundEndedError as error:
+            raise RoundEndedError(f"{error}. {_what_now(session.sums if session else 0, agreed.rounds)}") from error
         return as_plain(agreed, fit)
 
     @protocol.party(CURATOR)
@@ -65,6 +71,16 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
         for _ in range(agreed.rounds):
             session.sum(agreed.dimension)
         return f"{agreed.rounds} sums of {parties} parties' vectors of {agreed.dimension} numbers, as released to them"
+
+
+def _what_now(released: int, rounds: int) -> str:
+    """What parties should know when one of them is gone in the middle of training."""
+    again = "To go on without one, take it out of the group's file (and out of sizes) and begin again"
+    if not released:
+        return f"No sum was released, and no privacy spent. {again}"
+    return (
+        f"{released} of {rounds} sums were released before: what they cost is spent, and beginning again adds. {again}"
+    )
 
 
 def _agreed(terms: type[JointTerms], party: Party, plain: Mapping[str, Any]) -> tuple[JointTerms, int]:
@@ -132,10 +148,8 @@ def write_plain(
 
 def terms_of(name: str, plain: Mapping[str, Any]) -> JointTerms:
     """The terms of a training protocol from a group's file; `PpspeechError` unless they are complete and known."""
-    try:
-        return METHODS[name](**plain)
-    except TypeError as error:
-        raise PpspeechError(f"the terms of {name}: {error}") from None
+    PROTOCOLS[name].bind(CURATOR, (), plain)
+    return METHODS[name](**plain)
 
 
 def write_joint_bundle(

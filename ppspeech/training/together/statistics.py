@@ -69,6 +69,10 @@ class SpeechTerms:
     def check(self, parties: int) -> None:
         """Any number of users may train."""
 
+    def examine(self, place: int, *inputs: Any) -> None:  # noqa: ARG002
+        """Refuse recordings that do not fit."""
+        self.read(*inputs)
+
     def read(self, given: Any) -> tuple[Tensor, Tensor, list[str]]:
         """Features `(n, frames, d)`, lengths `(n,)` and what is said in each, if it is known.
 
@@ -170,16 +174,25 @@ class WordTraining(SpeechTerms):
         assert isinstance(bank, HiddenMarkovModel)
         return hmm_dimension(bank)
 
-    def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
-        """From recordings of words. Raises `RangeError` for words that are not in the vocabulary."""
-        features, lengths, said = self.read(*inputs)
+    def read(self, given: Any) -> tuple[Tensor, Tensor, list[str]]:
+        """As of all speech; also raises `RangeError` for words that are not in the vocabulary."""
+        features, lengths, said = super().read(given)
         unknown = set(said) - set(self.words)
         if len(said) != len(lengths) or unknown:
             raise RangeError(
                 f"every utterance is one of {', '.join(self.words)}, got {', '.join(sorted(unknown)) or said}"
             )
+        return features, lengths, said
+
+    def start(self) -> HiddenMarkovModel:
+        """Where all begin: models of the built-in voices."""
+        return public_bank(self.words, self.mfcc, self.states, floor=self.floor)
+
+    def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
+        """From recordings of words."""
+        features, lengths, said = self.read(*inputs)
         labels = torch.tensor([self.words.index(word) for word in said])
-        bank = public_bank(self.words, self.mfcc, self.states, floor=self.floor)
+        bank = self.start()
         release = self.release(self.transition_share)
         total = self.sum(add_up, release, parties, self.dimension)
         fit_hmm_privately_(bank, total, features, lengths, labels, release)

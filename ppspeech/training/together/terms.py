@@ -1,5 +1,6 @@
 """What parties who train together agree on in advance, and what all of them hold at the end."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
@@ -11,10 +12,11 @@ from ppspeech.bundle import BundleConfig, LargeMarginTableSettings, LinearTableS
 from ppspeech.errors import PrivacyError, RangeError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
-from ppspeech.privacy import Guarantee, Unit, check_positive
+from ppspeech.privacy import Guarantee, Relation, Unit, check_positive
 from ppspeech.privacy.accounting import Accountant
+from ppspeech.privacy.convex import ObjectivePerturbation
 from ppspeech.protocols.sums import WholeSum
-from ppspeech.training.private.objective import ConvexModule, theta_shape
+from ppspeech.training.private.objective import ConvexModule, fit_privately, theta_shape
 
 ModelName = Literal["logistic", "softmax", "huber_svm", "large_margin"]
 
@@ -48,6 +50,9 @@ class JointTerms(Protocol):
 
     def check(self, parties: int) -> None:
         """Refuse another number of parties than the terms are for."""
+
+    def examine(self, place: int, *inputs: Any) -> None:
+        """Refuse our own data where they do not fit, before anyone is met; `place`: our number among the parties."""
 
     def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:
         """One party's training, from its private inputs as JSON can hold them."""
@@ -119,9 +124,16 @@ class TableTerms:
             return LargeMarginGaussians(self.classes, self.features, loss=loss, psd="projection", **linear)
         raise PrivacyError(f"model must be logistic, softmax, huber_svm or large_margin, got {self.model!r}")
 
+    def examine(self, place: int, *inputs: Any) -> None:  # noqa: ARG002
+        """Refuse rows that do not fit."""
+        self.read(inputs[0])
+
     def read(self, rows: Sequence[Sequence[float]]) -> tuple[Tensor, Tensor]:
         """Examples `(n, features)`, scaled, and classes `(n,)` from finite rows whose last number is the class."""
-        given = torch.as_tensor(rows, dtype=torch.double)
+        try:
+            given = torch.as_tensor(rows, dtype=torch.double)
+        except (TypeError, ValueError):
+            raise RangeError(f"rows are lists of {self.features} numbers and a class each, all as long") from None
         if given.ndim != 2 or given.shape[1] != self.features + 1 or not bool(given.isfinite().all()):
             raise RangeError(
                 f"rows are {self.features} finite numbers and a whole class each, got shape {tuple(given.shape)}"
@@ -130,6 +142,19 @@ class TableTerms:
         if not bool(((y == y.round()) & (y >= 0) & (y < self.classes)).all()):
             raise RangeError(f"the last number of every row is its class, 0 to {self.classes - 1}")
         return given[:, :-1] / self.scale, y.long()
+
+    def fit_alone(self, rows: Sequence[Sequence[float]]) -> ConvexModule:
+        """What one party who holds all rows would release with the same epsilon and delta: noise in the objective."""
+        module = self.build()
+        hook = ObjectivePerturbation(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            relation=Relation("record", "add_remove"),
+            regularization=1.0,
+            norm=math.sqrt(self.dimension) / 2,
+        )
+        fit_privately(module, *self.read(rows), hook)
+        return module
 
     def config(self) -> BundleConfig:
         """The public choices of the released model."""
