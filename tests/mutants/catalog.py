@@ -417,14 +417,13 @@ MUTANTS = [
         "tests/service/test_budget.py",
         (
             "service/server/session.py",
-            "will_answer, left = budget.spend(model, visitor.client, request.utterances)",
+            "will_answer, left = budget.spend(model, visitor.client, spent)",
             "will_answer, left = (left := budget.left(model, visitor.client)) is None or left > 0, left",
         ),
         (
             "service/server/session.py",
             "        handler.answer(record, request)\n",
-            "        handler.answer(record, request)\n"
-            "        budget.spend(model, visitor.client, request.utterances)\n",
+            "        handler.answer(record, request)\n        budget.spend(model, visitor.client, spent)\n",
         ),
     ),
     mutant(

@@ -1,0 +1,450 @@
+"""What a new user does, in order: the README's commands, own recordings, own tables, the library, and misuse.
+
+A stage begins in an empty folder that sees `configs`. A step is a command line or Python; it must end with `code`, and
+what it prints must match `says`, whose named groups later steps use as {name}.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that is done, and what must hold.
+
+    `makes`: files that must then be there. `goes_on`: a server, which runs until the stage is over. `slow`: only with
+    --slow. `needs`: a folder of real data without which the step is left out. `python`: `run` is Python.
+    """
+
+    name: str
+    run: str
+    says: str = ""
+    code: int = 0
+    makes: tuple[str, ...] = ()
+    goes_on: bool = False
+    slow: bool = False
+    needs: str = ""
+    python: bool = False
+
+    def filled(self, known: Mapping[str, str]) -> str:
+        """The command with what earlier steps have told."""
+        filled = self.run
+        for name, value in known.items():
+            filled = filled.replace("{" + name + "}", value)
+        return filled
+
+
+def python(name: str, code: str, says: str = "", **more: object) -> Step:
+    """A step in Python."""
+    return Step(name, dedent(code), says, python=True, **more)  # type: ignore[arg-type]
+
+
+QUICK = "--trainer.logger false --trainer.enable_progress_bar false --trainer.default_root_dir run --expect {}"
+CHECKPOINT = r"\s(?P<checkpoint>\S+\.ckpt)"
+
+LOOK = [
+    Step("help", "ppspeech --help", "(?s)recognize.*simulate"),
+    Step("version", "ppspeech --version", r"ppspeech \d"),
+    Step("what is installed", "ppspeech info", "torch"),
+    Step("what is installed, for programs", "ppspeech info --json", r"^\{"),
+    Step("corpora and tables", "ppspeech corpus list", "(?s)fsdd.*adult"),
+    Step("protocols", "ppspeech party", "(?s)millionaires.*train_descent"),
+    Step("protocols, for programs", "ppspeech party --json", r'"name": "millionaires"'),
+    Step("benches", "ppspeech bench", "(?s)features.*keyword"),
+    Step("experiments", "ppspeech reproduce", "(?s)fsdd.*speakers"),
+    Step("recipes", "ppspeech train", "keyword_hmm"),
+    Step("mechanisms, attacked", "ppspeech audit --all --quick", "gaussian", slow=True),
+    Step("a bench", "ppspeech bench features --quick --json", "features.batch_ms|features", slow=True),
+    Step("an experiment", "ppspeech reproduce yesno --quick", "yesno", slow=True, needs="waves_yesno"),
+    Step("a known corpus", "ppspeech corpus fsdd --plot fsdd.png", "3,000", makes=("fsdd.png",), needs="fsdd"),
+]
+
+ODD_FILES = """
+import numpy as np, soundfile, shutil
+from pathlib import Path
+from ppspeech.audio import read_audio, Resample
+import torch
+one = next(Path("mine").rglob("*.wav"))
+sound, rate = soundfile.read(one, dtype="float32")
+Path("odd").mkdir()
+up = np.interp(np.arange(int(len(sound) * 44100 / rate)) * rate / 44100, np.arange(len(sound)), sound)
+soundfile.write("odd/stereo 44.wav", np.stack([up, up], 1), 44100)
+soundfile.write("odd/ünï.flac", sound, rate)
+soundfile.write("odd/float.wav", sound, rate, subtype="FLOAT")
+soundfile.write("odd/24.wav", sound, rate, subtype="PCM_24")
+soundfile.write("odd/six.wav", np.stack([sound] * 6, 1), rate)
+soundfile.write("odd/ogg.ogg", sound, rate)
+soundfile.write("odd/[red]x[bold]:smile:.wav", sound, rate)
+soundfile.write("silent.wav", np.zeros(16000), 16000)
+soundfile.write("short.wav", sound[:80], rate)
+soundfile.write("nothing.wav", np.zeros(0), 16000)
+Path("text.wav").write_text("not a sound")
+holes = sound.copy(); holes[100] = np.nan
+soundfile.write("holes.wav", holes, rate, subtype="FLOAT")
+shutil.copy(one, "clip.wav")
+print("written")
+"""
+
+OWN = [
+    Step(
+        "a corpus of the built-in voices",
+        'ppspeech synth mine --words "go,stop,left,right" --speakers 6 --takes 2',
+        "48 recordings by 6 voices",
+    ),
+    Step("it is checked", "ppspeech corpus mine --plot mine.png", "48 utterances by 6 speakers", makes=("mine.png",)),
+    Step("for programs", "ppspeech corpus mine --json", r'"metric": "corpus\.'),
+    python("recordings as people have them", ODD_FILES.replace(", Resample", ""), "written"),
+    Step(
+        "features of one clip",
+        "ppspeech features clip.wav --out hello.npz --picture hello.png",
+        "clip.wav",
+        makes=("hello.npz", "hello.png"),
+    ),
+    Step(
+        "features of odd files",
+        "ppspeech features 'odd/stereo 44.wav' odd/ünï.flac odd/float.wav odd/24.wav odd/six.wav odd/ogg.ogg "
+        "'odd/[red]x[bold]:smile:.wav' --out odd.npz",
+        r"(?s)stereo 44\.wav.*\[red\]x\[bold\]:smile:",
+        makes=("odd.npz",),
+    ),
+    *[
+        Step(f"refused: {name}", f"ppspeech features {name}.wav --out no.npz", f"error:.*{name}.wav", code=2)
+        for name in ("silent", "short", "nothing", "text", "holes", "absent")
+    ],
+    python(
+        "a folder without a manifest, a faulty one",
+        """
+        import shutil
+        from pathlib import Path
+        shutil.copytree("mine", "bare"); (Path("bare") / "manifest.csv").unlink()
+        [each.unlink() for each in Path("bare").glob("synthetic.json")]
+        Path("faulty").mkdir()
+        for name in ("silent.wav", "short.wav", "nothing.wav", "holes.wav"):
+            shutil.copy(name, f"faulty/{name}")
+        shutil.copy("clip.wav", "faulty/good.wav")
+        rows = "".join(f"{name},ann,go,0\\n" for name in sorted(each.name for each in Path("faulty").iterdir()))
+        Path("faulty/manifest.csv").write_text("path,speaker,word,take\\n" + rows)
+        """,
+    ),
+    Step("every fault of a corpus at once", "ppspeech corpus faulty", r"(?s)holes\.wav.*silent\.wav", 1),
+]
+
+WORDS = [
+    Step("a corpus", 'ppspeech synth mine --words "go,stop,left" --speakers 8 --takes 2', "48 recordings"),
+    Step(
+        "train word models on one's own folder",
+        f"python train.py fit --config configs/keyword_hmm.yaml --data.corpus mine {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+    ),
+    Step("a checkpoint without a guarantee stays here", "ppspeech export {checkpoint} --out words", "--not-private", 2),
+    Step("unless one says so", "ppspeech export {checkpoint} --out words --not-private", "words: keyword_hmm"),
+    Step("look at it", "ppspeech inspect words", "keyword_hmm"),
+    Step("for programs", "ppspeech inspect words --json", r'^\{"config"'),
+    python(
+        "clips",
+        """
+        import shutil
+        from pathlib import Path
+        clips = sorted(Path("mine").rglob("*stop*.wav")) or [p for p in sorted(Path("mine").rglob("*.wav"))]
+        shutil.copy(clips[0], "clip.wav")
+        print(clips[0].name)
+        """,
+    ),
+    Step("recognize", "ppspeech recognize words clip.wav", "stop"),
+    Step(
+        "a clip that is not there does not stop the others",
+        "ppspeech recognize words clip.wav absent.wav",
+        "(?s)stop.*absent",
+        code=1,
+    ),
+    Step("write down", "ppspeech transcribe words clip.wav", "stop"),
+    Step("what encryption would cost", "ppspeech encrypt-plan words", "words"),
+    Step("attack what it states", "ppspeech audit words", "words|none|no guarantee", slow=True),
+    Step(
+        "serve it",
+        "ppspeech serve words --listen 127.0.0.1:0",
+        r"recognize (?P<address>127\.0\.0\.1:\d+) clip\.wav --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+    ),
+    Step("recognize without showing the voice", "ppspeech recognize {address} clip.wav --pin {pin}", "stop"),
+    Step("with a wrong pin", "ppspeech recognize {address} clip.wav --pin " + "ab" * 32, "not the pinned one", 2),
+    Step("without a pin", "ppspeech recognize {address} clip.wav", "pin", 2),
+    Step(
+        "train with differential privacy",
+        f"python train.py fit --config configs/keyword_dp.yaml --data.corpus mine {QUICK}",
+        rf"(?s)-DP.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release it", "ppspeech export {checkpoint} --out private", "-DP for one utterance", slow=True),
+    Step("attack what it states", "ppspeech audit private", "private|gaussian", slow=True),
+    Step(
+        "for a margin",
+        f"python train.py fit --config configs/keyword_large_margin.yaml --data.corpus mine {QUICK}",
+        "test_accuracy",
+        slow=True,
+    ),
+    Step(
+        "a large-margin classifier",
+        f"python train.py fit --config configs/large_margin.yaml --data.corpus mine {QUICK}",
+        "test_accuracy",
+        slow=True,
+    ),
+]
+
+SPEAKERS = [
+    Step("a corpus", 'ppspeech synth people --words "go,stop,left" --speakers 12 --takes 5', "180 recordings"),
+    Step(
+        "train speaker models",
+        f"python train.py fit --config configs/speaker_ubm.yaml --data.corpus people {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release", "ppspeech export {checkpoint} --out voices --not-private", "speaker_ubm", slow=True),
+    python(
+        "clips by speaker",
+        """
+        import shutil
+        from pathlib import Path
+        from ppspeech.data import load_corpus
+        corpus = load_corpus("people")
+        who = corpus.speakers[:2]
+        for name, speaker in zip(("ann", "bob"), who):
+            own = [utterance.path for utterance in corpus if utterance.speaker == speaker]
+            Path("folder", name).mkdir(parents=True)
+            for place, path in enumerate(own[:4]):
+                shutil.copy(path, f"folder/{name}/{place}.wav")
+            shutil.copy(own[0], f"{name}.wav"); shutil.copy(own[4], f"{name}_again.wav")
+        """,
+        slow=True,
+    ),
+    Step("is it her", "ppspeech verify voices ann_again.wav --enroll ann.wav", "accepted|rejected", slow=True),
+    Step("who is it", "ppspeech identify voices ann_again.wav --speakers folder", "ann|bob|nobody", slow=True),
+    Step(
+        "serve people",
+        "ppspeech serve voices --enroll --state kept --listen 127.0.0.1:0",
+        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step("enroll", "ppspeech enroll voices ann.wav --name ann --server {address} --pin {pin}", "", slow=True),
+    Step(
+        "verify under encryption",
+        "ppspeech verify voices ann_again.wav --claim 0 --server {address} --pin {pin}",
+        "accepted|rejected",
+        slow=True,
+    ),
+    Step(
+        "identify under encryption", "ppspeech identify voices ann_again.wav --server {address} --pin {pin}", slow=True
+    ),
+    python(
+        "what is kept is closed to others",
+        """
+        from pathlib import Path
+        for path in (Path("kept"), *Path("kept").rglob("*")):
+            assert path.stat().st_mode & 0o077 == 0, (path, oct(path.stat().st_mode))
+        """,
+        slow=True,
+    ),
+]
+
+FILTERS = [
+    Step("a filter", "ppspeech filter train --config configs/filter_speaker.yaml --out quiet", "task", slow=True),
+    Step("apply it", "ppspeech filter apply quiet synthetic --out filtered", "filtered", slow=True),
+    Step("attack it", "ppspeech filter attack filtered", "(?i)attack|speaker", slow=True),
+]
+
+TABLE = """
+import numpy as np
+from pathlib import Path
+chance = np.random.default_rng(0)
+for name, rows in (("my", 1500), ("new", 400), ("alice", 40), ("bob", 60), ("carol", 50)):
+    x = chance.uniform(10, 70, size=(rows, 2))
+    lines = [f"{a:.2f},{b:.2f},{'yes' if a > b else 'no'}" for a, b in x]
+    Path(f"{name}.csv").write_text("\\n".join(["height,weight,ill", *lines]) + "\\n")
+print("written")
+"""
+
+TOGETHER = [
+    python("tables of one's own", TABLE, "written"),
+    Step(
+        "learn together",
+        "ppspeech simulate train_descent --parties 3 --table my.csv --label ill --radius 100 --epsilon 4 --out joint",
+        r"(?s)most frequent class.*-DP for one record.*written to joint",
+        makes=("joint",),
+    ),
+    Step("look at it", "ppspeech inspect joint", "linear_table"),
+    Step("apply it", "ppspeech classify joint new.csv --label ill --out found.csv", r"right", makes=("found.csv",)),
+    Step(
+        "an average",
+        "ppspeech simulate train_average --parties 3 --table my.csv --label ill --radius 100 --json",
+        r'"majority": 0\.',
+    ),
+    Step("eigenvectors", "ppspeech simulate eigen --parties 3 --table my.csv --label ill", "does not use --label", 2),
+    Step(
+        "a table for eigenvectors",
+        "ppspeech simulate eigen --parties 2 --table my.csv",
+        "error:.*ill must be a finite number",
+        code=2,
+    ),
+    Step(
+        "eigenvectors of a known table",
+        "ppspeech simulate eigen --parties 3 --table breast_cancer",
+        "cos",
+        needs="adult",
+    ),
+    Step(
+        "an epsilon is not ignored",
+        "ppspeech simulate eigen --parties 3 --table breast_cancer --epsilon 3",
+        r"\(3, 1e-06\)-DP",
+        needs="adult",
+    ),
+    Step(
+        "one dies",
+        "ppspeech simulate train_average --parties 3 --table my.csv --label ill --radius 100 --kill party1",
+        "party1 is gone.*take it out",
+        code=2,
+    ),
+    *[
+        Step(f"{name} makes a certificate", f"ppspeech party --make --certificate {name}.pem --key {name}.key", "pin")
+        for name in ("curator", "alice", "bob", "carol")
+    ],
+    Step("a file to start from", "ppspeech party train_descent --example", "protocol: train_descent"),
+    python(
+        "it is kept",
+        """
+        from pathlib import Path
+        from ppspeech.cli.party_example import example_file
+        from ppspeech.protocols import PROTOCOLS
+        import socket
+        PROTOCOLS.look_in("ppspeech.training.together")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            text = example_file(PROTOCOLS["train_descent"]).replace(":7000", f":{free.getsockname()[1]}")
+        Path("parties.yaml").write_text(text)
+        """,
+    ),
+    *[
+        Step(
+            f"{name} joins",
+            f"ppspeech party train_descent --role {name} --config parties.yaml --certificate {name}.pem "
+            f"--key {name}.key" + (f" --table {name}.csv --label ill --out {name}s" if name != "curator" else ""),
+            says,
+            goes_on=goes_on,
+        )
+        for name, says, goes_on in (
+            ("curator", "", True),
+            ("alice", "looking for curator", True),
+            ("bob", "looking for curator", True),
+            ("carol", "(?s)-DP for one record.*written to carols", False),
+        )
+    ],
+    Step("all hold a bundle", "ppspeech classify carols new.csv --label ill", "right"),
+    Step(
+        "alice waits with a number",
+        "ppspeech party millionaires --role alice --listen 127.0.0.1:0 --input 5 --transcript",
+        r"--connect (?P<there>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+    ),
+    Step(
+        "bob has a larger one",
+        "ppspeech party millionaires --role bob --connect {there} --pin {pin} --input 7 --transcript",
+        "(?s)base_point.*alice is not richer",
+    ),
+    Step(
+        "an input that is none is refused before bob comes",
+        "ppspeech party millionaires --role alice --listen 127.0.0.1:0 --input five",
+        "whole",
+        code=2,
+    ),
+]
+
+LIBRARY = [
+    Step("a corpus", 'ppspeech synth mine --words "go,stop" --speakers 6 --takes 2', "24 recordings"),
+    Step(
+        "a model",
+        f"python train.py fit --config configs/keyword_hmm.yaml --data.corpus mine {QUICK}",
+        rf"(?s){CHECKPOINT}",
+    ),
+    Step("released", "ppspeech export {checkpoint} --out words --not-private", "words"),
+    python(
+        "a clip",
+        """
+        import shutil
+        from pathlib import Path
+        shutil.copy(sorted(Path("mine").rglob("*.wav"))[0], "clip.wav")
+        """,
+    ),
+    *[
+        python(f"the README's Python, {place}", code)
+        for place, code in enumerate(README.split("```python\n")[1:], start=1)
+        for code in [code.split("```")[0]]
+    ],
+    python(
+        "features of an array",
+        """
+        import numpy as np
+        from ppspeech.audio import Mfcc
+        print(Mfcc()(np.random.default_rng(0).normal(size=16000)).features.shape)
+        """,
+        "39",
+    ),
+    python(
+        "a hidden Markov model on arrays",
+        """
+        import torch
+        from ppspeech.models import HiddenMarkovModel
+        from ppspeech.models.hmm import GaussianEmission, left_right
+        model = HiddenMarkovModel(left_right(3), GaussianEmission(2, 3, 4, covariance="diagonal"))
+        print(model(torch.randn(5, 20, 4), torch.tensor([20, 20, 18, 12, 9])).shape)
+        """,
+        r"5, 2",
+    ),
+    python(
+        "a filter of a table",
+        """
+        import numpy as np
+        from ppspeech.filters import learn_filter
+        chance = np.random.default_rng(0)
+        task, person = chance.integers(0, 2, 300), chance.integers(0, 3, 300)
+        x = chance.normal(size=(300, 6)); x[:, 0] += 3 * task; x[:, 1] += 3 * person
+        print(learn_filter(x.astype("float32"), task, person, features=2))
+        """,
+    ),
+    python(
+        "everything in one import", "import ppspeech; ppspeech.audio; print(ppspeech.load_bundle('words').labels)", "go"
+    ),
+]
+
+MISUSE = [
+    Step("no such command", "ppspeech sing", "(?i)no such command", code=2),
+    Step("markup in a name", "ppspeech features 'no[/red]file.wav' --out x.npz", r"no\[/red\]file\.wav", code=2),
+    Step("a bundle that is none", "ppspeech inspect nowhere", "nowhere", code=2),
+    Step("a corpus that is none", "ppspeech corpus nowhere", "nowhere", code=2),
+    Step("nobody there", "ppspeech recognize 127.0.0.1:9 clip.wav --insecure", "error", code=2),
+    Step("an unknown protocol", "ppspeech simulate poker", "train_words can be simulated", code=2),
+    Step("an option that does nothing", "ppspeech simulate train_words --penalty 1", "does not use --penalty", code=2),
+    Step("an epsilon below zero", "ppspeech simulate train_descent --epsilon -1", "epsilon", code=2, needs="adult"),
+    python(
+        "a file where a folder is needed",
+        """
+        from pathlib import Path
+        Path("file").write_text("")
+        """,
+    ),
+    Step("a corpus into a file", 'ppspeech synth file/x --words "go" --speakers 1 --takes 1', "file", code=1),
+]
+
+STAGES: dict[str, list[Step]] = {
+    "look": LOOK,
+    "own": OWN,
+    "words": WORDS,
+    "speakers": SPEAKERS,
+    "filters": FILTERS,
+    "together": TOGETHER,
+    "library": LIBRARY,
+    "misuse": MISUSE,
+}

@@ -1,0 +1,59 @@
+"""The walk of a new user holds, and goes by every command that the README promises."""
+
+import re
+import shlex
+from itertools import chain
+
+import pytest
+
+from ppspeech.cli.app import COMMANDS
+from tests.walk.steps import README, STAGES, Step
+from tests.walk.walk import walk
+
+EVERY = list(chain.from_iterable(STAGES.values()))
+
+
+def wanted(command: str) -> set[str]:
+    """What of a command line counts: which command it is, its options, and the recipe."""
+    words = shlex.split(command.replace("…", ""))
+    kept = {word for word in words if re.match(r"--[a-z]|configs/|[\w/]+\.py$", word)}
+    if words[0] == "ppspeech":
+        kept.add(" ".join(words[1 : 3 if words[1:2] == ["filter"] else 2]))
+    return kept
+
+
+def promised() -> list[str]:
+    """The commands of the README's table of what it does."""
+    table = README.split("## What it does")[1].split("\n\n")[1]
+    spans = [span for row in table.splitlines()[2:] for span in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])]
+    return [span for span in spans if span.startswith(("ppspeech ", "python "))]
+
+
+def goes_by(command: str, step: Step) -> bool:
+    return not step.python and wanted(command) <= wanted(step.run)
+
+
+@pytest.mark.parametrize("command", promised())
+def test_every_command_of_the_readme_is_a_step(command: str) -> None:
+    assert any(goes_by(command, step) for step in EVERY), f"add a step to tests/walk/steps.py: {command}"
+
+
+def test_the_readme_is_read() -> None:
+    assert len(promised()) > 20
+    assert not any(goes_by("ppspeech corpus fsdd --louder", step) for step in EVERY)
+    assert {command.split()[1] for command in promised() if command.startswith("ppspeech ")} - {"filter"} <= set(
+        COMMANDS
+    )
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage(stage: str) -> None:
+    faults = [f"{outcome.step.name}: {outcome.fault}" for outcome in walk(stage, slow=False) if outcome.fault]
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", [stage for stage, steps in STAGES.items() if any(step.slow for step in steps)])
+def test_the_long_steps_of_a_stage(stage: str) -> None:
+    faults = [f"{outcome.step.name}: {outcome.fault}" for outcome in walk(stage, slow=True) if outcome.fault]
+    assert not faults, "\n".join(faults)
