@@ -75,12 +75,12 @@ def export_words(
     chosen = deployment or Deployment()
     limit = None if mfcc is None else feature_limit(module, mfcc)
     if chosen.limit is None and limit is not None:
+        if limit > MOST_LIMIT:
+            raise ModelError(
+                f"features may lie {limit:g} spreads from where those of speech usually lie, and {MOST_LIMIT:g} can be "
+                "served: train on normalized features, with cmvn utterance or public"
+            )
         chosen = replace(chosen, limit=limit)
-    if chosen.limit is not None and chosen.limit > MOST_LIMIT:
-        raise ModelError(
-            f"features may lie {chosen.limit:g} spreads from where those of speech usually lie, and {MOST_LIMIT:g} can "
-            "be served: train on normalized features, with cmvn utterance or public"
-        )
     with torch.no_grad():
         models = EXPORTERS[kind](module, labels, chosen)
     if mfcc is None or limit is None:
@@ -190,7 +190,7 @@ def one_frame_models(
         operation="viterbi",
         label_bytes=_label_bytes(labels),
         bits=deployment.bits,
-        limit=deployment.limit or LIMIT,
+        limit=LIMIT if deployment.limit is None else deployment.limit,
     )
     return WordArrays(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
 
@@ -208,7 +208,7 @@ def _word_arrays(
 ) -> WordArrays:
     """Transitions by move instead of by target; what a move would lead out of the model is impossible."""
     shape = WordShape(
-        frames=deployment.frames or usual_frames(transitions),
+        frames=usual_frames(transitions) if deployment.frames is None else deployment.frames,
         dimensions=features,
         terms=terms,
         words=len(labels),
@@ -221,7 +221,7 @@ def _word_arrays(
         reject=deployment.reject,
         label_bytes=_label_bytes(labels),
         bits=deployment.bits,
-        limit=deployment.limit or LIMIT,
+        limit=LIMIT if deployment.limit is None else deployment.limit,
     )
     by_move = np.full((shape.words, shape.states, len(shape.moves)), -np.inf)
     dense = transitions.double().cpu().numpy()

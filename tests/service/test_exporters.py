@@ -10,7 +10,7 @@ from torch import nn
 
 from ppspeech.audio import MfccConfig, in_usual_range, usual_range
 from ppspeech.bundle import LIMIT
-from ppspeech.errors import ModelError
+from ppspeech.errors import ModelError, RangeError
 from ppspeech.models import (
     DiscreteEmission,
     GaussianEmission,
@@ -164,3 +164,19 @@ def test_frames_by_default_are_those_of_the_models_own_words() -> None:
     assert export_words("keyword_hmm", bank, LABELS, Deployment(frames=70)).shape.frames == 70
     short = made_bank(left_right(3))
     assert export_words("keyword_hmm", short, LABELS).shape.frames == 100
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"frames": 0}, "frames must lie in"),
+        ({"limit": 0.0}, "the limit in"),
+        ({"limit": 500.0}, "the limit in"),
+        ({"bits": 40}, "12 to 32 bits"),
+        ({"operation": "both"}, "not known"),
+    ],
+    ids=str,
+)
+def test_choices_that_cannot_be_are_refused_before_anyone_is_served(choice: dict[str, Any], words: str) -> None:
+    with pytest.raises(RangeError, match=words):
+        export_words("keyword_hmm", made_bank(left_right(3)), LABELS, Deployment(**choice))

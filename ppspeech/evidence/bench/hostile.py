@@ -117,7 +117,7 @@ def _attackers(address: Address, tls: ClientTls, count: int) -> Iterator[Callabl
     for thread in threads:
         thread.start()
     if count:
-        time.sleep(3.0)  # they are first
+        time.sleep(1.0)  # they are first
     try:
         yield lambda: held[0]
     finally:
