@@ -137,7 +137,7 @@ WORDS = [
     Step("a corpus", 'ppspeech synth mine --words "go,stop,left" --speakers 8 --takes 2', "48 recordings"),
     Step(
         "train word models on one's own folder",
-        f"python train.py fit --config configs/keyword_hmm.yaml --data.corpus mine {QUICK}",
+        f"ppspeech train keyword_hmm --data.corpus mine {QUICK}",
         rf"(?s)test_accuracy.*{CHECKPOINT}",
     ),
     Step("a checkpoint without a guarantee stays here", "ppspeech export {checkpoint} --out words", "--not-private", 2),
@@ -175,7 +175,7 @@ WORDS = [
     Step("without a pin", "ppspeech recognize {address} clip.wav", "pin", 2),
     Step(
         "train with differential privacy",
-        f"python train.py fit --config configs/keyword_dp.yaml --data.corpus mine {QUICK}",
+        f"ppspeech train keyword_dp --data.corpus mine {QUICK}",
         rf"(?s)-DP.*{CHECKPOINT}",
         slow=True,
     ),
@@ -183,13 +183,13 @@ WORDS = [
     Step("attack what it states", "ppspeech audit private", "private|gaussian", slow=True),
     Step(
         "for a margin",
-        f"python train.py fit --config configs/keyword_large_margin.yaml --data.corpus mine {QUICK}",
+        f"ppspeech train keyword_large_margin --data.corpus mine {QUICK}",
         "test_accuracy",
         slow=True,
     ),
     Step(
         "a large-margin classifier",
-        f"python train.py fit --config configs/large_margin.yaml --data.corpus mine {QUICK}",
+        f"ppspeech train large_margin --data.corpus mine {QUICK}",
         "test_accuracy",
         slow=True,
     ),
@@ -199,7 +199,7 @@ SPEAKERS = [
     Step("a corpus", 'ppspeech synth people --words "go,stop,left" --speakers 12 --takes 5', "180 recordings"),
     Step(
         "train speaker models",
-        f"python train.py fit --config configs/speaker_ubm.yaml --data.corpus people {QUICK}",
+        f"ppspeech train speaker_ubm --data.corpus people {QUICK}",
         rf"(?s)test_accuracy.*{CHECKPOINT}",
         slow=True,
     ),
@@ -380,7 +380,7 @@ LIBRARY = [
     Step("a corpus", 'ppspeech synth mine --words "go,stop" --speakers 6 --takes 2', "24 recordings"),
     Step(
         "a model",
-        f"python train.py fit --config configs/keyword_hmm.yaml --data.corpus mine {QUICK}",
+        f"ppspeech train keyword_hmm --data.corpus mine {QUICK}",
         rf"(?s){CHECKPOINT}",
     ),
     Step("released", "ppspeech export {checkpoint} --out words --not-private", "words"),
