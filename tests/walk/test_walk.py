@@ -4,9 +4,12 @@ import re
 import shlex
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from ppspeech.cli import app
 from tests.fresh import TOP
 from tests.walk.steps import README, STAGES, Step
 from tests.walk.walk import walk
