@@ -1,0 +1,99 @@
+"""Clients of speakers: voices longer than a voice can be, and people enrolled to count the others."""
+
+import secrets
+
+import numpy as np
+from scipy import stats
+
+from ppspeech.arrays import Reals
+from ppspeech.bundle import FALSE_ACCEPT
+from ppspeech.crypto.transfer import Side
+from ppspeech.errors import ProtocolError, RangeError
+from ppspeech.evidence.attacks import Gain, Target, attack
+from ppspeech.evidence.attacks.target import RATE, Victim
+from ppspeech.network import StreamChannel
+from ppspeech.protocols import meet
+from ppspeech.protocols.speakers import prove_as_client
+from ppspeech.service import Ask, Request, receive_ready, send_request, send_template
+
+SAID = "one two three four five six seven"
+STRETCHES = (2.0, 4.0, 8.0)
+"""Times the length of a unit vector."""
+BY_CHANCE = 1e-4  # an attack that got no more than chance gives it is not said to have won, but so rarely
+
+
+@attack("long_vectors", "to be accepted as somebody else, by vectors longer than a voice's", task="speakers")
+def long_vectors(target: Target) -> Gain:
+    """Impostors claim every place: as they are, stretched, by the signs of their numbers at greater lengths, and by
+    random signs. A claim is won where what they made of a voice is accepted and the voice itself is not.
+    """
+    assert target.bundle is not None
+    verifier, people = target.bundle.verifier, 2
+    impostors = 2 if target.quick else 4
+    with target.speakers(places=people, scoring="hardened", decision="server", enrolls=True) as victim:
+        with victim.client() as client:
+            places = [client.enroll(f"person {n}", [target.spoken(SAID, n)], RATE) for n in range(people)]
+        won = claims = honest = 0
+        with victim.session() as channel:
+            meet(channel, Side.SECOND)
+            for impostor in range(people, people + impostors):
+                own = verifier.direction(verifier.features([target.spoken(SAID, impostor)], RATE))
+                for place in places:
+                    is_alike = _accepted(victim, channel, own, place)
+                    honest += is_alike
+                    for vector in _stretched(own):
+                        claims += 1
+                        won += _accepted(victim, channel, vector, place) and not is_alike
+    chance = float(stats.binom.sf(won - 1, claims, max(FALSE_ACCEPT, honest / (impostors * people)))) if won else 1.0
+    note = f"{won} of {claims} stretched claims accepted, {honest} of {impostors * people} honest ones of strangers"
+    return Gain(won / claims, "of the claims", claims, chance < BY_CHANCE, note)
+
+
+def _stretched(voice: Reals) -> list[Reals]:
+    size = 1 / np.sqrt(len(voice))
+    signs = np.where(voice >= 0, size, -size)
+    random = np.where(np.random.default_rng(secrets.randbits(32)).random(len(voice)) < 0.5, size, -size)
+    return [times * each for times in STRETCHES for each in (voice, signs, random)] + [signs, random]
+
+
+def _accepted(victim: Victim, channel: StreamChannel, vector: Reals, place: int) -> bool:
+    """Whether the server accepts; a vector that the protocol has no room for is refused before anything is sent."""
+    terms, before = victim.offer.terms, len(victim.decisions())
+    try:
+        terms.hardened.levels(vector)
+    except RangeError:
+        return False
+    send_request(channel, Request(Ask.VERIFY))
+    prove_as_client(channel, terms.hardened, vector, place)
+    send_request(channel, Request(Ask.PING))
+    decided = victim.decisions()
+    assert len(decided) == before + 1
+    return decided[-1]
+
+
+@attack("counting_people", "how many are enrolled, by enrolling", task="speakers")
+def counting_people(target: Target) -> Gain:
+    """Between two guesses someone enrolls a few others; the place that one is given is the guess."""
+    tries, room = (4 if target.quick else 8), 128
+    enrolled = right = 0
+    with target.speakers(places=room, enrolls=True) as victim, victim.session() as channel:
+        meet(channel, Side.SECOND)
+        for _ in range(tries):
+            for _ in range(secrets.randbelow(8)):
+                _enroll(victim, channel)
+                enrolled += 1
+            right += _enroll(victim, channel) == enrolled
+            enrolled += 1
+    chance = float(stats.binom.sf(right - 1, tries, 1 / (room - enrolled))) if right else 1.0
+    return Gain(right / tries, "of the guesses", tries, chance < BY_CHANCE, f"{right} of {tries} guesses were right")
+
+
+def _enroll(victim: Victim, channel: StreamChannel) -> int | None:
+    """Somebody nobody has heard."""
+    drawn = np.random.default_rng(secrets.randbits(64)).normal(size=victim.offer.terms.features)
+    send_request(channel, Request(Ask.ENROLL))
+    send_template(channel, secrets.token_hex(8), drawn / np.linalg.norm(drawn))
+    done, place = receive_ready(channel)
+    if not done:
+        raise ProtocolError("the server has no room for a stranger")
+    return place
