@@ -16,7 +16,7 @@ from ppspeech.service import Ask, Request, receive_ready, send_request
 
 @attack("replayed_frames", "a session with another's frames, by sending again what was recorded")
 def replayed_frames(target: Target) -> Gain:
-    """The first frame and the key of a session that went well, in new sessions, under the number they were sent under."""
+    """The first frame of a session that went well, in a new session, under the name of the old one."""
     tries, taken = (1 if target.quick else 3), 0
     with target.words() as victim:
         for _ in range(tries):

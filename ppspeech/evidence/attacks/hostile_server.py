@@ -16,15 +16,13 @@ PATIENCE = 60.0  # seconds that it waits for a client
 
 Answering = Callable[[Meeting, Request], None]
 """How one request is answered, inside the meeting's session."""
+Seeing = Callable[[list[tuple[str, int, int]], str], None]
+"""What is done with all that a server saw of a session: direction, kind and size of each message, and how it ended."""
 
 
 @contextmanager
-def pretending(
-    victim: Victim, answer: Answering, seen: Callable[[list[tuple[str, int, int]], str], None]
-) -> Iterator[Door]:
-    """A server that offers what `victim` does and answers as it likes. After every session `seen` gets all that it saw of
-    it: direction, kind and size of each message, and how it ended.
-    """
+def pretending(victim: Victim, answer: Answering, seen: Seeing) -> Iterator[Door]:
+    """A server that offers what `victim` does and answers as it likes."""
     over = threading.Event()
     with own_tls(None, None) as tls:
         assert tls is not None
@@ -44,7 +42,7 @@ def _serve(
     listener: Listener,
     victim: Victim,
     answer: Answering,
-    seen: Callable[[list[tuple[str, int, int]], str], None],
+    seen: Seeing,
     over: threading.Event,
 ) -> None:
     """Describe, then one session, and again: that is how a client comes."""

@@ -36,7 +36,7 @@ def about_the_key(job: Job, identity: bytes, shift: int) -> bytes:
 
 
 class Questions(TakenModels):
-    """Takes the server's models once, and asks about their key ever after: `prepare` and `send` are a frame sender's."""
+    """Takes the server's models once, and asks about their key ever after, in place of a frame sender."""
 
     shift = 0
     identity = b""

@@ -72,9 +72,7 @@ def chosen_key(target: Target) -> Gain:
         found = wanted = refused = 0
         for key in chosen_keys(ring):
             seeds = fresh_seeds(job)
-            places = [
-                unknown_places(weights[output]) for output in range(min(product.outputs, 2 if target.quick else 5))
-            ]
+            places = [unknown_places(each) for each in weights[: 2 if target.quick else 5]]
             wanted += sum(map(len, places))
             try:
                 second = ask(victim, job, key, seeds)
@@ -117,7 +115,7 @@ ORDER_8 = bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7
 
 @attack("small_order", "bits of the secret choices of base transfers, by points that are not of the group")
 def small_order(target: Target) -> Gain:
-    """Neutral, of order 2, 4 and 8, in another spelling, outside the curve, and one of the group plus one of order 8."""
+    """Neutral, of order 2, 4 and 8, otherwise spelled, outside the curve, and one of the group plus one of order 8."""
     scalar = sodium.crypto_core_ed25519_scalar_reduce(secrets.token_bytes(64))
     own = sodium.crypto_scalarmult_ed25519_base_noclamp(scalar)
     points = [

@@ -1,4 +1,4 @@
-"""A server one of whose labels is no text, or nothing at all: what its client does next must not tell that it was said."""
+"""A server one of whose labels is no text, or nothing: what its client does next must not tell that it was said."""
 
 from dataclasses import replace
 

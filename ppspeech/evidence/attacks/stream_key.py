@@ -33,7 +33,7 @@ class Ear:
 
 
 class HostileModels(StreamModels):
-    """ "Models" of which only the seeds matter, under a public key of zeros."""
+    """So-called models of which only the seeds matter, under a public key of zeros."""
 
     def __init__(self, models: WordArrays) -> None:
         super().__init__(models)

@@ -1,7 +1,7 @@
 """What is attacked: a bundle, served here as often and in whichever way an attack needs it, or a server that runs.
 
-Of a server that runs nothing is chosen, and what it does not offer is not attacked. To measure what was gained (weights,
-people), an attack compares with the bundle: the judge knows it, the attacker does not.
+Of a server that runs nothing is chosen, and what it does not offer is not attacked. To measure what was gained, an
+attack compares with the bundle: the judge knows it, the attacker does not.
 """
 
 import contextlib
@@ -166,7 +166,7 @@ class Target:
             yield victim
 
     def models_of(self, victim: Victim) -> WordArrays:
-        """What the server keeps to itself, for the judge. Raises NotHereError without a bundle that is the served one."""
+        """What the server keeps to itself, for the judge. Raises NotHereError unless the bundle is the served one."""
         if self.bundle is None:
             raise NotHereError("what was gained is measured against the bundle: give it with --bundle")
         shape = victim.offer.terms.shape
