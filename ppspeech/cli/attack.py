@@ -88,8 +88,8 @@ def _own_door(
     door = door_to(server, pin, ca, certificate, key, insecure)
     if not door.address.is_loopback and not mine:
         raise PpspeechError(
-            f"{server} is not on this machine: attack only what is yours. If the server is yours, or its owner lets you, "
-            "say so with --mine"
+            f"{server} is not on this machine: attack only what is yours. If the server is yours, or its owner lets "
+            "you, say so with --mine"
         )
     return door
 

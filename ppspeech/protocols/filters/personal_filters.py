@@ -89,7 +89,8 @@ personal_filters = register_protocol(
     leakage=(
         "to the aggregator: who sent which filtered samples and labels, in every round, those behind the common filter "
         "first, from which personal maps can be worked out; to contributors: the same of the others together, without "
-        "names. Filtered samples are not noisy: nothing is proven about what can be inferred from them"
+        "names. Filtered samples are not noisy: nothing is proven about what can be inferred from them, and there "
+        "is no simulator"
     ),
     assumptions=(
         "all compute as they should: numbers within bounds that are chosen to mislead are not found out; the channels "
