@@ -7,14 +7,14 @@ it is drawn so, the same way for every protocol:
     format                 bits that never vary (headers, spare bits of a residue, names of a job) are public too; a
                            simulator finds them by rehearsing the protocol on inputs that it makes up
     points of a group      drawn as points
-    everything else        each bit that varies is drawn uniformly: residues under masks, ciphertexts (pseudorandom under
-                           ring-LWE), pads, seeds, digests, shares of what is opened
+    everything else        each bit that varies is drawn uniformly: residues under masks, ciphertexts (pseudorandom
+                           under ring-LWE), pads, seeds, digests, shares of what is opened
     what is released       a sum, directions: taken from the output, of which it is a part
 
-The greeting of a session (`RESUME`), which repeats the party's own, is left out. A share of an output (`OPEN`, a share of
-a name) is uniform by itself and, beside the receiver's own share, gives the output: that the two together hold no more
-is what `tests/crypto/test_exhaustive.py` shows. `tests/protocols/test_simulators.py` compares real views with simulated
-ones, of every party of every protocol.
+The greeting of a session (`RESUME`), which repeats the party's own, is left out. A share of an output (`OPEN`, a share
+of a name) is uniform by itself and, beside the receiver's own share, gives the output: that the two together hold no
+more is what `tests/crypto/test_exhaustive.py` shows. `tests/protocols/test_simulators.py` compares real views with
+simulated ones, of every party of every protocol.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class Format:
 
     @classmethod
     def of(cls, views: Sequence[View]) -> "Format":
-        """From views of one party in several runs. Raises ProtocolError if kinds, sizes or order differ between them."""
+        """From views of a party in several runs. Raises ProtocolError if kinds, sizes or order differ between them."""
         shapes = {tuple((kind, len(payload)) for kind, payload in view) for view in views}
         if len(shapes) != 1:
             raise ProtocolError(f"a party's messages differ in kinds, sizes or order between runs: {len(shapes)} ways")
