@@ -22,9 +22,19 @@ from ppspeech.network import fingerprint, in_background, own_tls
 from ppspeech.protocols import Kind, Meeting, meet
 from ppspeech.protocols.speakers import decide
 from ppspeech.protocols.words import Hearing, TakenModels, model_bytes, stream_plan
-from ppspeech.service import Ask, BudgetSpentError, Request, ServiceFiles, connect_through, open_door, send_request
+from ppspeech.service import (
+    Ask,
+    BudgetSpentError,
+    Deployment,
+    Request,
+    ServiceFiles,
+    connect_through,
+    open_door,
+    send_request,
+)
 from ppspeech.service.server import PublishedGallery, Rule, listening, own_gallery, services_of
 
+SHORT = 12  # frames of an utterance, where the server is ours: many are asked
 QUARTER = np.uint64(1 << 30)  # of the modulus, as a reply carries it
 
 
@@ -62,7 +72,8 @@ class Questions(TakenModels):
 @attack("key_by_streams", "a streaming server's key, by utterances that have it decrypted")
 def key_by_streams(target: Target) -> Gain:
     """Utterances in one session, all under the first key, until one is refused or the key has told too much."""
-    with target.words(**({} if target.door else {"frames": 12})) as victim:
+    own = {} if target.door else {"words": Deployment(frames=SHORT), "budget": None}  # it is the key that must hold
+    with target.served(**own) as victim:
         shape = victim.offer.terms.shape
         if "stream" not in victim.offer.terms.modes:
             raise NotHereError("it does not stream")
