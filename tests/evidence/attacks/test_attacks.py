@@ -197,9 +197,9 @@ def run(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_the_command_attacks_a_bundle(words: Bundle, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = str(released(tmp_path / "live", mfcc=LIVE, seed=1).folder)
-    code, shown = run(folder, "--quick", "--json", "--only", "small_order", "--only", "key_by_probes")
+def test_the_command_attacks_a_bundle(tmp_path: Path) -> None:
+    released(tmp_path / "live", mfcc=LIVE, seed=1)
+    code, shown = run(str(tmp_path / "live"), "--quick", "--json", "--only", "small_order", "--only", "key_by_probes")
     assert code == 0
     lines = [json.loads(line) for line in shown.splitlines()]
     assert [line.get("metric") for line in lines] == ["active.attack.small_order.gained", "active.bits_per_query", None]
@@ -208,9 +208,9 @@ def test_the_command_attacks_a_bundle(words: Bundle, tmp_path: Path, tmp_path_fa
 
 
 def test_the_command_ends_with_1_where_an_attack_wins(tmp_path: Path, monkeypatch: Patch) -> None:
-    folder = str(released(tmp_path / "live", mfcc=LIVE, seed=1).folder)
+    released(tmp_path / "live", mfcc=LIVE, seed=1)
     points_unchecked(monkeypatch)
-    code, shown = run(folder, "--quick", "--only", "small_order")
+    code, shown = run(str(tmp_path / "live"), "--quick", "--only", "small_order")
     assert code == 1
     assert "WON" in shown
 
