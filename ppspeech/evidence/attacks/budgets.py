@@ -2,6 +2,7 @@
 
 import datetime
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from cryptography import x509
@@ -11,18 +12,18 @@ from cryptography.x509.oid import NameOID
 
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ProtocolError
-from ppspeech.evidence.attacks import Gain, Target, attack
+from ppspeech.evidence.attacks import Gain, NotHereError, Target, attack
 from ppspeech.evidence.attacks.target import Victim, made_frames
 from ppspeech.network import ClientTls, make_certificate
 from ppspeech.protocols import meet
 from ppspeech.protocols.words import KeywordJob
-from ppspeech.service import Ask, BudgetSpentError, Request, send_request
+from ppspeech.service import Ask, BudgetSpentError, Door, Request, send_request
 
 
-def sign_another(folder: Path, number: int) -> tuple[Path, Path]:
+def sign_another(own: tuple[Path, Path], folder: Path, number: int) -> tuple[Path, Path]:
     """A certificate of another name, signed with ours as an authority would, followed by ours; and its key."""
-    ours = x509.load_pem_x509_certificate((folder / "own.pem").read_bytes())
-    signer = serialization.load_pem_private_key((folder / "own.key").read_bytes(), None)
+    ours = x509.load_pem_x509_certificate(own[0].read_bytes())
+    signer = serialization.load_pem_private_key(own[1].read_bytes(), None)
     private = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
     made = (
@@ -56,20 +57,33 @@ def agreed_to(victim: Victim, tls: ClientTls | None = None) -> bool:
 
 @attack("home_made_certificates", "answers beyond a budget, by certificates that one's own has signed")
 def home_made_certificates(target: Target) -> Gain:
-    """A budget of one, for a certificate that is let in; then others, each signed by the first."""
+    """A budget of one, for a certificate that is let in; then others, each signed by the first. Of a server that runs,
+    the certificate is the one that we were given, and every other that it lets in is another budget.
+    """
     others = 2 if target.quick else 4
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
-        make_certificate(folder / "own.pem", folder / "own.key")
-        with target.served(budget=1, client_ca=folder / "own.pem") as victim:
-            pin = victim.door.tls.pin if victim.door.tls else None
-            known = ClientTls(pin, None, folder / "own.pem", folder / "own.key")
-            first = sum(agreed_to(victim, known) for _ in range(2))
-            made = [sign_another(folder, number) for number in range(others)]
-            more = sum(agreed_to(victim, ClientTls(pin, None, *each)) for each in made)
-    beyond = first - 1 + more
-    note = f"{first} of 2 queries with the certificate that is let in, {more} of {others} with those it signed"
-    return Gain(beyond, "answers", 2 + others, beyond > 0, note)
+        if target.door is None:
+            own = folder / "own.pem", folder / "own.key"
+            make_certificate(*own)
+            victim = stack.enter_context(target.served(own, budget=1, client_ca=own[0]))
+            asked = 2
+            beyond = sum(agreed_to(victim) for _ in range(asked)) - 1
+        else:
+            own, asked, beyond = _given(target.door), 0, 0
+            victim = stack.enter_context(target.served())
+        pin, ca = (victim.door.tls.pin, victim.door.tls.ca) if victim.door.tls else (None, None)
+        made = [sign_another(own, folder, number) for number in range(others)]
+        more = sum(agreed_to(victim, ClientTls(pin, ca, *each)) for each in made)
+    note = f"{beyond} answers too many with the certificate that is let in, {more} with {others} that it signed"
+    return Gain(beyond + more, "answers", asked + others, beyond + more > 0, note)
+
+
+def _given(door: Door) -> tuple[Path, Path]:
+    """Our certificate for a server that runs, and its key."""
+    if door.tls is None or door.tls.certificate is None or door.tls.key is None:
+        raise NotHereError("it is for servers that ask for certificates: give yours, with --certificate and --key")
+    return door.tls.certificate, door.tls.key
 
 
 @attack("hanging_up", "answers that are not counted, by leaving when a part of one has come")

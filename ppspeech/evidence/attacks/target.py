@@ -122,10 +122,11 @@ class Target:
         return self._started.enter_context(self.served())
 
     @contextmanager
-    def served(self, **choices: Any) -> Iterator[Victim]:
+    def served(self, shown: tuple[Path, Path] | None = None, **choices: Any) -> Iterator[Victim]:
         """A server of the bundle with choices of `ppspeech.serve`, or the one that runs, which has made its own.
 
-        Raises NotHereError where choices are needed and cannot be made.
+        `shown`: certificate and key that we show to a server that asks. Raises NotHereError where choices are needed
+        and cannot be made.
         """
         if self.door is not None:
             if choices:
@@ -136,8 +137,8 @@ class Target:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder, "log.jsonl")
             with log.open("a") as stream, log_as_json(stream), serve(self.bundle, **choices) as running:
-                certificates = {} if running.pin is None else {"pin": running.pin}
-                yield self._victim(open_door(running.address, **certificates), log)  # type: ignore[arg-type]
+                certificate, key = shown or (None, None)
+                yield self._victim(open_door(running.address, pin=running.pin, certificate=certificate, key=key), log)
 
     def _victim(self, door: Door, log: Path | None) -> Victim:
         asking = self.bundle if self.task == "speakers" else None

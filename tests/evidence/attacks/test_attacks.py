@@ -224,7 +224,7 @@ def test_the_command_attacks_a_server_that_runs(target: Target) -> None:
     said = {line.get("metric") or line["attack"]: line for line in map(json.loads, shown.splitlines())}
     assert said["active.attack.small_order.gained"]["value"] == 0
     assert "--bundle" in said["chosen_key"]["why"]
-    assert "give the bundle" in said["home_made_certificates"]["why"]
+    assert "--certificate" in said["home_made_certificates"]["why"]
 
 
 @pytest.mark.parametrize(
