@@ -10,7 +10,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -170,13 +170,13 @@ class Target:
         """What the server keeps to itself, for the judge. Raises NotHereError unless the bundle is the served one."""
         if self.bundle is None:
             raise NotHereError("what was gained is measured against the bundle: give it with --bundle")
-        shape = victim.offer.terms.shape
-        chosen = Deployment(shape.frames, shape.operation, shape.reject, limit=shape.limit, bits=shape.bits)
-        config = self.bundle.config
-        models = export_words(config.type, self.bundle.model, self.bundle.labels, chosen, config.mfcc)
-        if victim.offer.fingerprint != self.bundle.fingerprint or models.shape != shape:
-            raise NotHereError(f"{victim.offer.name} is another model than the bundle, or served with other choices")
-        return models
+        shape, config = victim.offer.terms.shape, self.bundle.config
+        usual = Deployment(shape.frames, shape.operation, shape.reject)
+        for chosen in (usual, replace(usual, limit=shape.limit, bits=shape.bits)):
+            models = export_words(config.type, self.bundle.model, self.bundle.labels, chosen, config.mfcc)
+            if victim.offer.fingerprint == self.bundle.fingerprint and models.shape == shape:
+                return models
+        raise NotHereError(f"{victim.offer.name} is another model than the bundle, or served with other choices")
 
     def spoken(self, text: str, voice: int) -> Reals:
         """A text as one of the built-in speakers says it, `(samples,)` at `RATE`."""
