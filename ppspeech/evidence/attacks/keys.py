@@ -81,7 +81,7 @@ def chosen_key(target: Target) -> Gain:
                 continue
             for output, unknown in enumerate(places):
                 guessed = find_numbers(ring, seeds[: product.terms], second[output], weights[output], unknown)
-                found += sum(guess == weights[output][place] for guess, place in zip(guessed, unknown, strict=True))
+                found += sum(guess == int(weights[output][at]) for guess, at in zip(guessed, unknown, strict=True))
     note = f"{found} of {wanted} weights found under {len(chosen_keys(ring))} keys, {refused} of which were refused"
     return Gain(found / wanted, "of the weights", len(chosen_keys(ring)), found > wanted / 100, note)
 
