@@ -2,6 +2,8 @@
 secret, and with the secret every table opens.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ppspeech.arrays import Bytes
@@ -17,18 +19,16 @@ COLUMNS = {"code": 256, "receiver": 128}
 """Of the 1-of-n and the 1-of-2 transfers, by their names in a setup."""
 
 
-def flipping(code: type) -> type:
+def flipping(code: Any) -> Any:
     """A receiver's code that says something else in column j of row j than what was chosen."""
 
-    class Flipping(code):
-        @classmethod
-        def encode(cls, parts: Bytes) -> Bytes:
-            columns: Bytes = code.encode(parts).copy()  # type: ignore[attr-defined]
-            rows = np.arange(min(len(columns), 8 * columns.shape[1]))
-            columns[rows, rows // 8] ^= np.left_shift(1, rows % 8).astype(np.uint8)
-            return columns
+    def encode(parts: Bytes) -> Bytes:
+        columns: Bytes = code.encode(parts).copy()
+        rows = np.arange(min(len(columns), 8 * columns.shape[1]))
+        columns[rows, rows // 8] ^= np.left_shift(1, rows % 8).astype(np.uint8)
+        return columns
 
-    return Flipping
+    return type("Flipping", (code,), {"encode": staticmethod(encode)})
 
 
 def goes_on(victim: Victim, which: str) -> bool:

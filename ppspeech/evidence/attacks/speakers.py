@@ -28,7 +28,7 @@ class Puppet:
     """In place of a client's background model: whatever is heard, its direction is what it was told."""
 
     def __init__(self, bundle: Bundle) -> None:
-        self.vector = np.zeros(bundle.verifier.size)
+        self.vector: Reals = np.zeros(bundle.verifier.size)
         self._real = bundle.verifier
 
     @property
