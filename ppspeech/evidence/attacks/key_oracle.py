@@ -73,7 +73,8 @@ class Questions(TakenModels):
 @attack("key_by_streams", "a streaming server's key, by utterances that have it decrypted")
 def key_by_streams(target: Target) -> Gain:
     """Utterances in one session, all under the first key, until one is refused or the key has told too much."""
-    own: dict[str, Any] = {} if target.door else {"words": Deployment(frames=SHORT), "budget": None}  # it is the key that must hold
+    # Without a budget, where the server is ours: it is the key that must hold.
+    own: dict[str, Any] = {} if target.door else {"words": Deployment(frames=SHORT), "budget": None}
     with target.served(**own) as victim:
         shape = victim.offer.terms.shape
         if "stream" not in victim.offer.terms.modes:
