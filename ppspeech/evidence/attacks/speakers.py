@@ -18,6 +18,7 @@ from ppspeech.protocols import meet
 from ppspeech.service import Ask, Client, Request, receive_ready, send_request, send_template
 
 SAID = "one two three four five six seven"
+SCORING = "hardened"  # what must hold
 STRETCHES = (2.0, 4.0, 8.0)
 """Times the length of a unit vector."""
 BEYOND = 0.05  # of a cosine, which codes of signs know to about this
@@ -49,17 +50,12 @@ def long_vectors(target: Target) -> Gain:
     """Impostors claim every place: as they are, stretched, by the signs of their numbers at greater lengths, and by
     random signs. A claim is won where what they made of a voice is accepted and the voice itself is not.
     """
-    return long_vectors_against(target, "hardened")
-
-
-def long_vectors_against(target: Target, scoring: str) -> Gain:
-    """The attack on one way of scoring."""
     assert target.bundle is not None
     verifier, people = target.bundle.verifier, 2
     impostors = 2 if target.quick else 4
     sounds = [target.spoken(SAID, voice) for voice in range(people + impostors)]
     voices = np.stack([verifier.direction(verifier.features([sound], RATE)) for sound in sounds])
-    choices: dict[str, Any] = {"places": people, "scoring": scoring, "decision": "server", "enrolls": True}
+    choices: dict[str, Any] = {"places": people, "scoring": SCORING, "decision": "server", "enrolls": True}
     if verifier.impostors is None:  # no cohort to set thresholds by: what none of these strangers comes up to
         choices["threshold"] = min(0.99, float((voices[people:] @ voices[:people].T).max()) + BEYOND)
     with target.speakers(**choices) as victim:
