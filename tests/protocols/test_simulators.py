@@ -1,9 +1,10 @@
 """Views of every party of every protocol, beside views that were drawn without anybody's input.
 
 Of each party: some runs on one input (from which the simulator takes the format), some on a very different one. Order,
-kinds and sizes are the same, exactly; bits that do not vary are the same for both inputs; the bytes of each kind are
-spread as the simulated ones are, by a chi-square test at 1e-6 a kind and party (about two hundred, so a false alarm is
-expected once in five thousand runs). What it would notice is shown by leaving masks out.
+kinds and sizes are the same, exactly; bits that do not vary are the same for both inputs, by a binomial test a message;
+the bytes of each kind are spread as the simulated ones are, by chi-square tests a kind and party. All are at 1e-8, and
+there are some ten thousand of them: a false alarm is expected once in ten thousand runs. What they would notice is
+shown by leaving masks out.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from tests.cli.protocol_table import Row, draw, rows
 from tests.protocols.test_discrete_keyword import made_tables, plain_tables
 from tests.protocols.word_reference import made_models, plain_models
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-8
 RUNS = 4
 
 for room in ("ppspeech.training.together", "ppspeech.evidence.published.protocols"):
@@ -170,7 +171,7 @@ def check_format(kind: int, fixed: np.ndarray, other: np.ndarray, varies: np.nda
 def looks_alike(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two samples of bytes may be spread alike; values that are rare in both are counted as one."""
     counts = np.array([np.bincount(each, minlength=256) for each in (one, other)])
-    often = counts.sum(axis=0) >= 10
+    often = counts.sum(axis=0) >= 20
     table = np.column_stack([counts[:, often], counts[:, ~often].sum(axis=1)])
     table = table[:, table.sum(axis=0) > 0]
     if table.shape[1] < 2:
