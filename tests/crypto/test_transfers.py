@@ -90,7 +90,7 @@ from ppspeech.crypto.transfer.block_hash import BlockHash
 assert (aes.AVAILABLE, aes.BLOCKS) == {expected}, (aes.AVAILABLE, aes.BLOCKS)
 chance = np.random.default_rng(0)
 hasher = BlockHash(bytes(range(16)))
-blocks, rows, offsets = (chance.integers(0, 2**64, (size, words), np.uint64) for size, words in ((99, 2), (99, 4), (256, 4)))
+blocks, rows, offsets = (chance.integers(0, 2**64, size, np.uint64) for size in ((99, 2), (99, 4), (256, 4)))
 found = [hasher.hash_blocks(blocks, 2**40).tobytes()]
 for count in (1, 2, 3, 4, 8, 16, 64, 256):
     for width, kind in ((1, np.uint8), (8, np.uint8), (27, np.uint64), (64, np.uint64)):

@@ -8,6 +8,7 @@ ciphertext out only through its file format; drawn and multiplied here they cost
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -67,8 +68,9 @@ class PublicZeros:
     parameters: LatticeParameters
     key: Residues
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_quotients", [quotients_of(half, self.parameters.prime) for half in self.key])
+    @cached_property
+    def _quotients(self) -> list[Residues]:
+        return [quotients_of(half, self.parameters.prime) for half in self.key]
 
     def __call__(self, count: int) -> list[Residues]:
         """So many, `(2, degree)` each, not transformed."""

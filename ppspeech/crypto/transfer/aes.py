@@ -2,7 +2,7 @@
 
 OpenSSL encrypts a buffer; a hash around it is three more passes over memory, which take longer than AES itself. Here a
 kernel loads, permutes twice and cuts to size without storing anything between. Processors with VAES and AVX-512 take
-four blocks a register, others with AES instructions one; where there are none, `AVAILABLE` is false and OpenSSL is used.
+four blocks a register, others with AES instructions one; where there are none, `AVAILABLE` is false: OpenSSL is used.
 """
 
 from collections.abc import Callable
@@ -206,7 +206,8 @@ def _type_blocks(_: Any, keys: Any, blocks: Any, at: Any, tweak: Any, result: An
 
 
 _row16, _row8, _row4 = (_row(blocks) for blocks in (16, 8, 4))
-_rows, _blocks = intrinsic(_type_rows), intrinsic(_type_blocks)
+_rows: Any = intrinsic(_type_rows)
+_blocks: Any = intrinsic(_type_blocks)
 
 
 @numba.njit(nogil=True, cache=True)

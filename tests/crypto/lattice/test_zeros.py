@@ -93,6 +93,8 @@ def test_errors_and_ternaries_have_their_laws() -> None:
 def test_no_two_are_alike(keys: Keys) -> None:
     public = PublicZeros(keys.ring, residues_of(keys.public, keys.ring))
     assert len({part.tobytes() for zero in (*public(5), *public(5)) for part in zero}) == 20
+    apart = np.diff(np.stack([zero[1] for zero in public(5)]).astype(np.int64), axis=0) % keys.ring.prime
+    assert (np.minimum(apart, keys.ring.prime - apart) > 2 * LARGEST_ERROR).mean() > 0.99  # each has a u of its own
     secret = SecretZeros(keys.ring, keys.secret_residues, keys.quotients)
     made = [*secret(5), *secret(5)]
     assert len({seed for _, seed in made}) == len({first.tobytes() for first, _ in made}) == 10
