@@ -30,11 +30,14 @@ from ppspeech.crypto.transfer import POINT_BYTES
 from ppspeech.errors import PpspeechError, ProtocolError
 from ppspeech.protocols.message_kinds import Kind, kind_of
 
-POINTS = frozenset({CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY})
-RELEASED = frozenset({Kind.SUM, Kind.DIRECTIONS})
+POINTS = frozenset(kind for kind in CryptoKind if "point" in kind.meaning)
+RELEASED = frozenset(kind for kind in Kind if kind.meaning.startswith("the released"))
 """What every receiver is to learn: part of its output."""
+PRINTED_OR_FILTERED = (range(40, 80), range(125, 200))  # as `message_kinds` numbers them
 SHOWN = frozenset(
-    kind for kind in Kind if 40 <= kind < 80 or 125 <= kind < 200 or kind is Kind.REQUEST or kind is Kind.READY
+    kind
+    for kind in Kind
+    if kind.name in {"REQUEST", "READY"} or any(kind in numbers for numbers in PRINTED_OR_FILTERED)
 )
 """What cannot be drawn without an input: the printed protocols' ciphertexts and blinded numbers, whose statements say
 what they tell, filtered samples and their labels; and what people ask of a server, which is public.
