@@ -90,19 +90,19 @@ def _given(door: Door) -> tuple[Path, Path]:
 def hanging_up(target: Target) -> Gain:
     """Ask, take the encrypted scores, and hang up; what the server then says of the budget tells whether it counted."""
     tries, uncounted = (1 if target.quick else 3), 0
-    with target.words() as victim:
-        job = KeywordJob(victim.offer.terms.shape)
-        left = _left(victim)
-        for _ in range(tries):
-            with victim.session() as channel:
-                met = meet(channel, Side.SECOND)
-                send_request(channel, Request(Ask.WORDS))
-                with met.session():
-                    job.prepare(met)
-                    met.multiply(job.plan, job.shape.padded_monomials(made_frames(victim)))
-            now = _left(victim)
-            uncounted += now is None or left is None or now >= left
-            left = now
+    victim = target.usual
+    job = KeywordJob(victim.offer.terms.shape)
+    left = _left(victim)
+    for _ in range(tries):
+        with victim.session() as channel:
+            met = meet(channel, Side.SECOND)
+            send_request(channel, Request(Ask.WORDS))
+            with met.session():
+                job.prepare(met)
+                met.multiply(job.plan, job.shape.padded_monomials(made_frames(victim)))
+        now = _left(victim)
+        uncounted += now is None or left is None or now >= left
+        left = now
     note = "the server counts no queries" if left is None else f"{tries - uncounted} of {tries} were counted"
     return Gain(uncounted, "answers", tries, uncounted > 0, note)
 

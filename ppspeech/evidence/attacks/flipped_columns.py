@@ -53,8 +53,8 @@ def goes_on(victim: Victim, which: str) -> bool:
 def flipped_columns(target: Target) -> Gain:
     """Both extensions, each in sessions of its own: what a session tells is spent with it."""
     tries = 1 if target.quick else 3
-    with target.words() as victim:
-        survived = [which for which in COLUMNS for _ in range(tries) if goes_on(victim, which)]
+    victim = target.usual
+    survived = [which for which in COLUMNS for _ in range(tries) if goes_on(victim, which)]
     bits = sum(COLUMNS[which] for which in survived)
     note = f"{len(survived)} of {2 * tries} sessions went on"
     return Gain(bits, "bits", 2 * tries, bool(survived), note)

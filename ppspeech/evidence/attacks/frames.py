@@ -18,19 +18,19 @@ from ppspeech.service import Ask, Request, receive_ready, send_request
 def replayed_frames(target: Target) -> Gain:
     """The first frame of a session that went well, in a new session, under the name of the old one."""
     tries, taken = (1 if target.quick else 3), 0
-    with target.words() as victim:
-        for _ in range(tries):
-            with victim.session() as channel:
-                record = Transcript(channel, keep_payloads=True)
-                meet(record, Side.SECOND)
-                send_request(channel, Request(Ask.PING))
-                first = next(entry for entry in record.entries if entry.direction == "sent")
-                recorded = channel.session
-            with victim.session() as channel:
-                own, channel.session = channel.session, recorded
-                channel.send(first.kind, first.payload or b"")
-                channel.session = own
-                taken += is_answered(channel, CryptoKind.BASE_REPLY, ANSWER_BYTES * BASE_TRANSFERS)
+    victim = target.usual
+    for _ in range(tries):
+        with victim.session() as channel:
+            record = Transcript(channel, keep_payloads=True)
+            meet(record, Side.SECOND)
+            send_request(channel, Request(Ask.PING))
+            first = next(entry for entry in record.entries if entry.direction == "sent")
+            recorded = channel.session
+        with victim.session() as channel:
+            own, channel.session = channel.session, recorded
+            channel.send(first.kind, first.payload or b"")
+            channel.session = own
+            taken += is_answered(channel, CryptoKind.BASE_REPLY, ANSWER_BYTES * BASE_TRANSFERS)
     return Gain(taken, "frames", tries, taken > 0, f"{taken} of {tries} replayed frames were taken")
 
 
@@ -81,13 +81,13 @@ def _forged() -> list[tuple[str, Callable[[StreamChannel, bytes], bool], bytes]]
 @attack("forged_messages", "a server that goes on, or is gone, after messages that are cut short or no messages at all")
 def forged_messages(target: Target) -> Gain:
     """Each in a session of its own; afterwards the server must still be there for others."""
-    with target.words() as victim:
-        tried = [(what, _taken(victim, send, payload)) for what, send, payload in _forged()]
-        try:
-            victim.client().close()
-            gone = False
-        except ProtocolError:
-            gone = True
+    victim = target.usual
+    tried = [(what, _taken(victim, send, payload)) for what, send, payload in _forged()]
+    try:
+        victim.client().close()
+        gone = False
+    except ProtocolError:
+        gone = True
     taken = [what for what, went_on in tried if went_on]
     note = f"taken: {', '.join(taken)}" if taken else f"none of {len(tried)} was taken"
     return Gain(

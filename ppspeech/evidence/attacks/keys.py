@@ -64,24 +64,24 @@ def chosen_keys(ring: LatticeParameters) -> list[bytes]:
 @attack("chosen_key", "a word model's weights, by a public key under which zero hides nothing")
 def chosen_key(target: Target) -> Gain:
     """Each key asks once; of every column's polynomial the attacker lacks four weights."""
-    with target.words() as victim:
-        models = target.models_of(victim)
-        job = KeywordJob(models.shape)
-        product, ring = job.plan.job, job.plan.precision.parameters
-        weights = weight_polynomials(job.plan, models.score_weights)
-        found = wanted = refused = 0
-        for key in chosen_keys(ring):
-            seeds = fresh_seeds(job)
-            places = [unknown_places(each) for each in weights[: 2 if target.quick else 5]]
-            wanted += sum(map(len, places))
-            try:
-                second = ask(victim, job, key, seeds)
-            except ProtocolError:
-                refused += 1
-                continue
-            for output, unknown in enumerate(places):
-                guessed = find_numbers(ring, seeds[: product.terms], second[output], weights[output], unknown)
-                found += sum(guess == int(weights[output][at]) for guess, at in zip(guessed, unknown, strict=True))
+    victim = target.usual
+    models = target.models_of(victim)
+    job = KeywordJob(models.shape)
+    product, ring = job.plan.job, job.plan.precision.parameters
+    weights = weight_polynomials(job.plan, models.score_weights)
+    found = wanted = refused = 0
+    for key in chosen_keys(ring):
+        seeds = fresh_seeds(job)
+        places = [unknown_places(each) for each in weights[: 2 if target.quick else 5]]
+        wanted += sum(map(len, places))
+        try:
+            second = ask(victim, job, key, seeds)
+        except ProtocolError:
+            refused += 1
+            continue
+        for output, unknown in enumerate(places):
+            guessed = find_numbers(ring, seeds[: product.terms], second[output], weights[output], unknown)
+            found += sum(guess == int(weights[output][at]) for guess, at in zip(guessed, unknown, strict=True))
     note = f"{found} of {wanted} weights found under {len(chosen_keys(ring))} keys, {refused} of which were refused"
     return Gain(found / wanted, "of the weights", len(chosen_keys(ring)), found > wanted / 100, note)
 
@@ -89,21 +89,21 @@ def chosen_key(target: Target) -> Gain:
 @attack("repeated_seeds", "an answer to a query of few unknowns, by one seed for many of its polynomials")
 def repeated_seeds(target: Target) -> Gain:
     """All seeds alike, two alike, and the last like the first."""
-    with target.words() as victim:
-        shape = victim.offer.terms.shape
-        job = KeywordJob(shape, max(victim.offer.terms.batches) if KeywordJob(shape).plan.job.terms == 1 else 1)
-        seeds = fresh_seeds(job)
-        if len(seeds) < 2:
-            raise NotHereError("its queries have one polynomial")
-        key = bytes(key_length(job.plan.precision.parameters))
-        tries = [[seeds[0]] * len(seeds), [*seeds[:-1], seeds[0]], [seeds[0], seeds[0], *seeds[2:]]]
-        answered = 0
-        for each in tries:
-            try:
-                ask(victim, job, key, each)
-            except ProtocolError:
-                continue
-            answered += 1
+    victim = target.usual
+    shape = victim.offer.terms.shape
+    job = KeywordJob(shape, max(victim.offer.terms.batches) if KeywordJob(shape).plan.job.terms == 1 else 1)
+    seeds = fresh_seeds(job)
+    if len(seeds) < 2:
+        raise NotHereError("its queries have one polynomial")
+    key = bytes(key_length(job.plan.precision.parameters))
+    tries = [[seeds[0]] * len(seeds), [*seeds[:-1], seeds[0]], [seeds[0], seeds[0], *seeds[2:]]]
+    answered = 0
+    for each in tries:
+        try:
+            ask(victim, job, key, each)
+        except ProtocolError:
+            continue
+        answered += 1
     note = f"{answered} of {len(tries)} queries with repeated seeds were answered"
     return Gain(answered / len(tries), "of the queries", len(tries), answered > 0, note)
 
@@ -128,11 +128,11 @@ def small_order(target: Target) -> Gain:
         sodium.crypto_core_ed25519_add(own, ORDER_8),
     ]
     taken = 0
-    with target.words() as victim:
-        for point in points:
-            with victim.session() as channel:
-                channel.send(CryptoKind.BASE_POINT, point)
-                taken += is_answered(channel, CryptoKind.BASE_REPLY, ANSWER_BYTES * BASE_TRANSFERS)
+    victim = target.usual
+    for point in points:
+        with victim.session() as channel:
+            channel.send(CryptoKind.BASE_POINT, point)
+            taken += is_answered(channel, CryptoKind.BASE_REPLY, ANSWER_BYTES * BASE_TRANSFERS)
     return Gain(
         taken, "points", len(points), taken > 0, f"{taken} of {len(points)} points outside the group were taken"
     )

@@ -28,31 +28,31 @@ def marked_label(target: Target) -> Gain:
     """Half of the clips are of the marked word; the server guesses from what it sees of each session, beside one of
     which it knows the word.
     """
-    with target.words() as victim:
-        models = target.models_of(victim)
-        encoded = encode_models(models)
-        marked, sounds = _sounds(target, models, 1 if target.quick else 2)
-        views: list[object] = []
-        guessed, tries = 0, 0
-        for mark in MARKS:
-            bad = with_mark(models, marked, mark)
+    victim = target.usual
+    models = target.models_of(victim)
+    encoded = encode_models(models)
+    marked, sounds = _sounds(target, models, 1 if target.quick else 2)
+    views: list[object] = []
+    guessed, tries = 0, 0
+    for mark in MARKS:
+        bad = with_mark(models, marked, mark)
 
-            def help_client(met: Meeting, request: Request, bad: WordArrays = bad) -> None:
-                answer(met, KeywordJob(models.shape, request.utterances, request.order), bad, encoded)
+        def help_client(met: Meeting, request: Request, bad: WordArrays = bad) -> None:
+            answer(met, KeywordJob(models.shape, request.utterances, request.order), bad, encoded)
 
-            views.clear()
-            with pretending(victim, help_client, lambda *view: views.append(view)) as door:
-                said = [False, *(is_marked for _ in sounds[True] for is_marked in (True, False))]
-                for number, is_marked in enumerate(said):
-                    sound = sounds[is_marked][(number - 1) // 2 if number else 0]
-                    try:
-                        with connect_through(door) as client:
-                            client.recognize_all([sound, sound], RATE, "frames")  # the second comes in any case
-                    except PpspeechError:
-                        pass  # the client's own affair: what counts is what the server saw
-            guesses = [view != views[0] for view in views[1:]]
-            guessed += sum(guess == is_marked for guess, is_marked in zip(guesses, said[1:], strict=True))
-            tries += len(guesses)
+        views.clear()
+        with pretending(victim, help_client, lambda *view: views.append(view)) as door:
+            said = [False, *(is_marked for _ in sounds[True] for is_marked in (True, False))]
+            for number, is_marked in enumerate(said):
+                sound = sounds[is_marked][(number - 1) // 2 if number else 0]
+                try:
+                    with connect_through(door) as client:
+                        client.recognize_all([sound, sound], RATE, "frames")  # the second comes in any case
+                except PpspeechError:
+                    pass  # the client's own affair: what counts is what the server saw
+        guesses = [view != views[0] for view in views[1:]]
+        guessed += sum(guess == is_marked for guess, is_marked in zip(guesses, said[1:], strict=True))
+        tries += len(guesses)
     told = abs(2 * guessed / tries - 1)
     return Gain(told, "of the clips", tries, told > 0.5, f"{guessed} of {tries} guesses were right, half by chance")
 

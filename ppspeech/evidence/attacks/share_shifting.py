@@ -16,7 +16,8 @@ from ppspeech.service import Ask, Request, send_request
 @attack("share_shifting", "the labels, by a share of a score that is shifted", stated=True)
 def share_shifting(target: Target) -> Gain:
     """One query a candidate, in one session; more labels than queries would be more than is stated."""
-    with target.words() as victim, victim.session() as channel:
+    victim = target.usual
+    with victim.session() as channel:
         job, met = KeywordJob(victim.offer.terms.shape), meet(channel, Side.SECOND)
         shape, frames = job.shape, made_frames(victim)
         last = np.array([len(frames) - shape.shortest])

@@ -65,38 +65,38 @@ class HostileModels(StreamModels):
 @attack("stream_key", "the voice, by a streaming server that chooses its key")
 def stream_key(target: Target) -> Gain:
     """Of every frame the server lacks four numbers, and is given the others: what it finds is compared with them."""
-    with target.words() as victim:
-        terms = victim.offer.terms
-        if "stream" not in terms.modes or waits_for_the_end(terms.mfcc) is not None:
-            raise NotHereError("it does not stream: its features wait for the end of an utterance")
-        models = target.models_of(victim)
-        plan, ring = stream_plan(models.shape), stream_plan(models.shape).precision.parameters
-        found: list[int] = []
-        true: list[int] = []
-        utterances = 1 if target.quick else 2
-        for voice in range(utterances):
-            hostile = HostileModels(models)
+    victim = target.usual
+    terms = victim.offer.terms
+    if "stream" not in terms.modes or waits_for_the_end(terms.mfcc) is not None:
+        raise NotHereError("it does not stream: its features wait for the end of an utterance")
+    models = target.models_of(victim)
+    plan, ring = stream_plan(models.shape), stream_plan(models.shape).precision.parameters
+    found: list[int] = []
+    true: list[int] = []
+    utterances = 1 if target.quick else 2
+    for voice in range(utterances):
+        hostile = HostileModels(models)
 
-            def help_client(met: Meeting, _: Request, hostile: HostileModels = hostile) -> None:
-                follow(met, hostile)
+        def help_client(met: Meeting, _: Request, hostile: HostileModels = hostile) -> None:
+            follow(met, hostile)
 
-            sound = torch.from_numpy(target.spoken("one", voice)[: models.shape.frames // 2 * RATE // 100])
-            with pretending(victim, help_client, lambda *_: None) as door:
-                try:
-                    with connect_through(door) as client, client.stream(RATE) as listening:
-                        listening.feed(sound)
-                        listening.finish()
-                except PpspeechError:
-                    pass  # the word is wrong, or none: the server did not care to compute it
-            heard = hostile.ear.heard[: 6 if target.quick else None]
-            for reply, frame in zip(heard, _frames(terms.mfcc, sound), strict=False):
-                numbers = weight_polynomials(plan, models.shape.frame_monomials(frame[None]).T)[0]
-                places = unknown_places(numbers)
-                _, second = load_reply(
-                    reply, ring, plan.job.identity, hostile.identity, plan.job.groups, len(plan.job.kept)
-                )
-                found += find_numbers(ring, hostile.seeds, second[0], numbers, places)
-                true += [int(numbers[place]) for place in places]
+        sound = torch.from_numpy(target.spoken("one", voice)[: models.shape.frames // 2 * RATE // 100])
+        with pretending(victim, help_client, lambda *_: None) as door:
+            try:
+                with connect_through(door) as client, client.stream(RATE) as listening:
+                    listening.feed(sound)
+                    listening.finish()
+            except PpspeechError:
+                pass  # the word is wrong, or none: the server did not care to compute it
+        heard = hostile.ear.heard[: 6 if target.quick else None]
+        for reply, frame in zip(heard, _frames(terms.mfcc, sound), strict=False):
+            numbers = weight_polynomials(plan, models.shape.frame_monomials(frame[None]).T)[0]
+            places = unknown_places(numbers)
+            _, second = load_reply(
+                reply, ring, plan.job.identity, hostile.identity, plan.job.groups, len(plan.job.kept)
+            )
+            found += find_numbers(ring, hostile.seeds, second[0], numbers, places)
+            true += [int(numbers[place]) for place in places]
     if len(true) < 8:
         raise NotHereError(f"only {len(true)} numbers were said: the client left early")
     right = sum(guess == number for guess, number in zip(found, true, strict=True))

@@ -146,15 +146,6 @@ class Target:
             return Victim(door, client.offer, self.bundle, log)
 
     @contextmanager
-    def words(self, **choices: Any) -> Iterator[Victim]:
-        """A server of words, of a bundle with these choices of `Deployment`."""
-        if choices:
-            with self.served(words=Deployment(**choices)) as victim:
-                yield victim
-        else:
-            yield self.usual
-
-    @contextmanager
     def speakers(self, **choices: Any) -> Iterator[Victim]:
         """A server of speakers, of a bundle with these choices of `SpeakerDeployment`.
 
