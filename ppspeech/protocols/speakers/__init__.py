@@ -1,5 +1,6 @@
 """Who speaks: verified or identified, by linear scores or mixtures; against active clients; from sealed galleries."""
 
+from ppspeech.protocols.speakers.codes import cosines_of, voice_codes
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.protocols.speakers.hardened import HardenedScorer, HardenedTerms, judge_as_server, prove_as_client
 from ppspeech.protocols.speakers.identify import (
@@ -31,6 +32,7 @@ __all__ = [
     "Verification",
     "arrange_columns",
     "arrange_mixtures",
+    "cosines_of",
     "decide",
     "identify_as_client",
     "identify_as_server",
@@ -39,4 +41,5 @@ __all__ = [
     "prove_as_client",
     "verify_as_client",
     "verify_as_server",
+    "voice_codes",
 ]

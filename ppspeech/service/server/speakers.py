@@ -26,7 +26,7 @@ from ppspeech.service.server.mixture_scoring import (
     rule_for_mixtures,
 )
 from ppspeech.service.server.session import Handler
-from ppspeech.service.server.stores import Gallery, SealedGalleries
+from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries
 from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,9 @@ class SpeakerDeployment:
     Attributes:
         places: speakers there is room for; clients see this number and not how many are enrolled.
         scoring: `linear` compares supervectors by their cosine, in milliseconds; `gmm` compares likelihoods under
-            mixtures, in a second or so; `hardened` is `linear` against clients that do anything, for few places.
+            mixtures, in a second or so; both for clients that follow the protocol. `hardened` compares codes of
+            supervectors, and no client can bend its decision. None is `hardened` where the decision is the server's,
+            else `linear`.
         false_accept: strangers are accepted, or get a name, at this rate: every speaker's threshold is where the people
             of a cohort come so far with as much speech as a trial has.
         cohort: those people, recorded like those who will try: a folder with one folder of clips a person, or a corpus;
@@ -59,7 +61,7 @@ class SpeakerDeployment:
     """
 
     places: int = 64
-    scoring: Scoring = "linear"
+    scoring: Scoring | None = None
     false_accept: float = FALSE_ACCEPT
     threshold: float | None = None
     cohort: str | None = None
@@ -75,11 +77,12 @@ class SpeakerDeployment:
         compared = members if "t" in self.norm else 0
         if not 0 < self.false_accept < 1:
             raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
-        is_mixture = self.scoring == "gmm"
+        scoring = self.scoring or ("hardened" if self.decision == "server" else "linear")
+        is_mixture = scoring == "gmm"
         return Speakers(
             features=bundle.verifier.size,
             places=self.places,
-            scoring=self.scoring,
+            scoring=scoring,
             normed=members > 0,
             cohort=compared,
             mixture=plan_mixtures(bundle, self.frames, self.places, compared) if is_mixture else None,
@@ -104,7 +107,7 @@ class SpeakerScoring(Protocol):
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
 
-    def verify(self, met: Meeting, templates: Reals) -> bool | None:
+    def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim: the decision where it is ours."""
 
 
@@ -148,7 +151,7 @@ class ServedSpeakers:
         )
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
-        known = deployment.enrolls or bool(kept.load()[0])
+        known = deployment.enrolls or bool(kept.load())
         fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
@@ -158,7 +161,8 @@ class ServedSpeakers:
             scoring = MixtureScoring(terms, background, rule, norming, z_normed)
         else:
             impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
-            rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors)
+            bits = terms.hardened.bits if terms.scoring == "hardened" else None
+            rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors, bits)
             if terms.scoring == "hardened":
                 scoring = HardenedScoring(terms, rule)
             else:
@@ -176,13 +180,13 @@ class ServedSpeakers:
         met = meet_as_server(channel)
 
         def verify(record: Channel, _: Request) -> None:
-            accepted = self.scoring.verify(replace(met, channel=record), self.gallery.load()[1])
+            accepted = self.scoring.verify(replace(met, channel=record), self.gallery.load())
             if accepted is not None:
                 logger.info("claim decided", extra={FIELDS: {"session": visitor.session, "accepted": accepted}})
 
         def identify(record: Channel, _: Request) -> None:
             assert isinstance(self.scoring, LinearScoring | MixtureScoring)
-            found = self.scoring.identify(replace(met, channel=record), *self.gallery.load())
+            found = self.scoring.identify(replace(met, channel=record), self.gallery.load())
             if found is not None:
                 self._note(found.name, visitor.session)
 
