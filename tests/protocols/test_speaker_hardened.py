@@ -155,7 +155,7 @@ def test_no_code_is_longer_than_another() -> None:
     longest = 8 / np.sqrt(features)
     assert sum(multi_level_score(longest * np.sign(each), model) >= 0.5 for each in others) > 20
     assert sum(multi_level_score(longest * each, model) >= 0.5 for each in random) > 8
-    terms = HardenedTerms(features, 1)
+    terms = HardenedTerms(features, 1, 1024)
     scorer = HardenedScorer.of(terms, {0: model}, 0.5)
     own, signs = voice_codes(model[None], terms.bits), generator.integers(2, size=(400, terms.bits)).astype(bool)
     tried = np.concatenate([voice_codes(np.concatenate([others, np.sign(others), random]), terms.bits), signs])

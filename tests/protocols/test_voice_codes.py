@@ -1,4 +1,4 @@
-"""Voices as signs: agreement stands for the angle, lengths do not matter, and everybody has the same code of a voice."""
+"""Voices as signs: agreement stands for the angle, lengths do not matter, everybody has the same code of a voice."""
 
 import hashlib
 

@@ -345,13 +345,13 @@ def rated(bundle: Bundle, cohort: Cohort, scoring: str, rate: float) -> tuple[Re
     known = np.stack([bundle.verifier.direction([frames(bundle, seed)]) for seed in ENROLLED.values()])
     tried = [known @ bundle.verifier.direction([frames(bundle, trial)[:25]]) for trial in TRIALS]
     assert cohort.by_amount is not None
-    if scoring == "hardened":  # what each would score as codes of 1024 bits
+    if scoring == "hardened":  # what each would score as codes of 8192 bits
         others = cohort.by_amount.directions.double().numpy()
         heard = np.stack([bundle.verifier.direction([frames(bundle, trial)[:25]]) for trial in TRIALS])
-        own, asked = voice_codes(known, 1024), voice_codes(heard, 1024)
-        agreed = [[(voice_codes(each, 1024) == code).sum(axis=1) for each in others] for code in own]
-        least = [cohort.by_amount.exceeded(cosines_of(np.array(each), 1024), 25, rate) for each in agreed]
-        return cosines_of((asked[:, None] == own).sum(axis=-1), 1024), np.array(least)
+        own, asked = voice_codes(known, 8192), voice_codes(heard, 8192)
+        agreed = [[(voice_codes(each, 8192) == code).sum(axis=1) for each in others] for code in own]
+        least = [cohort.by_amount.exceeded(cosines_of(np.array(each), 8192), 25, rate) for each in agreed]
+        return cosines_of((asked[:, None] == own).sum(axis=-1), 8192), np.array(least)
     return np.stack(tried), np.array([cohort.by_amount.threshold(torch.from_numpy(t), 25, rate) for t in known])
 
 

@@ -36,7 +36,7 @@ from ppspeech.network import run_together
 from ppspeech.progress import track
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
-from ppspeech.protocols.speakers import HardenedTerms, voice_codes
+from ppspeech.protocols.speakers import MOST_BITS, voice_codes
 
 DRAWS = 200
 NORM = 16.0  # public bound on the length of a frame; the longest of the corpus has 14.5
@@ -59,8 +59,9 @@ def eer_differences(quick: bool) -> list[Figure]:
     ]
     worst = max(found, key=lambda figure: figure.value)
     note = "the larger of supervectors with cosines and of mixtures against the background, AudioMNIST, one digit"
-    codes = _codes(known, asked, [who for who, _ in many], enrolled)
-    return [Figure("speakers.eer_difference", worst.value, note=note), *found, codes]
+    owners = [who for who, _ in many]
+    codes = [_codes(known, asked, owners, enrolled, bits) for bits in (MOST_BITS, MOST_BITS // 2)]
+    return [Figure("speakers.eer_difference", worst.value, note=note), *found, *codes]
 
 
 def _compare(name: str, plain: Tensor, encrypted: Tensor, targets: Tensor) -> Figure:
@@ -77,9 +78,8 @@ def _directions(ubm: GaussianMixture, models: GaussianMixture) -> Tensor:
     return torch.nn.functional.normalize(supervectors(ubm, models) - supervectors(ubm, ubm), dim=-1).double()
 
 
-def _codes(known: Tensor, asked: Tensor, owners: Sequence[str], enrolled: Sequence[str]) -> Figure:
+def _codes(known: Tensor, asked: Tensor, owners: Sequence[str], enrolled: Sequence[str], bits: int) -> Figure:
     """The equal error rate of codes, which `speaker_verification_hardened` compares, beside that of cosines."""
-    bits = HardenedTerms(known.shape[1], len(known)).bits
     mine, theirs = (torch.from_numpy(2.0 * voice_codes(each.numpy(), bits) - 1) for each in (asked, known))
     scores = asked @ known.mT, mine @ theirs.mT
     whose, models = (np.array([enrolled.index(who) for who in each]) for each in (owners, enrolled))
@@ -93,10 +93,11 @@ def _codes(known: Tensor, asked: Tensor, owners: Sequence[str], enrolled: Sequen
         drawn.append(other - one)
     low, high = np.quantile(drawn, [0.025, 0.975])
     note = (
-        f"codes of {bits} bits, {scores[0].numel():,} trials of one digit; larger than with cosines by {low:.4f} to "
-        f"{high:.4f}, 95 % by a bootstrap over people"
+        f"{scores[0].numel():,} trials of one digit; larger than with cosines by {low:.4f} to {high:.4f}, 95 % by a "
+        "bootstrap over people"
     )
-    return Figure("speakers.hardened.eer", codes, "", "cosines", cosines, cosines / codes if codes else None, note)
+    ratio = cosines / codes if codes else None
+    return Figure(f"speakers.hardened.{bits}_bits.eer", codes, "", "cosines", cosines, ratio, note)
 
 
 def _linear(known: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:

@@ -200,7 +200,7 @@ def _hardened(tls: Tls, repeats: int, linear: dict[str, Measured]) -> list[Figur
     measured = measure(work, repeats, meet=(_agree(Side.SECOND), _agree(Side.FIRST)), tls=tls)
     figures = []
     for job in work:
-        terms, ours = HardenedTerms(DIMENSIONS, int(job.name)), 1e3 * measured[job.name].total
+        terms, ours = HardenedTerms.usual(DIMENSIONS, int(job.name)), 1e3 * measured[job.name].total
         formula = (
             f"{terms.models} enrolled, codes of D = {terms.bits} bits of {DIMENSIONS} numbers, offline and online; up "
             f"{terms.bytes_up:,}, down N (D / 8 + 24) + 56 D = {terms.bytes_down:,} bytes"
@@ -214,7 +214,7 @@ def _hardened(tls: Tls, repeats: int, linear: dict[str, Measured]) -> list[Figur
 
 
 def _claim(generator: np.random.Generator, count: int) -> Timed:
-    terms = HardenedTerms(DIMENSIONS, count)
+    terms = HardenedTerms.usual(DIMENSIONS, count)
     models = _unit(generator.normal(size=(DIMENSIONS, count))).T
     scorer, claimed = HardenedScorer.of(terms, dict(enumerate(models)), THRESHOLD), min(CLAIMED, count - 1)
 

@@ -1,16 +1,16 @@
 """Verification that an active client cannot bend: whatever it sends, the decision is that of one code and one place.
 
-`verify` hands the client a share of the score, and a share can be shifted; its vector may be of any length. Here a voice
-is a code x of signs (`codes`), none longer than another, and what the client holds is useless unless it is the right
-one. Let w_u be the code of place u, t_u the number of bits that must agree with it, s the number that do, less t_u.
+`verify` hands the client a share of the score, and a share can be shifted; its vector may be of any length. Here a
+voice is a code x of signs (`codes`), none longer than another, and what the client holds is useless unless it is the
+right one. Let w_u be the code of place u, t_u how many bits must agree with it, s the number that do, less t_u.
 
     1. client, server  offline: a transfer for every bit of a claim and of a code, of random choices
     2. client          its claim, masked with the choices
     3. server          a record for every place u, under a key that the claim's transfers open for one u; ρ masks all
                            w_u ⊕ ρ    and    (zeros of ρ - t_u) (1, α_1, α_2) + Q   mod 2^64
     4. client          h = x ⊕ (w_u ⊕ ρ), masked with the choices; bits agree where h = ρ
-    5. server          for every bit the step between its two pads: 0 opens r, 1 opens r ± (1, α_1, α_2), + where ρ is 1,
-                       so that the client's sums are    p = s + R,    z_i = α_i s + R_i;
+    5. server          for every bit the step between its two pads: 0 opens r, 1 opens r ± (1, α_1, α_2), + where ρ is
+                       1, so that the client's sums are    p = s + R,    z_i = α_i s + R_i;
                        and for every s there can be, the label "yes" or "no" behind H(z_1, z_2, p)
     6. client          the label of its row p; it cannot tell which it is
 
@@ -42,6 +42,8 @@ from ppspeech.protocols.speakers.verify import say
 LABEL = 16
 WORDS = 3  # of what the client adds up: one that points to a row, two that open it
 BLOCK = 16
+MOST_BITS = 8192
+MANY = 2000  # models
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,20 @@ class HardenedTerms:
 
     features: int
     models: int
-    bits: int = 1024
+    bits: int = MOST_BITS
 
     def __post_init__(self) -> None:
         if self.features < 1 or self.models < 1:
             raise ModelError(f"a plan has features and models, got {self}")
-        if not 64 <= self.bits <= 8192 or self.bits & (self.bits - 1):
-            raise RangeError(f"codes have 64, 128, … or 8192 bits, got {self.bits}")
+        if not 64 <= self.bits <= MOST_BITS or self.bits & (self.bits - 1):
+            raise RangeError(f"codes have 64, 128, … or {MOST_BITS} bits, got {self.bits}")
+
+    @staticmethod
+    def usual(features: int, models: int) -> "HardenedTerms":
+        """Codes of 8192 bits, which tell people apart as well as cosines do; of half as many beyond 2,000 models, so
+        that 10,000 take 6 MB.
+        """
+        return HardenedTerms(features, models, MOST_BITS if models <= MANY else MOST_BITS // 2)
 
     @property
     def claim_bits(self) -> int:
@@ -103,8 +112,8 @@ class HardenedTerms:
 
 hardened = register_protocol(
     "speaker_verification_hardened",
-    functionality="whether the code of the client's embedding agrees, in as many bits as the server asks for, with that "
-    "of the enrolled speaker it claims to be, to the server",
+    functionality="whether the code of the client's embedding agrees, in as many bits as the server asks for, with "
+    "that of the enrolled speaker it claims to be, to the server",
     leakage="how many models there are; the server learns that some enrolled speaker was claimed",
     assumptions="the server follows the protocol, the client may do anything; Diffie-Hellman on ed25519, AES a random "
     "permutation, SHA-256 an oracle",
@@ -181,7 +190,9 @@ def judge_as_server(channel: Channel, setup: PairSetup, scorer: HardenedScorer) 
         offsets = (terms.bits - mask.sum() - scorer.least).view(np.uint64)[:, None] * secrets + masks
         hidden = scorer.codes ^ np.packbits(mask.astype(np.bool_))
         records = np.concatenate([hidden, offsets.astype("<u8").view(np.uint8)], axis=1)
-        channel.send(Kind.RECORDS, (records ^ _record_pads(setup, terms, _model_keys(claim_keys, terms))).tobytes())  # 3
+        channel.send(
+            Kind.RECORDS, (records ^ _record_pads(setup, terms, _model_keys(claim_keys, terms))).tobytes()
+        )  # 3
         code_keys = _in_order(keys[terms.claim_bits :], channel.receive(Kind.VOICE_CODE, terms.bits // 8))  # 4
         none, one = (_pads(setup, code_keys[:, bit]) for bit in (0, 1))
         parts = (2 * mask - 1).view(np.uint64)[:, None] * secrets

@@ -32,7 +32,7 @@ SMALLEST_SPREAD = 1 / 8
 def rule_for_cosines(
     threshold: float | None, rate: float, frames: int, impostors: Impostors | None, bits: int | None = None
 ) -> Rule:
-    """One cosine for everybody, or each direction's own for trials of so many frames; that of codes of `bits`, if given.
+    """One cosine for everybody, or each direction's own for trials of so many frames; of codes of `bits`, if given.
 
     Raises PpspeechError without threshold and cohort: which cosine is rare among strangers is not known then.
     """

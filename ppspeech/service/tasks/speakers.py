@@ -85,8 +85,8 @@ class Speakers:
             raise BundleError(f"mixtures of {plan} are not those of {self.places} places and a cohort of {self.cohort}")
         if self.scoring == "hardened" and (self.normed or self.decision != "server"):
             raise BundleError(
-                "a hardened verification has no norm, and its decision is the server's: leave out the threshold, so that "
-                "the cohort gives everybody's, or take scoring=linear if clients follow the protocol"
+                "a hardened verification has no norm, and its decision is the server's: leave out the threshold, so "
+                "that the cohort gives everybody's, or take scoring=linear if clients follow the protocol"
             )
 
     @property
@@ -104,7 +104,7 @@ class Speakers:
     @property
     def hardened(self) -> HardenedTerms:
         """Sizes of the hardened verification."""
-        return HardenedTerms(self.features, self.places)
+        return HardenedTerms.usual(self.features, self.places)
 
     @property
     def verification(self) -> Verification:
