@@ -7,7 +7,7 @@ from typing import Any
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
-from ppspeech.errors import BundleError, RangeError
+from ppspeech.errors import RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
@@ -144,11 +144,7 @@ def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, m
             warnings.append("mixtures have no names with a cohort: identification with them is not normed")
     except RangeError as refused:
         warnings.append(f"gmm: {refused}")
-    try:
-        hard = replace(chosen, scoring="hardened", decision="server", stores=False).terms(bundle, 0)
-        modes.append(WayToRun.of("hardened verify", _hardened(hard.hardened), "speaker_verification_hardened"))
-    except BundleError as refused:
-        warnings.append(f"hardened: {refused}")
+    modes.append(WayToRun.of("hardened verify", _hardened(linear.hardened), "speaker_verification_hardened"))
     gallery = None if chosen.places > MOST_PLACES else linear.gallery
     if gallery is None:
         warnings.append(f"private galleries have up to {MOST_PLACES} places, got {chosen.places}")

@@ -130,7 +130,8 @@ def test_encrypt_plan_of_speakers(folder: Path) -> None:
         assert part in shown
     plan = json.loads(run("encrypt-plan", folder / "voices", "--places", "200", "--cohort", "5", "--json"))
     assert plan["modes"]["gmm verify"]["bytes_up"] > plan["modes"]["linear verify"]["bytes_up"]
-    assert any("use fewer places" in warning for warning in plan["warnings"])
+    assert plan["modes"]["hardened verify"]["bytes_down"] > 200 * 1024  # a code of 8192 bits each
+    assert any("mixtures have no names" in warning for warning in plan["warnings"])
 
 
 @pytest.mark.parametrize(

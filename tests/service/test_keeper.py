@@ -151,7 +151,8 @@ def test_a_keeper_that_started_again_has_another_key(store: Running, bundle: Bun
             with pytest.raises(PeerGoneError):
                 stale.verify(0, [voice(0)], RATE)
             with client.probing(door) as prober:  # others are not hurt
-                assert prober.verify(0, [voice(0)], RATE).value is True
+                place = places_of(client, tmp_path / "again")[0]
+                assert prober.verify(place, [voice(0)], RATE).value is True
 
 
 def test_a_gallery_that_is_not_what_the_keeper_published_is_refused(

@@ -55,10 +55,11 @@ def rule_for_cosines(
 
 def by_codes(impostors: Impostors, bits: int) -> Callable[[torch.Tensor], Reals]:
     """As `Impostors.scores`, where codes are compared: a direction's cosines with all trials, `(amounts, trials)`."""
-    tried = np.stack([voice_codes(each.double().numpy(), bits) for each in impostors.directions])
+    tried = np.packbits([voice_codes(each.double().numpy(), bits) for each in impostors.directions], axis=-1)
 
     def compare(template: torch.Tensor) -> Reals:
-        return cosines_of((tried == voice_codes(template.numpy()[None], bits)).sum(axis=-1), bits)
+        differing = tried ^ np.packbits(voice_codes(template.numpy()[None], bits))
+        return cosines_of(bits - np.bitwise_count(differing).sum(axis=-1, dtype=np.int64), bits)
 
     return compare
 
