@@ -67,7 +67,7 @@ class HardenedTerms:
 
     @staticmethod
     def usual(features: int, models: int) -> "HardenedTerms":
-        """Codes of 8192 bits, which tell people apart as well as cosines do; of half as many beyond 2,000 models, so
+        """Codes of 8192 bits, which tell people apart almost as cosines do; of half as many beyond 2,000 models, so
         that 10,000 take 6 MB.
         """
         return HardenedTerms(features, models, MOST_BITS if models <= MANY else MOST_BITS // 2)
