@@ -85,8 +85,10 @@ def _codes(known: Tensor, asked: Tensor, owners: Sequence[str], enrolled: Sequen
     whose, models = (np.array([enrolled.index(who) for who in each]) for each in (owners, enrolled))
     cosines, codes = (equal_error_rate(each, torch.from_numpy(whose[:, None] == models)) for each in scores)
     generator, drawn = np.random.default_rng(0), []
-    for _ in range(DRAWS):
+    while len(drawn) < DRAWS:
         people = generator.integers(len(enrolled), size=len(enrolled))
+        if len(set(people.tolist())) == 1:  # who is a stranger to nobody
+            continue
         rows = np.concatenate([np.flatnonzero(whose == who) for who in people])
         targets = torch.from_numpy(whose[rows][:, None] == people)
         one, other = (equal_error_rate(each[rows][:, people], targets) for each in scores)
