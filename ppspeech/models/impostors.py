@@ -82,11 +82,7 @@ class Impostors:
 
     def threshold(self, template: Tensor, frames: int, rate: float) -> float:
         """The cosine that a stranger's trial of so many frames reaches with the claimed direction at this rate."""
-        return self.exceeded(self.scores(template), frames, rate)
-
-    def exceeded(self, scores: Reals, frames: int, rate: float) -> float:
-        """What a stranger's trial of so many frames scores at this rate, where all trials' are `(amounts, trials)`."""
-        return self._at(frames, [rare_score(each, self.owners, rate) for each in scores])
+        return self._at(frames, [rare_score(scores, self.owners, rate) for scores in self.scores(template)])
 
     def lowest_likelihood(self, frames: int) -> float:
         """The log-likelihood of a frame below which so many frames of speech are unlike the cohort's."""

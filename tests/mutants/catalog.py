@@ -370,8 +370,18 @@ MUTANTS = [
         "tests/service/test_speaker_scoring.py",
         (
             "service/server/speakers.py",
-            '("hardened" if self.decision == "server" else "linear")',
-            '"linear"',
+            'self.scoring or ("hardened" if self.decision == "server" else "linear")',
+            'self.scoring or "linear"',
+        ),
+    ),
+    mutant(
+        "thresholds below what is common to all",
+        "a client without a voice is accepted as nearly anybody",
+        "tests/service/test_speaker_scoring.py",
+        (
+            "service/server/linear_scoring.py",
+            "max(rare, *cosines_of(beyond.clip(max=bits), bits))",
+            "rare",
         ),
     ),
     mutant(

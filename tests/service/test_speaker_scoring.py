@@ -17,7 +17,7 @@ from ppspeech.arrays import Reals
 from ppspeech.audio import Mfcc, write_audio
 from ppspeech.bundle import Bundle, BundleConfig, write_bundle
 from ppspeech.errors import BundleError, CorpusError, ModelError, PeerGoneError, PpspeechError, RangeError
-from ppspeech.models import fit_mixture, rare_score
+from ppspeech.models import Impostors, fit_mixture, rare_score
 from ppspeech.models.speakers import SpeakerVerifier
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
@@ -25,7 +25,12 @@ from ppspeech.protocols.speakers import cosines_of, voice_codes
 from ppspeech.service import Client, SpeakerDeployment, connect_through, plan_speakers
 from ppspeech.service.requests import Ask, Request, send_request, send_template
 from ppspeech.service.server.cohort import Cohort, Rule, cohort_of
-from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring
+from ppspeech.service.server.linear_scoring import (
+    HardenedScoring,
+    LinearScoring,
+    rule_for_codes,
+    rule_for_cosines,
+)
 from ppspeech.service.server.mixture_scoring import (
     MixtureScoring,
     background_mixture,
@@ -346,12 +351,15 @@ def rated(bundle: Bundle, cohort: Cohort, scoring: str, rate: float) -> tuple[Re
     tried = [known @ bundle.verifier.direction([frames(bundle, trial)[:25]]) for trial in TRIALS]
     assert cohort.by_amount is not None
     if scoring == "hardened":  # what each would score as codes of 8192 bits
-        others = cohort.by_amount.directions.double().numpy()
-        heard = np.stack([bundle.verifier.direction([frames(bundle, trial)[:25]]) for trial in TRIALS])
+        others = cohort.by_amount.directions[-1].double().numpy()
+        heard = np.stack([bundle.verifier.direction([frames(bundle, trial)]) for trial in TRIALS])
         own, asked = voice_codes(known, 8192), voice_codes(heard, 8192)
-        agreed = [[(voice_codes(each, 8192) == code).sum(axis=1) for each in others] for code in own]
-        least = [cohort.by_amount.exceeded(cosines_of(np.array(each), 8192), 25, rate) for each in agreed]
-        return cosines_of((asked[:, None] == own).sum(axis=-1), 8192), np.array(least)
+        reached = cosines_of((own[:, None] == voice_codes(others, 8192)).sum(axis=-1), 8192)
+        rare = [rare_score(each, cohort.by_amount.owners, rate) for each in reached]
+        guessed = (own == voice_codes(others.mean(axis=0, keepdims=True), 8192)).sum(axis=1)
+        beyond = guessed + 3 * np.sqrt(guessed * (1 - guessed / 8192))
+        least = np.maximum(rare, cosines_of(np.minimum(beyond, 8192), 8192))
+        return cosines_of((asked[:, None] == own).sum(axis=-1), 8192), least
     return np.stack(tried), np.array([cohort.by_amount.threshold(torch.from_numpy(t), 25, rate) for t in known])
 
 
@@ -371,7 +379,7 @@ def test_claims_are_decided_at_a_rate_as_in_the_clear(
     chosen = {"scoring": scoring, "cohort": str(others), "false_accept": rate, "decision": side}
     deployment = SpeakerDeployment(places=3, frames=25, enrolls=True, **chosen)  # type: ignore[arg-type]
     with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:
-        assert client.offer.terms.frames == 25
+        assert client.offer.terms.frames == (0 if scoring == "hardened" else 25)
         places = enroll_all(client)
         found = [[client.verify(place, [said(trial)], RATE).value for place in places] for trial in TRIALS]
         if scoring != "hardened":
@@ -386,6 +394,30 @@ def test_claims_are_decided_at_a_rate_as_in_the_clear(
         found = [decided[at : at + 3] for at in range(0, len(decided), 3)]
     assert [row[2] for row in found] == [False] * len(TRIALS)
     np.testing.assert_array_equal(np.array(found)[:, :2][far], (scores >= least)[far])
+
+
+def test_what_all_people_have_in_common_is_nobodys_voice() -> None:
+    """A client that may send anything sends the mean of public voices: more like everybody than strangers' trials,
+    which are noisy. By the rate alone most people's claims hold for it, by the rule for codes nobody's.
+    """
+    generator = np.random.default_rng(5)
+    common = generator.normal(size=200)
+
+    def people(count: int, noise: float) -> Reals:
+        drawn = common + generator.normal(size=(count, 1, 200)) + noise * generator.normal(size=(count, 3, 200))
+        return drawn / np.linalg.norm(drawn, axis=2, keepdims=True)
+
+    tried = torch.from_numpy(people(16, 1.5).reshape(1, 48, 200))
+    cohort = Impostors((810,), tuple(np.repeat(range(16), 3).tolist()), tried, torch.zeros(1, 48))
+    templates, genuine, _ = people(20, 0.3).swapaxes(0, 1)
+    guessed = people(64, 1.0).reshape(-1, 200).mean(axis=0)
+    by_rate = rule_for_cosines(None, 0.01, 810, cohort).own(templates)
+    assert (templates @ guessed / np.linalg.norm(guessed) >= by_rate).mean() > 0.8
+    agreeing = (voice_codes(templates, 1024) == voice_codes(guessed[None], 1024)).sum(axis=1)
+    least = rule_for_codes(None, 0.01, cohort, 1024).own(templates)
+    assert (cosines_of(agreeing, 1024) < least).all()
+    own = (voice_codes(templates, 1024) == voice_codes(genuine, 1024)).sum(axis=1)
+    assert (cosines_of(own, 1024) >= least).all()
 
 
 def test_cohorts(bundle: Bundle, cohort_folder: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ cosine; whatever bits somebody makes up, they are as good a code as any, of the 
 
 import hashlib
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def voice_codes(vectors: Reals, bits: int) -> Code:
     return codes
 
 
-def cosines_of(agreeing: NDArray[np.integer], bits: int) -> Reals:
+def cosines_of(agreeing: NDArray[Any], bits: int) -> Reals:
     """What numbers of agreeing bits stand for."""
     found: Reals = -np.cos(np.pi * np.asarray(agreeing) / bits)
     return found

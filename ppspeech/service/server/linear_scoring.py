@@ -1,14 +1,12 @@
 """The server's side of cosines: enrolled directions as columns, normed by a cohort where there is one."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Bytes, Reals
 from ppspeech.errors import PpspeechError
-from ppspeech.models import FEWEST_PEOPLE, Impostors
+from ppspeech.models import FEWEST_PEOPLE, Impostors, rare_score
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
@@ -27,41 +25,62 @@ from ppspeech.service.tasks.speakers import Speakers
 
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
+CAUTION = 3.0  # standard deviations, of as many coins as bits, by which a code must be more like somebody than all are
 
 
-def rule_for_cosines(
-    threshold: float | None, rate: float, frames: int, impostors: Impostors | None, bits: int | None = None
-) -> Rule:
-    """One cosine for everybody, or each direction's own for trials of so many frames; of codes of `bits`, if given.
+def rule_for_cosines(threshold: float | None, rate: float, frames: int, impostors: Impostors | None) -> Rule:
+    """One cosine for everybody, or each direction's own for trials of so many frames.
 
     Raises PpspeechError without threshold and cohort: which cosine is rare among strangers is not known then.
     """
     if threshold is not None:
         return Rule(threshold)
-    if impostors is None:
-        raise PpspeechError(
-            f"which cosine is rare among strangers is not known: give clips of {FEWEST_PEOPLE} or more other people "
-            "recorded like those who will try, cohort=FOLDER, or a cosine of your own, threshold=…"
-        )
-
-    compare = impostors.scores if bits is None else by_codes(impostors, bits)
+    known = _known(impostors)
 
     def own(templates: Reals, rate: float) -> Reals:
-        found = (impostors.exceeded(compare(torch.from_numpy(each)), frames, rate) for each in templates)
+        found = (known.threshold(torch.from_numpy(each), frames, rate) for each in templates)
         return np.fromiter(found, np.float64, len(templates))
 
     return Rule(0.0, rate, own)
 
 
-def by_codes(impostors: Impostors, bits: int) -> Callable[[torch.Tensor], Reals]:
-    """As `Impostors.scores`, where codes are compared: a direction's cosines with all trials, `(amounts, trials)`."""
-    tried = np.packbits([voice_codes(each.double().numpy(), bits) for each in impostors.directions], axis=-1)
+def rule_for_codes(threshold: float | None, rate: float, impostors: Impostors | None, bits: int) -> Rule:
+    """As `rule_for_cosines`, where codes are compared and clients send what they like: each direction's own is what
+    strangers reach at the rate with as much speech as there is of them, and more than what all of them have in common,
+    which needs no voice.
+    """
+    if threshold is not None:
+        return Rule(threshold)
+    known = _known(impostors)
+    directions = known.directions[-1].double().numpy()
+    tried, common = _packed(directions, bits), _packed(directions.mean(axis=0, keepdims=True), bits)
 
-    def compare(template: torch.Tensor) -> Reals:
-        differing = tried ^ np.packbits(voice_codes(template.numpy()[None], bits))
-        return cosines_of(bits - np.bitwise_count(differing).sum(axis=-1, dtype=np.int64), bits)
+    def own(templates: Reals, rate: float) -> Reals:
+        found = []
+        for code in _packed(templates, bits):
+            strangers, guessed = (
+                bits - np.bitwise_count(each ^ code).sum(axis=-1, dtype=np.int64) for each in (tried, common)
+            )
+            beyond = guessed + CAUTION * np.sqrt(guessed * (1 - guessed / bits))
+            rare = rare_score(cosines_of(strangers, bits), known.owners, rate)
+            found.append(max(rare, *cosines_of(beyond.clip(max=bits), bits)))
+        return np.array(found)
 
-    return compare
+    return Rule(0.0, rate, own)
+
+
+def _known(impostors: Impostors | None) -> Impostors:
+    if impostors is None:
+        raise PpspeechError(
+            f"which cosine is rare among strangers is not known: give clips of {FEWEST_PEOPLE} or more other people "
+            "recorded like those who will try, cohort=FOLDER, or a cosine of your own, threshold=…"
+        )
+    return impostors
+
+
+def _packed(directions: Reals, bits: int) -> Bytes:
+    """Codes of directions, 8 bits a byte."""
+    return np.packbits(voice_codes(directions, bits), axis=-1)
 
 
 class LinearScoring:

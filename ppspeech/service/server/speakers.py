@@ -18,7 +18,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, receive_template, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring, rule_for_cosines
+from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring, rule_for_codes, rule_for_cosines
 from ppspeech.service.server.mixture_scoring import (
     MixtureScoring,
     background_mixture,
@@ -53,7 +53,8 @@ class SpeakerDeployment:
             it counts spreads of impostors, as `norm` says.
         norm: with cohort and threshold, `z` for what impostors score under each model, which costs clients nothing, `t`
             for what others' models score on each trial, `zt` for both.
-        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this.
+        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this;
+            `hardened` takes all of it, since a client that does not follow the protocol would.
         decision: who learns whether a claim is accepted.
         names: who learns whose voice it is.
         enrolls: whether clients may enroll speakers; whoever is let in may then do so.
@@ -72,12 +73,17 @@ class SpeakerDeployment:
     enrolls: bool = False
     stores: bool = False
 
+    @property
+    def how(self) -> Scoring:
+        """The scoring, where none is chosen too."""
+        return self.scoring or ("hardened" if self.decision == "server" else "linear")
+
     def terms(self, bundle: Bundle, members: int) -> Speakers:
         """What clients are told, with so many members in the cohort. Raises BundleError for choices that do not fit."""
         compared = members if "t" in self.norm else 0
         if not 0 < self.false_accept < 1:
             raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
-        scoring = self.scoring or ("hardened" if self.decision == "server" else "linear")
+        scoring = self.how
         is_mixture = scoring == "gmm"
         return Speakers(
             features=bundle.verifier.size,
@@ -86,7 +92,7 @@ class SpeakerDeployment:
             normed=members > 0,
             cohort=compared,
             mixture=plan_mixtures(bundle, self.frames, self.places, compared) if is_mixture else None,
-            frames=self.frames if self.threshold is None else 0,
+            frames=self.frames if self.threshold is None and scoring != "hardened" else 0,
             decision=self.decision,
             names=self.names,
             enrolls=self.enrolls,
@@ -97,8 +103,8 @@ class SpeakerDeployment:
         """How it decides, for clients."""
         if self.threshold is not None:
             return "Its threshold is one for everybody, at no stated rate."
-        rate = f"a rate of {self.false_accept:g}, with trials of up to {self.frames} frames"
-        return f"Strangers like its cohort are accepted at {rate}."
+        amount = "any amount of speech" if self.how == "hardened" else f"trials of up to {self.frames} frames"
+        return f"Strangers like its cohort are accepted at a rate of {self.false_accept:g}, with {amount}."
 
 
 class SpeakerScoring(Protocol):
@@ -161,11 +167,11 @@ class ServedSpeakers:
             scoring = MixtureScoring(terms, background, rule, norming, z_normed)
         else:
             impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
-            bits = terms.hardened.bits if terms.scoring == "hardened" else None
-            rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors, bits)
             if terms.scoring == "hardened":
+                rule = rule_for_codes(fixed, deployment.false_accept, impostors, terms.hardened.bits)
                 scoring = HardenedScoring(terms, rule)
             else:
+                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors)
                 scoring = LinearScoring(terms, rule, norming, z_normed)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
