@@ -22,6 +22,9 @@ class Kind(MessageKind):
     DECISION_TABLE = 23, "an encrypted table"
     DECISION = 24, "the decision"
     GALLERY_DIGEST = 25, "a digest of encrypted templates"
+    CLAIM = 26, "a masked claim"
+    RECORDS = 27, "masked templates, of which one opens"
+    VOICE_CODE = 28, "a masked code of a voice"
 
     # The paper's own keyword protocols, `published`.
     PAILLIER_KEY = 40, "a public key"

@@ -110,8 +110,7 @@ def rows() -> dict[str, Row]:
             ("server", [[[1.0, 0.0]], 0.5], "accepted"),
             features=2,
             models=1,
-            limit=1.0,
-            score_bits=8,
+            bits=64,
         ),
         "speaker_verification_mixture": pair(
             ("client", [[[2.0, 0.0]] * 3, 1], KNOWS),

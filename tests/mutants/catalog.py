@@ -13,6 +13,7 @@ PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/words/keyword_st
 BASE_TESTS = "tests/crypto/test_base_ot.py"
 CHECK_TESTS = "tests/crypto/test_transfer_check.py"
 KEY_TESTS, KEY_LIFE_TESTS = "tests/crypto/lattice/test_public_key.py", "tests/protocols/test_key_life.py"
+HARDENED_TESTS = "tests/protocols/test_speaker_hardened.py"
 OPENED_TESTS = "tests/crypto/test_opened.py"
 STATE_TESTS = "tests/crypto/test_ot_state.py"
 TRANSFER_TESTS = "tests/crypto/test_transfers.py"
@@ -354,14 +355,14 @@ MUTANTS = [
     # Speakers.
     mutant(
         "m12 secrets of one bit bind a row",
-        "a client moves its score: 3 bits of security",
-        "tests/protocols/test_speaker_hardened.py",
-        (HARDENED, "uniform_residues((plan.models, WORDS - 1))", "uniform_residues((plan.models, WORDS - 1), 1)"),
+        "a client moves its score: 2 bits of security",
+        HARDENED_TESTS,
+        (HARDENED, "uniform_residues(WORDS - 1)])", "uniform_residues(WORDS - 1, 1)])"),
     ),
     mutant(
         "m21 labels that are always the same",
         "a client says yes",
-        "tests/protocols/test_speaker_hardened.py",
+        HARDENED_TESTS,
         (
             HARDENED,
             "np.frombuffer(uniform_bytes(LABEL), np.uint8) for _ in range(2)",
@@ -369,10 +370,80 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "m33 tables' keys independent of the claim",
-        "all models' tables open",
-        "tests/protocols/test_speaker_hardened.py",
-        (HARDENED, 'model.to_bytes(4, "big") + keys.tobytes()', 'model.to_bytes(4, "big")'),
+        "m33 records' keys independent of the claim",
+        "all models' records open",
+        HARDENED_TESTS,
+        (HARDENED, "np.repeat(keys, blocks, axis=0)", "np.repeat(0 * keys, blocks, axis=0)"),
+    ),
+    mutant(
+        "rows that open without their sums",
+        "a client that moves its score is accepted as anybody",
+        HARDENED_TESTS,
+        (HARDENED, "hash_blocks(np.ascontiguousarray(openers), first)", "hash_blocks(0 * openers, first)"),
+    ),
+    mutant(
+        "codes in records without a mask",
+        "a client reads the template of any place",
+        HARDENED_TESTS,
+        (HARDENED, "mask = uniform_residues(terms.bits, 1).astype(np.int64)", "mask = np.zeros(terms.bits, np.int64)"),
+    ),
+    mutant(
+        "thresholds in records without a mask",
+        "a client reads the secrets that bind rows, and is accepted as anybody",
+        HARDENED_TESTS,
+        (HARDENED, "masks = uniform_residues(WORDS)\n", "masks = np.zeros(WORDS, np.uint64)\n"),
+    ),
+    mutant(
+        "claims and codes without a mask",
+        "the server reads who is claimed, and the voice's code",
+        HARDENED_TESTS,
+        (
+            HARDENED,
+            "choices = uniform_residues(terms.claim_bits + terms.bits, 1).astype(np.bool_)",
+            "choices = np.zeros(terms.claim_bits + terms.bits, np.bool_)",
+        ),
+    ),
+    mutant(
+        "empty places that any code agrees with",
+        "a client is accepted at a place that nobody has",
+        HARDENED_TESTS,
+        (HARDENED, "least = np.full(terms.models, terms.bits)", "least = np.ones(terms.models, np.int64)"),
+    ),
+    mutant(
+        "decisions for the server on shares that can be shifted",
+        "a client logs in as anybody",
+        "tests/service/test_speaker_scoring.py",
+        (
+            "service/server/speakers.py",
+            'self.scoring or ("hardened" if self.decision == "server" else "linear")',
+            'self.scoring or "linear"',
+        ),
+    ),
+    mutant(
+        "thresholds below what is common to all",
+        "a client without a voice is accepted as nearly anybody",
+        "tests/service/test_speaker_scoring.py",
+        (
+            "service/server/linear_scoring.py",
+            "max(rare, *cosines_of(beyond.clip(max=bits), bits))",
+            "rare",
+        ),
+    ),
+    mutant(
+        "places in the order of enrollment",
+        "who enrolls learns how many are enrolled",
+        "tests/service/test_speakers.py",
+        ("service/server/stores.py", "secrets.choice(free)", "free[0]"),
+    ),
+    mutant(
+        "a kept utterance asked about when it begins",
+        "the server learns how long was spoken",
+        "tests/service/test_service.py",
+        (
+            "service/client/words.py",
+            "            listening = BufferedListening(",
+            "            self._client.session(meet_as_client)._ping()\n            listening = BufferedListening(",
+        ),
     ),
     mutant(
         "m18 speakers in a fixed order",

@@ -244,10 +244,15 @@ SPEAKERS = [
         goes_on=True,
         slow=True,
     ),
-    Step("enroll", "ppspeech enroll voices ann.wav --name ann --server {address} --pin {pin}", "", slow=True),
+    Step(
+        "enroll",
+        "ppspeech enroll voices ann.wav --name ann --server {address} --pin {pin}",
+        r"ann has place (?P<place>\d+)",
+        slow=True,
+    ),
     Step(
         "verify under encryption",
-        "ppspeech verify voices ann_again.wav --claim 0 --server {address} --pin {pin}",
+        "ppspeech verify voices ann_again.wav --claim {place} --server {address} --pin {pin}",
         "accepted|rejected",
         slow=True,
     ),
