@@ -112,8 +112,8 @@ def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
         ),
         (
             "range of scores",
-            f"{typical['range_nats']:,.0f} nats typically ({typical['range_bits']:g} bits), "
-            f"{certain['range_nats']:,.0f} at the very worst ({certain['range_bits']:g}); shares have {errors['bits']}",
+            f"{typical['range_nats']:,.0f} nats typically, {certain['range_nats']:,.0f} at the very worst, for any voice: "
+            f"{certain['range_bits']:g} bits; shares have {errors['bits']}, so that no score can leave their range",
         ),
     ]
 

@@ -19,7 +19,8 @@ from ppspeech.crypto.shares import Cost, ShareEngine, blank, look_up, record
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.scores.states import RAREST, WordArrays, WordShape
+from ppspeech.protocols.scores.range import RAREST
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.words.keyword import KeywordJob, check_told, name_words, read_models
 
 Symbols = NDArray[np.integer]
@@ -51,6 +52,11 @@ class SymbolModels:
         _index_bits(self.tables.shape[2])
         if shape.components != 1 or shape.reject:
             raise PpspeechError("states that are tables have one component and no garbage model")
+        if shape.reach is not None or shape.depth < -2 * RAREST:
+            raise PpspeechError(
+                f"tables go {-2 * RAREST:g} nats down, staying included, and need no floor: there is room for "
+                f"{shape.depth}, raise bits"
+            )
 
 
 @lru_cache(maxsize=64)
