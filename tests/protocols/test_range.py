@@ -35,14 +35,14 @@ def by_hand(shape: WordShape, stays: float) -> WordArrays:
     moves = np.full((shape.words, shape.states, len(shape.moves)), RAREST - stays)
     moves[:, :, shape.moves.index(0)] = stays
     begins = np.full((shape.words, len(shape.starts)), RAREST - stays)
-    return WordArrays(shape, np.zeros((shape.monomials, shape.columns)), moves, begins, ("a", "b"), top=1e5)
+    return WordArrays(shape, np.zeros((shape.monomials, shape.columns)), moves, begins, ("a", "b"), top=16.0)
 
 
 def on_shares(models: WordArrays, job: KeywordJob, emissions: Reals) -> Reals:
     """Scores of the candidates from emissions `(utterances, frames, columns)` in nats, above the floor or far below."""
     shape = models.shape
     scale = shape.score_scale
-    shares = scale.ring.share(scale.ring.from_signed(scale.encode(emissions)))
+    shares = scale.ring.share(scale.ring.from_signed(scale.encode(emissions + models.highest)))
     last = np.full(len(emissions), shape.frames - shape.shortest)
 
     def program(engine: ShareEngine, side: Side) -> Residues:
@@ -88,7 +88,9 @@ def wild(shape: WordShape, count: int, seed: int) -> Reals:
     by_column = np.broadcast_to(ends[make.integers(len(ends), size=(count, 1, shape.columns))], size)
     halves = np.where(np.arange(shape.frames)[:, None] < make.integers(shape.frames, size=(count, 1, 1)), by_column, picked)
     kinds = np.stack([picked, by_column, halves, make.uniform(lowest, 0, size)])
-    return kinds[make.integers(len(kinds), size=count), np.arange(count)]
+    found = kinds[make.integers(len(kinds), size=count), np.arange(count)]
+    found[:2], found[0, :, : shape.states], found[1, :, -1] = lowest, 0.0, 0.0
+    return found
 
 
 @pytest.mark.parametrize("operation", ["forward", "viterbi"])
@@ -108,7 +110,7 @@ def test_no_emission_brings_a_score_out_of_range(
     found = on_shares(models, KeywordJob(shape, 60, order), emissions)
     wanted = by_paths(models, emissions)
     apart = wanted - wanted[:, :1]
-    assert np.abs(apart).max() > 0.9 * shape.frames * shape.depth  # the range is used
+    assert np.abs(apart[0]).max() > 0.9 * shape.frames * shape.depth  # the range is used
     assert np.abs(apart).max() < most_apart(shape) <= shape.scale.bound
     np.testing.assert_allclose(found - found[:, :1], apart, rtol=0, atol=3.0 if operation == "forward" else 1.2)
 
@@ -157,7 +159,7 @@ def test_models_that_score_lower_than_their_shape_says_are_refused() -> None:
     phi = np.zeros((1, 3, 3))
     phi[0, 0, 0] = phi[0, 1, 1] = -1.0
     arrays = form_weights(phi, "diagonal"), np.zeros((1, 1, 1)), np.zeros((1, 1)), ("a",)
-    assert WordArrays(shape, *arrays).top == pytest.approx(0, abs=0.1)
+    assert WordArrays(shape, *arrays).highest == pytest.approx(0, abs=0.1)
     for weights in (5 * arrays[0], -5 * arrays[0]):
         with pytest.raises(RangeError, match="raise bits"):
             WordArrays(shape, weights, *arrays[1:])
@@ -196,8 +198,8 @@ def test_a_fit_takes_no_more_bits_than_the_scores_need() -> None:
     arrays = form_weights(phi, "diagonal"), np.zeros((2, 1, 1)), np.zeros((2, 1)), ("a", "b")
     floored_models = fit_words(shape, *arrays, floor=(-100.0, 100))
     found = floored_models.shape
-    assert (found.floor, floored_models.top) == (112, 12.0)  # errors of the product lie above 0: a step of 16 nats
-    assert found.reach == 13  # 2 x 20 x 64 nats, twice
+    assert (found.floor, floored_models.highest) == (116, 16.0)  # errors of the product lie above 0: a step of 16 nats
+    assert found.reach == max(13, found.bits - found.fraction)  # 2 x 20 x 64 nats, and as many above
     with pytest.raises(RangeError, match="raise bits"):
         replace(found, bits=found.bits - 1)
     assert fit_words(shape, *arrays, floor=(-4_000.0, 4_000)).shape.reach is None

@@ -64,7 +64,7 @@ def floored_scores(models: WordArrays, scores: Reals) -> Reals:
     shape = models.shape
     stays = np.zeros(shape.columns)
     stays[: shape.words * shape.states * shape.components] = np.repeat(models.stays, shape.components)
-    return np.maximum(scores, models.top - shape.depth - stays)
+    return np.maximum(scores, models.highest - shape.depth - stays)
 
 
 def plain_word(models: WordArrays, frames: Reals) -> str | None:

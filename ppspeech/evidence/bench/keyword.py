@@ -118,9 +118,10 @@ def made_models(seed: int = 0) -> WordArrays:
 
 def with_operation(models: WordArrays, operation: str) -> WordArrays:
     """The same models, scored otherwise."""
-    shape = WordShape.from_params(models.shape.to_params() | {"operation": operation, "bits": MOST_BITS})
+    free = {"operation": operation, "bits": MOST_BITS, "floor": None, "reach": None}
+    shape = WordShape.from_params(models.shape.to_params() | free)
     given = models.weights, models.transitions, models.initial, models.labels
-    return fit_words(shape, *given, floor=(models.top - models.shape.depth, models.shape.depth))
+    return fit_words(shape, *given, floor=(models.highest - models.shape.depth, models.shape.depth))
 
 
 def without_floor(models: WordArrays) -> WordArrays:

@@ -95,4 +95,5 @@ def encrypted_scores(models: WordArrays, clips: list[Reals]) -> Reals:
             return share_scores(engine, job, models, job.by_utterance(met.multiply(job.plan, weights)), None)
 
     ring = shape.scale.ring
-    return shape.scale.decode(ring.to_signed(ring.join(*run_together(ask, answer))))
+    taken_off = models.highest * np.array([len(clip) for clip in clips])
+    return shape.scale.decode(ring.to_signed(ring.join(*run_together(ask, answer)))) + taken_off[:, None]

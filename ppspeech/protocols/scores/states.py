@@ -232,7 +232,8 @@ class WordArrays:
         transitions: ln of moving from a state by each move, `(words, states, moves)`; impossible ones count as RAREST.
         initial: ln of beginning in each of `starts`, `(words, starts)`.
         labels: what the client learns, one a word.
-        top: what is taken off every score of a frame, so that none is above 0; None: the highest that one can be.
+        top: what the server takes off its share of every score of a frame, so that none is above 0; None: the highest
+            that one can be.
 
     Raises PpspeechError for arrays that are not of the shape; RangeError if a frame's scores could be above 0, or below
     what the shape says.
@@ -265,7 +266,7 @@ class WordArrays:
         self._check_range()
 
     def _check_range(self) -> None:
-        shape, (lowest, highest) = self.shape, score_bounds(self.shape, self._with_stays)
+        shape, (lowest, highest) = self.shape, score_bounds(self.shape, self.score_weights)
         top = highest if self.top is None else self.top
         room = float(shape.depth) if shape.reach is None else 2.0 ** (shape.reach - 1) - (2 << VAGUE)
         if not highest <= top <= lowest + room:
@@ -284,15 +285,20 @@ class WordArrays:
         return staying(self.shape, self.transitions)
 
     @cached_property
-    def _with_stays(self) -> Reals:
+    def score_weights(self) -> Reals:
+        """`weights` with `stays` in the constant's row."""
         return with_stays(self.shape, self.weights, self.transitions)
 
-    @cached_property
-    def score_weights(self) -> Reals:
-        """`weights` with `stays`, less `top`, in the constant's row."""
-        weights = self._with_stays.copy()
-        weights[-1] -= self.top
-        return weights
+    @property
+    def highest(self) -> float:
+        """`top`, as it was given or found."""
+        assert self.top is not None
+        return self.top
+
+    def below_top(self, scores: Residues) -> Residues:
+        """The server's shares of frames' scores, at `score_scale`, less `top`."""
+        scale = self.shape.score_scale
+        return scale.ring.reduce(scores - scale.ring.reduce(scale.encode(np.array(self.highest)).view(np.uint64)))
 
     @cached_property
     def transition_residues(self) -> Residues:
@@ -341,7 +347,7 @@ def score_bounds(shape: WordShape, weights: Reals) -> tuple[float, float]:
     """
     lowest, highest = column_bounds(weights, shape.terms, shape.limit)
     row = float(shape.frame_monomials(np.full((1, shape.dimensions), shape.limit)).sum())
-    column = float(np.abs(weights).sum(axis=0).max() + max(np.abs(lowest).max(), np.abs(highest).max()))
+    column = float(np.abs(weights).sum(axis=0).max())
     error = max(
         error_bound(shape.precision, row, column, shape.monomials).total,
         error_bound(shape.streaming_precision, column, row, shape.monomials).total,

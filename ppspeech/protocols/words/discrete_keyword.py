@@ -52,11 +52,17 @@ class SymbolModels:
         _index_bits(self.tables.shape[2])
         if shape.components != 1 or shape.reject:
             raise PpspeechError("states that are tables have one component and no garbage model")
-        if shape.reach is not None or shape.depth < -2 * RAREST:
-            raise PpspeechError(
-                f"tables go {-2 * RAREST:g} nats down, staying included, and need no floor: there is room for "
-                f"{shape.depth}, raise bits"
-            )
+        check_room(shape, self.words.highest)
+
+
+def check_room(shape: WordShape, top: float = 0.0) -> None:
+    """Refuse shapes whose shares do not hold what tables say, less `top`, in either party. Raises RangeError."""
+    lowest = top - 2 * RAREST
+    if shape.reach is not None or shape.depth < lowest:
+        raise RangeError(
+            f"tables go {lowest:g} nats down, staying included, and need no floor on shares: there is room for "
+            f"{shape.depth}, raise bits"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -72,6 +78,7 @@ def client(party: Party, utterance: Symbols, *, shape: Mapping[str, Any], symbol
     given, agreed = np.asarray(utterance), WordShape.from_params(shape)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not agreed.shortest <= len(given) <= agreed.frames:
         raise RangeError(f"an utterance is {agreed.shortest} to {agreed.frames} whole numbers, got shape {given.shape}")
+    check_room(agreed)
     if not 0 <= given.min() <= given.max() < symbols:
         raise RangeError(f"symbols lie in 0..{symbols - 1}, got {given.min()} to {given.max()}")
     padded = np.concatenate((given, np.repeat(given[-1:], agreed.frames - len(given)))).astype(np.uint64)

@@ -155,7 +155,7 @@ def share_scores(
     shortest utterance's; None for the server.
     """
     shape = job.shape
-    scores = shape.floored(engine, scores)
+    scores = counted_scores(engine, shape, models, scores)
     emissions = emission_scores(engine, shape, scores)
     if job.order == "scan":
         gamma = scan_paths(engine, shape, models, emissions)
@@ -173,6 +173,11 @@ def share_scores(
     by_column = Shared(engine, possible.transpose(0, 2, 1).reshape(count * columns, frames), shape.scale.ring)
     ended = choose(by_column, None if last is None else np.repeat(last, columns))
     return end_scores(engine, shape, ended.residues.reshape(count, columns))
+
+
+def counted_scores(engine: ShareEngine, shape: WordShape, models: WordArrays | None, scores: Residues) -> Residues:
+    """Shares of frames' scores as they count, in [-F, 0] nats (`scores.range`), from those that the product leaves."""
+    return shape.floored(engine, scores if models is None else models.below_top(scores))
 
 
 def emission_scores(engine: ShareEngine, shape: WordShape, scores: Residues) -> Residues:

@@ -42,7 +42,14 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.recursion import Paths
-from ppspeech.protocols.words.keyword import check_told, emission_scores, end_scores, name_best, read_models
+from ppspeech.protocols.words.keyword import (
+    check_told,
+    counted_scores,
+    emission_scores,
+    end_scores,
+    name_best,
+    read_models,
+)
 
 keyword_stream = register_protocol(
     "keyword_stream",
@@ -217,7 +224,7 @@ class _Recursion:
         """Land on this frame, and advance towards the next."""
         shape = self._shape
         with self._engine.in_flights():
-            scores = shape.floored(self._engine, scores)
+            scores = counted_scores(self._engine, shape, self._models, scores)
             emission = emission_scores(self._engine, shape, scores)
             self._garbage = self._garbage + scores[:, shape.columns - shape.reject :]
             self._state = self._paths.land(self._arrived, emission)
