@@ -1,9 +1,9 @@
 """Word models with a floor under what any frame can score, as an encrypted service computes them.
 
-One outlier among the frames costs a path thousands of nats, more than all others together tell. Shares have a range, and
-so a floor (`ppspeech.protocols.scores.range`); for answers to be the same in the clear, it is here too:
+One outlier among the frames costs a path thousands of nats, more than all others together tell. Shares have a range,
+and so a floor (`ppspeech.protocols.scores.range`); for answers to be the same in the clear, it is here too:
 
-    e_t(j) <- max(e_t(j), level - ln a_jj),      for every component of a state's mixture, staying in the state included,
+    e_t(j) <- max(e_t(j), level - ln a_jj),      for every component of a state, staying in the state included,
 
 and a transition or beginning that the structure has counts as no rarer than e^RAREST.
 """

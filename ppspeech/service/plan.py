@@ -67,10 +67,10 @@ class ServicePlan:
         warnings: what should be looked at before serving, or cannot be had, and why.
         details: further facts of the model, as plain values. Of words: `type`; `shape`, what every client will know;
             `packing` of the product into polynomials, in words; `model_bytes` that a streaming client takes once a
-            session, 0 without streaming; `errors` of scores, and their range, which the shares hold; `knowledge`, the bits that an
-            answer tells, the queries until the model could be known, and the usual budget. Of speakers: `features` of a
-            template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0 where there can
-            be none.
+            session, 0 without streaming; `errors` of scores, and their range, which the shares hold; `knowledge`, the
+            bits that an answer tells, the queries until the model could be known, and the usual budget. Of speakers:
+            `features` of a template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0
+            where there can be none.
     """
 
     task: str

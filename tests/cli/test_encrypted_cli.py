@@ -152,7 +152,14 @@ def test_speakers_behind_certificates_of_ones_own(folder: Path, tmp_path: Path) 
 
 def test_encrypt_plan(folder: Path, tmp_path: Path) -> None:
     shown = run("encrypt-plan", folder / "words", "--frames", "40")
-    for part in ("rounds", "leaks", "128 bits", "nat typically", "can leave their range", "2 bits of the model at the most"):
+    for part in (
+        "rounds",
+        "leaks",
+        "128 bits",
+        "nat typically",
+        "can leave their range",
+        "2 bits of the model at the most",
+    ):
         assert part in " ".join(shown.split())
     chosen = json.loads(run("encrypt-plan", folder / "words", "--words", "limit=6,bits=28", "--json"))["shape"]
     assert (chosen["limit"], chosen["bits"]) == (6, 28)

@@ -15,6 +15,7 @@ from ppspeech.crypto.shares import (
     argmax,
     at_least,
     blank,
+    compare,
     extend,
     is_negative,
     log_add,
@@ -24,7 +25,6 @@ from ppspeech.crypto.shares import (
     record,
     truncate_local,
 )
-from ppspeech.crypto.shares import compare
 from ppspeech.crypto.shares.correlations import Offered
 from ppspeech.crypto.shares.cost import Cost, TableShape
 from ppspeech.crypto.shares.look_up import PublicTable, look_up_public
@@ -248,7 +248,8 @@ def test_every_piece_of_a_view_is_each_value_once(name: str, viewer: Side) -> No
 def test_a_floor_is_right_for_all_residues_however_shared(
     bits: int, least: int, vague: int, fewer: int, narrow: int, walk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Below the floor it is the floor; 2^vague above, the residue itself, in coarser steps; never less than the floor."""
+    """Below the floor it is the floor; 2^vague above, the residue itself, in coarser steps; never less than the floor,
+    whether the carry walks by one bit, by two or by all."""
     monkeypatch.setattr(compare, "STEP", walk)
     wide, ring = Ring(bits), Ring(narrow)
     shares = all_of(bits, bits)

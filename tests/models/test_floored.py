@@ -63,7 +63,8 @@ def by_loop(bank: WordModel, x: torch.Tensor, floor: ScoreFloor, best_path: bool
 
 @pytest.mark.parametrize("best_path", [False, True], ids=["forward", "viterbi"])
 @pytest.mark.parametrize(
-    ("topology", "components"), [(left_right(3, must_finish=True), 1), (left_right(4, 1), 1), (ergodic(2), 1), (left_right(2), 3)]
+    ("topology", "components"),
+    [(left_right(3, must_finish=True), 1), (left_right(4, 1), 1), (ergodic(2), 1), (left_right(2), 3)],
 )
 def test_scores_are_those_of_the_loop(topology: Topology, components: int, best_path: bool) -> None:
     if best_path and components > 1:
@@ -92,8 +93,12 @@ def test_the_floor_leaves_every_state_its_room_and_ordinary_frames_alone() -> No
     x, lengths = means[:1], torch.tensor([3])
     torch.testing.assert_close(floored_scores(bank, x, lengths, floor), bank(x, lengths))
     far = 1e3 * torch.ones(1, 3, 3, dtype=torch.float64)
-    assert float(floored_scores(bank, far, lengths, floor).min()) > 3 * floor.level - 100 > float(bank(far, lengths).max())
-    bank.emission.gaussians.set_moments_(means, torch.eye(3).expand(2, 3, 3, 3) * torch.tensor([1.0, 1e90]).view(2, 1, 1, 1))
+    assert (
+        float(floored_scores(bank, far, lengths, floor).min()) > 3 * floor.level - 100 > float(bank(far, lengths).max())
+    )
+    bank.emission.gaussians.set_moments_(
+        means, torch.eye(3).expand(2, 3, 3, 3) * torch.tensor([1.0, 1e90]).view(2, 1, 1, 1)
+    )
     wider = score_floor(bank)
     assert wider is not None
     assert wider.depth == 2 * DEPTH

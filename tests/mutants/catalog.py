@@ -597,7 +597,11 @@ MUTANTS = [
         "a floor one nat too low",
         "scores of many frames lie lower than was proved",
         RANGE_TESTS,
-        (STATES, "        least = -self.depth << product.fraction", "        least = -(self.depth + 1) << product.fraction"),
+        (
+            STATES,
+            "        least = -self.depth << product.fraction",
+            "        least = -(self.depth + 1) << product.fraction",
+        ),
     ),
     mutant(
         "a floor deeper than the shares hold",
@@ -615,12 +619,20 @@ MUTANTS = [
         "what no path has reached counts as much as a path",
         "a state that was never reached wins where words end",
         RANGE_TESTS,
-        (RANGE, "    return -(shape.frames * shape.depth + path_slack(shape) + APART)", "    return -path_slack(shape)"),
+        (
+            RANGE,
+            "    return -(shape.frames * shape.depth + path_slack(shape) + APART)",
+            "    return -path_slack(shape)",
+        ),
     ),
     mutant(
         "the floor's comparison drops a carry",
         "some scores below the floor are kept as they are, far out of range",
         "tests/crypto/test_exhaustive.py",
-        ("crypto/shares/compare.py", "        table = _walk_table(size, at > 0)", "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)"),
+        (
+            "crypto/shares/compare.py",
+            "        table = _walk_table(size, at > 0)",
+            "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
+        ),
     ),
 ]

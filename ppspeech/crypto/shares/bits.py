@@ -50,8 +50,8 @@ def at_least(residues: Shared, least: int, vague: int, fewer: int, narrow: Ring)
     With m = x - least = m_0 + m_1 mod 2^k and l_i the lowest `vague` bits of m_i, both parties drop these: what is left
     is (m - l_0 - l_1) / 2^vague, a whole number, negative iff m < l_1 (as m - l_1 = l_0 mod 2^vague and l_0 is not
     negative): certainly where m < 0, never where m >= 2^vague. m is taken in steps of 2^fewer, each party rounding its
-    share, up where it is between: more than a step less it is not, so that m >= 0 stays at least 0, nor more than a step
-    more; and mod 2^narrow it is right wherever it is taken.
+    share: it becomes a step more at the most, and less than a step less, so that m >= 0 stays at least 0; and mod
+    2^narrow it is right wherever it is taken.
 
     `residues` must hold -2^(k - 1) + 2^(vague + 1) <= x - least < 2^(k - 1); `least` is a multiple of 2^fewer. Raises
     RangeError for a narrow ring of more than k - fewer bits, of which shares of k say nothing.

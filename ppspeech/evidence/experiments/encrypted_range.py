@@ -1,8 +1,8 @@
 """Sounds of any kind under encryption and in the clear: no score leaves the range of its shares, no answer is another.
 
-Words of real people, and what no model has heard: tones, bursts, clipped speech, silence with a click, noise, of one, ten
-and thirty seconds. A model for streaming (normalized publicly, not over each utterance) takes them as they come, so that
-outliers are the largest there are.
+Words of real people, and what no model has heard: tones, bursts, clipped sweeps, silence with a click, noise, of one,
+ten and thirty seconds. A model for streaming (normalized publicly, not over each utterance) takes them as they come, so
+that outliers are the largest there are.
 
 Needs the corpus fsdd.
 """
@@ -86,12 +86,14 @@ def _figures(found: list[Compared], clips: int) -> list[Figure]:
     closest = np.sort(np.concatenate([each.margins[~each.differ] for each in found]))[:3]
     limits = sorted({round(each.tie, 2) for each in found})
     note = (
-        f"{clips:,} clips in both orders, forward and Viterbi; closest of those alike: {closest.round(3).tolist()} nats; "
+        f"{clips:,} clips in both orders, forward and Viterbi; closest of those alike: {closest.round(3).tolist()} nat; "
         f"ties are closer than {FAR:g} standard deviations of an encrypted score, {limits} nats"
     )
     return [
         Figure("active.range.disagreements", apart, note=note),
-        Figure("active.range.ties", len(ties), note=f"other words at margins of {np.sort(ties).round(3).tolist()} nats"),
+        Figure(
+            "active.range.ties", len(ties), note=f"other words at margins of {np.sort(ties).round(3).tolist()} nats"
+        ),
         Figure("active.range.clips", clips),
     ]
 

@@ -114,9 +114,7 @@ class GaussianEmission(nn.Module):
         if not bool(low.isfinite() & high.isfinite()):
             raise ModelError("frames hold values that are not finite; padding must be finite too, such as 0")
 
-    def log_likelihood(
-        self, frames: Tensor, models: Tensor | int | None = None, least: Tensor | None = None
-    ) -> Tensor:
+    def log_likelihood(self, frames: Tensor, models: Tensor | int | None = None, least: Tensor | None = None) -> Tensor:
         """`(batch, frames, models, states)`; `(batch, frames, states)` if `models` picks one (for all, or each).
 
         Every component's density counts as `least` of its state, `(models, states)`, where it is below.

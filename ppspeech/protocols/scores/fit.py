@@ -9,8 +9,8 @@ from ppspeech.protocols.scores.range import needed_bits
 from ppspeech.protocols.scores.states import MOST_REACH, VAGUE, WordArrays, WordShape, score_bounds, with_stays
 
 FRACTION = {"forward": 5, "viterbi": 4}
-"""Bits after the point. A log-add is right to an eighth of a nat, and 22 bits in all keep an entry of its table at three
-bytes; 21 bits in all are compared in blocks of 5."""
+"""Bits after the point. A log-add is right to an eighth of a nat, and 22 bits in all keep an entry of its table at
+three bytes; 21 bits in all are compared in blocks of 5."""
 ONE_FRAME_FRACTION = 7
 MOST_BITS = 32
 ROUNDS = 4
@@ -31,7 +31,7 @@ def fit_words(
     is below the highest; None: what a frame scores counts, however low. `bits`: so many, or RangeError, instead of as
     many as are needed.
 
-    How low a frame can score shows in no more than `reach`; the garbage model's height in no more than steps of 16 nats.
+    How low a frame can score shows in no more than `reach`; the garbage model's height in steps of 16 nats alone.
     """
     fraction = ONE_FRAME_FRACTION if shape.frames == 1 else FRACTION[shape.operation]
     wide = replace(shape, bits=MOST_BITS, fraction=fraction, floor=None, reach=None)
@@ -66,7 +66,7 @@ def _reach(shape: WordShape, span: float) -> int:
     reach = 1 + math.ceil(math.log2(span + (2 << VAGUE)))
     if reach > MOST_REACH:
         raise RangeError(
-            f"a frame of features within {shape.limit:g} can score {span:,.0f} nats below the highest, and a product has "
-            f"room for 2^{MOST_REACH - 1}: lower the limit of features"
+            f"a frame of features within {shape.limit:g} can score {span:,.0f} nats below the highest, and a product "
+            f"has room for 2^{MOST_REACH - 1}: lower the limit of features"
         )
     return max(reach, shape.bits - shape.fraction)

@@ -53,7 +53,7 @@ def path_slack(shape: "WordShape") -> float:
 
 
 def most_apart(shape: "WordShape") -> float:
-    """The nats that two scores which are compared can differ by: no more than `shape.scale.bound`, by which they may."""
+    """The nats that two scores which are compared can differ by; `shape.scale.bound` is what they may."""
     return shape.frames * shape.depth + 2 * (path_slack(shape) + APART)
 
 

@@ -97,7 +97,7 @@ class WordShape:
         if not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= deepest:
             raise RangeError(
                 f"scores of {self.frames} frames down to {depth!r} nats below the highest need "
-                f"{needed_bits(self, max(1, int(depth)))} bits, got {self.bits}: raise bits, or serve shorter utterances"
+                f"{needed_bits(self, max(1, int(depth)))} bits, got {self.bits}: raise bits, or serve fewer frames"
             )
         least = max(self.bits - self.fraction, VAGUE + 2)
         if self.reach is not None and (self.floor is None or not least <= self.reach <= MOST_REACH):

@@ -2,7 +2,8 @@
 
     1. client → server   monomials of the padded frames, encrypted under the client's key
     2. server → client   all state scores, masked: each party now has a share of every ln b_j(x_t)
-    3. both              scores below the floor raised to it (`scores.range`), mixtures, then the recursion over frames, on shares: log-add (forward) or max (Viterbi)
+    3. both              scores below the floor raised to it, mixtures, then the recursion over frames, on shares:
+                         log-add (forward) or max (Viterbi)
     4. both              the row of the true last frame, by an index only the client knows; the ends of the words
     5. both              the best word's label, to the client: one of the server's, by transfer
 
@@ -151,8 +152,8 @@ def share_scores(
     engine: ShareEngine, job: KeywordJob, models: WordArrays | None, scores: Residues, last: NDArray[np.int64] | None
 ) -> Residues:
     """Steps 3 and 4: shares of every candidate's score, `(utterances, candidates)`. `scores`: shares of all components'
-    scores as the product leaves them, `(utterances, frames, columns)`. `last`: the client's: the number of the last frame, counted from the
-    shortest utterance's; None for the server.
+    scores as the product leaves them, `(utterances, frames, columns)`. `last`: the client's: the number of the last
+    frame, counted from the shortest utterance's; None for the server.
     """
     shape = job.shape
     scores = counted_scores(engine, shape, models, scores)
