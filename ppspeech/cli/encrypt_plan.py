@@ -120,7 +120,7 @@ def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
         (
             "range of scores",
             f"{typical['range_nats']:,.0f} nats typically, {certain['range_nats']:,.0f} at the very worst, for any "
-            f"voice: {certain['range_bits']:g} bits; shares have {errors['bits']}, so that no score can leave their range",
+            f"voice: {certain['range_bits']:g} bits; shares have {errors['bits']}: no score can leave their range",
         ),
     ]
 

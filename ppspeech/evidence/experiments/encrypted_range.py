@@ -86,7 +86,7 @@ def _figures(found: list[Compared], clips: int) -> list[Figure]:
     closest = np.sort(np.concatenate([each.margins[~each.differ] for each in found]))[:3]
     limits = sorted({round(each.tie, 2) for each in found})
     note = (
-        f"{clips:,} clips in both orders, forward and Viterbi; closest of those alike: {closest.round(3).tolist()} nat; "
+        f"{clips:,} clips in both orders, forward and Viterbi; closest alike: {closest.round(3).tolist()} nat; "
         f"ties are closer than {FAR:g} standard deviations of an encrypted score, {limits} nats"
     )
     return [
