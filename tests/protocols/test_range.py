@@ -168,7 +168,15 @@ def test_models_that_score_lower_than_their_shape_says_are_refused() -> None:
         WordArrays(shape, *arrays, top=-1.0)
     with pytest.raises(PpspeechError, match="logarithms"):
         WordArrays(shape, arrays[0], np.ones((1, 1, 1)), *arrays[2:])
-    for wrong in ({"reach": 20}, {"floor": 10, "reach": 14}, {"floor": 10, "reach": 26}, {"floor": 2.5}, {"floor": 0}):
+    for wrong in (
+        {"reach": 20},
+        {"floor": 10, "reach": 14},
+        {"floor": 10, "reach": 26},
+        {"floor": 2.5},
+        {"floor": 0},
+        {"floor": "low"},
+        {"floor": 10**400},
+    ):
         with pytest.raises(RangeError):
             WordShape.from_params(shape.to_params() | wrong)
 

@@ -23,6 +23,7 @@ VAGUE = 4
 """Log of the nats above the floor within which a score may count as the floor."""
 MOST_REACH = 25
 """Log of the nats over which a product may go: its rounding, spread over so many, is still a tenth of a nat."""
+MOST_DEPTH = 1 << MOST_REACH
 
 MOST_LIMIT = 100.0
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
@@ -92,17 +93,18 @@ class WordShape:
         self._check_range()
 
     def _check_range(self) -> None:
-        deepest = deepest_floor(self)
-        depth = max(1, deepest) if self.floor is None else self.floor
-        if not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= deepest:
+        depth = 1 if self.floor is None else self.floor
+        if not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= MOST_DEPTH:
+            raise RangeError(f"a floor is a whole number of nats, 1 to {MOST_DEPTH:,}, got {depth!r}")
+        if depth > deepest_floor(self):
             raise RangeError(
-                f"scores of {self.frames} frames down to {depth!r} nats below the highest need "
-                f"{needed_bits(self, max(1, int(depth)))} bits, got {self.bits}: raise bits, or serve fewer frames"
+                f"scores of {self.frames} frames down to {depth} nats below the highest need "
+                f"{needed_bits(self, depth)} bits, got {self.bits}: raise bits, or serve fewer frames"
             )
-        least = max(self.bits - self.fraction, VAGUE + 2)
-        if self.reach is not None and (self.floor is None or not least <= self.reach <= MOST_REACH):
+        least, most = max(self.bits - self.fraction, VAGUE + 2), min(MOST_REACH, KEPT_BITS - self.fraction)
+        if self.reach is not None and (self.floor is None or not least <= self.reach <= most):
             raise RangeError(
-                f"scores that a floor is applied to have one, and a reach of 2^{least} to 2^{MOST_REACH} nats, "
+                f"scores that a floor is applied to have one, and a reach of 2^{least} to 2^{most} nats, "
                 f"got {self.floor}, {self.reach}"
             )
 
