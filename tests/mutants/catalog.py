@@ -10,6 +10,8 @@ EVALUATOR, HARDENED = "crypto/lattice/evaluator.py", "protocols/speakers/hardene
 
 PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/words/keyword_stream.py"
 
+STATES, RANGE, RANGE_TESTS = "protocols/scores/states.py", "protocols/scores/range.py", "tests/protocols/test_range.py"
+
 BASE_TESTS = "tests/crypto/test_base_ot.py"
 CHECK_TESTS = "tests/crypto/test_transfer_check.py"
 KEY_TESTS, KEY_LIFE_TESTS = "tests/crypto/lattice/test_public_key.py", "tests/protocols/test_key_life.py"
@@ -649,6 +651,59 @@ MUTANTS = [
             "protocols/speakers/gallery.py",
             "    if channel.receive(Kind.GALLERY_DIGEST, len(gallery.digest)) != gallery.digest:",
             "    if not channel.receive(Kind.GALLERY_DIGEST, len(gallery.digest)):",
+        ),
+    ),
+    # The range of scores.
+    mutant(
+        "scores without a floor",
+        "sounds far from all training bring scores out of their range: a wrong answer, silently",
+        RANGE_TESTS,
+        (
+            STATES,
+            "at_least(given, least, product.fraction + VAGUE, fewer, self.scale.ring).residues",
+            "self.scale.ring.reduce(given.residues >> np.uint64(fewer))",
+        ),
+    ),
+    mutant(
+        "a floor one nat too low",
+        "scores of many frames lie lower than was proved",
+        RANGE_TESTS,
+        (
+            STATES,
+            "        least = -self.depth << product.fraction",
+            "        least = -(self.depth + 1) << product.fraction",
+        ),
+    ),
+    mutant(
+        "a floor deeper than the shares hold",
+        "two paths differ by more than their shares can tell",
+        RANGE_TESTS,
+        (RANGE, "    return math.floor(room / shape.frames)", "    return math.floor(2 * room / shape.frames)"),
+    ),
+    mutant(
+        "models that score lower than their shape says",
+        "scores wrap before the floor is applied",
+        RANGE_TESTS,
+        (STATES, "        if not highest <= top <= lowest + room:", "        if not highest <= top:"),
+    ),
+    mutant(
+        "what no path has reached counts as much as a path",
+        "a state that was never reached wins where words end",
+        RANGE_TESTS,
+        (
+            RANGE,
+            "    return -(shape.frames * shape.depth + path_slack(shape) + APART)",
+            "    return -path_slack(shape)",
+        ),
+    ),
+    mutant(
+        "the floor's comparison drops a carry",
+        "some scores below the floor are kept as they are, far out of range",
+        "tests/crypto/test_exhaustive.py",
+        (
+            "crypto/shares/compare.py",
+            "        table = _walk_table(size, at > 0)",
+            "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
         ),
     ),
 ]
