@@ -35,7 +35,7 @@ class Kind(MessageKind):
     PRODUCTS = 48, "ciphertexts"
     ORDERED = 49, "blinded scores under one's own key"
 
-    # Sums through a curator. 80 and 81 are the network's own, where a group meets.
+    # Sums through a curator. 79 to 81 are the network's own, where parties meet.
     SESSION_KEY = 82, "a public key"
     ROSTER = 83, "everyone's public keys"
     MASKED_VECTOR = 84, "uniform residues"

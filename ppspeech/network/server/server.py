@@ -20,7 +20,7 @@ from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.limits import Limits
 from ppspeech.network.server.load import Capacity, Counters
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
-from ppspeech.network.tls.connect import listen
+from ppspeech.network.tls.listener import listen
 from ppspeech.network.tls.context import ServerTls
 
 logger = logging.getLogger(__name__)
