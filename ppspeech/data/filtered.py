@@ -79,7 +79,7 @@ def read_filtering(folder: Path) -> Filtering:
         if plain.pop("format") != FORMAT:
             raise ValueError(f"this version reads format {FORMAT}")
         return Filtering(**plain)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, CorpusError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorpusError(f"{path} is no statement of filtered features: {error}") from None
 
 

@@ -192,10 +192,10 @@ def test_strangers_who_stall_keep_nobody_waiting(tmp_path: Path) -> None:
 
     def late() -> list[str]:
         with contextlib.suppress(ProtocolError):
-            for _ in range(4):
-                strangers.append(
-                    connect(address, "adding", {"group": group.digest}, tls=ClientTls(pin=pin), limits=QUICK)
-                )
+            strangers.extend(
+                connect(address, "adding", {"group": group.digest}, tls=ClientTls(pin=pin), limits=QUICK)
+                for _ in range(4)
+            )
         return member_job(group, parties, "carol")()
 
     began = time.monotonic()

@@ -435,7 +435,9 @@ def test_a_roster_of_other_parties_is_refused(roster: bytes) -> None:
         PartySession(here, 3)
 
 
-@pytest.mark.parametrize("signed", [b"", bytes(4), bytes(5), bytes(8), b"\x00\x05hello", b"\x00\x00\x00\x00\x00\x05hell"])
+@pytest.mark.parametrize(
+    "signed", [b"", bytes(4), bytes(5), bytes(8), b"\x00\x05hello", b"\x00\x00\x00\x00\x00\x05hell"]
+)
 def test_signatures_of_other_parties_are_refused(signed: bytes) -> None:
     here, there = memory_pair(QUICK)
 

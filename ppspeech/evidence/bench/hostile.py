@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ppspeech.channel import Channel
+from ppspeech.crypto import Kind
 from ppspeech.errors import PpspeechError, ProtocolError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import machine
@@ -31,18 +32,21 @@ from ppspeech.network import (
     connect,
     in_background,
 )
+from ppspeech.network.channel import HELLO, NO_SESSION, NONCE_BYTES, Hello, Params, pack_header
 from ppspeech.protocols import meet_as_client, meet_as_server
 
 HOSTS = [f"127.0.0.{number}" for number in range(2, 10)]
 """Where the hostile come from: eight addresses of this machine, none of them that of the honest."""
+KINDS = 8
+"""Of hostile connections."""
 PEOPLE = 8
 """Honest clients at a time."""
 
 
 @BENCHES.register("hostile")
 def run(quick: bool) -> list[Figure]:
-    """200 encrypted words over TLS beside 500 connections that say nothing, one byte, garbage, half a handshake, HELLO
-    and no more, or what another client said; and the same words alone.
+    """200 encrypted words over TLS beside 500 connections that say nothing, one byte, garbage, half a handshake, TLS
+    or HELLO and no more, what another client said, or a message that is none; and the same words alone.
     """
     sessions, crowd = (16, 60) if quick else (200, 500)
     figures = []
@@ -82,7 +86,7 @@ def _serve(sessions: int, hostile: int) -> tuple[int, list[float], int]:
     with certificates() as (client, own):
         capacity = Capacity(sessions=64, waiting=256)
         server = Server(Address("127.0.0.1", 0), {"words": Service(program)}, tls=own, capacity=capacity)
-        with in_background(server) as running, _attackers(running.address, client, hostile) as held:
+        with in_background(server) as running, attackers(running.address, client, hostile, "words", {}) as held:
             with ThreadPoolExecutor(PEOPLE) as people:
                 took = list(people.map(lambda _: one(client, running.address), range(sessions)))
             still = held()
@@ -93,45 +97,64 @@ def _serve(sessions: int, hostile: int) -> tuple[int, list[float], int]:
 
 
 @contextlib.contextmanager
-def _attackers(address: Address, tls: ClientTls, count: int) -> Iterator[Callable[[], int]]:
-    """Keep `count` hostile connections open: one that is closed is opened again, and says the next bad thing."""
-    stop, held = threading.Event(), [0]
+def attackers(
+    address: Address, tls: ClientTls, count: int, protocol: str, params: Params, pause: float = 1.0
+) -> Iterator[Callable[[], int]]:
+    """Keep `count` hostile connections open while the block lasts: one that is closed is opened again, and says the
+    next bad thing. `protocol` and `params`: what an honest client asks for. Gives a function that counts those held.
+    """
+    stop, held = threading.Event(), set[int]()
+    said = _recorded(protocol, params)
 
-    def keep(number: int) -> None:
+    def keep(place: int) -> None:
         connection: socket.socket | StreamChannel | None = None
+        number = place
         while not stop.is_set():
             if connection is None:
                 number += 1
                 with contextlib.suppress(OSError, ProtocolError):
-                    connection = _harass(address, tls, HOSTS[number % len(HOSTS)], number)
-                    held[0] += 1
+                    connection = _harass(address, tls, HOSTS[number % len(HOSTS)], number, said, (protocol, params))
+                    held.add(place)
             elif _is_over(connection):
                 connection.close()
                 connection = None
-                held[0] -= 1
-            stop.wait(1.0)
+                held.discard(place)
+            stop.wait(pause)
         if connection is not None:
             connection.close()
 
-    threads = [threading.Thread(target=keep, args=(number,), daemon=True) for number in range(count)]
+    threads = [threading.Thread(target=keep, args=(place,), daemon=True) for place in range(count)]
     for thread in threads:
         thread.start()
     if count:
         time.sleep(1.0)  # they are first
     try:
-        yield lambda: held[0]
+        yield lambda: len(held)
     finally:
         stop.set()
         for thread in threads:
             thread.join()
 
 
-def _harass(address: Address, tls: ClientTls, host: str, number: int) -> socket.socket | StreamChannel:
-    """One hostile connection, of seven kinds in turn."""
-    if number % 7 == 6:  # HELLO, and nothing more
-        return connect(address, "words", {}, tls=tls, source=host, limits=Limits(message_seconds=30))
+def _recorded(protocol: str, params: Params) -> tuple[bytes, bytes]:
+    """What another client said: HELLO, which anyone may say, and a message of a session that is over."""
+    hello = Hello(protocol, dict(params), secrets.token_bytes(NONCE_BYTES)).encode()
+    message = pack_header(Kind.BASE_POINT, secrets.token_bytes(len(NO_SESSION)), 1, 32) + secrets.token_bytes(32)
+    return pack_header(HELLO, NO_SESSION, 0, len(hello)) + hello, message
+
+
+def _harass(
+    address: Address, tls: ClientTls, host: str, number: int, said: tuple[bytes, bytes], asked: tuple[str, Params]
+) -> socket.socket | StreamChannel:
+    """One hostile connection, of eight kinds in turn."""
+    kind = number % KINDS
+    if kind == 6:  # HELLO, and nothing more
+        return connect(address, *asked, tls=tls, source=host, limits=Limits(message_seconds=30))
+    if kind == 7:  # a session that begins, and a point that is none
+        channel = connect(address, *asked, tls=tls, source=host, limits=Limits(message_seconds=30))
+        channel.send(Kind.BASE_POINT, bytes(32))
+        return channel
     connection = socket.create_connection((address.host, address.port), timeout=5, source_address=(host, 0))
-    kind = number % 7
     if kind == 1:
         connection.sendall(b"\x16")
     elif kind == 2:
@@ -140,9 +163,10 @@ def _harass(address: Address, tls: ClientTls, host: str, number: int) -> socket.
         connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(40))
     elif kind == 4:  # TLS, and nothing more
         return tls.context().wrap_socket(connection)
-    elif kind == 5:  # a frame of another session, as one who recorded it would say it
+    elif kind == 5:  # what another client said, as one who recorded it would say it again
         wrapped = tls.context().wrap_socket(connection)
-        wrapped.sendall(b"PS\x01\x01" + secrets.token_bytes(16) + bytes([0, 0, 0, 3, 0, 0, 0, 64]) + bytes(64))
+        wrapped.sendall(said[0])
+        wrapped.sendall(said[1])
         return wrapped
     return connection
 

@@ -20,8 +20,8 @@ from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.limits import Limits
 from ppspeech.network.server.load import Capacity, Counters
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
-from ppspeech.network.tls.listener import listen
 from ppspeech.network.tls.context import ServerTls
+from ppspeech.network.tls.listener import listen
 
 logger = logging.getLogger(__name__)
 
@@ -287,7 +287,7 @@ class Server:
             failure, sent, received = last["failure"], int(last["sent"]), int(last["received"])
             if failure is not None and not str(failure).isidentifier():
                 raise ValueError("not the name of an error")
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
             self.counters.failed["Killed"] += 1
             return
         self.counters.bytes_sent += sent

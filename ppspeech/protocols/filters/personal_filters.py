@@ -153,7 +153,9 @@ class Contributor:
         answer = channel.receive(Kind.COMMON_FILTER, TICKET_BYTES + size)  # 2
         self._ticket, common = answer[:TICKET_BYTES], answer[TICKET_BYTES:]
         if hashlib.sha256(common).hexdigest() != terms.common:
-            raise WrongKeyError("the aggregator's common filter is not the one that was agreed on: nothing is shown to it")
+            raise WrongKeyError(
+                "the aggregator's common filter is not the one that was agreed on: nothing is shown to it"
+            )
         if self.filter is None:
             self.filter = self._make(_read_filter(common, terms)).double()
         channel.send(Kind.TASK_LABELS, _labels_bytes(self.labels))  # 3
@@ -190,7 +192,9 @@ class Aggregator:
         if not 2 <= len(set(contributors)) == len(contributors) <= MOST_CONTRIBUTORS:
             raise ModelError(f"need 2 to {MOST_CONTRIBUTORS} contributors, each with a name of its own")
         if terms.common != (found := digest_of(common)):
-            raise ModelError(f"the common filter is not the one agreed on: write `common: {found}` into the terms of all")
+            raise ModelError(
+                f"the common filter is not the one agreed on: write `common: {found}` into the terms of all"
+            )
         self.common, self.terms = common, terms
         waiting = terms.gather_seconds if gather_seconds is None else gather_seconds
         self.board = Board(contributors, terms.rounds, terms.order, waiting)
