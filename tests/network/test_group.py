@@ -306,6 +306,10 @@ parties:
         (("hub: a", "params: {1: 2}"), "params"),
         (("hub: a", "params: [1]"), "mappings"),
         (("hub: a", "x: !!python/object/apply:os.system ['true']"), "no YAML"),
+        (("hub: a", "params: {x: &a [1, 1], y: *a}"), "aliases"),
+        (("hub: a", f"params: {{x: {'9' * 5000}}}"), "no YAML"),
+        (("hub: a", "params: {x: 2001-99-99}"), "no YAML"),
+        (("hub: a", f"params: {'[' * 100_000}"), "no YAML"),
         (("parties:", "parties: 3\nrest:"), "the group's file (has|lacks)"),
     ],
 )

@@ -1,6 +1,7 @@
 """A server under load and under attack: sessions are apart, bounded, counted, and nothing stays behind."""
 
 import contextlib
+import inspect
 import os
 import signal
 import socket
@@ -448,6 +449,38 @@ def test_a_stop_aborts_what_does_not_finish() -> None:
         with pytest.raises(PeerGoneError, match="aborted"):
             channel.receive(2, size=9)
     assert dict(counted(server).failed) == {"Stopped": 1}
+
+
+def lies(said: bytes) -> Callable[[Channel, Any], None]:
+    """A session in a client's hands, which writes to its parent what it likes."""
+
+    def program(channel: Channel, params: Any) -> None:
+        channel.send(1, bytes(8))
+        above = next(each for each in inspect.stack(0) if each.function == "be_worker")
+        os.write(above.frame.f_locals["report"], said)
+        os._exit(0)
+
+    return program
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"[" * 4000 + b'"failure"',
+        b'{"failure": null, "sent": 1e999, "received": 1}\n',
+        b'{"failure": null, "sent": ' + b"9" * 4000 + b"}\n",
+        b'{"failure": "rm -rf /\\n", "sent": 1, "received": 1}\n',
+        b"\xff\n",
+        b"\n",
+    ],
+)
+def test_a_session_that_lies_to_its_server_ends_no_other(said: bytes) -> None:
+    services = SERVICES | {"lies": Service(lies(said))}
+    with in_background(Server(LOCAL, services, insecure=True, limits=QUICK)) as server:
+        with connect(server.address, "lies", {}, insecure=True, limits=QUICK) as channel:
+            channel.receive(1, size=8)
+        assert ask(server.address, [2000]) == [True]
+    assert dict(counted(server).failed) == {"Killed": 1}
 
 
 def test_a_server_can_be_run_and_stopped_in_this_process() -> None:
