@@ -84,7 +84,7 @@ def party(
     which certificate each has: `docs/TOGETHER.md` goes through it.
 
     Examples: `ppspeech party millionaires --role alice --listen 127.0.0.1:7000 --input 5`, and on another terminal
-    `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`;
+    `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --ticket … --input 7`;
     `ppspeech party train_descent --example > parties.yaml`,
     `ppspeech party train_descent --role bob --config parties.yaml --certificate bob.pem --key bob.key --table bob.csv
     --label ill`

@@ -22,6 +22,8 @@ from ppspeech.network.tls.context import ServerTls, wrap_server
 
 MOST_CALLERS = 32
 """Greeted at a time. A greeting takes milliseconds: of those who stall, the longest gives way to the next."""
+BELLS = 4096
+PAUSE_SECONDS = 0.1
 
 Who = TypeVar("Who")
 Guest = tuple[StreamChannel, Who]
@@ -124,6 +126,8 @@ class Reception(Generic[Who]):
         self._open = True
         self._bell, self._ring = socket.socketpair()
         self._poll = select.poll()
+        for each in (self._bell, self._ring, listening):
+            each.setblocking(False)
         for each in (self._bell, listening):
             self._poll.register(each, select.POLLIN)
 
@@ -138,7 +142,7 @@ class Reception(Generic[Who]):
                 return None
             for number, _ in self._poll.poll(left):
                 if number == self._bell.fileno():
-                    self._bell.recv(1)
+                    self._bell.recv(BELLS)
                 else:
                     self._accept()
 
@@ -165,7 +169,10 @@ class Reception(Generic[Who]):
     def _accept(self) -> None:
         try:
             connection, _ = self._listening.accept()
-        except OSError as error:  # it left again, or we are out of descriptors
+        except BlockingIOError:  # it has left again
+            return
+        except OSError as error:
+            time.sleep(PAUSE_SECONDS)  # out of descriptors, say
             self._came.put(PeerGoneError(f"someone who called is gone: {error}"))
             return
         self._number += 1
@@ -186,7 +193,8 @@ class Reception(Generic[Who]):
                 self._callers.pop(number).close()
             if self._open:
                 self._came.put(came)
-                self._ring.send(b"!")
+                with contextlib.suppress(BlockingIOError):  # it has rung often enough
+                    self._ring.send(b"!")
                 return
         if not isinstance(came, ProtocolError):
             came[0].abort()
