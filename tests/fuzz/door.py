@@ -1,11 +1,16 @@
 """What a door is, and a peer that says what it likes."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Literal
 
-from ppspeech.errors import BadLengthError, FrameTooLargeError, PeerGoneError
+from ppspeech.errors import BadLengthError, FrameTooLargeError, PeerGoneError, PpspeechError
 
 Form = Literal["bytes", "json", "yaml", "csv"]
 
@@ -35,12 +40,26 @@ def door(cost: int = 1) -> Callable[[Callable[[], Door]], Callable[[], Door]]:
     """Enter a door under the name of the function that makes it."""
 
     def enter(make: Callable[[], Door]) -> Callable[[], Door]:
+        def made() -> Door:
+            door = make()
+            for seed in door.seeds:  # compiled code is loaded from its cache, which is a pickle of ours
+                with suppress(PpspeechError):
+                    door.enter(seed)
+            return door
+
         assert make.__name__ not in DOORS
-        DOORS[make.__name__] = cache(make)
+        DOORS[make.__name__] = cache(made)
         COSTS[make.__name__] = cost
         return DOORS[make.__name__]
 
     return enter
+
+
+def new_folder() -> Path:
+    """A folder for a door, which lasts as long as the process."""
+    folder = tempfile.mkdtemp(prefix="fuzz-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 class Says:

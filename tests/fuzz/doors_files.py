@@ -1,6 +1,5 @@
 """Doors of files that others wrote: bundles, statements, accounts, manifests, filtered features, addresses."""
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,46 +16,31 @@ from ppspeech.figures import Figure
 from ppspeech.network import Address
 from ppspeech.privacy import Guarantee
 from tests.bundle.conftest import gaussian_account, small_config, statement_of, trained
-from tests.fuzz.door import Door, door
+from tests.fuzz.door import Door, door, new_folder
 
 
-class Folder:
-    """A folder that lasts as long as the door that it is for."""
-
-    def __init__(self) -> None:
-        self._kept = tempfile.TemporaryDirectory()
-        self.path = Path(self._kept.name)
-
-
-def _bundle() -> Folder:
-    folder, config, account = Folder(), small_config(), gaussian_account()
+def _bundle() -> Path:
+    """A bundle of its own in a new folder."""
+    folder, config, account = new_folder() / "words", small_config(), gaussian_account()
     metrics = [Figure("test.accuracy", 0.91, note="12 unseen speakers")]
-    write_bundle(
-        folder.path / "words",
-        model=trained(config),
-        config=config,
-        statement=statement_of(account),
-        account=account,
-        metrics=metrics,
-    )
+    statement = statement_of(account)
+    write_bundle(folder, model=trained(config), config=config, statement=statement, account=account, metrics=metrics)
     return folder
 
 
 def _file(name: str) -> bytes:
-    return (_bundle().path / "words" / name).read_bytes()
+    return (_bundle() / name).read_bytes()
 
 
 def _whole(name: str, form: Any = "json") -> Door:
     """A whole bundle with one file changed, and digests that fit: whoever made it, made them too."""
-    folder = _bundle()
-    bundle = folder.path / "words"
+    bundle = _bundle()
     contents = {path.name: path.read_bytes() for path in bundle.iterdir() if path.name != DIGESTS}
 
     def enter(data: bytes) -> object:
         (bundle / name).write_bytes(data)
         if name != DIGESTS:
             (bundle / DIGESTS).write_bytes(digest_file(contents | {name: data}))
-        assert folder
         return load_bundle(bundle)
 
     return Door(enter, ((bundle / name).read_bytes(),), form)
@@ -125,15 +109,15 @@ def guarantee() -> Door:
 @door(cost=60)
 def manifest() -> Door:
     """A folder of sounds as someone packed it."""
-    folder = Folder()
+    folder = new_folder()
     for name in ("a.npy", "b.npy"):
-        np.save(folder.path / name, np.ones((3, 2), np.float32))
-    (folder.path / FILTERING).write_bytes(FILTERED)
+        np.save(folder / name, np.ones((3, 2), np.float32))
+    (folder / FILTERING).write_bytes(FILTERED)
     seed = b"path,speaker,word,gender,take,subset\na.npy,ann,yes,f,0,train\nb.npy,bob,no,m,1,test\n"
 
     def enter(data: bytes) -> object:
-        (folder.path / "manifest.csv").write_bytes(data)
-        return load_corpus("folder", folder=folder.path)
+        (folder / "manifest.csv").write_bytes(data)
+        return load_corpus("folder", folder=folder)
 
     return Door(enter, (seed,), "csv")
 
@@ -146,25 +130,41 @@ FILTERED = (
 
 @door(cost=10)
 def filtering() -> Door:
-    folder = Folder()
+    folder = new_folder()
 
     def enter(data: bytes) -> object:
-        (folder.path / FILTERING).write_bytes(data)
-        return read_filtering(folder.path)
+        (folder / FILTERING).write_bytes(data)
+        return read_filtering(folder)
 
     return Door(enter, (FILTERED,), "json")
 
 
 @door(cost=20)
 def filtered_features() -> Door:
-    folder = Folder()
-    file = folder.path / "a.npy"
+    folder = new_folder()
+    file = folder / "a.npy"
     np.save(file, np.ones((3, 2), np.float32))
     seed = file.read_bytes()
 
     def enter(data: bytes) -> object:
         file.write_bytes(data)
         return read_given(file, 2)
+
+    return Door(enter, (seed,))
+
+
+@door(cost=40)
+def archive() -> Door:
+    """A table of numbers, as its authors pack it."""
+    from ppspeech.data.tables.files import read_arrays
+
+    file = new_folder() / "a.npz"
+    np.savez(file, x=np.ones((3, 2)), y=np.arange(3))
+    seed = file.read_bytes()
+
+    def enter(data: bytes) -> object:
+        file.write_bytes(data)
+        return read_arrays(file, {"x": ("f", (3, 2)), "y": ("i", (3,))})
 
     return Door(enter, (seed,))
 

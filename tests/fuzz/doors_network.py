@@ -19,7 +19,7 @@ from ppspeech.service.client.connect import Door as ServiceDoor
 from ppspeech.service.client.connect import server_health
 from ppspeech.service.offer import describe, read_offers
 from ppspeech.service.requests import Ask, Request, receive_name, receive_ready, receive_request, receive_template
-from tests.fuzz.door import Door, Says, apart, door, several
+from tests.fuzz.door import Door, Says, apart, door, new_folder, several
 
 QUICK = Limits(handshake_seconds=5, message_seconds=5, session_seconds=5, message_bytes=2**16)
 SESSION = bytes(range(16))
@@ -59,10 +59,11 @@ def group_file() -> Door:
     members = (Member("hub", "curator", "0a" * 32, Address("127.0.0.1", 7000)), Member("ann", "party", "0b" * 32))
     group = Group("train_descent", members, "hub", {"epsilon": 1.0, "sizes": [1, 2], "columns": ["a"]}, 5.0)
 
+    file = new_folder() / "parties.yaml"
+
     def enter(data: bytes) -> None:
-        with tempfile.NamedTemporaryFile() as file:
-            Path(file.name).write_bytes(data)
-            assert len(Group.load(Path(file.name)).digest) == 64
+        file.write_bytes(data)
+        assert len(Group.load(file).digest) == 64
 
     return Door(enter, (group.to_yaml().encode(),), "yaml")
 
@@ -115,11 +116,10 @@ def template() -> Door:
     """A name and a voice that someone enrolls, as the gallery takes them."""
     from ppspeech.service.server.stores import Gallery
 
-    folder = tempfile.TemporaryDirectory()
-    gallery = Gallery(Path(folder.name, "g.sqlite"), "m", 4, 3)
+    folder = new_folder()
+    gallery = Gallery(folder / "g.sqlite", "m", 4, 3)
 
     def enter(data: bytes) -> object:
-        assert folder
         return gallery.check(*receive_template(Says(data), 3))
 
     return Door(enter, (b"ann".ljust(21, b"\0") + b"\0\0\x80\x3f" + bytes(8),))
@@ -179,13 +179,12 @@ def session() -> Door:
     from ppspeech.service.server.book import Tally
     from ppspeech.service.server.session import Handler, run_session
 
-    folder = tempfile.TemporaryDirectory()
-    budget = QueryBudget(Path(folder.name, "b.sqlite"), 2)
+    folder = new_folder()
+    budget = QueryBudget(folder / "b.sqlite", 2)
     handlers = {Ask.WORDS: Handler(lambda channel, _: channel.receive(1, 4)), Ask.ENROLL: Handler(lambda *_: None)}
     served: Any = SimpleNamespace(offer=SimpleNamespace(fingerprint="m"), meet=lambda *_: handlers)
 
     def enter(data: bytes) -> None:
-        assert folder
         run_session(served, Says(*apart(data)), Tally(), budget)
 
     asked = [Request(what).encode() for what in (Ask.PING, Ask.WORDS, Ask.BYE)]

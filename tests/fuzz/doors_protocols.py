@@ -86,14 +86,14 @@ def streamed_model() -> Door:
     """A model under its owner's key, as a client takes it, and the first frame into it."""
     key, plan = KeyHolder(), plan_stream(3, 4)
     evaluator = Evaluator(key.public_key, key.coins)
-    model = publish_model(key, plan, np.ones((4, 3)))
+    model = publish_model(key, plan, np.ones((3, 4)))
     return Door(lambda data: FrameSender(evaluator, plan, data).send(np.ones((1, 3))), (model,))
 
 
 @door(cost=40)
 def streamed_scores() -> Door:
     key, plan = KeyHolder(), plan_stream(3, 4)
-    sender = FrameSender(Evaluator(key.public_key, key.coins), plan, publish_model(key, plan, np.ones((4, 3))))
+    sender = FrameSender(Evaluator(key.public_key, key.coins), plan, publish_model(key, plan, np.ones((3, 4))))
     reply = sender.send(np.ones((1, 3)))[0]
     return Door(lambda data: receive_scores(key, plan, data), (reply,))
 

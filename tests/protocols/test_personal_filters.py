@@ -445,10 +445,10 @@ torch.set_num_threads(1)
 from ppspeech.filters import LinearFilter
 from ppspeech.network.local import Player, run_group
 from ppspeech.protocols import Party
-from ppspeech.protocols.filters.personal_filters import aggregator, contributor
+from ppspeech.protocols.filters.personal_filters import aggregator, contributor, digest_of
 from tests.filters.personal_crowd import common_filter, crowd
 common = common_filter()
-terms = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}}
+terms = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}, "common": digest_of(common)}
 def first(*met):
     return aggregator(Party.met(*met), common.weight.tolist(), common.bias.tolist(), **terms)
 def other(x, z):

@@ -180,7 +180,7 @@ class PartySession:
                 f"the curator failed ({error}): the round is over, nothing is published here"
             ) from error
         if message[:1] != WELL:
-            raise RoundEndedError(message[1:].decode(errors="replace"))
+            raise RoundEndedError(message[1:].decode(errors="replace") or "the curator ended the round without a word")
         return message[1:]
 
 
