@@ -220,7 +220,7 @@ def test_private_inputs_need_not_stand_on_the_command_line(tmp_path: Path, monke
 def test_a_transcript_calls_messages_by_name(tmp_path: Path) -> None:
     party = "ppspeech party millionaires --param bits=8 --role"
     alice = fresh.start(f"{party} alice --listen 127.0.0.1:0 --input 7 --transcript", tmp_path)
-    while not (found := re.search(r"--connect \S+ --pin \w{64}", alice.stdout)):
+    while not (found := re.search(r"--connect \S+ --pin \w{64} --ticket \w{32}", alice.stdout)):
         assert alice.process.is_alive(), alice.stderr
         time.sleep(0.01)
     bob = fresh.start(f"{party} bob {found[0]} --input 5", tmp_path)
