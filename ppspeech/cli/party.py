@@ -136,8 +136,8 @@ def party(
     try:
         if connect:
             trusted = None if insecure else ClientTls(pin=pin or None, ca=ca, certificate=certificate, key=key)
-            shown = {} if insecure else {"ticket": ticket.encode()}
-            channel = call(Address.parse(connect), name, agreed, tls=trusted, insecure=insecure, limits=limits, **shown)
+            where, shown = Address.parse(connect), ticket.encode()
+            channel = call(where, name, agreed, tls=trusted, insecure=insecure, limits=limits, ticket=shown)
         else:
             with own_tls(certificate, key, ca, insecure=insecure) as tls:
                 options = {"tls": tls, "insecure": insecure, "limits": limits}

@@ -253,7 +253,7 @@ def _reason(error: ProtocolError) -> str:
 
 def _unpack(message: bytes, parties: int) -> list[bytes]:
     """What exactly so many parties have signed. Raises `BadLengthError` for anything else."""
-    signed = []
+    signed: list[bytes] = []
     rest = memoryview(message)
     while len(rest) >= 2 and len(signed) < parties:
         length = int.from_bytes(rest[:2], "big")
