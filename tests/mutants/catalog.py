@@ -522,6 +522,12 @@ MUTANTS = [
         ("network/server/server.py", "        if self._ready:\n            self._hurry(now)\n", ""),
     ),
     mutant(
+        "who begins again and again has a process each time",
+        "garbage, which costs nothing, keeps the server busy with processes",
+        SERVER_TESTS,
+        ("network/server/server.py", "if self._tries.left(each.who, now) >= 1]", "if self._tries is not None]"),
+    ),
+    mutant(
         "a full waiting room refuses the last to come",
         "a crowd from one address keeps everybody out",
         SERVER_TESTS,

@@ -32,6 +32,7 @@ from ppspeech.network import (
     in_background,
 )
 from ppspeech.network.server import server as server_module
+from ppspeech.network.server.load import Tries
 from tests.network.conftest import QUICK, Identity, raw_hello
 
 LOCAL = Address("127.0.0.1", 0)
@@ -379,6 +380,38 @@ def test_who_stalls_gives_way_to_who_waits(monkeypatch: pytest.MonkeyPatch) -> N
             other.close()
 
 
+def test_who_begins_again_and_again_is_let_in_now_and_then() -> None:
+    """Garbage costs its sender nothing, and the server a process: twenty at once, and others all the while."""
+    capacity = Capacity(sessions=16, handshakes=8, waiting=200, grace_seconds=0)
+    with in_background(make_server(QUICK, capacity)) as server:
+        began = time.monotonic()
+        crowd = [call_from("127.0.0.2", server, b"GET / HTTP/1.1\r\n\r\n" + bytes(50)) for _ in range(60)]
+        for number in range(10):
+            assert ask(server.address, [2000, number]) == [True, True]  # no try is used up by who goes on
+        seconds = time.monotonic() - began
+        for connection in crowd:
+            connection.close()
+    counts = counted(server)
+    assert counts.finished == 10
+    assert 4 <= counts.failed["BadTypeError"] <= 4 + 2 * seconds + 1
+    assert counts.refused >= 60 - counts.failed["BadTypeError"] - 1
+
+
+def test_tries_come_back() -> None:
+    tries = Tries(burst=3, rate=2.0)
+    for left in (2, 1, 0):
+        tries.take("a", 10.0)
+        assert tries.left("a", 10.0) == left
+    assert tries.left("b", 10.0) == 3
+    assert tries.left("a", 10.5) == 1
+    assert tries.left("a", 99.0) == 3
+    tries.give_back("a", 10.0)
+    assert tries.left("a", 10.0) == 1
+    for number in range(5000):
+        tries.take(f"address {number}", 20.0 + number)
+    assert len(tries._left) <= 1001
+
+
 def test_a_full_waiting_room_gives_up_one_of_the_largest_crowd() -> None:
     capacity = Capacity(sessions=1, waiting=6, grace_seconds=0)
     with in_background(make_server(replace(QUICK, handshake_seconds=5), capacity)) as server:
@@ -519,7 +552,8 @@ def rss(pid: int) -> int:
 def test_two_hundred_sessions_at_once_are_not_mixed_up(identity: Identity) -> None:
     count, rounds = 200, 5
     limits = Limits(handshake_seconds=60, message_seconds=60)
-    with in_background(make_server(limits, tls=identity.server)) as server:
+    capacity = Capacity(handshakes=2 * count, per_address=count, opening_seconds=60)  # all from one address
+    with in_background(make_server(limits, capacity, tls=identity.server)) as server:
         ask(server.address, [1], tls=identity.client)
         wait_until(lambda: not children(server))
         before, open_before = rss(server.pid), descriptors(server)

@@ -4,14 +4,17 @@ Needs nothing.
 """
 
 import contextlib
+import multiprocessing
 import os
 import secrets
 import socket
 import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 
 from ppspeech.channel import Channel
 from ppspeech.crypto import Kind
@@ -51,18 +54,19 @@ def run(quick: bool) -> list[Figure]:
     sessions, crowd = (16, 60) if quick else (200, 500)
     figures = []
     for name, hostile in (("calm", 0), ("attacked", crowd)):
-        finished, seconds, held = _serve(sessions, hostile)
+        seconds, failed, held = _serve(sessions, hostile)
         note = f"{sessions} sessions, {PEOPLE} at a time, {hostile} hostile connections ({held} held at the end)"
+        note += "".join(f", {count} {error}" for error, count in failed.items())
         figures += [
-            Figure(f"active.hostile.{name}.sessions_finished", finished, note=f"{note}; {machine()}"),
+            Figure(f"active.hostile.{name}.sessions_finished", len(seconds), note=f"{note}; {machine()}"),
             Figure(f"active.hostile.{name}.median_s", statistics.median(seconds), "s", note="meeting and one word"),
             Figure(f"active.hostile.{name}.slowest_s", max(seconds), "s", note="meeting and one word"),
         ]
     return [Figure("active.hostile.sessions_finished", figures[3].value, note=figures[3].note), *figures]
 
 
-def _serve(sessions: int, hostile: int) -> tuple[int, list[float], int]:
-    """How many honest sessions finished with the right word, the seconds of each, hostile connections still held."""
+def _serve(sessions: int, hostile: int) -> tuple[list[float], Counter[str], int]:
+    """The seconds of honest sessions that finished with the right word, why others did not, hostile ones still held."""
     job = timed(with_operation(made_models(), "viterbi"), [made_utterance()])
 
     def program(channel: Channel, _: object) -> None:
@@ -70,15 +74,15 @@ def _serve(sessions: int, hostile: int) -> tuple[int, list[float], int]:
         with met.session():
             job.server(met, channel)()
 
-    def one(tls: ClientTls, address: Address) -> float | None:
+    def one(tls: ClientTls, address: Address) -> float | str:
         began = time.perf_counter()
         try:
             with connect(address, "words", {}, tls=tls) as channel:
                 met = meet_as_client(channel)
                 with met.session():
                     answer = job.client(met, channel)()
-        except ProtocolError:
-            return None
+        except ProtocolError as error:
+            return type(error).__name__
         if not job.right(answer):
             raise PpspeechError(f"the answer {answer!r} under attack is wrong; no figure can be trusted")
         return time.perf_counter() - began
@@ -90,10 +94,11 @@ def _serve(sessions: int, hostile: int) -> tuple[int, list[float], int]:
             with ThreadPoolExecutor(PEOPLE) as people:
                 took = list(people.map(lambda _: one(client, running.address), range(sessions)))
             still = held()
-    seconds = [each for each in took if each is not None]
+    seconds = [each for each in took if isinstance(each, float)]
+    failed = Counter(each for each in took if isinstance(each, str))
     if not seconds:
-        raise PpspeechError("no honest session finished: the server was held shut")
-    return len(seconds), seconds, still
+        raise PpspeechError(f"no honest session finished: the server was held shut ({dict(failed)})")
+    return seconds, failed, still
 
 
 @contextlib.contextmanager
@@ -102,9 +107,43 @@ def attackers(
 ) -> Iterator[Callable[[], int]]:
     """Keep `count` hostile connections open while the block lasts: one that is closed is opened again, and says the
     next bad thing. `protocol` and `params`: what an honest client asks for. Gives a function that counts those held.
+
+    They are threads of a process of their own, a fork of this one: begin before other threads do.
     """
+    if not count:
+        yield lambda: 0
+        return
+    here, there = multiprocessing.Pipe()
+    forking = multiprocessing.get_context("fork")
+    process = forking.Process(target=_attack, args=(there, address, tls, count, (protocol, params), pause), daemon=True)
+    process.start()
+    there.close()
+    time.sleep(1.0)  # they are first
+
+    def held() -> int:
+        here.send("held")
+        return int(here.recv())
+
+    try:
+        yield held
+    finally:
+        here.send("stop")
+        process.join(60)
+        process.kill()
+        here.close()
+
+
+def _attack(
+    told: Connection,
+    address: Address,
+    tls: ClientTls,
+    count: int,
+    asked: tuple[str, Params],
+    pause: float,
+) -> None:
+    """Be the process of the attackers until it is told to stop."""
     stop, held = threading.Event(), set[int]()
-    said = _recorded(protocol, params)
+    said = _recorded(*asked)
 
     def keep(place: int) -> None:
         connection: socket.socket | StreamChannel | None = None
@@ -113,27 +152,19 @@ def attackers(
             if connection is None:
                 number += 1
                 with contextlib.suppress(OSError, ProtocolError):
-                    connection = _harass(address, tls, HOSTS[number % len(HOSTS)], number, said, (protocol, params))
+                    connection = _harass(address, tls, HOSTS[number % len(HOSTS)], number, said, asked)
                     held.add(place)
             elif _is_over(connection):
                 connection.close()
                 connection = None
                 held.discard(place)
             stop.wait(pause)
-        if connection is not None:
-            connection.close()
 
-    threads = [threading.Thread(target=keep, args=(place,), daemon=True) for place in range(count)]
-    for thread in threads:
-        thread.start()
-    if count:
-        time.sleep(1.0)  # they are first
-    try:
-        yield lambda: len(held)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+    for place in range(count):
+        threading.Thread(target=keep, args=(place,), daemon=True).start()
+    while told.recv() == "held":
+        told.send(len(held))
+    stop.set()
 
 
 def _recorded(protocol: str, params: Params) -> tuple[bytes, bytes]:

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.limits import Limits
-from ppspeech.network.server.load import Capacity, Counters
+from ppspeech.network.server.load import Capacity, Counters, Tries
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
 from ppspeech.network.tls.context import ServerTls
 from ppspeech.network.tls.listener import listen
@@ -64,7 +64,8 @@ class Server:
     milliseconds; sessions of speech protocols take longer.
 
     Places are shared by neighborhoods, an IPv4 address or an IPv6 network of 64 bits: whoever has fewest goes first, so
-    that a crowd from one place waits for itself and not the others for it.
+    that a crowd from one place waits for itself and not the others for it; and who begins again and again without
+    saying anything that makes sense is given a process now and then (`Tries`), not one each time.
 
     Two duties come with the fork. Load what the services need before `run`, but do not start threads (OpenMP, torch)
     there: they do not survive it. And hold no generator of random numbers there: every session would draw the same.
@@ -94,6 +95,7 @@ class Server:
         self._context = tls.context() if tls is not None else None
         self._limits = limits or Limits()
         self._capacity = capacity or Capacity()
+        self._tries = Tries(self._capacity.stalling_for_one)
         self._children: dict[int, _Child] = {}  # by their pipe
         self._silent: dict[int, _Waiting] = {}  # by their descriptor, oldest first
         self._ready: list[_Waiting] = []  # in the order in which they spoke
@@ -203,9 +205,13 @@ class Server:
         capacity, stalling = self._capacity, self._stalling()
         if not self._ready or len(self._children) >= capacity.sessions or stalling.total() >= capacity.stalling:
             return None
-        held = Counter(child.who for child in self._children.values())
-        part = max(1, capacity.stalling // 2)
+        held, now, part = (
+            Counter(child.who for child in self._children.values()),
+            time.monotonic(),
+            capacity.stalling_for_one,
+        )
         can = [each for each in self._ready if held[each.who] < capacity.for_one and stalling[each.who] < part]
+        can = [each for each in can if self._tries.left(each.who, now) >= 1]
         return min(can, key=lambda each: (stalling[each.who], held[each.who]), default=None)
 
     def _hurry(self, now: float) -> None:
@@ -242,6 +248,7 @@ class Server:
         os.set_blocking(reader, False)
         self.counters.started += 1
         now = time.monotonic()
+        self._tries.take(waiting.who, now)
         kill_at = now + self._limits.handshake_seconds + KILL_SECONDS
         self._children[reader] = _Child(pid, reader, waiting.who, now, kill_at)
         self._selector.register(reader, selectors.EVENT_READ)
@@ -269,7 +276,9 @@ class Server:
             if not child.greeted and b'"protocol"' in child.said:
                 child.greeted = True
                 child.kill_at = time.monotonic() + self._limits.session_seconds + KILL_SECONDS
-            child.opened = child.opened or b'"opened"' in child.said
+            if not child.opened and b'"opened"' in child.said:
+                child.opened = True
+                self._tries.give_back(child.who, time.monotonic())
             return
         self._end(child)
         self._count(child)
@@ -294,6 +303,8 @@ class Server:
         self.counters.bytes_received += received
         if failure is None:
             self.counters.finished += 1
+            if not child.opened:  # it had nothing to say, and has heard what it came for
+                self._tries.give_back(child.who, time.monotonic())
         else:
             self.counters.failed[str(failure)] += 1
 
