@@ -497,13 +497,17 @@ MUTANTS = [
         "one address may have all sessions",
         "it holds the server shut for everybody else",
         SERVER_TESTS,
-        ("network/server/server.py", "held[each.who] < capacity.for_one and ", ""),
+        ("network/server/server.py", "if held[each.who] < capacity.for_one]", "if held[each.who] >= 0]"),
     ),
     mutant(
         "one address may have all handshakes",
         "it holds the server shut for everybody else",
         SERVER_TESTS,
-        ("network/server/server.py", " and stalling[each.who] < part]", "]"),
+        (
+            "network/server/server.py",
+            "if stalling[each.who] < capacity.stalling_for_one]",
+            "if stalling[each.who] >= 0]",
+        ),
     ),
     mutant(
         "any time between HELLO and the first message",
@@ -525,7 +529,11 @@ MUTANTS = [
         "who begins again and again has a process each time",
         "garbage, which costs nothing, keeps the server busy with processes",
         SERVER_TESTS,
-        ("network/server/server.py", "if self._tries.left(each.who, now) >= 1]", "if self._tries is not None]"),
+        (
+            "network/server/server.py",
+            "if self._tries.left(each.who, now) >= 1]",
+            "if self._tries.left(each.who, now) > -1e9]",
+        ),
     ),
     mutant(
         "a full waiting room refuses the last to come",

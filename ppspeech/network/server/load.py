@@ -51,6 +51,11 @@ class Capacity:
         return self.handshakes or max(FEW, self.sessions // 4)
 
     @property
+    def kept_free(self) -> int:
+        """Of these, those that none may have who has stalled often of late."""
+        return self.stalling // 4
+
+    @property
     def stalling_for_one(self) -> int:
         """Of these, those of one address."""
         return max(1, self.stalling // 2)
@@ -77,6 +82,10 @@ class Tries:
         """How many there are now."""
         tries, since = self._left.get(who, (self.burst, now))
         return min(float(self.burst), tries + self.rate * (now - since))
+
+    def are_many(self, who: str, now: float) -> bool:
+        """Whether at least half are left: who it is either is new here or has made good use of most."""
+        return 2 * self.left(who, now) >= self.burst
 
     def take(self, who: str, now: float) -> None:
         """Use one up. Who has all of theirs is forgotten, so that what is kept is no longer than who came lately."""

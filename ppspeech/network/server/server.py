@@ -202,26 +202,40 @@ class Server:
 
     def _next(self) -> _Waiting | None:
         """Who gets a process now: of those who wait and have places left, the first of whoever stalls least."""
-        capacity, stalling = self._capacity, self._stalling()
-        if not self._ready or len(self._children) >= capacity.sessions or stalling.total() >= capacity.stalling:
+        now, stalling, capacity = time.monotonic(), self._stalling(), self._capacity
+        if not self._ready or len(self._children) >= capacity.sessions:
             return None
-        held, now, part = (
-            Counter(child.who for child in self._children.values()),
-            time.monotonic(),
-            capacity.stalling_for_one,
-        )
-        can = [each for each in self._ready if held[each.who] < capacity.for_one and stalling[each.who] < part]
-        can = [each for each in can if self._tries.left(each.who, now) >= 1]
-        return min(can, key=lambda each: (stalling[each.who], held[each.who]), default=None)
+        free = capacity.stalling - stalling.total()
+        can = [
+            each for each in self._with_places(now, stalling) if free > (capacity.kept_free * self._stalls(each, now))
+        ]
+        held = Counter(child.who for child in self._children.values())
+        order = lambda each: (self._stalls(each, now), stalling[each.who], held[each.who])  # noqa: E731
+        return min(can, key=order, default=None)
 
     def _hurry(self, now: float) -> None:
         """End the session that has stalled longest, of the neighborhood that stalls most, for one who stalls less."""
         stalling = self._stalling()
-        least = min(stalling[each.who] for each in self._ready)
+
+        def order(each: _Waiting | _Child) -> tuple[bool, int]:
+            return self._stalls(each, now), stalling[each.who]
+
+        first = min((order(each) for each in self._with_places(now, stalling)), default=None)
         late = [child for child in self._children.values() if not child.opened and now - child.since > STALLED_SECONDS]
-        late = [child for child in late if stalling[child.who] > least]
+        late = [child for child in late if first is not None and order(child) > first]
         if late and (len(self._children) >= self._capacity.sessions or stalling.total() >= self._capacity.stalling):
-            _kill(max(late, key=lambda child: (stalling[child.who], -child.since)))
+            _kill(max(late, key=lambda child: (*order(child), -child.since)))
+
+    def _with_places(self, now: float, stalling: Counter[str]) -> list[_Waiting]:
+        """Those who wait whose neighborhoods have places and tries left, in the order in which they spoke."""
+        capacity, held = self._capacity, Counter(child.who for child in self._children.values())
+        can = [each for each in self._ready if held[each.who] < capacity.for_one]
+        can = [each for each in can if stalling[each.who] < capacity.stalling_for_one]
+        return [each for each in can if self._tries.left(each.who, now) >= 1]
+
+    def _stalls(self, each: "_Waiting | _Child", now: float) -> bool:
+        """Whether whoever it is has stalled often of late."""
+        return not self._tries.are_many(each.who, now)
 
     def _stalling(self) -> Counter[str]:
         """Sessions that have not begun, by neighborhood."""
