@@ -10,7 +10,9 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
+from ppspeech.cli.lists import show_list
 from ppspeech.figures import Figure, show_figures
+from ppspeech.registry import Listed
 from ppspeech.screen import Console
 
 EVIL = ("x[red]y.flac", "no[/red]file.wav", "a:smile:.wav", "[peers]", "[/]")
@@ -50,6 +52,23 @@ def test_a_narrow_terminal_gets_a_paragraph_a_row(
     monkeypatch.setenv("COLUMNS", "40")
     Console().print(table())
     assert f"clip: {LONG}\nword: yes\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", range(30, 120, 6))
+def test_no_word_of_a_list_is_cut_at_any_width(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    about = "Forty people to train on, twenty never heard; " * 3
+    entries = {f"a_name_of_{'many_' * n}words": Listed(about, "the corpora audiomnist and fsdd") for n in range(5)}
+    show_list(entries, as_json=False)
+    said = capsys.readouterr().out
+    words = said.split()
+    assert "…" not in said
+    assert set(entries) <= set(words)
+    assert words.count("audiomnist") == words.count("twenty") / 3 == len(entries)
+    if not said.startswith("name:"):
+        assert {len(line) for line in said.splitlines()} <= set(range(columns + 1))
 
 
 def test_only_this_file_opens_a_console() -> None:
