@@ -19,7 +19,8 @@ from pathlib import Path
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
 from tests.fresh import TOP, Running, start
-from tests.walk.steps import STAGES, Step
+from tests.walk.step import Step
+from tests.walk.steps import STAGES
 
 PATIENCE = 120.0  # seconds for what a step prints when it goes on running
 
