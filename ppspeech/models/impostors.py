@@ -26,7 +26,7 @@ AMOUNTS = (30, 90, 270, 810)
 """Frames of speech at which strangers are tried; between them thresholds are interpolated."""
 TAIL = 0.1  # the share of scores that says how the rarest behave
 CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
-UNUSUAL = 0.01  # the share of the cohort's own speech that would be called unlike it
+UNUSUAL = 0.03  # the share of the cohort's own speech that would be called unlike it
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,6 @@ from ppspeech.storage import atomic_write
 from ppspeech.training.module import SpeechModule, quiet_lightning
 from ppspeech.training.private import PrivacyHook
 from ppspeech.training.release import note_measured
-from ppspeech.training.threads import idle_cores_alone
 
 
 class RecipeCLI(LightningCLI):
@@ -135,14 +134,14 @@ class RecipeCLI(LightningCLI):
 
 
 def run_recipe(args: ArgsType = None) -> RecipeCLI:
-    """Run a recipe: `fit`, `validate`, `test` or `predict`, with `--config` and overrides, on the cores that are idle.
+    """Run a recipe: `fit`, `validate`, `test` or `predict`, with `--config` and overrides.
 
     What training writes remembers the training data: nobody else may read it.
     """
     quiet_lightning()
     before = os.umask(0o077)
     try:
-        with plain_warnings(), idle_cores_alone():
+        with plain_warnings():
             return RecipeCLI(
                 LightningModule,
                 LightningDataModule,
