@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 @BENCHES.register("threads")
 def run(quick: bool) -> list[Figure]:
-    """Measure; the settings take turns, and the features are ready. `quick` trains for one epoch, once: a rough look."""
+    """Measure; the settings take turns, and the features are ready. `quick` trains one epoch, once: a rough look."""
     epochs, rounds = (1, 1) if quick else (4, 3)
     _seconds({}, 1)
     beside: dict[str, list[float]] = {name: [] for name in SETTINGS}
