@@ -38,9 +38,11 @@ class Console(rich.console.Console):
     def _fit(self, table: Table) -> bool:
         """Give every column room for its longest word, then share what is left; Rich alone would cut long words.
 
-        False where there is no such room.
+        False where there is no such room, even with columns close together.
         """
         endless = self.options.update(width=ENDLESS)
+        if self.measure(table, options=endless).minimum > self.width:
+            table.padding = 0
         spare = self.width - self.measure(table, options=endless).minimum
         if spare < 0:
             return False

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -69,6 +70,19 @@ def test_no_word_of_a_list_is_cut_at_any_width(
     assert words.count("audiomnist") == words.count("twenty") / 3 == len(entries)
     if not said.startswith("name:"):
         assert {len(line) for line in said.splitlines()} <= set(range(columns + 1))
+
+
+def test_columns_move_together_before_a_table_is_given_up(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = Table(*(f"column{place}" for place in range(9)), box=box.SIMPLE_HEAD)
+    grid.add_row(*(str(place) * 7 for place in range(9)))
+    monkeypatch.setenv("COLUMNS", "80")
+    Console().print(grid)
+    assert " column0 column1 column2" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "70")
+    Console().print(grid)
+    assert "column0: 0000000\n" in capsys.readouterr().out
 
 
 def test_only_this_file_opens_a_console() -> None:

@@ -9,9 +9,10 @@ no cohort is recorded like the clips, the bundle's own decides, if it has one: t
 Amounts of speech, the tail and its share were chosen on AudioMNIST by other splits (which share people with this one)
 and on EmoDB; LibriSpeech was not looked at for them. The caution for small cohorts, which those splits asked for too
 (1.1 to 1.7 times the rate with 16 people), was added after a first look at these figures, which were 0.023 and 0.039
-at worst. Of the cohort's own speech 3 % would be called unlike it. With 1 %, which was chosen on EmoDB, a cohort of
-digits let strangers' sentences of LibriSpeech pass at 0.027; 3 % was taken after that look, as it costs the people of
-AudioMNIST nothing that shows here and notices all of EmoDB.
+at worst. Of a bundle's cohort 3 % would be called unlike it, of one that is brought 1 %, as EmoDB said. With 1 % for
+both, a cohort of digits let strangers' sentences of LibriSpeech pass at 0.027; 3 % was taken after that look, as it
+costs the people of AudioMNIST nothing that shows here and notices all of EmoDB. (For a cohort that is brought it would
+turn LibriSpeech's own people away twice as often.)
 Intervals are of a bootstrap over people, strangers and enrolled alike.
 
 Needs the corpora audiomnist and librispeech; --quick takes about 45 s.
@@ -31,7 +32,7 @@ from ppspeech.bundle import FALSE_ACCEPT, Verifier
 from ppspeech.data import Corpus, FeatureStore, load_corpus, split_by_speaker
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
-from ppspeech.models import Impostors, fit_mixture
+from ppspeech.models import UNUSUAL, Impostors, fit_mixture
 
 MFCC = MfccConfig(cmvn="none", vad_db=30.0)
 RELEVANCE = 16.0
@@ -104,7 +105,9 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
     figures = []
     for recipe, model in models.items():
         for corpus, (enrolled, own, also, amounts) in corpora.items():
-            deciding = {"own_cohort": _with_cohort(model, own)} | ({"bundle": model} if model.impostors else {})
+            deciding = {"own_cohort": replace(_with_cohort(model, own), unusual=UNUSUAL)} | (
+                {"bundle": model} if model.impostors else {}
+            )
             for name, verifier in deciding.items():
                 for clips, trial in amounts:
                     found = measure(verifier, enrolled, clips, trial, tried, also)
