@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import rich.console
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -39,10 +40,34 @@ class Console(rich.console.Console):
         """Print lines, or one table."""
         if not (objects and isinstance(objects[0], Table)):
             super().print(*objects, **options)
-        elif self.measure(objects[0], options=self.options.update(width=ENDLESS)).minimum <= self.width:
+        elif self._fit(objects[0]):
             super().print(objects[0], soft_wrap=False)
         else:
             self._print_paragraphs(objects[0])
+
+    def _fit(self, table: Table) -> bool:
+        """Give every column room for its longest word, then share what is left; Rich alone would cut long words.
+
+        False where there is no such room, even with columns close together.
+        """
+        endless = self.options.update(width=ENDLESS)
+        if self.measure(table, options=endless).minimum > self.width:
+            table.padding = 0
+        spare = self.width - self.measure(table, options=endless).minimum
+        if spare < 0:
+            return False
+        sizes = [
+            [Measurement.get(self, endless, cell) for cell in (column.header, *column.cells)]
+            for column in table.columns
+        ]
+        widths = [max(size.minimum for size in column) for column in sizes]
+        wanted = [max(size.maximum for size in column) for column in sizes]
+        for _ in range(min(spare, sum(wanted) - sum(widths))):
+            narrowest = min((at for at in range(len(widths)) if widths[at] < wanted[at]), key=widths.__getitem__)
+            widths[narrowest] += 1
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
+        return True
 
     def _print_paragraphs(self, table: Table) -> None:
         if table.title:

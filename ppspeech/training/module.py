@@ -3,8 +3,9 @@
 import logging
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytorch_lightning as lightning
@@ -54,11 +55,13 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
     training by gradients has `losses(batch)`, one an utterance; `public_start` says that the first parameters owe
-    nothing to the training data.
+    nothing to the training data. `meanings` tells what a metric is where its name does not; `will_be_tested`, that the
+    held-out part is tested on after training, so that what is wrong with it can be said before.
     """
 
     label: str | None = None
     public_start: bool = False
+    meanings: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,6 +71,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         self.model: nn.Module | None = None
         self.statistics_hook: StatisticsHook | None = None
         self.resumed = False
+        self.will_be_tested = False
 
     @abstractmethod
     def settings(self) -> ModelSettings:
