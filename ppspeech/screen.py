@@ -4,20 +4,25 @@ import codecs
 import io
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import rich.console
 from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 ENDLESS = 100_000  # columns of a pipe or a file: lines there are as long as they need to be
 
+_MARKED = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+
 
 class Console(rich.console.Console):
     """Rich's console for text that others wrote: a name such as `x[red]:smile:.wav` is never read as markup or emoji.
 
-    What is to be colored is a `Text`, or has a style. Lines are left to the terminal to wrap. Where a table has no
+    Nor do control characters reach the terminal, which others' names and words could steer. What is to be colored is a
+    `Text`, or has a style. Lines are left to the terminal to wrap. Where a table has no
     room for its longest words, every row becomes a paragraph. A pipe or file has room, unless COLUMNS is set.
     """
 
@@ -25,6 +30,11 @@ class Console(rich.console.Console):
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
         if not self.is_terminal and "COLUMNS" not in os.environ:
             self.width = ENDLESS
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """As Rich does, with a mark in place of every control character but tabs and line ends."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=segment.text.translate(_MARKED))
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print lines, or one table."""

@@ -47,6 +47,18 @@ def test_text_is_shown_as_it_is(
     assert LONG in output
 
 
+def test_nobodys_words_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of a peer, or a name, that clears the screen, or writes another line over what was said."""
+    evil = "ann\x1b[2J\x1b]0;title\x07\r\x9b1Abob\x00\x7f"
+    grid = Table("name")
+    grid.add_row(evil)
+    for shown in (evil, Text(evil, "red"), grid):
+        Console().print(shown)
+    output = capsys.readouterr().out
+    assert output.count("ann�[2J") == 3
+    assert not [char for char in output if not char.isprintable() and char != "\n"]
+
+
 def test_a_narrow_terminal_gets_a_paragraph_a_row(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

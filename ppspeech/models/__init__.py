@@ -13,6 +13,7 @@ from ppspeech.models.convex import (
     not_reached,
 )
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
+from ppspeech.models.floored import ScoreFloor, WordModel, floored_scores, score_floor
 from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.gaussians import Gaussians
 from ppspeech.models.gaussian.mixture import GaussianMixture
@@ -61,6 +62,7 @@ __all__ = [
     "MarginLoss",
     "Point",
     "Prior",
+    "ScoreFloor",
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
@@ -68,6 +70,7 @@ __all__ = [
     "Topology",
     "UtteranceClassifier",
     "Word",
+    "WordModel",
     "adapt_speakers",
     "baum_welch",
     "check_solver_arguments",
@@ -79,6 +82,7 @@ __all__ = [
     "ergodic",
     "fit_mixture",
     "flat_start_",
+    "floored_scores",
     "left_right",
     "map_adapt",
     "minimize",
@@ -88,6 +92,7 @@ __all__ = [
     "phi_from_moments",
     "plot_det",
     "rare_score",
+    "score_floor",
     "smat",
     "supervector_scores",
     "supervectors",

@@ -372,12 +372,12 @@ TOGETHER = [
     Step(
         "alice waits with a number",
         "ppspeech party millionaires --role alice --listen 127.0.0.1:0 --input 5 --transcript",
-        r"--connect (?P<there>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        r"--connect (?P<there>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64}) --ticket (?P<ticket>[0-9a-f]{32})",
         goes_on=True,
     ),
     Step(
         "bob has a larger one",
-        "ppspeech party millionaires --role bob --connect {there} --pin {pin} --input 7 --transcript",
+        "ppspeech party millionaires --role bob --connect {there} --pin {pin} --ticket {ticket} --input 7 --transcript",
         "(?s)base_point.*alice is not richer",
     ),
     Step(

@@ -44,8 +44,9 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
         leakage=f"to t colluders and the curator: the noisy sums of the others, whose noise alone meets the guarantee; "
         f"{leakage}",
         assumptions=(
-            "all follow the protocol; session keys are signed under pinned certificates, else the curator passes them "
-            "on unchanged; Diffie-Hellman on X25519, AES-256 in counter mode"
+            "parties follow the protocol; session keys are signed under pinned certificates, else the curator passes "
+            "them on unchanged; a curator that denies a sum has it, at most three times over with one group's file; "
+            "Diffie-Hellman on X25519, AES-256 in counter mode"
         ),
         terms=terms,
     )
@@ -61,7 +62,7 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
             session = PartySession.of(party)
             fit = agreed.fit(session.sum, parties, party.place, *inputs)
         except RoundEndedError as error:
-            raise RoundEndedError(f"{error}. {_what_now(session.sums if session else 0, agreed.rounds)}") from error
+            raise RoundEndedError(f"{error}. {_what_now(session.sent if session else 0, agreed.rounds)}") from error
         return as_plain(agreed, fit)
 
     @protocol.party(CURATOR)
@@ -73,13 +74,14 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
         return f"{agreed.rounds} sums of {parties} parties' vectors of {agreed.dimension} numbers, as released to them"
 
 
-def _what_now(released: int, rounds: int) -> str:
+def _what_now(sent: int, rounds: int) -> str:
     """What parties should know when one of them is gone in the middle of training."""
     again = "To go on without one, take it out of the group's file (and out of sizes) and begin again"
-    if not released:
-        return f"No sum was released, and no privacy spent. {again}"
+    if not sent:
+        return f"Nothing of ours was sent, and no privacy spent. {again}"
     return (
-        f"{released} of {rounds} sums were released before: what they cost is spent, and beginning again adds. {again}"
+        f"{sent} of {rounds} vectors of ours were sent: what they cost is spent, whether their sums came back or not, "
+        f"and beginning again adds. {again}"
     )
 
 
