@@ -12,7 +12,6 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
-from ppspeech.models import floored
 from ppspeech.protocols.scores.fit import fit_words
 from ppspeech.protocols.scores.monomials import form_weights
 from ppspeech.protocols.scores.range import RAREST, column_bounds, deepest_floor, most_apart, unreached
@@ -218,7 +217,3 @@ def test_a_fit_takes_no_more_bits_than_the_scores_need() -> None:
     steep = (1e5 * arrays[0], *arrays[1:])
     with pytest.raises(RangeError, match="lower the limit"):
         fit_words(replace(shape, limit=100.0), *steep, floor=(-100.0, 100))
-
-
-def test_the_floor_is_the_same_in_the_clear() -> None:
-    assert floored.RAREST == RAREST

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.arrays import Reals
@@ -41,6 +42,8 @@ AT_ONCE = 20
 FAR = 6.0  # standard deviations of an encrypted score's error: closer than that is a tie
 
 Operation = Literal["forward", "viterbi"]
+OPERATIONS: tuple[Operation, ...] = ("forward", "viterbi")
+ORDERS: tuple[Order, ...] = ("frames", "scan")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Compared:
     """Clips of one length: by how much each one's word wins in the clear, and whether another one wins encrypted."""
 
     margins: Reals
-    differ: np.ndarray
+    differ: NDArray[np.bool_]
     tie: float
 
 
@@ -72,7 +75,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
         for seconds, count in (QUICK if quick else COUNTS).items()
     ]
     groups[0] += spoken
-    jobs = list(product(("forward", "viterbi"), ("frames", "scan"), groups))
+    jobs = list(product(OPERATIONS, ORDERS, groups))
     found = [
         compare(bank, corpus, mfcc, clips, operation, order)
         for operation, order, clips in track(jobs, "Encrypted and in the clear")
