@@ -328,7 +328,7 @@ def test_a_full_server_lets_wait_and_then_refuses() -> None:
         with ThreadPoolExecutor(3) as pool:
             waiting = [pool.submit(ask, server.address, [i]) for i in range(3)]
             wait_until(lambda: descriptors(server) == before + 2 + 3)  # two pipes to children, three connections
-            time.sleep(0.2)  # and the three have said something, so that none makes room for a newcomer
+            time.sleep(1.0)  # and the three have said something, so that none makes room for a newcomer
             with pytest.raises(PeerGoneError):
                 ask(server.address, [1])
             assert len(children(server)) == 2
@@ -399,6 +399,19 @@ def test_who_begins_again_and_again_is_let_in_now_and_then() -> None:
     assert counts.finished == 10
     assert 4 <= counts.failed["BadTypeError"] <= 4 + 2 * seconds + 1
     assert counts.refused >= 60 - counts.failed["BadTypeError"] - 1
+
+
+def test_who_has_left_is_given_no_process() -> None:
+    with in_background(make_server(capacity=Capacity(sessions=1, waiting=50, grace_seconds=0))) as server:
+        running = begun_from("127.0.0.1", server)
+        for _ in range(20):
+            call_from("127.0.0.3", server, b"PS").close()
+        time.sleep(0.3)
+        running.close()
+        assert ask(server.address, [2000]) == [True]
+    counts = counted(server)
+    assert counts.started == 2
+    assert counts.refused == 20
 
 
 def test_tries_come_back() -> None:

@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import select
 import selectors
 import signal
 import socket
@@ -26,6 +27,8 @@ from ppspeech.network.tls.listener import listen
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
+CALLS = 64  # that are taken in one step
+HUNG_UP = getattr(select, "POLLRDHUP", 0)  # where a system has it; others tell of connections that are lost
 KILL_SECONDS = 2.0  # how much later than its own deadline a process is killed
 STALLED_SECONDS = 2.0  # after which a client that has not begun may have to give its place to one who waits
 
@@ -156,6 +159,8 @@ class Server:
             self._refuse(self._forget_silent(number))
         while self._ready and self._ready[0].until < now:
             self._refuse(self._ready.pop(0))
+        if self._ready:
+            self._forget_gone()
         for child in self._children.values():
             if child.kill_at < now:
                 _kill(child)
@@ -167,17 +172,30 @@ class Server:
             self._hurry(now)
 
     def _accept(self) -> None:
-        try:
-            connection, source = self._listening.accept()
-        except OSError as error:  # the client left again, or we are out of descriptors
-            logger.warning("cannot accept a connection: %s", error)
-            time.sleep(TICK_SECONDS)
-            return
-        until = time.monotonic() + self._limits.handshake_seconds
-        self._silent[connection.fileno()] = _Waiting(connection, neighborhood(source[0]), until)
-        self._selector.register(connection, selectors.EVENT_READ)
-        if len(self._silent) + len(self._ready) > self._capacity.waiting:
-            self._make_room()
+        """Take all who have called: one a step would leave those who come last waiting for all the others' steps."""
+        for _ in range(CALLS):
+            try:
+                connection, source = self._listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # the client left again, or we are out of descriptors
+                logger.warning("cannot accept a connection: %s", error)
+                time.sleep(TICK_SECONDS)
+                return
+            until = time.monotonic() + self._limits.handshake_seconds
+            self._silent[connection.fileno()] = _Waiting(connection, neighborhood(source[0]), until)
+            self._selector.register(connection, selectors.EVENT_READ)
+            if len(self._silent) + len(self._ready) > self._capacity.waiting:
+                self._make_room()
+
+    def _forget_gone(self) -> None:
+        """Give up those who wait and have left meanwhile: a process for them would be for nobody."""
+        poll, waiting = select.poll(), {each.connection.fileno(): each for each in self._ready}
+        for number in waiting:
+            poll.register(number, HUNG_UP)
+        for number, _ in poll.poll(0):
+            self._ready.remove(waiting[number])
+            self._refuse(waiting[number])
 
     def _make_room(self) -> None:
         """Give up a connection of the neighborhood with most of them: its oldest silent one, else its last to speak."""
