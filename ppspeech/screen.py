@@ -52,7 +52,7 @@ class Console(rich.console.Console):
         """
         endless = self.options.update(width=ENDLESS)
         if self.measure(table, options=endless).minimum > self.width:
-            table.padding = 0
+            table.padding, table.show_edge = 0, False
         spare = self.width - self.measure(table, options=endless).minimum
         if spare < 0:
             return False

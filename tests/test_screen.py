@@ -91,7 +91,7 @@ def test_columns_move_together_before_a_table_is_given_up(
     grid.add_row(*(str(place) * 7 for place in range(9)))
     monkeypatch.setenv("COLUMNS", "80")
     Console().print(grid)
-    assert " column0 column1 column2" in capsys.readouterr().out
+    assert "column0 column1 column2" in capsys.readouterr().out
     monkeypatch.setenv("COLUMNS", "70")
     Console().print(grid)
     assert "column0: 0000000\n" in capsys.readouterr().out
