@@ -54,7 +54,7 @@ class LargeMarginClassifier(SpeechModule):
         self.quadratic, self.trace, self.width = quadratic, trace, width
         self.privacy: ConvexHook | None = None
         self.private_fit: PrivateFit | None = None
-        self._seen: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._seen: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     def settings(self) -> LargeMarginClassifierSettings:
         """Of large-margin Gaussians on utterance statistics."""
@@ -95,7 +95,7 @@ class LargeMarginClassifier(SpeechModule):
         """Collect examples for the solver, or give the loss of a mini-batch."""
         x, y = self.classifier.embed(batch["features"], batch["lengths"]), batch[self.label]
         if self.solver == "newton":
-            self._seen.append((x, y, batch["speaker"]))
+            self._seen.append((x, y, batch["speaker"], batch["index"]))
             if self.last_batch():
                 self.maximize()
                 self._seen = []
@@ -111,10 +111,10 @@ class LargeMarginClassifier(SpeechModule):
             self.gaussians.project_()
 
     def _solve(self) -> None:
-        x, y, speaker = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
+        x, y, speaker, utterance = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
         if self.privacy is not None:
             # the objective's value stays unlogged: it is as private as the data
-            groups = speaker if self.privacy.relation.unit == "speaker" else None
+            groups = speaker if self.privacy.relation.unit == "speaker" else utterance
             self.private_fit = fit_privately(self.gaussians, x, y, self.privacy, groups, gamma=self.trace)
             return
         solution = self.gaussians.fit(x, y, quadratic=self.quadratic, gamma=self.trace, tolerance=1e-3, post_hoc=True)

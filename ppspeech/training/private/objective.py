@@ -23,7 +23,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, Solution, minimize
 from ppspeech.models.gaussian import smat
 from ppspeech.models.margin import LargeMarginGaussians
-from ppspeech.privacy import Guarantee, Relation, Released, Unit
+from ppspeech.privacy import MANY_ROWS, Guarantee, Relation, Released, check_single_rows
 from ppspeech.privacy.accounting import Accountant, Event
 from ppspeech.privacy.convex import (
     HeadConstants,
@@ -38,9 +38,6 @@ from ppspeech.privacy.convex import (
 from ppspeech.privacy.gradients import contribution_weights
 
 ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
-
-MANY_RECORDS: frozenset[Unit] = frozenset({"speaker", "party"})
-"""Units that own several rows: which rows belong together must be told."""
 
 ROUNDING = 1e-12  # what rounding may add to a clipped norm, relative
 
@@ -101,15 +98,16 @@ def fit_privately(
     """Train a module to the guarantee of a hook, and set its parameters to what may be released.
 
     Examples x `(n, d)` of classes y `(n,)` are scaled by public constants and clipped to the module's public `radius`.
-    `groups` `(n,)` tell whose each is: every group then counts once, as the average over its examples; without, every
-    row is a unit of its own. `gamma` is gamma_tot of the trace regularizer of large-margin models, a public constant.
-    Raises PrivacyError for a module without a radius, a unit that needs groups, or several components a class;
-    ModelError for bad labels or values, or if the solver fails; the module then stays as it was.
+    `groups` `(n,)` tell which unit each is of, for every unit but `record`. A speaker or party counts once, as the
+    average over its examples; an utterance has one example. `gamma` is gamma_tot of the trace regularizer of
+    large-margin models, a public constant. Raises PrivacyError for a module without a radius, rows that are not tied to
+    the unit, or several components a class; ModelError for bad labels or values, or if the solver fails; the module
+    then stays as it was.
     """
-    if groups is None and hook.relation.unit in MANY_RECORDS:
-        unit = hook.relation.unit
-        raise PrivacyError(f"a {unit} owns several rows: pass groups, the {unit} of every row")
-    terms: dict[str, Any] = {"weights": None if groups is None else contribution_weights(groups, 1.0)}
+    check_single_rows(hook.relation.unit, len(x), groups)
+    averaged = hook.relation.unit in MANY_ROWS
+    weights = contribution_weights(groups, 1.0) if groups is not None and averaged else None
+    terms: dict[str, Any] = {"weights": weights}
     if isinstance(module, LargeMarginGaussians):
         if module.components > 1:
             raise PrivacyError(
@@ -119,7 +117,7 @@ def fit_privately(
         terms |= {"gamma": gamma}
     elif gamma != 0:
         raise PrivacyError("gamma belongs to large-margin models")
-    plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=groups is not None)
+    plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=averaged)
     problem = _ModuleObjective(module, x, y, terms)
     _set(module, plan.release(problem).value)
     assert problem.solution is not None
