@@ -6,9 +6,9 @@ import pytorch_lightning as lightning
 import torch
 from torch import Tensor
 
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.bundle import DataTouch, LargeMarginClassifierSettings
-from ppspeech.data import Batch, public_scale
+from ppspeech.data import Batch, Corpus, public_scale, scale_corpus
 from ppspeech.models import UtteranceClassifier
 from ppspeech.models.margin import LargeMarginGaussians
 from ppspeech.training.confusion import ConfusionCallback
@@ -66,6 +66,10 @@ class LargeMarginClassifier(SpeechModule):
             DataTouch("normalization", "untouched", "features are scaled by statistics of the built-in, public voices"),
             DataTouch("threshold", "untouched", "the model has none: the highest score wins"),
         )
+
+    def public_speech(self) -> tuple[Corpus, ...]:
+        """What the scale is of."""
+        return () if isinstance(self.mfcc, GivenFeatures) else (scale_corpus(self.mfcc.sample_rate),)
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
         """Make the untrained classifier, with the scale of the built-in voices."""

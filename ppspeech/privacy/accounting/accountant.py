@@ -253,17 +253,23 @@ def _of_weak(events: tuple[Entry, ...], delta: float) -> float:
 
 def _by_chain(account: Accountant, size: int, delta: float) -> float:
     """The epsilon of a chain of `size` neighbors at this delta, from the account's delta(epsilon)."""
-    epsilon = account.epsilon(0.0)
-    best = size * epsilon  # pure, or infinite
-    if delta == 0 or math.isinf(account.epsilon(delta)):
-        return best
-    step = account.epsilon(delta)
-    while size * step < min(best, MOST_GROUP):
-        grown = size * step + math.log(-math.expm1(-size * step) / max(math.expm1(step), 1e-300))
-        if math.log(max(account.delta(step), 1e-300)) + grown <= math.log(delta):
-            return size * step
-        step *= 1.02
-    return best
+    best = size * account.epsilon(0.0)  # where it is pure
+    low = high = account.epsilon(delta)
+    if delta == 0 or not 0 < high < math.inf:
+        return min(best, size * high)
+
+    def enough(step: float) -> bool:
+        grown = size * step + math.log(-math.expm1(-size * step) / math.expm1(step))
+        return math.log(max(account.delta(step), 1e-300)) + grown <= math.log(delta)
+
+    while not enough(high):
+        low, high = high, 1.1 * high
+        if size * high > min(best, MOST_GROUP):
+            return best
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return size * high
 
 
 def _added(found: list[float | None]) -> float | None:

@@ -105,10 +105,11 @@ class GradientPrivacy:
     (buffers, parameters without an optimizer) must stay as it was: no event covers it, and a change is refused.
     """
 
-    touches: tuple[DataTouch, ...] = ()
+    touches = (DataTouch("counts", "not_covered", "the number of units scales every step"),)
 
-    def __init__(self, plan: GradientPlan, chunk: int | None = None) -> None:
+    def __init__(self, plan: GradientPlan, chunk: int | None = None, epochs: int = 1) -> None:
         self.plan, self.chunk, self.spent = plan, chunk, 0
+        self.planned = epochs * plan.steps_per_epoch
         self._place, self._expected = Ranks(), 1.0
         self._names: list[str] = []
         self._parameters: list[nn.Parameter] = []

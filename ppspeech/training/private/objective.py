@@ -36,6 +36,7 @@ from ppspeech.privacy.convex import (
     softmax_head,
 )
 from ppspeech.privacy.gradients import contribution_weights
+from ppspeech.training.private.record import counts_touch
 
 ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
 
@@ -199,7 +200,7 @@ class ObjectivePrivacy:
     guess of the length of the weights; see `ObjectivePerturbation`.
     """
 
-    touches = (DataTouch("early_stopping", "untouched", "one certified solve"),)
+    planned = 1
 
     def __init__(self, relation: Relation, epsilon: float, delta: float = 0.0, norm: float | None = None) -> None:
         self.relation, self.epsilon, self.delta, self.norm = relation, epsilon, delta, norm
@@ -215,6 +216,11 @@ class ObjectivePrivacy:
     def spent(self, solves: int) -> None:
         if solves:
             raise PrivacyError("the solve of this checkpoint was released: another one needs a budget of its own")
+
+    @property
+    def touches(self) -> tuple[DataTouch, ...]:
+        """The regularization is a constant: the number of examples enters nowhere else."""
+        return (counts_touch(self.relation),)
 
     @property
     def done(self) -> PrivateFit | None:

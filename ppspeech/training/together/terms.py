@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from ppspeech.bundle import BundleConfig, LargeMarginTableSettings, LinearTableSettings
+from ppspeech.bundle import BundleConfig, DataTouch, LargeMarginTableSettings, LinearTableSettings
 from ppspeech.errors import PrivacyError, RangeError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
@@ -64,6 +64,10 @@ class JointTerms(Protocol):
     def released(self, module: nn.Module) -> nn.Module:
         """The model with the tensors that a bundle of `config` holds."""
 
+    @property
+    def begun(self) -> DataTouch:
+        """Where the first parameters come from."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableTerms:
@@ -76,6 +80,7 @@ class TableTerms:
     the hinge of `huber_svm` and `large_margin`. `columns` and `labels`: names; numbers by default.
     """
 
+    begun: ClassVar[DataTouch] = DataTouch("initialization", "untouched", "all begin at zero, or solve for a minimum")
     units: ClassVar[tuple[str, ...]] = ("record", "utterance", "speaker")
 
     model: ModelName
