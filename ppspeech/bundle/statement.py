@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -50,13 +49,13 @@ Status = Literal["charged", "not_covered", "untouched"]
 class DataTouch:
     """One place where the data could be looked at outside training, and what that means for the guarantee.
 
-    `charge`: the type of the event that pays for it, where it is charged.
+    `charge`: where it is charged, the place in the account of the event that pays for it, from 0.
     """
 
     topic: Topic
     status: Status
     note: str
-    charge: str | None = None
+    charge: int | None = None
 
     def __post_init__(self) -> None:
         for name, value, choices in (("topic", self.topic, Topic), ("status", self.status, Status)):
@@ -65,8 +64,8 @@ class DataTouch:
         check_text("note", self.note)
         if (self.status == "charged") != (self.charge is not None):
             raise BundleError(
-                f"{self.topic} is {self.status}: what is charged names the type of event that pays for it, and nothing "
-                f"else does, got charge {self.charge!r:.80}"
+                f"{self.topic} is {self.status}: what is charged names the event that pays for it, by its place in the "
+                f"account, and nothing else does, got charge {self.charge!r:.80}"
             )
 
 
@@ -208,18 +207,16 @@ class PrivacyStatement:
             )
 
     def _check_charges(self, account: Accountant) -> None:
-        """Every charge is a release of its own, and one more is that of the weights."""
-        left: Counter[str] = Counter()
-        for event, count in account.events:
-            left[event.type_name] += count
+        """Every charge is paid by an event of its own, and one more is that of the weights."""
+        free = set(range(len(account.events)))
         for touch in self.touches:
             if touch.charge is not None:
-                left[touch.charge] -= 1
-                if left[touch.charge] < 0 or not left.total():
+                if touch.charge not in free or len(free) == 1:
                     raise BundleError(
-                        f"{touch.topic} is said to be charged, but no event of type {touch.charge!r:.80} is left to "
-                        "pay for it"
+                        f"{touch.topic} is said to be charged to event {touch.charge}, but of {len(account.events)} "
+                        "different events none is left to pay for it beside the weights"
                     )
+                free.remove(touch.charge)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for `privacy.json`."""
