@@ -71,7 +71,9 @@ def _signed_by(digests: bytes, signature: bytes) -> str:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(plain["signer"]))
         key.verify(bytes.fromhex(plain["signature"]), PURPOSE + digests)
     except (InvalidSignature, ValueError, TypeError):
-        raise BundleError(f"the signature of this bundle does not fit its files ({SIGNATURE}): do not trust it") from None
+        raise BundleError(
+            f"the signature of this bundle does not fit its files ({SIGNATURE}): do not trust it"
+        ) from None
     return _pin(key)
 
 

@@ -253,8 +253,8 @@ class PrivacyStatement:
 UNSAID = "the training run does not say"
 
 SAID_BEFORE = frozenset(
-    f"One {unit} is protected, not a person: for someone with k of them in the data, epsilon is up to k times as large, "
-    "and delta grows too."
+    f"One {unit} is protected, not a person: for someone with k of them in the data, epsilon is up to k times as "
+    "large, and delta grows too."
     for unit in PARTS_OF_PEOPLE
 )
 """What format 1 said in the place of `groups`: at the same delta epsilon is larger than that."""

@@ -127,7 +127,9 @@ def _of_table(keep: str, hide: str, source: str, options: Mapping[str, Any]) -> 
 
 def scale_corpus(sample_rate: int) -> Corpus:
     """The recordings of the built-in voices that `public_scale` hears."""
-    return SyntheticCorpus(DIGITS[::2], speakers=24, takes=1, styles=("calm", "excited"), sample_rate=sample_rate).build()
+    return SyntheticCorpus(
+        DIGITS[::2], speakers=24, takes=1, styles=("calm", "excited"), sample_rate=sample_rate
+    ).build()
 
 
 @lru_cache(maxsize=8)

@@ -33,7 +33,6 @@ from ppspeech.filters.noisy import FeatureNoise, NoisyFilter
 from ppspeech.privacy import Guarantee, check_count
 from ppspeech.progress import track
 
-
 NOT_COVERED = (
     "labels: the manifest has the {label} of every sample as it is",
     "lengths: how many samples there are, and how many frames each has, are seen as they are",
@@ -96,7 +95,9 @@ def write_filtered(
     with whole_folder(folder) as unfinished:
         write_samples(unfinished, filtered(), label)
         if most is not None and max(counts.values()) > most:
-            raise PrivacyError(f"the filter made {max(counts.values())} vectors of one person's, and {most} are allowed")
+            raise PrivacyError(
+                f"the filter made {max(counts.values())} vectors of one person's, and {most} are allowed"
+            )
         guarantee = released.guarantee if noise is None or most is None else noise.guarantee_for(most)
         statement = {
             "guarantee": guarantee.to_json(),

@@ -268,7 +268,11 @@ def put(value: Any, *path: str) -> Edit:
         (PRIVACY, delete("caveats"), "privacy.json has the fields"),
         (PRIVACY, put([], "covers"), "covers .* alone"),
         (PRIVACY, put([], "touches"), "missing .*normalization"),
-        (PRIVACY, put([{"topic": "tuning", "status": "free", "note": "x", "charge": None}], "touches"), "must be one of"),
+        (
+            PRIVACY,
+            put([{"topic": "tuning", "status": "free", "note": "x", "charge": None}], "touches"),
+            "must be one of",
+        ),
         (PRIVACY, put(["x" * 65], "caveats"), "looks like a key"),
         (PRIVACY, put(["-----BEGIN PRIVATE KEY-----"], "caveats"), "looks like a key"),
         (EVENTS, put([], "events"), "there are no events"),
@@ -276,7 +280,7 @@ def put(value: Any, *path: str) -> Edit:
         (EVENTS, put(1, "events", 0, "count"), "do not trust this bundle"),  # type: ignore[arg-type]
         (EVENTS, put(1.5, "events", 0, "count"), "whole number"),  # type: ignore[arg-type]
         (EVENTS, put([{}] * 1001, "events"), "at most 1000"),
-        (EVENTS, put(10**9, "events", 0, "count"), "1,000,000,000 releases"),  # type: ignore[arg-type]
+        (EVENTS, put(10**9, "events", 0, "count"), "1,000,000,001 releases"),  # type: ignore[arg-type]
         (EVENTS, put(1e-3, "events", 0, "event", "noise_multiplier"), "nothing is promised"),  # type: ignore[arg-type]
         (EVENTS, put(1e-300, "events", 0, "event", "noise_multiplier"), "replayed"),  # type: ignore[arg-type]
         (EVENTS, put("utterance", "unit"), "Convert it first"),

@@ -71,7 +71,7 @@ def half_a_delta(folder: Path) -> None:
 REFUSED: dict[str, tuple[Forgery, str]] = {
     "another epsilon": (edited(PRIVACY, "guarantee", "epsilon", to=0.01, sealed=False), "changed since export"),
     "another epsilon, sealed": (edited(PRIVACY, "guarantee", "epsilon", to=0.01), "do not trust this bundle"),
-    "a card with another epsilon": (card("(0.8", "(0.0"), "not the card that follows"),
+    "a card with another epsilon": (card("**(0.", "**(0.0"), "not the card that follows"),
     "a card that says anonymous": (card("## Privacy", "## Privacy\n\nFully anonymous."), "not the card that follows"),
     "float noise said to be exact": (edited(PRIVACY, "guarantee", "float_safe", to=True), "its events say False"),
     "everything charged": (all_charged, "none is left to pay for it"),

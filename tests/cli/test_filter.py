@@ -91,7 +91,9 @@ def test_one_clip_is_filtered_as_its_corpus_is(tmp_path: Path, level: str) -> No
     frames = Mfcc(bundle.mfcc)(read_audio(clip, bundle.mfcc.sample_rate))
     inputs = frames.features[0] if level == "frames" else utterance_statistics(frames)[0]
     torch.testing.assert_close(features, bundle.model(inputs).detach())
-    told = run("apply", tmp_path / "filter", clip, "--out", tmp_path / "noisy.npy", "--epsilon", 1, "--most", 3, "--json")
+    told = run(
+        "apply", tmp_path / "filter", clip, "--out", tmp_path / "noisy.npy", "--epsilon", 1, "--most", 3, "--json"
+    )
     assert json.loads(told)["guarantee"]["epsilon"] == pytest.approx(3)
     assert json.loads(told)["shape"] == ([3, 3] if level == "frames" else [3])
     assert "must not exist" in run("apply", tmp_path / "filter", clip, "--out", tmp_path / "clip.npy", code=2)

@@ -20,7 +20,7 @@ def corpus(folder: Path, name: str, contents: list[bytes]) -> Corpus:
 def test_a_copy_under_another_name_in_another_folder_is_refused(tmp_path: Path) -> None:
     private = corpus(tmp_path / "ours", "ours", [b"ann", b"bob", b"cid"])
     public = corpus(tmp_path / "theirs", "theirs", [b"dan", b"eve", b"bob"])
-    with pytest.raises(CorpusError, match="1 recordings of the private corpus, 1.wav for one, are in .* theirs too"):
+    with pytest.raises(CorpusError, match=r"1 recordings of the private corpus, 1.wav for one, are in .* theirs too"):
         check_disjoint(private, [public])
     check_disjoint(private, [public[:2]])  # of equal sizes, and others
 
@@ -36,7 +36,7 @@ def test_built_in_voices_may_stand_beside_other_takes_of_them() -> None:
     small = {"words": ("yes",), "speakers": 2, "takes": 1}
     voices = load_corpus("synthetic", **small)
     check_disjoint(voices, [load_corpus("synthetic", **small, seed=1)])
-    with pytest.raises(CorpusError, match="options.seed 1"):
+    with pytest.raises(CorpusError, match=r"options\.seed 1"):
         check_disjoint(voices, [load_corpus("synthetic", **small | {"speakers": 3})])
     with pytest.raises(CorpusError, match="leave it out"):
         check_disjoint(voices, [replace(voices, name="a folder of them")])

@@ -106,7 +106,7 @@ def test_what_is_promised_does_not_tell_how_much_someone_said(tmp_path: Path) ->
         write_filtered(tmp_path / name, LinearFilter(4, 2), given, keep="word", noise=noise, most=most)
         told.append(json.loads((tmp_path / name / "filtering.json").read_text())["statement"])
         read = read_filtered(tmp_path / name)
-        counts = {who: 0 for who in read.private}
+        counts = dict.fromkeys(read.private, 0)
         for who, clip in zip(read.private, read.inputs, strict=True):
             counts[who] += len(clip)
         assert counts == {"person0": 9, "person1": 12, "person2": 12}

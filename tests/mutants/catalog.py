@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
 from tests.mutants.mutant import mutant
+from tests.mutants.promises import PROMISES
 
 BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
 CHECK, SETUP, HASH = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash"))
@@ -535,4 +536,5 @@ MUTANTS = [
             "    if not channel.receive(Kind.GALLERY_DIGEST, len(gallery.digest)):",
         ),
     ),
+    *PROMISES,
 ]

@@ -228,7 +228,13 @@ def test_group_privacy_multiplies_sensitivity() -> None:
 
 @pytest.mark.parametrize(
     ("own", "other"),
-    [("speaker", "frame"), ("speaker", "utterance"), ("utterance", "utterance"), ("record", "frame"), ("party", "speaker")],
+    [
+        ("speaker", "frame"),
+        ("speaker", "utterance"),
+        ("utterance", "utterance"),
+        ("record", "frame"),
+        ("party", "speaker"),
+    ],
 )
 def test_a_guarantee_does_not_go_down_to_what_a_unit_is_made_of(own: Any, other: Any) -> None:
     """A speaker one of whose frames changes is another speaker: a removal and an addition, twice the sensitivity."""

@@ -52,7 +52,12 @@ def test_a_person_counts_at_most_so_often_and_only_where_it_is_known_who() -> No
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"bins": 0}, "bins"), ({"epsilon": 0.0}, "epsilon"), ({"most": 2}, "a record is one value"), ({"delta": 2.0}, "delta")],
+    [
+        ({"bins": 0}, "bins"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"most": 2}, "a record is one value"),
+        ({"delta": 2.0}, "delta"),
+    ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(PrivacyError, match=message):

@@ -181,7 +181,8 @@ def test_monotone_queries_under_replace_exceed_the_budget_and_are_refused() -> N
     mechanism = made(monotone=True)
     pattern = (False,) * 300 + (True,) * 2
     at = [
-        pattern_log_probabilities(mechanism, [move] * 300 + [-60.0 - move] * 2, 0.0, [pattern])[0] for move in (0.0, 1.0)
+        pattern_log_probabilities(mechanism, [move] * 300 + [-60.0 - move] * 2, 0.0, [pattern])[0]
+        for move in (0.0, 1.0)
     ]
     assert abs(at[0] - at[1]) > 1.3 * mechanism.epsilon
     with pytest.raises(PrivacyError, match="under replace"):

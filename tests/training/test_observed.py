@@ -32,7 +32,7 @@ def notes(hook: PrivacyHook) -> dict[str, str]:
 class LeavesEarly(lightning.Callback):
     """A callback of somebody's own, that ends a run when it has seen enough."""
 
-    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
+    def on_train_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         trainer.should_stop = True
 
 
@@ -125,7 +125,9 @@ def test_a_start_that_heard_the_private_recordings_is_refused(trainer: Make, mak
     """The corpus that the start calls public is the one that is to be protected."""
     private = SpeechDataModule("synthetic", {"words": ["zero", "two"], "speakers": 8, "takes": 2}, batch_size=16)
     hook = PrivacyHook(epsilon=1.0, delta=1e-5)
-    with pytest.raises(CorpusError, match="recordings of the private corpus, .* are in the public corpus synthetic too"):
+    with pytest.raises(
+        CorpusError, match=r"recordings of the private corpus, .* are in the public corpus synthetic too"
+    ):
         trainer(max_epochs=1, callbacks=[hook]).fit(make(), datamodule=private)
     assert hook.spent == 0
 

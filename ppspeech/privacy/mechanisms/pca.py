@@ -30,9 +30,9 @@ class AnalyzeGauss:
     """Releases the second moments of rows with noise; what may be computed from them is free.
 
     Formal guarantee: that of `DiscreteGaussian` with l2 sensitivity R^2 (add_remove) or sqrt(2) R^2 (replace), for one
-    row (unit `record` or `frame`) or for all rows of a unit together, by unit ids. Norms are enforced by clipping, and the released bits
-    themselves obey it. `sigma`: of the noise on the diagonal, > 0; `radius`: R, a public constant; longer rows are
-    clipped; `features`: d, length of a row.
+    row (unit `record` or `frame`) or for all rows of a unit together, by unit ids. Norms are enforced by clipping, and
+    the released bits themselves obey it. `sigma`: of the noise on the diagonal, > 0; `radius`: R, a public constant;
+    longer rows are clipped; `features`: d, length of a row.
     """
 
     sigma: float

@@ -59,7 +59,9 @@ def stopping(watched: Sequence[str], spent: int, planned: int) -> DataTouch:
         return DataTouch("early_stopping", "not_covered", "; ".join(watched))
     if spent != planned:
         return DataTouch("early_stopping", "not_covered", f"the run left off after {spent} of {planned} releases")
-    return DataTouch("early_stopping", "untouched", f"{planned} releases, fixed in advance; no callback chose among them")
+    return DataTouch(
+        "early_stopping", "untouched", f"{planned} releases, fixed in advance; no callback chose among them"
+    )
 
 
 def beginnings(module: lightning.LightningModule, *, convex: bool) -> tuple[DataTouch, ...]:

@@ -47,8 +47,7 @@ class StatisticsPrivacy:
 
     @property
     def touches(self) -> tuple[DataTouch, ...]:
-        """How many there are, and how long they spoke, enters noisy sums alone; under `replace` their number is public.
-        """
+        """How many there are, and how long they spoke, enters noisy sums alone."""
         return (counts_touch(self.release.relation),)
 
     @property

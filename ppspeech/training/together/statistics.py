@@ -164,7 +164,9 @@ class WordTraining(SpeechTerms):
     states: int = 5
     transition_share: float = 0.1
 
-    begun: ClassVar[DataTouch] = DataTouch("initialization", "untouched", "all begin with models of the built-in voices")
+    begun: ClassVar[DataTouch] = DataTouch(
+        "initialization", "untouched", "all begin with models of the built-in voices"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))

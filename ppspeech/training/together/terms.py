@@ -75,9 +75,9 @@ class TableTerms:
 
     `radius`: examples are clipped to this norm, after rows are divided by `scale`, a public number. `delta`: 0 for pure
     privacy, with Polya noise. `unit`: `record`, which a row is; or `utterance` or `speaker`, and then every party says
-    whose each of its rows is: an utterance has one row, a speaker counts once, as the average over rows. `colluders`: how many parties
-    may share what they know. `constant`: the last element of every example; 0 leaves the intercept out. `width`: h of
-    the hinge of `huber_svm` and `large_margin`. `columns` and `labels`: names; numbers by default.
+    whose each of its rows is: an utterance has one row, a speaker counts once, as the average over rows. `colluders`:
+    how many parties may share what they know. `constant`: the last element of every example; 0 leaves the intercept
+    out. `width`: h of the hinge of `huber_svm` and `large_margin`. `columns` and `labels`: names; numbers by default.
     """
 
     begun: ClassVar[DataTouch] = DataTouch("initialization", "untouched", "all begin at zero, or solve for a minimum")
