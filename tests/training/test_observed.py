@@ -84,6 +84,7 @@ def test_a_run_that_nobody_watched_says_so_and_one_cut_short_does_not(
     assert (ended["first"].status, "1 of 2 releases" in ended["first"].note) == ("not_covered", True)
 
 
+@pytest.mark.filterwarnings("ignore:.*callbacks used to create the checkpoint")  # which is what somebody forgot
 def test_what_watched_the_first_part_of_a_run_is_remembered_in_the_second(
     voices: SpeechDataModule, trainer: Make, tmp_path: Path
 ) -> None:

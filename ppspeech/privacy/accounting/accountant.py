@@ -260,7 +260,7 @@ def _by_chain(account: Accountant, size: int, delta: float) -> float:
 
     def enough(step: float) -> bool:
         grown = size * step + math.log(-math.expm1(-size * step) / math.expm1(step))
-        return math.log(max(account.delta(step), 1e-300)) + grown <= math.log(delta)
+        return math.log(max(_quick_delta(account.events, step), 1e-300)) + grown <= math.log(delta)
 
     while not enough(high):
         low, high = high, 1.1 * high
@@ -270,6 +270,15 @@ def _by_chain(account: Accountant, size: int, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return size * high
+
+
+def _quick_delta(events: tuple[Entry, ...], epsilon: float) -> float:
+    """The delta at this epsilon by the methods that need no search."""
+    found = [1.0]
+    for method in ("pld", "rdp"):
+        with suppress(UnsupportedAnalysisError):
+            found.append(_DELTA[method](events, epsilon))  # type: ignore[index]
+    return min(found)
 
 
 def _added(found: list[float | None]) -> float | None:

@@ -115,6 +115,10 @@ class SkellamEvent(Event):
         reach = s * 8.3
         return loss_from_survival(survival, survival, top=center + reach, bottom=center - reach, interval=interval)
 
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """The value moves by `size` sensitivities."""
+        return replace(self, l2=self.l2 * size, l1=self.l1 * size, relation=relation)
+
     def _gaussian(self) -> DiscreteGaussianEvent:
         sigma = math.sqrt(self.variance)
         return DiscreteGaussianEvent(sigma, self.l2, self.l1, self.dimension, self.relation)
