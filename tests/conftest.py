@@ -1,5 +1,6 @@
 """What all tests share: the data folder, a private cache, and seeds."""
 
+import os
 import signal
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from ppspeech.storage import data_folder
 
 
 def pytest_configure() -> None:
-    """A shell that starts us in the background makes us ignore Ctrl-C, and our children too: have it back."""
+    """Be like any shell: one that starts us in the background makes us ignore Ctrl-C, and our children too; have it
+    back. And no width of a terminal is inherited: output goes to pipes.
+    """
+    os.environ.pop("COLUMNS", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -122,8 +122,8 @@ def identify(
         raise ModelError("give the folder of known speakers with --speakers, or a --server that knows them")
     from ppspeech.data import clips_by_speaker
 
-    known = clips_by_speaker(speakers)
-    found = _load(bundle, cohort).identify([clip], known, false_accept=false_accept, threshold=threshold)
+    verifier, known = _load(bundle, cohort), clips_by_speaker(speakers)
+    found = verifier.identify([clip], known, false_accept=false_accept, threshold=threshold)
     facts = {
         "clip": str(clip),
         "speaker": found.value,

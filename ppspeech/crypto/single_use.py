@@ -18,18 +18,18 @@ Item = TypeVar("Item")
 
 
 class SingleUse(Generic[Item]):
-    """What `make` gives, prepared ahead of time and given out once each; safe between threads and across forks.
+    """What `make(count)` gives, prepared ahead of time and given out once each; safe between threads and across forks.
 
     A forked child starts empty: parent and child can never spend the same one.
 
     >>> numbers = iter(range(10))
-    >>> store = SingleUse(lambda: next(numbers))
+    >>> store = SingleUse(lambda count: [next(numbers) for _ in range(count)])
     >>> store.prepare(2)
     >>> store.take(3), len(store)
     ([0, 1, 2], 0)
     """
 
-    def __init__(self, make: Callable[[], Item]) -> None:
+    def __init__(self, make: Callable[[int], list[Item]]) -> None:
         self._make = make
         self._store: deque[Item] = deque()  # pops are atomic: no two threads get the same item
         self._owner = os.getpid()
@@ -53,7 +53,7 @@ class SingleUse(Generic[Item]):
         return taken + self._fresh(count - len(taken), workers)
 
     def _fresh(self, count: int, workers: int) -> list[Item]:  # noqa: ARG002 - for kinds that several cores can make
-        return [self._make() for _ in range(count)]
+        return self._make(count) if count else []
 
     def _own(self) -> deque[Item]:
         """What this very process prepared."""

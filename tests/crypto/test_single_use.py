@@ -11,7 +11,7 @@ from ppspeech.errors import PpspeechError
 
 def test_threads_never_share_an_item() -> None:
     numbers = count()
-    store = SingleUse(lambda: next(numbers))
+    store = SingleUse(lambda many: [next(numbers) for _ in range(many)])
     store.prepare(2000)
     with ThreadPoolExecutor(4) as pool:
         taken = [item for part in pool.map(lambda _: store.take(50), range(50)) for item in part]
@@ -21,7 +21,7 @@ def test_threads_never_share_an_item() -> None:
 
 def test_another_process_starts_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = count()
-    store = SingleUse(lambda: next(numbers))
+    store = SingleUse(lambda many: [next(numbers) for _ in range(many)])
     store.prepare(3)
     monkeypatch.setattr("os.getpid", lambda: -1)
     assert len(store) == 0
@@ -30,4 +30,4 @@ def test_another_process_starts_empty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_negative_count_is_refused() -> None:
     with pytest.raises(PpspeechError, match="-1"):
-        SingleUse(int).prepare(-1)
+        SingleUse(lambda _: []).prepare(-1)

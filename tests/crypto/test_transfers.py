@@ -1,7 +1,10 @@
 """Extended transfers against the definition, bit matrices against numpy, hashes against one block at a time."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from scipy import stats
 
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
+from ppspeech.crypto.transfer import aes as instructed
 from ppspeech.crypto.transfer.bit_matrix import PORTION, ColumnStreams, portions, transpose_bits
 from ppspeech.crypto.transfer.block_hash import CHUNK, BlockHash
 from ppspeech.crypto.transfer.codes import Batch, WalshHadamard, _code_words
@@ -55,7 +59,10 @@ def aes(key: bytes, block: np.ndarray) -> np.ndarray:
     return np.frombuffer(cipher.update(block.tobytes()), np.uint64)
 
 
-def test_hashes_are_their_formulas_one_block_at_a_time() -> None:
+@pytest.mark.parametrize("instructions", [True, False])
+def test_hashes_are_their_formulas_one_block_at_a_time(instructions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the processor's instructions, where it has them, and by OpenSSL."""
+    monkeypatch.setattr(instructed, "AVAILABLE", instructed.AVAILABLE and instructions)
     key = uniform_bytes(16)
     hasher = BlockHash(key)
     blocks, rows, offsets = random_words(CHUNK + 3, 2), random_words(300, 4), random_words(32, 4)
@@ -73,6 +80,51 @@ def test_hashes_are_their_formulas_one_block_at_a_time() -> None:
         tweak = np.array([7 + j, 0], np.uint64)
         u = aes(key, x[:2]) ^ x[2:]
         assert wide[j, w] == (aes(key, u ^ tweak) ^ u)[0]
+
+
+HASHES = """
+import numpy as np
+from ppspeech.crypto.transfer import aes
+from ppspeech.crypto.transfer.block_hash import BlockHash
+
+assert (aes.AVAILABLE, aes.BLOCKS) == {expected}, (aes.AVAILABLE, aes.BLOCKS)
+chance = np.random.default_rng(0)
+hasher = BlockHash(bytes(range(16)))
+blocks, rows, offsets = (chance.integers(0, 2**64, size, np.uint64) for size in ((99, 2), (99, 4), (256, 4)))
+found = [hasher.hash_blocks(blocks, 2**40).tobytes()]
+for count in (1, 2, 3, 4, 8, 16, 64, 256):
+    for width, kind in ((1, np.uint8), (8, np.uint8), (27, np.uint64), (64, np.uint64)):
+        result = np.empty((len(rows), count), kind)
+        hasher.hash_wide(rows, offsets[:count], 2**40, result, width)
+        found.append(result.tobytes())
+import hashlib
+print(hashlib.sha256(b"".join(found)).hexdigest())
+"""
+
+
+@pytest.mark.skipif(not instructed.AVAILABLE, reason="this processor has no instructions for AES")
+def test_every_processor_hashes_alike() -> None:
+    """One block a register, four, and without instructions."""
+    found = set()
+    kinds = {"westmere": "+aes,+sse4.2", "nehalem": "+sse4.2", "": ""}
+    for name, features in kinds.items():
+        expected = (bool("+aes" in features), 1) if name else (instructed.AVAILABLE, instructed.BLOCKS)
+        pretended = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features} if name else {}
+        ran = subprocess.run(
+            [sys.executable, "-c", HASHES.format(expected=expected)],
+            env=os.environ | pretended,
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == 0, ran.stderr
+        found.add(ran.stdout)
+    assert len(found) == 1
+
+
+def test_round_keys_are_those_of_the_standard() -> None:
+    """FIPS 197, appendix A.1."""
+    keys = instructed.expand_key(bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")).tobytes()
+    assert keys[-16:].hex() == "d014f9a8c9ee2589e13f0cc8b6630ca6"
 
 
 def test_the_tweak_of_wide_hashes_does_not_cancel_against_the_input() -> None:

@@ -4,8 +4,9 @@ from tests.mutants.mutant import mutant
 from tests.mutants.promises import PROMISES
 
 BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
-CHECK, SETUP, HASH = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash"))
+CHECK, SETUP, HASH, AES = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash", "aes"))
 CORRELATIONS, LOOK_UP, SELECT = (f"crypto/shares/{file}.py" for file in ("correlations", "look_up", "select"))
+ZEROS, ZEROS_TESTS = "crypto/lattice/zeros.py", "tests/crypto/lattice/test_zeros.py"
 EVALUATOR, HARDENED = "crypto/lattice/evaluator.py", "protocols/speakers/hardened.py"
 
 PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/words/keyword_stream.py"
@@ -148,6 +149,18 @@ MUTANTS = [
         (HASH, "^ block[j, w, 0] ^ tweak) & mask", "^ block[j, w, 0]) & mask"),
     ),
     mutant(
+        "no tweak in wide hashes by instructions",
+        "equal rows have equal pads",
+        TRANSFER_TESTS,
+        (AES, "writer.hashed(u, [i] * count), mask", "writer.hashed(u, [y] * count), mask"),
+    ),
+    mutant(
+        "one tweak for a group of rows",
+        "equal rows have equal pads",
+        TRANSFER_TESTS,
+        (AES, "steps = [n // 2 if n % 2 == 0 else 0 for n", "steps = [0 for n"),
+    ),
+    mutant(
         "m23 a secret of 8 unknown bits",
         "the receiver tries all secrets and opens all entries",
         TRANSFER_TESTS,
@@ -284,6 +297,38 @@ MUTANTS = [
         "differences of columns are bare",
         "tests/crypto/lattice/test_reply_differences.py",
         (EVALUATOR, "np.stack(self.zeros.take(len(products)))", "np.stack(self.zeros.take(1) * len(products))"),
+    ),
+    mutant(
+        "an encryption of zero without a secret of its own",
+        "the second part of a reply is bare but for small errors",
+        ZEROS_TESTS,
+        (
+            ZEROS,
+            "u = transform.forward_(draw_ternary((count, ring.degree), ring))",
+            "u = np.zeros((count, ring.degree), np.uint64)",
+        ),
+    ),
+    mutant(
+        "one secret for many encryptions of zero",
+        "differences of columns are bare",
+        ZEROS_TESTS,
+        (
+            ZEROS,
+            "draw_ternary((count, ring.degree), ring)",
+            "draw_ternary((1, ring.degree), ring).repeat(count, axis=0)",
+        ),
+    ),
+    mutant(
+        "encryptions of zero without errors",
+        "linear equations: whoever sees two solves for the rest",
+        ZEROS_TESTS,
+        (ZEROS, "    _add_errors(residues.reshape(-1), drawn, np.uint64(parameters.prime))\n", ""),
+    ),
+    mutant(
+        "ternary secrets with a bias",
+        "the standard's tables of security are not for them",
+        ZEROS_TESTS,
+        (ZEROS, "_FAIR = 255", "_FAIR = 256"),
     ),
     mutant(
         "m02 no mask",
@@ -464,7 +509,7 @@ MUTANTS = [
         "a key without an error",
         "the evaluator solves for the secret",
         KEY_TESTS,
-        (PUBLIC_KEY, "(product + transform.forward_(_errors(parameters)[None])) % prime", "product % prime"),
+        (PUBLIC_KEY, "transform.forward_(add_errors_(transform.inverse_(product), parameters))", "product"),
     ),
     mutant(
         "coins of a client's key are fixed",

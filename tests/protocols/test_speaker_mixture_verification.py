@@ -190,6 +190,6 @@ def test_it_runs_by_name_over_a_bare_channel() -> None:
 def test_costs_are_recorded_for_many_models_and_refused_for_sizes_that_nobody_could_run() -> None:
     """Sizes may be a peer's: what is not read is not allocated, and what would be is bounded."""
     many = Verification(MixturePlan(300, 39, 64, 1000))
-    assert many.cost.total_bytes == 84_201_159
+    assert many.cost.total_bytes == 84_226_567
     with pytest.raises(RangeError, match="smaller sizes"):
         _ = Verification(MixturePlan(4096, 1, 20_000, 1, 64)).cost

@@ -32,9 +32,9 @@ def words(method: Any = "baum_welch", states: int = 4, **changes: Any) -> WordMo
     return WordModels(method, **(given | changes))
 
 
-def utterances() -> SpeechDataModule:
+def utterances(**choices: Any) -> SpeechDataModule:
     options = {"words": ["six", "one"], "speakers": 12, "takes": 2, "seed": 1}
-    return SpeechDataModule("synthetic", options, batch_size=16, mfcc=MfccConfig.hamm2015())
+    return SpeechDataModule("synthetic", options, batch_size=16, mfcc=MfccConfig.hamm2015(), **choices)
 
 
 def test_statistics_make_word_models_private(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
@@ -110,7 +110,6 @@ def test_a_small_budget_drowns_the_words(trainer: Make) -> None:
 REFUSED: list[Any] = [
     (lambda: LargeMarginClassifier(solver="adam"), {}, {}, "solver 'newton'"),
     (LargeMarginClassifier, {}, {"max_epochs": 2}, "max_epochs to 1, got 2"),
-    (lambda: LargeMarginClassifier(label="speaker"), {"unit": "speaker"}, {}, "cannot hide"),
     (LargeMarginClassifier, {"clip": 1.0}, {}, "by its objective, where clip mean nothing"),
     (words, {"sampling": 0.1}, {}, "by its statistics, where sampling"),
     (lambda: words(start="cut"), {}, {}, "set its `start` to public"),
@@ -132,6 +131,12 @@ def test_what_would_break_the_guarantee_is_refused(
     runner = trainer(**({"max_epochs": 1} | options | {"callbacks": callbacks}))
     with pytest.raises((PrivacyError, ModelError), match=message):
         runner.fit(make(), datamodule=voices)
+
+
+def test_who_is_told_apart_cannot_be_hidden(trainer: Make) -> None:
+    runner = trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=1.0, unit="speaker")])
+    with pytest.raises(PrivacyError, match="cannot hide"):
+        runner.fit(LargeMarginClassifier(label="speaker"), datamodule=utterances(split="take", test=0.5))
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,19 @@ second part, is nobody's choice (`public_key`), and the mask on the first part c
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import tenseal.sealapi as seal
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.blake2xb import expand_seeds
 from ppspeech.crypto.lattice.job import Job
 from ppspeech.crypto.lattice.ntt import transform_of
-from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
+from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters
 from ppspeech.crypto.lattice.public_key import load_public_key
 from ppspeech.crypto.lattice.residues import to_residues
-from ppspeech.crypto.lattice.seal_bytes import residues_of
 from ppspeech.crypto.lattice.wire import dump_reply, key_identity, load_query
+from ppspeech.crypto.lattice.zeros import PublicZeros
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
@@ -68,13 +66,7 @@ class Evaluator:
         self.parameters = parameters or LatticeParameters()
         self.identity = key_identity(public_key, coins)
         loaded = load_public_key(public_key, coins, self.parameters)
-        self._encryptor: Any = seal.Encryptor(seal_context(self.parameters), loaded)
-        self.zeros = SingleUse(self._encrypt_zero)
-
-    def _encrypt_zero(self) -> Residues:
-        zero = seal.Ciphertext()
-        self._encryptor.encrypt_zero(zero)
-        return residues_of(zero, self.parameters)
+        self.zeros = SingleUse(PublicZeros(self.parameters, loaded))
 
     def prepare(self, job: Job, replies: int = 1) -> None:
         """The offline work of some replies: their encryptions of zero."""

@@ -1,6 +1,6 @@
 """The party with the secret key: it encrypts polynomials, seeded and at half size, and opens replies to shares.
 
-Secret keys and encryptions of zero are SEAL's; the message is added to the first part of such an encryption.
+Secret keys are SEAL's; a message is added to the first part of an encryption of zero.
 """
 
 from typing import NoReturn
@@ -15,8 +15,9 @@ from ppspeech.crypto.lattice.ntt import quotients_of, transform_of
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
 from ppspeech.crypto.lattice.public_key import COIN_BYTES, first_half
 from ppspeech.crypto.lattice.residues import from_residues, to_residues
-from ppspeech.crypto.lattice.seal_bytes import secret_residues, seeded_parts
+from ppspeech.crypto.lattice.seal_bytes import secret_residues
 from ppspeech.crypto.lattice.wire import dump_query, key_identity, load_reply
+from ppspeech.crypto.lattice.zeros import SecretZeros
 from ppspeech.crypto.randomness import uniform_bytes
 from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
@@ -30,17 +31,12 @@ class KeyHolder:
     def __init__(self, parameters: LatticeParameters | None = None, coins: bytes | None = None) -> None:
         self.parameters = parameters or LatticeParameters()
         self.coins = uniform_bytes(COIN_BYTES) if coins is None else coins
-        context = seal_context(self.parameters)
-        secret = seal.KeyGenerator(context).secret_key()
+        secret = seal.KeyGenerator(seal_context(self.parameters)).secret_key()
         self._secret = secret_residues(secret, self.parameters)
         self._secret_quotients = quotients_of(self._secret, self.parameters.prime)
         self.public_key = first_half(self._secret, self.coins, self.parameters)
         self.identity = key_identity(self.public_key, self.coins)
-        self._encryptor = seal.Encryptor(context, secret)
-        self._zeros = SingleUse(self._encrypt_zero)
-
-    def _encrypt_zero(self) -> tuple[Residues, bytes]:
-        return seeded_parts(self._encryptor.encrypt_zero_symmetric(), self.parameters)
+        self._zeros = SingleUse(SecretZeros(self.parameters, self._secret, self._secret_quotients))
 
     def prepare(self, job: Job, queries: int = 1) -> None:
         """Offline work of some queries: encryptions of zero, to which messages are added. May be left out."""

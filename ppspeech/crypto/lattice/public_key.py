@@ -18,17 +18,15 @@ serves against another key.
 """
 
 import hashlib
-from typing import Any
 
 import numpy as np
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.blake2xb import expand_seeds
 from ppspeech.crypto.lattice.ntt import quotients_of, transform_of
-from ppspeech.crypto.lattice.parameters import LARGEST_ERROR, LatticeParameters
-from ppspeech.crypto.lattice.seal_bytes import as_public_key
+from ppspeech.crypto.lattice.parameters import LatticeParameters
+from ppspeech.crypto.lattice.zeros import add_errors_
 from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
-from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.errors import BadCiphertextError
 
 COIN_BYTES = 32
@@ -46,7 +44,7 @@ def first_half(secret: Residues, coins: bytes, parameters: LatticeParameters) ->
     """b as it travels, for a transformed secret `(degree,)`: a new error each time."""
     transform, prime = transform_of(parameters), np.uint64(parameters.prime)
     product = transform.multiply_(second_half(coins, parameters)[None], secret, quotients_of(secret, parameters.prime))
-    hidden = (product + transform.forward_(_errors(parameters)[None])) % prime
+    hidden = transform.forward_(add_errors_(transform.inverse_(product), parameters))
     return pack_numbers((prime - hidden[0]) % prime, parameters.prime_bits)
 
 
@@ -55,22 +53,13 @@ def key_length(parameters: LatticeParameters) -> int:
     return packed_bytes(parameters.degree, parameters.prime_bits)
 
 
-def load_public_key(received: bytes, coins: bytes, parameters: LatticeParameters) -> Any:
-    """A received first half, with the second of these coins, as SEAL's object. Raises BadCiphertextError for another
-    length, or a residue that is not below the prime.
+def load_public_key(received: bytes, coins: bytes, parameters: LatticeParameters) -> Residues:
+    """A received first half, with the second of these coins, `(2, degree)`, transformed. Raises BadCiphertextError for
+    another length, or a residue that is not below the prime.
     """
     if len(received) != key_length(parameters):
         raise BadCiphertextError(f"a public key has {key_length(parameters)} bytes here, got {len(received)}")
     first = unpack_numbers(received, parameters.degree, 8 * len(received) // parameters.degree).astype(np.uint64)
     if (first >= np.uint64(parameters.prime)).any():
         raise BadCiphertextError("a residue of the public key is not below the prime")
-    return as_public_key(np.stack((first, second_half(coins, parameters))), parameters)
-
-
-def _errors(parameters: LatticeParameters) -> Residues:
-    """Centered binomial on 42 bits, as SEAL draws them."""
-    drawn = uniform_residues(parameters.degree, 2 * LARGEST_ERROR)
-    ones = np.bitwise_count(drawn >> np.uint64(LARGEST_ERROR)).astype(np.uint64)
-    others = np.bitwise_count(drawn & np.uint64((1 << LARGEST_ERROR) - 1)).astype(np.uint64)
-    errors: Residues = (ones + np.uint64(parameters.prime) - others) % np.uint64(parameters.prime)
-    return errors
+    return np.stack((first, second_half(coins, parameters)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto.lattice.parameters import SENT_BITS, LatticeParameters
-from ppspeech.crypto.lattice.seal_bytes import SEED_BYTES
+from ppspeech.crypto.lattice.zeros import SEED_BYTES
 from ppspeech.errors import BadCiphertextError, WrongKeyError
 
 IDENTITY_BYTES = 8

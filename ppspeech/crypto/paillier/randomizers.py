@@ -16,11 +16,11 @@ class RandomizerPool(SingleUse[mpz]):
     """
 
     def __init__(self, make_many: Callable[[int], list[mpz]], size: int) -> None:
-        super().__init__(lambda: make_many(1)[0])
-        self._make_many, self._size = make_many, size
+        super().__init__(make_many)
+        self._size = size
 
     def __repr__(self) -> str:
         return f"RandomizerPool({len(self)} ready)"
 
     def _fresh(self, count: int, workers: int) -> list[mpz]:
-        return map_numbers(lambda part: self._make_many(len(part)), range(count), size=self._size, workers=workers)
+        return map_numbers(lambda part: self._make(len(part)), range(count), size=self._size, workers=workers)

@@ -16,15 +16,19 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from ppspeech.arrays import Residues
 from ppspeech.crypto.packing import Numbers
+from ppspeech.crypto.transfer import aes
 
 CHUNK = 8192
 """Blocks hashed at a time: 128 kB stay in the cache between the passes."""
 
 
 class BlockHash:
-    """The hash function of one pair of parties. `key`: 16 bytes, public."""
+    """The hash function of one pair of parties. `key`: 16 bytes, public. Where the processor has instructions for it,
+    what comes in whole groups is hashed in registers (`aes`), and the rest by OpenSSL.
+    """
 
     def __init__(self, key: bytes) -> None:
+        self._keys = aes.expand_key(key)
         self._cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305 - a permutation, not a mode
         self._output = np.empty(16 * CHUNK + 16, np.uint8)
 
@@ -36,8 +40,12 @@ class BlockHash:
 
     def hash_blocks(self, blocks: Residues, first: int) -> Residues:
         """H(x_j, first + j) for every row j of `blocks`, `(count, 2)` words."""
-        result = np.empty_like(blocks)
-        for start in range(0, len(blocks), CHUNK):
+        result = np.empty((len(blocks), 2), np.uint64)
+        whole = _whole(len(blocks))
+        if whole:
+            flat = np.ascontiguousarray(blocks[:whole]).reshape(-1)
+            aes.hash_blocks(self._keys, flat, np.uint64(first), result[:whole].reshape(-1))
+        for start in range(whole, len(blocks), CHUNK):
             inner = self.permute(np.ascontiguousarray(blocks[start : start + CHUNK])).copy()
             tweaked = inner.copy()
             tweaked[:, 0] ^= np.arange(first + start, first + start + len(inner), dtype=np.uint64)
@@ -54,16 +62,29 @@ class BlockHash:
             result: `(count, words)`, bytes or words, filled.
             width: 1 to 64, at most 8 for bytes.
         """
-        at_a_time = max(1, CHUNK // len(offsets))
-        block = np.empty((at_a_time, len(offsets), 2), np.uint64)
+        mask, words, done = np.uint64((1 << width) - 1), len(offsets), 0
         halves = [np.ascontiguousarray(offsets[:, half : half + 2]) for half in (0, 2)]
-        mask = np.uint64((1 << width) - 1)
-        for start in range(0, len(rows), at_a_time):
+        if aes.AVAILABLE and result.flags.c_contiguous and words >= 4 and words & (words - 1) == 0:
+            low, high = (half.reshape(-1) for half in halves)
+            flat = np.ascontiguousarray(rows).reshape(-1)
+            aes.hash_wide(self._keys, flat, low, high, np.uint64(first), mask, result.reshape(-1))
+            return
+        if words == 1 and result.flags.c_contiguous and (done := _whole(len(rows))):
+            flat, offset = (np.ascontiguousarray(part).reshape(-1) for part in (rows[:done], offsets))
+            aes.hash_rows(self._keys, flat, offset, np.uint64(first), mask, result[:done].reshape(-1))
+        at_a_time = max(1, CHUNK // words)
+        block = np.empty((at_a_time, words, 2), np.uint64)
+        for start in range(done, len(rows), at_a_time):
             some = rows[start : start + at_a_time]
             used = block[: len(some)]
             _fill(some, halves[0], used)
             _mix(some, halves[1], np.uint64(first + start), self.permute(used), used)
             _feed_forward(self.permute(used), used, np.uint64(first + start), mask, result[start : start + at_a_time])
+
+
+def _whole(count: int) -> int:
+    """How many of so many rows are hashed in registers."""
+    return count - count % aes.AT_ONCE if aes.AVAILABLE else 0
 
 
 @numba.njit(nogil=True, cache=True)

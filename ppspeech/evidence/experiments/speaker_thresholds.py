@@ -12,6 +12,8 @@ unlike speech. The caution for small cohorts, which those splits asked for too (
 people), was added after a first look at these figures, which were 0.023 and 0.039 at worst. Where the bundle's cohort
 of digits decides about sentences, strangers who are not noticed to be unlike it still pass more often than stated.
 Intervals are of a bootstrap over people, strangers and enrolled alike.
+
+Needs the corpora audiomnist and librispeech.
 """
 
 from collections.abc import Mapping, Sequence

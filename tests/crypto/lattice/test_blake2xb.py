@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import tenseal.sealapi as seal
 
-from ppspeech.crypto.lattice import seal_bytes
 from ppspeech.crypto.lattice.blake2xb import _stream_block, expand_seeds
 from ppspeech.crypto.lattice.parameters import LatticeParameters
+
+from .seal_objects import header, loaded, residues_of
 
 REJECTING = LatticeParameters(prime=(1 << 50) - 27487215615)
 """2^64 = 0.4 q mod q: SEAL draws about one polynomial in 20 of this ring with a rejected word."""
@@ -16,10 +17,9 @@ REJECTING = LatticeParameters(prime=(1 << 50) - 27487215615)
 
 def by_seal(seed: bytes, ring: LatticeParameters) -> np.ndarray:
     """Load a seeded ciphertext and read its second part."""
-    drawn = seal_bytes._header(16 + 65) + b"\x01" + seed
-    zeros = seal_bytes._array(np.zeros(ring.degree, dtype=np.uint64))
-    content = seal_bytes._fields(ring, transformed=False) + zeros + drawn
-    return seal_bytes.residues_of(seal_bytes._load(seal.Ciphertext(), ring, content), ring)[1]
+    drawn = header(16 + 65) + b"\x01" + seed
+    zeros = np.zeros(ring.degree, dtype=np.uint64)
+    return residues_of(loaded(seal.Ciphertext(), ring, zeros, transformed=False, drawn=drawn), ring)[1]
 
 
 @pytest.mark.parametrize("ring", [LatticeParameters(), REJECTING, LatticeParameters(degree=4096)])

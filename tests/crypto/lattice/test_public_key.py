@@ -21,7 +21,6 @@ from ppspeech.crypto.lattice.blake2xb import expand_seeds
 from ppspeech.crypto.lattice.ntt import transform_of
 from ppspeech.crypto.lattice.parameters import LARGEST_ERROR
 from ppspeech.crypto.lattice.public_key import first_half, load_public_key, second_half
-from ppspeech.crypto.lattice.seal_bytes import residues_of
 from ppspeech.crypto.lattice.wire import dump_query, load_query, load_reply
 from ppspeech.errors import BadCiphertextError
 
@@ -45,7 +44,7 @@ def test_a_key_is_an_encryption_of_zero_under_the_secret() -> None:
     error = signed(transform.inverse_((product + first_residues(key.public_key)) % np.uint64(PRIME))[0])
     assert np.abs(error).max() <= LARGEST_ERROR
     assert error.std() == pytest.approx(np.sqrt(LARGEST_ERROR / 2), rel=0.1)
-    loaded = residues_of(load_public_key(key.public_key, key.coins, RING), RING)
+    loaded = load_public_key(key.public_key, key.coins, RING)
     assert (loaded == np.stack((first_residues(key.public_key), second_half(key.coins, RING)))).all()
 
 
