@@ -163,8 +163,8 @@ class GradientPrivacy:
         if unit != "record":
             if not hasattr(dataset, f"{unit}s"):
                 raise PrivacyError(
-                    f"cannot protect a {unit}: {type(dataset).__name__} has no `{unit}s`, one number an item, that says "
-                    "whose each is; give it, or protect one record"
+                    f"cannot protect a {unit}: {type(dataset).__name__} has no `{unit}s`, one number an item, that "
+                    "says whose each is; give it, or protect one record"
                 )
             units = torch.as_tensor(getattr(dataset, f"{unit}s"))
             check_single_rows(unit, len(dataset), units)
