@@ -190,7 +190,8 @@ class PrivacyHook(lightning.Callback):
         """See who watches, and refuse a public start that is not; the module's own start comes after."""
         check_public(trainer, pl_module)
         self._watched = tuple(dict.fromkeys((*self._watched, *watchers(trainer, self))))
-        self._begun = beginnings(pl_module, convex=isinstance(self.way, ObjectivePrivacy))
+        said = self.settings.get("public_start")
+        self._begun = beginnings(pl_module, convex=isinstance(self.way, ObjectivePrivacy), said=said)
 
     def on_after_backward(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
         """Let the way have its gradients."""

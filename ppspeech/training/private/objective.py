@@ -119,7 +119,7 @@ def fit_privately(
     elif gamma != 0:
         raise PrivacyError("gamma belongs to large-margin models")
     plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=averaged)
-    problem = _ModuleObjective(module, x, y, terms)
+    problem = ModuleObjective(module, x, y, terms)
     _set(module, plan.release(problem).value)
     assert problem.solution is not None
     return PrivateFit(plan.guarantee, plan.event, plan, problem.solution)
@@ -155,7 +155,7 @@ def theta_shape(module: ConvexModule) -> tuple[int, int]:
     return module.weight.shape[0], module.weight.shape[1]
 
 
-class _ModuleObjective:
+class ModuleObjective:
     """A module's loss on some examples, as the hooks see it."""
 
     def __init__(self, module: ConvexModule, x: Tensor, y: Tensor, terms: dict[str, Any]) -> None:
@@ -165,6 +165,7 @@ class _ModuleObjective:
         self.solution: Solution | None = None
 
     def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
+        """The tilted and regularized minimum, to this norm of the gradient."""
         objective: ConvexObjective = self.module.objective(
             self.x, self.y, quadratic=quadratic, linear=linear, **self.terms
         )

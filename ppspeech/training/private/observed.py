@@ -64,8 +64,8 @@ def stopping(watched: Sequence[str], spent: int, planned: int) -> DataTouch:
     )
 
 
-def beginnings(module: lightning.LightningModule, *, convex: bool) -> tuple[DataTouch, ...]:
-    """Where the first parameters and the labels came from."""
+def beginnings(module: lightning.LightningModule, *, convex: bool, said: str | None = None) -> tuple[DataTouch, ...]:
+    """Where the first parameters and the labels came from; `said`: what whoever trains says about the former."""
     if convex:
         start = DataTouch("initialization", "untouched", "a certified minimum does not depend on where it is sought")
     elif isinstance(module, SpeechModule) and module.public_start:
@@ -73,7 +73,8 @@ def beginnings(module: lightning.LightningModule, *, convex: bool) -> tuple[Data
         note = f"found in public speech ({names}), of which no recording is in the private corpus"
         start = DataTouch("initialization", "untouched", note)
     else:
-        start = DataTouch("initialization", "not_covered", "where the parameters began is its author's word")
+        word = "where the parameters began is the word of who trained them" + (f": {said}" if said else "")
+        start = DataTouch("initialization", "not_covered", word)
     if not isinstance(module, SpeechModule):
         return (start,)
     read = DataTouch("labels", "not_covered", "the vocabulary was read from the private corpus")

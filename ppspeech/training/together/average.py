@@ -20,14 +20,14 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.models import ConvexObjective, minimize
 from ppspeech.models.gaussian import smat
 from ppspeech.models.margin import LargeMarginGaussians
 from ppspeech.privacy import MANY_ROWS, Adjacency, Relation, check_count, check_positive, gaussian_sigma
+from ppspeech.privacy.convex import certified_minimum
 from ppspeech.privacy.gradients import contribution_weights
 from ppspeech.privacy.mechanisms import Law, shares_for
 from ppspeech.protocols.sums import JointSum, Shares, WholeSum
-from ppspeech.training.private.objective import ConvexModule, head_of, radius_of
+from ppspeech.training.private.objective import ConvexModule, ModuleObjective, head_of, radius_of
 from ppspeech.training.together.terms import JointFit, TableTerms
 
 GOOD_NORM = 3.0
@@ -171,15 +171,16 @@ def balanced_penalty(training: JointTraining) -> float:
 
 
 def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None) -> Tensor:
-    """One party's own minimizer, certified, `(heads, features)`, from examples `(n_j, d)` and classes `(n_j,)`.
-    **Private**: it must not leave. `groups`: whose example each is, `(n_j,)`, for any unit but `record`.
+    """One party's own minimizer, certified with its rounding, `(heads, features)`. **Private**: it must not leave.
+
+    From examples `(n_j, d)` and classes `(n_j,)`; `groups`: whose each is, `(n_j,)`, for any unit but `record`.
     """
     training.count_units(place, x, groups)
     weights = contribution_weights(groups, 1.0) if groups is not None and training.unit in MANY_ROWS else None
-    objective: ConvexObjective = training.build().objective(
-        x.double(), y, quadratic=training.strength(place), weights=weights
-    )
-    return minimize(objective, tolerance=training.tolerance).theta
+    module = training.build()
+    problem = ModuleObjective(module, x.double(), y, {"weights": weights})
+    bounds = (head_of(module), radius_of(module))
+    return certified_minimum(problem, None, training.strength(place), training.tolerance, *bounds)
 
 
 def train_jointly(
