@@ -130,12 +130,13 @@ class Accountant:
         chain of `size` neighbors is (size e, delta(e) (exp(size e) - 1) / (exp(e) - 1))-DP for every e.
         """
         check_probability("delta", delta, zero=True)
-        relation, events = Relation("party", self.relation.adjacency), list[Entry]()
+        check_count("size", size)
+        holder = Relation("party", self.relation.adjacency)
         try:
-            events = [(event.grouped(check_count("size", size), relation), count) for event, count in self.events]
+            events = tuple((event.grouped(size, holder), count) for event, count in self.events)
         except PrivacyError:
             return _by_chain(self, size, delta)
-        return _of_weak(_merged(tuple(events)), delta)
+        return _of_weak(_merged(events), delta)
 
     def guarantee(self, delta: float, *, assumptions: tuple[str, ...] = ()) -> Guarantee:
         """The account as a statement; kind `none` if some event is not private or nothing bounds epsilon."""
@@ -254,9 +255,9 @@ def _of_weak(events: tuple[Entry, ...], delta: float) -> float:
 def _by_chain(account: Accountant, size: int, delta: float) -> float:
     """The epsilon of a chain of `size` neighbors at this delta, from the account's delta(epsilon)."""
     best = size * account.epsilon(0.0)  # where it is pure
-    low = high = account.epsilon(delta)
-    if delta == 0 or not 0 < high < math.inf:
-        return min(best, size * high)
+    low = high = max(account.epsilon(delta), 1e-6)  # at 0 too a chain adds up deltas
+    if delta == 0 or math.isinf(high):
+        return best
 
     def enough(step: float) -> bool:
         grown = size * step + math.log(-math.expm1(-size * step) / math.expm1(step))

@@ -81,9 +81,11 @@ class SampledGaussianEvent(Event):
         Given everyone else's coins, the law with the group is a mixture over who of it joins; hockey sticks are convex
         in such mixtures, and grow with the shift.
         """
+        if self.zcdp() is not None:
+            return Event.grouped(self, size, relation)
         if self.relation.adjacency != "add_remove":
             raise PrivacyError("a sampled sum under replace is not converted to a group: protect the larger unit")
-        joins = 1.0 if self.sampling == 1 else -math.expm1(size * math.log1p(-self.sampling))
+        joins = -math.expm1(size * math.log1p(-self.sampling))
         return SampledGaussianEvent(self.noise_multiplier / size, joins, self.steps, relation)
 
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
