@@ -26,9 +26,11 @@ def check_disjoint(private: Corpus, public: Iterable[Corpus]) -> None:
             )
         both = shared_files(private, corpus)
         if both:
-            other = (
-                "draw other takes, such as by `--data.options.seed 1`" if corpus.name == BUILT_IN else "leave it out"
-            )
+            other = "leave it out"
+            if corpus.name == BUILT_IN:
+                other = (
+                    "take other takes of the built-in voices, by `ppspeech synth --seed 1` or `--data.options.seed 1`"
+                )
             raise CorpusError(
                 f"{len(both)} recordings of the private corpus, {both[0].name} for one, are in the public corpus "
                 f"{corpus.name} too: no guarantee would cover them; {other}"
