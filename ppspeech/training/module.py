@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import BundleConfig, DataTouch, ModelSettings
-from ppspeech.data import Batch, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
+from ppspeech.data import Batch, Corpus, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
 from ppspeech.errors import ModelError
 from ppspeech.figures import Figure
 
@@ -55,7 +55,8 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
     training by gradients has `losses(batch)`, one an utterance; `public_start` says that the first parameters owe
-    nothing to the training data. `meanings` tells what a metric is where its name does not; `will_be_tested`, that the
+    nothing to the training data, and `public_speech` which recordings they, and whatever else of public speech the
+    model holds, come from. `meanings` tells what a metric is where its name does not; `will_be_tested`, that the
     held-out part is tested on after training, so that what is wrong with it can be said before.
     """
 
@@ -79,6 +80,10 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     def touches(self) -> tuple[DataTouch, ...]:
         """Where the recipe looks, or does not look, at private data outside training."""
+        return ()
+
+    def public_speech(self) -> tuple[Corpus, ...]:
+        """The public corpora that leave a trace in the model: none of their recordings may be private too."""
         return ()
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:

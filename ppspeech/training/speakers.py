@@ -15,7 +15,6 @@ from ppspeech.bundle import (
     FALSE_ACCEPT,
     BundleConfig,
     CohortSettings,
-    DataTouch,
     SpeakerUbmSettings,
     add_cohort_,
 )
@@ -91,10 +90,10 @@ class SpeakerUbm(SpeechModule):
             cohort=self.cohort,
         )
 
-    def touches(self) -> tuple[DataTouch, ...]:
-        """A public start looks at nothing private."""
-        started = DataTouch("initialization", "untouched", "the start is found in public speech")
-        return (started,) if self.public_start else ()
+    def public_speech(self) -> tuple[Corpus, ...]:
+        """Where a public start is found, and whose voices a public cohort is of."""
+        names = self.public if self.public_start else self._recorded() if self.cohort_source == "public" else ()
+        return tuple(map(load_corpus, names))
 
     @property
     def ubm(self) -> GaussianMixture:

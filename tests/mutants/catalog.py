@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
 from tests.mutants.mutant import mutant
+from tests.mutants.promises import PROMISES
 
 BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
 CHECK, SETUP, HASH, AES = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash", "aes"))
@@ -857,4 +858,5 @@ MUTANTS = [
             "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
         ),
     ),
+    *PROMISES,
 ]

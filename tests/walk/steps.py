@@ -102,7 +102,8 @@ OWN = [
 ]
 
 WORDS = [
-    Step("a corpus", 'ppspeech synth mine --words "go,stop,left" --speakers 8 --takes 2', "48 recordings"),
+    # Other takes than those that private training starts from.
+    Step("a corpus", 'ppspeech synth mine --words "go,stop,left" --speakers 8 --takes 2 --seed 1', "48 recordings"),
     Step(
         "train word models on one's own folder",
         f"ppspeech train keyword_hmm --data.corpus mine {QUICK}",
