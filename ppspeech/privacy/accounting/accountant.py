@@ -278,7 +278,7 @@ def _quick_delta(events: tuple[Entry, ...], epsilon: float) -> float:
     found = [1.0]
     for method in ("pld", "rdp"):
         with suppress(UnsupportedAnalysisError):
-            found.append(_DELTA[method](events, epsilon))  # type: ignore[index]
+            found.append(_DELTA[method](events, epsilon))
     return min(found)
 
 

@@ -224,8 +224,8 @@ def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
     one is missing, is no array of numbers, or does not fit the shape.
     """
     try:
-        arrays = {name: np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial")}
-        return WordArrays(shape, **arrays, labels=tuple(plain["labels"]))
+        weights, moves, starts = (np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial"))
+        return WordArrays(shape, weights, moves, starts, tuple(plain["labels"]))
     except KeyError as missing:
         raise PpspeechError(f"word models have weights, transitions, initial, labels: {missing} is missing") from None
     except (TypeError, ValueError) as error:
