@@ -74,7 +74,9 @@ class Guarantee:
     def of(cls, event: Event, delta: float = 0.0, **more: Any) -> "Guarantee":
         """What an event promises at this delta; pure privacy at 0."""
         kind: Kind = "pure" if delta == 0 else "approximate"
-        return cls(kind=kind, relation=event.relation, epsilon=epsilon_of(cast(Any, event), delta), delta=delta, **more)
+        epsilon = epsilon_of(cast(Any, event), delta)
+        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "float_safe": event.float_safe}
+        return cls(kind=kind, relation=event.relation, **terms, **more)
 
     @property
     def unit(self) -> Unit:

@@ -116,14 +116,19 @@ class Accountant:
         best = min(epsilons, key=lambda method: epsilons[method], default="none")
         return AccountReport(self.relation, delta, epsilons.get(best, 0.0), best, epsilons, self.events)
 
-    def guarantee(self, delta: float, *, float_safe: bool = False, assumptions: tuple[str, ...] = ()) -> Guarantee:
+    @property
+    def float_safe(self) -> bool:
+        """Whether the promise holds for the released bits: it does if it does for every event."""
+        return all(event.float_safe for event in self._counts)
+
+    def guarantee(self, delta: float, *, assumptions: tuple[str, ...] = ()) -> Guarantee:
         """The account as a statement; kind `none` if some event is not private or nothing bounds epsilon."""
         epsilon = self.epsilon(delta)
         reasons = [event.reason for event in self._counts if isinstance(event, NonPrivateEvent)]
         if math.isinf(epsilon):
             caveat = "; ".join(reasons) or f"no finite epsilon at delta = {delta}"
             return Guarantee(kind="none", relation=self.relation, caveat=caveat)
-        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "float_safe": float_safe}
+        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "float_safe": self.float_safe}
         kind: Kind = "pure" if delta == 0 else "approximate"
         return Guarantee(kind=kind, relation=self.relation, assumptions=assumptions, **terms)
 
@@ -181,6 +186,11 @@ class ComposedEvent(Event):
     def relation(self) -> Relation:
         """That of all parts."""
         return check_relation(getattr(self.parts[0], "relation", None))
+
+    @property
+    def float_safe(self) -> bool:
+        """If all parts are."""
+        return self._account().float_safe
 
     def delta(self, epsilon: float) -> float:
         """The accountant's."""

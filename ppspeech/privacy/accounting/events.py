@@ -40,6 +40,11 @@ class Event(Protocol):
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
 
+    @property
+    def float_safe(self) -> bool:
+        """Whether the released bits themselves obey the bounds: only where the noise was drawn on a grid, exactly."""
+        return False
+
     def delta(self, epsilon: float) -> float:
         """The smallest known delta at this epsilon >= 0."""
 
@@ -173,7 +178,7 @@ def _frozen(value: Any) -> Any:
 @register_event("pure")
 @dataclass(frozen=True, slots=True)
 class PureEvent(PureLike):
-    """Any mechanism known only to be epsilon-DP (gamma-norm noise, sparse vector, permute-and-flip)."""
+    """Any mechanism known only to be epsilon-DP, for real numbers (gamma-norm noise)."""
 
     stated_epsilon: float
     relation: Relation
@@ -184,6 +189,31 @@ class PureEvent(PureLike):
     def pure(self) -> float:
         """The stated epsilon."""
         return self.stated_epsilon
+
+
+@register_event("exact_pure")
+@dataclass(frozen=True, slots=True)
+class ExactPureEvent(PureLike):
+    """Any mechanism known only to be epsilon-DP, to the bit (sparse vector, permute-and-flip)."""
+
+    stated_epsilon: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positive("stated_epsilon", self.stated_epsilon, zero=True)
+
+    @property
+    def float_safe(self) -> bool:
+        """Its coins and noise are exact."""
+        return True
+
+    def pure(self) -> float:
+        """The stated epsilon."""
+        return self.stated_epsilon
+
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """M epsilon."""
+        return ExactPureEvent(size * self.stated_epsilon, relation)
 
 
 @register_event("approximate")

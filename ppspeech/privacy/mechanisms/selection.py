@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import PureEvent, PureLike, pure_delta, register_event
+from ppspeech.privacy.accounting.events import ExactPureEvent, PureLike, pure_delta, register_event
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report
 from ppspeech.privacy.audit.exact import audit_exact
@@ -38,6 +38,11 @@ class BoundedRangeEvent(PureLike):
 
     def __post_init__(self) -> None:
         check_positive("stated_epsilon", self.stated_epsilon, zero=True)
+
+    @property
+    def float_safe(self) -> bool:
+        """Its coins are exact."""
+        return True
 
     def delta(self, epsilon: float) -> float:
         """The smaller of the pure profile and that of zCDP."""
@@ -70,13 +75,16 @@ class _Choice:
         return Fraction(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotone else 2)
 
     @property
+    def event(self) -> PureLike:
+        """What one choice costs."""
+        raise NotImplementedError
+
+    @property
     def guarantee(self) -> Guarantee:
         """What one choice promises."""
         alike = ", all in one direction" if self.monotone else ""
         assumptions = (f"every utility, as computed, moves by at most {self.sensitivity:.6g}{alike}",)
-        return Guarantee(
-            kind="pure", relation=self.relation, epsilon=self.epsilon, float_safe=True, assumptions=assumptions
-        )
+        return Guarantee.of(self.event, assumptions=assumptions)
 
 
 @mechanism("exponential", BoundedRangeEvent)
@@ -117,7 +125,7 @@ class Exponential(_Choice):
         return [_audited("exponential", cls(epsilon=1.0, sensitivity=1.0, relation=ONE_RECORD))]
 
 
-@mechanism("permute_and_flip", PureEvent)
+@mechanism("permute_and_flip", ExactPureEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermuteAndFlip(_Choice):
     """Goes through the candidates in random order and takes r with probability exp(-epsilon (u* - u(r)) / 2 sens)
@@ -130,9 +138,9 @@ class PermuteAndFlip(_Choice):
     """
 
     @property
-    def event(self) -> PureEvent:
+    def event(self) -> ExactPureEvent:
         """What one choice costs."""
-        return PureEvent(self.epsilon, self.relation)
+        return ExactPureEvent(self.epsilon, self.relation)
 
     def probabilities(self, utilities: Tensor) -> Tensor:
         """The law of the choice, `(candidates,)`; for analysis, not for release.

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import PureEvent
+from ppspeech.privacy.accounting.events import ExactPureEvent
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.report import AuditReport
@@ -40,7 +40,7 @@ class Answer:
     value: float | None = None
 
 
-@mechanism("sparse_vector", PureEvent)
+@mechanism("sparse_vector", ExactPureEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector:
     """Answers any number of threshold questions until `positives` were answered yes.
@@ -114,9 +114,9 @@ class SparseVector:
         return dyadic(factor * self.grid.sensitivity / self.epsilon_queries)
 
     @property
-    def event(self) -> PureEvent:
+    def event(self) -> ExactPureEvent:
         """What one run costs, however many questions are asked."""
-        return PureEvent(self.epsilon, self.relation)
+        return ExactPureEvent(self.epsilon, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -124,7 +124,7 @@ class SparseVector:
         alike = " in one direction" if self.monotone else ""
         moves = f"every query moves by at most {self.sensitivity:.6g}{alike}"
         assumptions = (moves, "thresholds do not depend on private data")
-        return Guarantee.of(self.event, float_safe=True, assumptions=assumptions)
+        return Guarantee.of(self.event, assumptions=assumptions)
 
     def open(self) -> "SparseVectorRun":
         """Start a run; book `event` once for it."""

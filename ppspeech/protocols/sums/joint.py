@@ -46,7 +46,7 @@ class JointSum:
 
     def guarantee(self, delta: float) -> Guarantee:
         """What all sums so far promise together."""
-        return self.account().guarantee(delta, float_safe=True, assumptions=self.shares.assumptions)
+        return self.account().guarantee(delta, assumptions=self.shares.assumptions)
 
 
 class PlainSum:
