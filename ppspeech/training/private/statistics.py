@@ -20,7 +20,7 @@ from ppspeech.models.gaussian import GaussianMixture, Gaussians, mixture_statist
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Topology, set_logits_, utterance_hmm_statistics
 from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
+from ppspeech.privacy.mechanisms import ALONE, Moments, StatisticsRelease, UnitSums
 from ppspeech.training.module import SpeechModule
 
 LEAST, MOST = 0.2, 5.0
@@ -100,7 +100,8 @@ class StatisticsPrivacy:
     def guarantee(self) -> Guarantee:
         """What the releases so far promise together."""
         chosen = "the vocabulary, bounds and number of iterations were chosen without the private recordings"
-        assumptions = (f"the start is public: {self._start}", chosen)
+        alone = ALONE.format(unit=self.release.relation.unit)
+        assumptions = (f"the start is public: {self._start}", chosen, alone)
         return self.account().guarantee(self.release.delta, assumptions=assumptions)
 
 
