@@ -9,6 +9,7 @@ from ppspeech.privacy.accounting.accountant import Accountant, AccountReport, Co
 from ppspeech.privacy.accounting.events import (
     ApproximateEvent,
     Event,
+    ExactPureEvent,
     NonPrivateEvent,
     PureEvent,
     PureLike,
@@ -25,11 +26,12 @@ from ppspeech.privacy.convex.events import (
     LogisticObjectivePureEvent,
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
+    SoftmaxObjectivePureEvent,
     objective_sigma,
 )
 from ppspeech.privacy.convex.objective import ObjectivePerturbation
 from ppspeech.privacy.convex.output import OutputPerturbation
-from ppspeech.privacy.gradients.plan import SampledGaussianEvent, noise_multiplier_for
+from ppspeech.privacy.gradients.plan import SampledDiscreteGaussianEvent, SampledGaussianEvent, noise_multiplier_for
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import MECHANISMS, Mechanism, mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
@@ -41,6 +43,7 @@ from ppspeech.privacy.mechanisms.laplace import Laplace, LaplaceEvent
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
 from ppspeech.privacy.mechanisms.selection import BoundedRangeEvent, Exponential, PermuteAndFlip
 from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
+from ppspeech.privacy.mechanisms.unit_sum import UnitSum
 from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation, Unit
 
@@ -58,6 +61,7 @@ __all__ = [
     "DiscreteLaplace",
     "DiscreteLaplaceEvent",
     "Event",
+    "ExactPureEvent",
     "Exponential",
     "GammaNorm",
     "Gaussian",
@@ -79,11 +83,14 @@ __all__ = [
     "PureLike",
     "Relation",
     "Released",
+    "SampledDiscreteGaussianEvent",
     "SampledGaussianEvent",
     "SkellamEvent",
     "SkellamShares",
+    "SoftmaxObjectivePureEvent",
     "SparseVector",
     "Unit",
+    "UnitSum",
     "UnsupportedAnalysisError",
     "ZcdpEvent",
     "check_choice",
