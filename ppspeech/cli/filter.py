@@ -229,7 +229,7 @@ def _noise(epsilon: float | None, delta: float, bound: float, most: int | None) 
         raise ModelError("--epsilon promises something to a person with at most --most samples: give both, or neither")
     if epsilon is None:
         return None
-    return FeatureNoise(bound=bound, epsilon=epsilon, delta=delta, law="gaussian" if delta > 0 else "gamma_norm")
+    return FeatureNoise(bound=bound, epsilon=epsilon, delta=delta, law="gaussian" if delta > 0 else "laplace")
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:

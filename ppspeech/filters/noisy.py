@@ -2,23 +2,40 @@
 
 A minimax filter alone promises nothing: it hides from the adversaries it was trained against. Clipping its features
 to a ball of radius B and adding noise calibrated to the ball's diameter 2 B makes any two inputs hard to tell apart,
-for every adversary: local differential privacy, T epsilon for a person with T samples.
+for every adversary: local differential privacy, T epsilon for a person with T samples. Every sample is handed out as it
+is, so its last bits count: features are whole steps of a grid, and so is the noise.
 """
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Guarantee, Relation, Released, Unit, check_choice, check_count, check_positive
+from ppspeech.privacy import (
+    ExactPureEvent,
+    Guarantee,
+    Relation,
+    Released,
+    Unit,
+    UnitSum,
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+)
 from ppspeech.privacy.accounting import Accountant, Event, NonPrivateEvent
-from ppspeech.privacy.gradients import clip_norm
-from ppspeech.privacy.mechanisms import GammaNorm, Gaussian
-from ppspeech.privacy.samplers import exponential, standard_normal
+from ppspeech.privacy.gradients import STEPS, whole, whole_scale
+from ppspeech.privacy.samplers import LARGEST, dyadic, sample_discrete_laplace
 
-Law = Literal["gamma_norm", "gaussian"]
+Law = Literal["laplace", "gaussian"]
+
+COARSE = 2**24
+"""Steps that stand for the ball where noise is discrete Laplace: its scale grows with them, and stays in 64 bits."""
 
 FILTER_ASSUMPTION = "the filter was learned from public data, or what its learning cost is accounted for beside this"
 NO_NOISE = (
@@ -32,30 +49,30 @@ class FeatureNoise:
     """Clips every feature vector to |g|_2 <= bound and adds fresh noise to it.
 
     Formal guarantee: whatever the filter, for any two inputs x, x' of one sample and all sets S of outputs,
-    P(release(x) in S) <= exp(epsilon) P(release(x') in S) + delta: two vectors in the ball are at most 2 bound apart.
-    Each sample is released on its own, so nobody has to be trusted with raw features. Not float-safe. The law
-    `gamma_norm` has density proportional to exp(-epsilon |b|_2 / (2 B)); `gaussian` is N(0, (2 B sigma)^2 I) with the
-    least sigma that is (epsilon, delta)-DP.
+    P(release(x) in S) <= exp(epsilon) P(release(x') in S) + delta, for the released bits: a vector becomes whole
+    numbers of a bounded length, which stands for the ball, by rounding toward zero. Each sample is released on its own,
+    so nobody has to be trusted with raw features.
+
+    The law `gaussian` is the discrete Gaussian with the least sigma that is (epsilon, delta)-DP. `laplace` is the
+    discrete Laplace law, for pure privacy: two vectors are up to 2 bound sqrt(features) apart in l1, so that its noise
+    is about sqrt(2) times as long as that of density exp(-epsilon |b|_2 / 2 bound), which nobody can draw to the bit.
     """
 
     bound: float  # B > 0, a constant chosen without looking at private data
     epsilon: float  # > 0, for one sample
-    delta: float = 0.0  # 0 for `gamma_norm`, in (0, 1) for `gaussian`
-    law: Law = "gamma_norm"
+    delta: float = 0.0  # 0 for `laplace`, in (0, 1) for `gaussian`
+    law: Law = "laplace"
     unit: Unit = "record"
 
     def __post_init__(self) -> None:
         check_choice("law", self.law, get_args(Law))
         check_positive("bound", self.bound)
-        if self.law == "gamma_norm" and self.delta != 0:
-            raise PrivacyError(f"gamma_norm noise is pure (delta = 0), got delta = {self.delta}; use law='gaussian'")
-        self._mechanism(self.unit)  # refuses an epsilon, delta or unit that is out of range
-
-    def _mechanism(self, unit: Unit) -> GammaNorm | Gaussian:
-        about: dict[str, Any] = {"sensitivity": 2 * self.bound, "relation": Relation(unit, "replace")}
-        if self.law == "gamma_norm":
-            return GammaNorm(epsilon=self.epsilon, **about)
-        return Gaussian.calibrated(epsilon=self.epsilon, delta=self.delta, **about)
+        check_positive("epsilon", self.epsilon)
+        if self.law == "laplace" and self.delta != 0:
+            raise PrivacyError(f"laplace noise is pure (delta = 0), got delta = {self.delta}; use law='gaussian'")
+        if self.law == "gaussian":
+            check_probability("delta", self.delta)
+        _ = self.event  # refuses a unit that there is not
 
     @property
     def relation(self) -> Relation:
@@ -65,34 +82,64 @@ class FeatureNoise:
     @property
     def event(self) -> Event:
         """What releasing one sample costs."""
-        return self._mechanism(self.unit).event
+        return self._event(self.unit)
 
     @property
     def guarantee(self) -> Guarantee:
         """What releasing one sample promises."""
-        stated = self._mechanism(self.unit).guarantee
-        return replace(stated, assumptions=(*stated.assumptions, FILTER_ASSUMPTION))
+        return Guarantee.of(self.event, self.delta, assumptions=(self._clipped, FILTER_ASSUMPTION))
 
     def guarantee_for(self, samples: int, unit: Unit = "speaker") -> Guarantee:
         """What is promised to someone with at most `samples` samples, all of which change between neighbors. T epsilon
-        for `gamma_norm`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
+        for `laplace`. For `gaussian` at the same delta, noise against T vectors each 2 bound apart.
         """
         account = Accountant(Relation(unit, "replace"))
-        account.compose(self._mechanism(unit).event, check_count("samples", samples))
+        account.compose(self._event(unit), check_count("samples", samples))
         limit = f"at most {samples} samples of one {unit}"
-        return account.guarantee(self.delta, assumptions=(limit, "real-valued noise", FILTER_ASSUMPTION))
+        return account.guarantee(self.delta, assumptions=(limit, self._clipped, FILTER_ASSUMPTION))
 
     def release(self, features: Tensor) -> Released[Tensor]:
         """Noisy features of the same shape `(..., d)`; every vector along the last axis is one sample. The event and
-        the guarantee are those of one sample. Raises PrivacyError for features that are not finite.
+        the guarantee are those of one sample. A vector that is not finite counts as zeros: a refusal would tell.
         """
-        clipped = clip_norm(features.detach(), self.bound)
-        mechanism = self._mechanism(self.unit)
-        if isinstance(mechanism, Gaussian):
-            noisy = mechanism.release(clipped).value
+        flat = features.detach().reshape(-1, features.shape[-1])
+        if self.law == "gaussian":
+            ball = self._ball
+            noisy = ball.release(ball.whole(flat)).value
         else:
-            noisy = clipped + _gamma_norm_rows(clipped.shape, mechanism.kappa).to(clipped)
-        return Released(noisy, self.event, self.guarantee)
+            norms = torch.linalg.vector_norm(flat, dim=1, dtype=torch.float64)
+            steps = whole(flat, whole_scale(norms, self.bound) * (COARSE / STEPS))
+            noise = torch.from_numpy(sample_discrete_laplace(self._scale(flat.shape[1]), steps.numel()))
+            noisy = (steps + noise.reshape(steps.shape).to(steps.device)).to(torch.float64) * (self.bound / COARSE)
+        return Released(noisy.reshape(features.shape).to(features.dtype), self.event, self.guarantee)
+
+    @property
+    def _clipped(self) -> str:
+        return f"features are clipped to {self.bound:.6g}"
+
+    @property
+    def _ball(self) -> UnitSum:
+        """Of Gaussian noise: every sample as a sum of one."""
+        return _ball(self.bound, self.epsilon, self.delta, self.relation)
+
+    def _scale(self, features: int) -> Fraction:
+        """Of the discrete Laplace law: how far two samples are apart in l1, in whole steps, over epsilon."""
+        scale = dyadic(math.ceil(2 * COARSE * math.sqrt(features)) / self.epsilon)
+        if scale > LARGEST:
+            raise PrivacyError(f"epsilon = {self.epsilon} is too small for {features} features: use law='gaussian'")
+        return scale
+
+    def _event(self, unit: Unit) -> Event:
+        relation = Relation(unit, "replace")
+        if self.law == "laplace":
+            return ExactPureEvent(self.epsilon, relation)
+        return replace(self._ball.event, relation=relation)
+
+
+@lru_cache(maxsize=64)
+def _ball(bound: float, epsilon: float, delta: float, relation: Relation) -> UnitSum:
+    """The noise, remembered: a search, and every sample asks."""
+    return UnitSum.calibrated(epsilon=epsilon, delta=delta, bound=bound, relation=relation)
 
 
 class NoisyFilter(nn.Module):
@@ -131,11 +178,3 @@ class NoisyFilter(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """What `release` releases."""
         return self.release(inputs).value
-
-
-def _gamma_norm_rows(shape: torch.Size, kappa: float) -> Tensor:
-    """Independent rows with density proportional to exp(-kappa |b|_2): a uniform direction and a Gamma(d) length."""
-    direction = standard_normal(shape)
-    lengths = torch.from_numpy(exponential(direction.numel())).reshape(shape).sum(-1, keepdim=True) / kappa
-    noise: Tensor = direction * (lengths / direction.norm(dim=-1, keepdim=True))
-    return noise

@@ -27,11 +27,12 @@ from ppspeech.privacy.convex.events import (
     LogisticObjectivePureEvent,
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
+    SoftmaxObjectivePureEvent,
     objective_sigma,
 )
 from ppspeech.privacy.convex.objective import ObjectivePerturbation
 from ppspeech.privacy.convex.output import OutputPerturbation
-from ppspeech.privacy.gradients.plan import SampledGaussianEvent, noise_multiplier_for
+from ppspeech.privacy.gradients.plan import SampledDiscreteGaussianEvent, SampledGaussianEvent, noise_multiplier_for
 from ppspeech.privacy.guarantee import MOST_DELTA, Guarantee, Released
 from ppspeech.privacy.mechanism import MECHANISMS, Mechanism, mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
@@ -44,6 +45,7 @@ from ppspeech.privacy.mechanisms.laplace import Laplace, LaplaceEvent
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
 from ppspeech.privacy.mechanisms.selection import BoundedRangeEvent, Exponential, PermuteAndFlip
 from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
+from ppspeech.privacy.mechanisms.unit_sum import UnitSum
 from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation, Unit
 from ppspeech.privacy.rows import MANY_ROWS, check_rows, check_single_rows
@@ -88,11 +90,14 @@ __all__ = [
     "PureLike",
     "Relation",
     "Released",
+    "SampledDiscreteGaussianEvent",
     "SampledGaussianEvent",
     "SkellamEvent",
     "SkellamShares",
+    "SoftmaxObjectivePureEvent",
     "SparseVector",
     "Unit",
+    "UnitSum",
     "UnsupportedAnalysisError",
     "ZcdpEvent",
     "check_choice",

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import gmpy2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,6 +12,11 @@ from scipy import stats
 from ppspeech.privacy import Relation
 from ppspeech.privacy.samplers import discrete
 from ppspeech.privacy.samplers.discrete import (
+    MARGIN,
+    _alias_table,
+    _sample_from,
+    _Staircase,
+    _staircase,
     bernoulli,
     bernoulli_exp,
     bernoulli_exp_fraction,
@@ -80,7 +86,7 @@ def test_discrete_gaussian_law(sigma: Fraction) -> None:
     assert check_pmf(drawn, -(support**2) / (2 * float(sigma) ** 2), support) > ALARM
 
 
-@pytest.mark.parametrize("sigma", [Fraction(2**30 + 1, 2**10), Fraction(10**9)])
+@pytest.mark.parametrize("sigma", [Fraction(2**30 + 1, 2**10), Fraction(10**9), Fraction(2**41 + 1), Fraction(2**54)])
 def test_large_sigmas_look_gaussian(sigma: Fraction) -> None:
     drawn = sample_discrete_gaussian(sigma, 10_000)
     assert stats.kstest(drawn / float(sigma), stats.norm.cdf).pvalue > ALARM
@@ -91,14 +97,60 @@ def test_the_law_test_sees_a_wrong_scale() -> None:
     assert check_pmf(sample_discrete_laplace(Fraction(10), 20_000), -np.abs(support) / 11, support) < ALARM
 
 
-def test_no_float_is_involved(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sampler works where numpy has no exp, log or square root."""
-    for name in ("exp", "log", "sqrt"):
-        monkeypatch.setattr(np, name, None)
-    assert sample_discrete_gaussian(Fraction(5, 3), 100).dtype == np.int64
+def test_the_law_does_not_rest_on_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where floats know nothing at all, more digits decide, and the law is the same."""
+    monkeypatch.setattr(_Staircase, "log_kept", lambda _, k, step: np.full(len(k), np.nan))
+    drawn = sample_discrete_gaussian(Fraction(7, 4), 3000)
+    support = np.arange(-200, 201)
+    assert check_pmf(drawn, -(support**2) / (2 * 1.75**2), support) > ALARM
 
 
-@pytest.mark.parametrize("scale", [Fraction(0), Fraction(-1), Fraction(2**41), Fraction(1, 2**41)])
+@pytest.mark.parametrize("sigma", [Fraction(1, 3), Fraction(7, 4), Fraction(40), Fraction(2**41 + 3, 2)])
+@pytest.mark.parametrize("deviations", [1, 9])
+def test_a_staircase_stands_above_its_law(sigma: Fraction, deviations: int) -> None:
+    """What is kept is kept with a probability, and what is proposed times that is the law, everywhere, in digits."""
+    stairs = _staircase(sigma, deviations)
+    last = len(stairs.weights) - 1
+    with gmpy2.context(gmpy2.get_context(), precision=200):
+        constants = set()
+        for step in range(0, last + 1, 1 + last // 7):
+            first = stairs.reach if step == last else step << stairs.shift
+            for k in {first, first + (1 << stairs.shift) - 1, first + (3 * int(sigma) + 2 if step == last else 0)}:
+                kept = stairs.exact_log_kept(k, step)
+                assert kept <= 0
+                assert float(kept) == pytest.approx(
+                    float(stairs.log_kept(np.array([k]), np.array([step]))[0]), abs=MARGIN / 10
+                )
+                proposed = gmpy2.log(gmpy2.mpfr(int(stairs.weights[step])))
+                if step == last:
+                    s = gmpy2.mpq(stairs.slope.numerator, stairs.slope.denominator)
+                    proposed += gmpy2.log(1 - gmpy2.exp(gmpy2.mpfr(-1 / s))) - gmpy2.mpfr((k - stairs.reach) / s)
+                else:
+                    proposed -= stairs.shift * gmpy2.log(gmpy2.mpfr(2))
+                law = -gmpy2.mpq(k * k * sigma.denominator**2, 2 * sigma.numerator**2)
+                constants.add(float(proposed + kept - gmpy2.mpfr(law)))
+    assert max(constants) - min(constants) < 1e-12
+
+
+@pytest.mark.parametrize("weights", [[1], [5, 0, 1], [1, 2**50, 3, 7, 2**49], [3] * 8])
+def test_alias_tables_hold_their_weights_exactly(weights: list[int]) -> None:
+    """What all cells together give an index is its weight, as whole numbers."""
+    keep, other = _alias_table(weights)
+    given = [0] * len(keep)
+    for cell in range(len(keep)):
+        given[cell] += int(keep[cell])
+        given[other[cell]] += sum(weights) - int(keep[cell])
+    assert given == [weight * len(keep) for weight in weights] + [0] * (len(keep) - len(weights))
+
+
+def test_the_tail_beyond_the_stairs_follows_the_law() -> None:
+    """With blocks as far as one deviation only, a third of all numbers come from the geometric proposal."""
+    drawn = _sample_from(_staircase(Fraction(15), 1), 20_000)
+    support = np.arange(-200, 201)
+    assert check_pmf(drawn, -(support**2) / (2 * 15.0**2), support) > ALARM
+
+
+@pytest.mark.parametrize("scale", [Fraction(0), Fraction(-1), Fraction(2**55), Fraction(1, 2**53)])
 def test_bad_scales_are_refused(scale: Fraction) -> None:
     with pytest.raises(ValueError, match="scale"):
         sample_discrete_laplace(scale, 1)

@@ -16,7 +16,8 @@ from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.events import UnsupportedAnalysisError, event_from_json, event_to_json
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian
 from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamEvent, SkellamShares, shares_for
-from ppspeech.privacy.samplers.divisible import lazy_bernoulli, sample_negative_binomial, sample_poisson
+from ppspeech.privacy.samplers.discrete import lazy_bernoulli
+from ppspeech.privacy.samplers.divisible import sample_negative_binomial, sample_poisson
 
 ALARM = 1e-6
 DRAWS = 50_000

@@ -31,8 +31,10 @@ from ppspeech.privacy import (
     ObjectivePureEvent,
     PureEvent,
     Relation,
+    SampledDiscreteGaussianEvent,
     SampledGaussianEvent,
     SkellamEvent,
+    SoftmaxObjectivePureEvent,
     UnsupportedAnalysisError,
     ZcdpEvent,
     event_from_json,
@@ -56,9 +58,11 @@ EVENTS: list[Event] = [
     DiscreteGaussianEvent(4.0, 1.0, 1.0, 1, **R),
     DiscreteGaussianEvent(3000.0, 1000.0, 4000.0, 16, **R),
     SampledGaussianEvent(1.0, 0.1, 2, **R),
+    SampledDiscreteGaussianEvent(1000.0, 1000.0, 16, 0.1, 2, **R),
     SkellamEvent(1e8, 1000.0, 4000.0, 16, **R),
     ObjectivePureEvent(0.3, 2.0, 0.2, **R),
     LogisticObjectivePureEvent(0.7, 1.0, 5.0, **R),
+    SoftmaxObjectivePureEvent(0.7, 1.0, 5.0, **R),
     LogisticObjectiveGaussianEvent(3.0, 1.0, 2.0, **R),
     ObjectiveGaussianEvent(6.0, 0.2, ((2, 1.5), (1, 2.5)), 2.5, 2, False, **R),
     ObjectiveGaussianEvent(6.0, 0.2, ((2, 1.5), (1, 2.5)), 2.5, 2, True, **R),
@@ -208,9 +212,49 @@ def test_sampled_gaussian_under_replace_costs_more_and_has_no_renyi_bound() -> N
     assert whole.zcdp() == 0.5
 
 
+@pytest.mark.parametrize(("q", "l2", "sigma"), [(0.2, 3, 5.0), (0.7, 1, 2.0), (1.0, 4, 4.0)])
+def test_sampled_discrete_noise_is_bounded_by_its_smooth_twin(q: float, l2: int, sigma: float) -> None:
+    """One number, by adding up all of it: both directions of one step, and Renyi divergences of whole orders."""
+    k = np.arange(-40, 41).astype(float)
+    absent = np.exp(-(k**2) / (2 * sigma**2))
+    joined = np.exp(-((k - l2) ** 2) / (2 * sigma**2))
+    absent, joined = absent / absent.sum(), joined / joined.sum()
+    mixed = (1 - q) * absent + q * joined
+    event = SampledDiscreteGaussianEvent(sigma, float(l2), 1, q, 1, **R)
+    for epsilon in (0.1, 0.5, 1.0):
+        truth = max(
+            float(np.maximum(mixed - math.exp(epsilon) * absent, 0).sum()),
+            float(np.maximum(absent - math.exp(epsilon) * mixed, 0).sum()),
+        )
+        assert truth <= event.delta(epsilon)
+    for order in (2, 5):
+        brute = math.log(float((mixed * (mixed / absent) ** (order - 1)).sum())) / (order - 1)
+        assert event.rdp(order) == pytest.approx(brute, rel=1e-6)
+        assert event.rdp(order - 0.5) == event.rdp(order)
+    assert event.zcdp() == (None if q < 1 else (l2 / sigma) ** 2 / 2)
+
+
+def test_a_fine_grid_costs_next_to_nothing() -> None:
+    smooth = SampledGaussianEvent(1.0, 0.01, 1000, **R)
+    fine = SampledDiscreteGaussianEvent(2.0**40, 2.0**40, 2**28, 0.01, 1000, **R)
+    assert fine.shift < 2e-5
+    assert smooth.epsilon(1e-5) < fine.epsilon(1e-5) < smooth.epsilon(1e-5) + 2e-4
+    assert (fine.float_safe, smooth.float_safe) == (True, False)
+
+
+def test_releases_on_a_fine_grid_are_one_of_a_longer_vector() -> None:
+    one = DiscreteGaussianEvent(4 * 2.0**40, 2.0**40, 2.0**54, 2**28, **R)
+    two = one.merged([(one, 3), (DiscreteGaussianEvent(2.0**41, 2.0**40, 2.0**54, 2**28, **R), 1)])
+    assert two is not None
+    assert two.epsilon(1e-5) == pytest.approx(GaussianEvent((3 / 16 + 1 / 4) ** -0.5, **R).epsilon(1e-5), rel=1e-6)
+    assert two.epsilon(1e-5) > GaussianEvent((3 / 16 + 1 / 4) ** -0.5, **R).epsilon(1e-5)
+    coarse = DiscreteGaussianEvent(4.0, 1.0, 1.0, 1, **R)
+    assert coarse.merged([(coarse, 2)]) is None  # exact sums of one number are better
+
+
 def test_noise_multiplier_reaches_its_target() -> None:
     z = noise_multiplier_for(2.0, 1e-5, sampling=0.5, steps=3, **R)
-    assert 1.98 < SampledGaussianEvent(z, 0.5, 3, **R).epsilon(1e-5) <= 2.0
+    assert 1.98 < SampledDiscreteGaussianEvent(z * 2**40, 2.0**40, 2**28, 0.5, 3, **R).epsilon(1e-5) <= 2.0
 
 
 def test_group_privacy_multiplies_sensitivity() -> None:

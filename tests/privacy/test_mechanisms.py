@@ -113,6 +113,18 @@ def test_whole_values_stay_whole_and_cost_no_growth() -> None:
         DiscreteLaplace(epsilon=1.0, sensitivity=0.5, dimension=4, integer_valued=True, **R).release(torch.zeros(4))
 
 
+def test_fractions_are_not_whole_numbers() -> None:
+    """0.4 and 1.6 are 1.2 apart and two steps: twice what whole numbers of sensitivity 1.5 may be."""
+    for mechanism in (
+        DiscreteLaplace(epsilon=1.0, sensitivity=1.5, dimension=1, integer_valued=True, **R),
+        DiscreteGaussian(sigma=2.0, sensitivity=1.5, dimension=1, delta=1e-6, integer_valued=True, **R),
+    ):
+        assert mechanism.grid.to_steps(torch.tensor([2.0])) == 2
+        for value in (0.4, 1.6):
+            with pytest.raises(PrivacyError, match="promises whole numbers"):
+                mechanism.release(torch.tensor([value]))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 200), st.floats(1e-6, 1e6), st.integers(0, 2**32 - 1))
 def test_rounding_stays_within_the_grown_sensitivity(dimension: int, sensitivity: float, seed: int) -> None:

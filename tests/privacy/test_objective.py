@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
-from scipy.stats import gamma, kstest
+from scipy.stats import gamma, kstest, laplace
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Accountant, Relation, event_from_json, event_to_json
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.convex.bounds import huber_svm_head, large_margin_head, logistic_head, softmax_head
-from ppspeech.privacy.convex.events import LogisticObjectiveGaussianEvent
+from ppspeech.privacy.convex.events import LogisticObjectiveGaussianEvent, SoftmaxObjectivePureEvent
 from ppspeech.privacy.convex.minimum import Minimum
 from ppspeech.privacy.convex.objective import ObjectivePerturbation, Perturbation
 
@@ -141,9 +141,11 @@ def test_a_release_tilts_regularizes_and_blurs() -> None:
     assert (quadratic, tolerance) == (plan.regularization, plan.tolerance / 2)
     blur = theta + linear / quadratic
     assert 0 < blur.norm() < 100 * 2 * plan.tolerance / (0.01 * plan.regularization)
-    noise = torch.stack([plan.output_noise() for _ in range(1000)]).flatten(1).norm(dim=1)
-    rate = 0.01 * plan.regularization / (2 * plan.tolerance)
-    assert kstest(noise.numpy(), gamma(6, scale=1 / rate).cdf).pvalue > 1e-4
+    noise = torch.stack([plan.output.release(torch.zeros(2, 3)).value for _ in range(500)]).flatten()
+    scale = math.sqrt(6) * 2 * plan.tolerance / (0.01 * plan.regularization)  # l2 to l1, over epsilon
+    assert kstest(noise.numpy(), laplace(scale=scale).cdf).pvalue > 1e-4
+    steps = theta / plan.output.grid.step
+    assert torch.equal(steps, steps.round())  # nothing is left of the minimizer's low-order bits
 
 
 def test_a_poor_certificate_releases_nothing() -> None:
@@ -268,3 +270,19 @@ def test_the_required_strength_is_the_root() -> None:
     plan = hook(regularization=1e-3).for_head(huber_svm_head(0.5), 2.0, (1, 3))
     root = brentq(lambda strength: math.log1p(4 / strength) - 0.5 * 0.99, 1, 100)
     assert plan.regularization == pytest.approx(root)
+
+
+@pytest.mark.parametrize("averaged", [False, True])
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_softmax_spends_nothing_on_curvature_where_it_may(classes: int, averaged: bool) -> None:
+    """At Lambda = 4 R^2 / epsilon all of the objective's epsilon is noise, and the event says what it costs."""
+    plan = hook(epsilon=1.0, regularization=16 / 0.99).for_head(
+        softmax_head(classes), 2.0, (classes, 3), averaged=averaged
+    )
+    assert plan.jacobian == 0
+    assert plan.scale == pytest.approx(0.99 / (math.sqrt(2) * 2.0))
+    assert plan.event.parts[0] == SoftmaxObjectivePureEvent(plan.scale, 2.0, plan.regularization, plan.relation)
+    assert plan.event.pure() <= 1.0
+    weak = hook(epsilon=1.0, regularization=1e-3).for_head(softmax_head(classes), 2.0, (classes, 3), averaged=averaged)
+    assert weak.scale * 2 * math.sqrt(2) >= 0.99 / 2 * (1 - 1e-6)  # never worse than half of it
+    assert weak.event.pure() <= 1.0

@@ -28,6 +28,9 @@ from ppspeech.privacy.convex.bounds import (
     logistic_kappa,
     logistic_loss_bound,
     softmax_head,
+    softmax_kappa,
+    softmax_loss_bound,
+    softmax_required,
 )
 
 R: Any = {"relation": Relation("record", "add_remove")}
@@ -364,3 +367,60 @@ def test_epsilon_below_j_names_the_regularization_that_helps() -> None:
 def test_bad_parameters_are_refused(call: Callable[[], object]) -> None:
     with pytest.raises(PrivacyError):
         call()
+
+
+def softmax_losses(p: np.ndarray, slope: float, ratio: float) -> np.ndarray:
+    """Exact: kappa R |p - e_0| + ln det(I + c (diag p - p p')) of probabilities `(n, classes)`."""
+    classes = p.shape[1]
+    hessian = p[:, :, None] * (np.eye(classes) - p[:, None, :])
+    away = np.linalg.norm(p - np.eye(classes)[0], axis=1)
+    return slope * away + np.linalg.slogdet(np.eye(classes) + ratio * hessian)[1]
+
+
+def simplex(classes: int) -> np.ndarray:
+    """Random points inside and on faces of every dimension, and fine lines between all pairs of corners."""
+    generator = np.random.default_rng(0)
+    inside = [generator.dirichlet(np.full(classes, a), 4000) for a in (0.05, 0.3, 1.0, 5.0)]
+    faces = generator.dirichlet(np.ones(classes), 4000) * (generator.random((4000, classes)) < 0.4)
+    faces = faces[faces.sum(1) > 0]
+    line = np.linspace(0, 1, 401)[:, None]
+    corners = np.eye(classes)
+    edges = [line * corners[i] + (1 - line) * corners[j] for i in range(min(classes, 3)) for j in range(i)]
+    return np.concatenate([*inside, faces / faces.sum(1, keepdims=True), *edges, corners])
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5, 10, 20])
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
+@pytest.mark.parametrize("times", [1.2, 1.7, 2.5, 3.3, 4.0, 6.0, 9.0, 40.0])
+def test_softmax_needs_no_j(classes: int, adjacency: Any, times: float) -> None:
+    """Over the simplex: no record loses more than epsilon; from 4 R^2 / epsilon on (8 for replace) nothing is lost."""
+    radius, epsilon = 1.5, 0.8
+    strength = times * radius**2 / epsilon
+    kappa = softmax_kappa(radius, strength, epsilon, adjacency)
+    found = softmax_losses(simplex(classes), kappa * radius, radius**2 / strength)
+    other = math.sqrt(2) * kappa * radius if adjacency == "replace" else 0.0
+    assert found.max() + other <= epsilon * (1 + 1e-12)
+    assert softmax_loss_bound(radius, strength, kappa, adjacency) == pytest.approx(epsilon, rel=1e-9)
+    if times > 2:  # below, traces bound the determinants of few classes loosely
+        assert found.max() + other > 0.75 * epsilon
+    enough, reach = (4.0, math.sqrt(2)) if adjacency == "add_remove" else (8.0, 2 * math.sqrt(2))
+    if times >= enough:
+        assert kappa == pytest.approx(epsilon / (reach * radius))
+        assert found.max() + other == pytest.approx(epsilon)
+
+
+def test_softmax_below_its_threshold_would_lose_more() -> None:
+    """The same kappa at half the Lambda: some record loses 1.08 epsilon or more: the condition is not for nothing."""
+    for classes in (3, 5, 10):
+        found = softmax_losses(simplex(classes), 1 / math.sqrt(2), 0.5)
+        assert 1.08 < found.max() < 1.3
+    with pytest.raises(PrivacyError, match="raise it"):
+        softmax_kappa(1.0, 1.0, 1.0, "add_remove")
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_the_lambda_that_softmax_requires(adjacency: Any, share: float) -> None:
+    longest = 1 / math.sqrt(2) * (1 if adjacency == "add_remove" else 0.5)
+    found = softmax_kappa(1.0, softmax_required(1.0, 2.0, adjacency, share), 2.0, adjacency)
+    assert found / 2.0 == pytest.approx((1 - share) * longest, rel=1e-6)

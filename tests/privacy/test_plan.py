@@ -1,5 +1,6 @@
 """DP-SGD's plan: Poisson batches, clipping, noise once a step, on one rank or several."""
 
+import math
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from torch import distributed, multiprocessing, nn
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import Relation
 from ppspeech.privacy.audit import run_audits
-from ppspeech.privacy.gradients import GradientPlan, PoissonBatches, Ranks
+from ppspeech.privacy.gradients import STEPS, GradientPlan, PoissonBatches, Ranks
 
 ONE = Relation("record", "add_remove")
 
@@ -58,8 +59,66 @@ def test_sums_are_clipped_as_opacus_clips_them() -> None:
     peer.clip_and_accumulate()
     plan = GradientPlan(relation=ONE, noise_multiplier=1.0, sampling=0.1, clip=0.8)
     for ours, weight in zip(plan.clipped_sums(gradients), weights, strict=True):
-        torch.testing.assert_close(ours, weight.summed_grad)  # type: ignore[attr-defined]
+        torch.testing.assert_close(ours.float(), weight.summed_grad)  # type: ignore[attr-defined]
     assert [t.shape for t in plan.clipped_sums([g[:0] for g in gradients])] == [(3, 2), (5,)]
+
+
+@pytest.mark.parametrize("automatic", [False, True])
+@pytest.mark.parametrize("length", [1e-30, 1e-3, 0.8, 1.0, 1e3, 1e30, 1e38])
+def test_no_unit_adds_more_than_its_bound_in_whole_numbers(length: float, automatic: bool) -> None:
+    """Norms in Python's integers: nothing is rounded while they are compared."""
+    generator = torch.Generator().manual_seed(0)
+    plan = GradientPlan(relation=ONE, noise_multiplier=1.0, sampling=0.1, clip=0.8, automatic=automatic)
+    for dtype in (torch.float32, torch.float64):
+        for _ in range(20):
+            gradient = torch.randn(1, 50, generator=generator, dtype=dtype)
+            gradient *= length / gradient.norm()
+            (steps,) = plan.clipped_steps([gradient])
+            square = sum(k * k for k in steps.tolist())
+            assert square <= STEPS**2
+            if length >= 0.8 * (1 + 1e-6):
+                assert square > (STEPS * (1 - 1e-6 - automatic * 0.02)) ** 2
+
+
+def test_sums_have_no_order_and_one_unit_more_adds_its_own_numbers_only() -> None:
+    """Bit for bit: in float32 the sum of the same gradients in another order is another sum."""
+    generator = torch.Generator().manual_seed(0)
+    gradients = 10 ** (4 * torch.rand(300, 1, generator=generator)) * torch.randn(300, 40, generator=generator)
+    other = gradients[torch.randperm(300, generator=generator)]
+    assert not torch.equal(gradients.sum(0), other.sum(0))
+    plan = GradientPlan(relation=ONE, noise_multiplier=1.0, sampling=0.1, clip=0.8)
+    (total,), (shuffled,), (rest,) = (plan.clipped_steps([g]) for g in (gradients, other, gradients[1:]))
+    assert torch.equal(total, shuffled)
+    assert torch.equal(total - rest, plan.clipped_steps([gradients[:1]])[0])
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_unit_that_is_not_finite_adds_nothing_and_does_not_show(bad: float) -> None:
+    plan = GradientPlan(relation=ONE, noise_multiplier=1.0, sampling=0.1, clip=0.8)
+    good = [torch.ones(2, 3), torch.ones(2, 2)]
+    worse = [torch.cat([good[0], torch.full((1, 3), bad)]), torch.cat([good[1], torch.ones(1, 2)])]
+    for with_it, without in zip(plan.clipped_steps(worse), plan.clipped_steps(good), strict=True):
+        assert torch.equal(with_it, without)
+    assert all(bool(part.isfinite().all()) for part in plan.release(worse).value)
+
+
+def test_noise_is_drawn_anew_for_every_number_and_step() -> None:
+    plan = GradientPlan(relation=ONE, noise_multiplier=1.0, sampling=0.1, clip=1.0)
+    nobody = [torch.zeros(0, 50, dtype=torch.float64)] * 2
+    drawn = torch.cat([part for _ in range(3) for part in plan.release(nobody).value])
+    assert len(drawn.unique()) == 300
+
+
+def test_automatic_clipping_brings_short_gradients_near_the_bound() -> None:
+    plan = GradientPlan(relation=ONE, noise_multiplier=1.0, sampling=0.1, clip=2.0, automatic=True)
+    gradient = torch.tensor([[0.3, 0.4]], dtype=torch.float64)
+    torch.testing.assert_close(plan.clipped_sums([gradient])[0], 2 * gradient[0] / 0.51, rtol=1e-6, atol=0)
+
+
+def test_more_numbers_than_rounding_allows_are_refused() -> None:
+    plan = GradientPlan(relation=ONE, noise_multiplier=1.0, sampling=0.1, clip=1.0)
+    with pytest.raises(PrivacyError, match="at most 268435456 numbers"):
+        plan.clipped_steps([torch.zeros(1).expand(0, 2**28 + 1)])
 
 
 def _rank(rank: int, folder: str) -> None:

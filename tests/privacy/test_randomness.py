@@ -14,6 +14,7 @@ from scipy import stats
 
 from ppspeech.privacy.samplers import randomness
 from ppspeech.privacy.samplers.randomness import (
+    coins,
     erlang,
     exponential,
     random_below,
@@ -63,6 +64,24 @@ def test_random_below_reaches_its_bound_and_refuses_others() -> None:
     for bound in (0, -1, 2**62 + 1):
         with pytest.raises(ValueError, match="bound"):
             random_below(bound, 1)
+
+
+def test_coins_fall_as_often_as_asked_and_never_more() -> None:
+    assert stats.binomtest(int(coins(0.3, 50_000).sum()), 50_000, 0.3).pvalue > ALARM
+    assert coins(1.0, 1000).all()
+    assert not coins(0.0, 1000).any()
+    assert not coins(2.0**-65, 1000).any()  # rounded down
+    with pytest.raises(ValueError, match="a probability is in"):
+        coins(1.5, 1)
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1, 2**63 + 2**11, 2**12 - 1])
+def test_no_uniform_number_is_an_end(word: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every word becomes an odd multiple of 2^-53, whose logarithms are finite."""
+    monkeypatch.setattr(randomness, "random_words", lambda count: np.full(count, word, dtype=np.uint64))
+    (drawn,) = uniform(1)
+    assert 0 < drawn < 1
+    assert (drawn * 2**53) % 2 == 1
 
 
 @pytest.mark.parametrize(

@@ -24,20 +24,22 @@ from ppspeech.training import PrivacyHook, export_checkpoint, release
 Make = Callable[..., lightning.Trainer]
 
 
+TOLD: Any = {"expected_units": 30.0, "public_start": "drawn at random"}
+
+
 class Mine(lightning.LightningModule):
-    """What a person writes who never heard of us, but for `losses`."""
+    """What a person writes who never heard of us."""
 
     def __init__(self, *more: nn.Module) -> None:
         super().__init__()
         self.net = nn.Sequential(nn.Linear(2, 8), *more, nn.Tanh(), nn.Linear(8, 2))
         self.sizes: list[int] = []
 
-    def losses(self, batch: Any) -> Tensor:
-        x, y = batch
-        return nn.functional.cross_entropy(self.net(x), y, reduction="none")
-
     def training_step(self, batch: Any) -> Tensor:
-        return self.losses(batch).mean()
+        x, y = batch
+        loss = nn.functional.cross_entropy(self.net(x), y)
+        self.log("train_loss", loss)
+        return loss
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
         self.sizes.append(len(batch[1]))
@@ -56,13 +58,14 @@ def data(dataset: Dataset[Any] | None = None) -> lightning.LightningDataModule:
 
 
 def test_a_module_of_ones_own_is_trained_released_and_loaded(trainer: Make, tmp_path: Path) -> None:
-    module, hook = Mine(nn.Dropout(0.1)), PrivacyHook(epsilon=4.0, unit="record", sampling=0.1)
+    module, hook = Mine(nn.Dropout(0.1)), PrivacyHook(epsilon=4.0, unit="record", sampling=0.1, **TOLD)
     step, loaders = module.training_step, data()
     loader = loaders.train_dataloader
     run = trainer(max_epochs=4, callbacks=[hook])
     run.fit(module, datamodule=loaders)
     assert hook.spent == 40
     assert len(set(module.sizes)) > 10, "Poisson samples differ in size"
+    assert "train_loss" not in run.logged_metrics
     assert module.training_step == step
     assert loaders.train_dataloader is loader
     x, y = rows().tensors
@@ -71,6 +74,8 @@ def test_a_module_of_ones_own_is_trained_released_and_loaded(trainer: Make, tmp_
     bundle = release(module, tmp_path / "mine")
     assert str(bundle.statement.guarantee.relation) == "one record (add_remove)"
     assert bundle.statement.guarantee.epsilon == pytest.approx(4.0, rel=1e-2)
+    assert "the starting point is public: drawn at random" in bundle.statement.guarantee.assumptions
+    assert bundle.statement.guarantee.float_safe
     assert any("author's word" in caveat for caveat in bundle.statement.caveats)
     again = load_bundle(tmp_path / "mine").load_into(Mine(nn.Dropout(0.1)))
     torch.testing.assert_close(again.net(x), module.net(x))
@@ -115,15 +120,27 @@ class OwnLoader(Mine):
 
 
 def test_what_no_noise_covers_is_refused(trainer: Make) -> None:
-    run = trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0, unit="record")], enable_checkpointing=False)
+    run = trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0, **TOLD)], enable_checkpointing=False)
     with pytest.raises(PrivacyError, match="seen changed in private training"):
         run.fit(Remembers(), datamodule=data())
 
 
-def test_a_loader_of_the_modules_own_is_sampled_too(trainer: Make) -> None:
-    module = OwnLoader()
-    trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0, unit="record")]).fit(module)
-    assert len(set(module.sizes)) > 3
+@pytest.mark.parametrize(
+    ("make", "given"),
+    [
+        (OwnLoader, {}),
+        (Mine, {"train_dataloaders": DataLoader(rows(), 32)}),
+        (OwnLoader, {"train_dataloaders": DataLoader(rows(), 32)}),
+    ],
+)
+def test_a_loader_from_anywhere_is_sampled(trainer: Make, make: Any, given: Any) -> None:
+    module, hook = make(), PrivacyHook(epsilon=4.0, sampling=0.05, **TOLD)
+    run = trainer(max_epochs=2, callbacks=[hook])
+    run.fit(module, **given)
+    assert hook.spent == 40
+    assert len(set(module.sizes)) > 5
+    if given:  # given back as it was
+        assert run.fit_loop._data_source.instance is given["train_dataloaders"]
 
 
 class Worded(Dataset[Any]):
@@ -137,8 +154,9 @@ class Worded(Dataset[Any]):
 
 
 REFUSED: list[Any] = [
-    (Mine, {"train_dataloaders": DataLoader(rows(), 32)}, {}, "LightningDataModule.from_datasets"),
-    (OwnLoader, {"train_dataloaders": DataLoader(rows(), 32)}, {}, "takes its batches elsewhere"),
+    (Mine, {"train_dataloaders": [DataLoader(rows(), 32)] * 2}, {}, "got a list of NoneType"),
+    (Mine, {"datamodule": data()}, {"public_start": None}, "come from: say it in public_start"),
+    (Mine, {"datamodule": data()}, {"expected_units": None}, "expected_units is missing.*0.1 times their number"),
     (lambda: Mine(nn.BatchNorm1d(8)), {"datamodule": data()}, {}, "net.1 mixes the examples.*GroupNorm"),
     (Mine, {"datamodule": data()}, {"unit": "speaker"}, "TensorDataset has no `speakers`"),
     (Mine, {"datamodule": data()}, {"unit": "utterance"}, "TensorDataset has no `utterances`.*protect one record"),
@@ -152,9 +170,7 @@ def test_what_would_break_the_guarantee_is_refused(
 ) -> None:
     module = make()
     with pytest.raises(PrivacyError, match=message):
-        trainer(max_epochs=1, callbacks=[PrivacyHook(**({"epsilon": 4.0, "unit": "record"} | settings))]).fit(
-            module, **given
-        )
+        trainer(max_epochs=1, callbacks=[PrivacyHook(**({"epsilon": 4.0} | TOLD | settings))]).fit(module, **given)
     assert "training_step" not in vars(module), "a failed fit leaves the module as it was"
 
 

@@ -92,7 +92,7 @@ def test_joint_private_em_is_the_central_one_to_the_grid() -> None:
         sums = UnitSums(RELEASE, 3)
         for place, (features, lengths) in enumerate(users):
             sums.add(mixture_moments(central, features, lengths), lengths, torch.full_like(lengths, place))
-        total = sums.total()
+        total = sums.total().float()
         assert len(total) == dimension
         shapes = [part.shape[1:] for part in mixture_moments(central, *users[0]).parts]
         pieces = torch.split(total, [shape.numel() for shape in shapes])

@@ -71,7 +71,10 @@ def test_statistics_make_a_background_model_private(voices: SpeechDataModule, tr
 
 
 def test_gradients_make_word_models_private(voices: SpeechDataModule, trainer: Make, tmp_path: Path) -> None:
-    module, hook = words("gradient", 3), PrivacyHook(noise_multiplier=1.0, sampling=0.5, unit="speaker")
+    module, hook = (
+        words("gradient", 3),
+        PrivacyHook(noise_multiplier=1.0, sampling=0.5, unit="speaker", expected_units=4.0),
+    )
     runner = trainer(max_epochs=1, callbacks=[hook])
     runner.fit(module, datamodule=voices)
     assert hook.spent == 2
@@ -114,9 +117,10 @@ REFUSED: list[Any] = [
     (words, {"sampling": 0.1}, {}, "by its statistics, where sampling"),
     (lambda: words(start="cut"), {}, {}, "set its `start` to public"),
     (lambda: words("gradient", start="cut"), {}, {}, "set its `start` to public"),
-    (lambda: words("gradient"), {"adjacency": "replace"}, {}, "add_remove"),
-    (lambda: words("gradient"), {}, {"accumulate_grad_batches": 2}, "accumulated"),
-    (lambda: words("gradient"), {}, {"limit_train_batches": 2}, "a limit on training batches"),
+    (lambda: words("gradient"), {"adjacency": "replace", "expected_units": 10.0}, {}, "add_remove"),
+    (lambda: words("gradient"), {}, {}, "expected_units is missing"),
+    (lambda: words("gradient"), {"expected_units": 10.0}, {"accumulate_grad_batches": 2}, "accumulated"),
+    (lambda: words("gradient"), {"expected_units": 10.0}, {"limit_train_batches": 2}, "a limit on training batches"),
     (words, {}, {"max_epochs": -1}, "no end"),
     (words, {}, {"callbacks": [EarlyStopping("train_log_likelihood")]}, "which private training tells nobody"),
     (lambda: words(covariance="full"), {}, {}, "diagonal covariance"),
@@ -161,19 +165,27 @@ def test_bad_parameters_are_refused_at_once(settings: dict[str, Any], message: s
 def test_a_resumed_run_goes_on_with_its_account_on_the_same_terms(
     voices: SpeechDataModule, trainer: Make, tmp_path: Path
 ) -> None:
-    first = PrivacyHook(noise_multiplier=1.0, sampling=0.5)
+    first = PrivacyHook(noise_multiplier=1.0, sampling=0.5, expected_units=10.0)
     runner = trainer(max_epochs=1, callbacks=[first])
     runner.fit(words("gradient", 3), datamodule=voices)
     runner.save_checkpoint(tmp_path / "a.ckpt")
-    second = PrivacyHook(noise_multiplier=1.0, sampling=0.5)
+    second = PrivacyHook(noise_multiplier=1.0, sampling=0.5, expected_units=10.0)
     trainer(max_epochs=2, callbacks=[second]).fit(
         words("gradient", 3), datamodule=voices, ckpt_path=tmp_path / "a.ckpt", weights_only=True
     )
     assert (first.spent, second.spent) == (2, 4)
     trainer(max_epochs=1, callbacks=[first]).fit(words("gradient", 3), datamodule=voices)
     assert first.spent == 4
-    for changed, message in (({"unit": "speaker"}, "unit utterance .now speaker"), ({"clip": 2.0}, "clip 1.0")):
-        other = PrivacyHook(noise_multiplier=1.0, sampling=0.5, **changed)  # type: ignore[arg-type]
+    others: list[tuple[dict[str, Any], str]] = [
+        ({"unit": "speaker"}, "unit utterance .now speaker"),
+        ({"clip": 2.0}, "clip 1.0"),
+        ({"sampling": 0.25}, "sampling 0.5 .now 0.25"),
+        ({"noise_multiplier": 2.0}, "noise_multiplier 1.0"),
+        ({"expected_units": 20.0}, "expected_units 10.0"),
+        ({"automatic": True}, "automatic False"),
+    ]
+    for changed, message in others:
+        other = PrivacyHook(**({"noise_multiplier": 1.0, "sampling": 0.5, "expected_units": 10.0} | changed))
         with pytest.raises(PrivacyError, match=message):
             trainer(max_epochs=2, callbacks=[other]).fit(
                 words("gradient", 3), datamodule=voices, ckpt_path=tmp_path / "a.ckpt", weights_only=True
@@ -213,7 +225,7 @@ def test_a_word_without_public_speech_is_refused() -> None:
 def test_the_data_module_given_stays_as_it_is(voices: SpeechDataModule, trainer: Make) -> None:
     voices.setup()
     methods, batches = set(vars(voices)), voices.train_dataloader().batch_sampler
-    trainer(max_epochs=1, callbacks=[PrivacyHook(noise_multiplier=1.0, sampling=0.5)]).fit(
+    trainer(max_epochs=1, callbacks=[PrivacyHook(noise_multiplier=1.0, sampling=0.5, expected_units=10.0)]).fit(
         words("gradient", 3), datamodule=voices
     )
     assert set(vars(voices)) - {"_hparams"} == methods  # which Lightning sets

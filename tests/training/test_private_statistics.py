@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import kstest
 from torch import Tensor
 
 from ppspeech.errors import ModelError, PrivacyError
@@ -109,6 +110,51 @@ def test_a_speaker_of_a_million_frames_counts_once() -> None:
     torch.testing.assert_close(many.total(), some.total(), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("unit", ["utterance", "speaker"])
+def test_sums_are_the_same_bits_in_any_order_of_utterances(unit: Any) -> None:
+    """In float32 they are not: the sum of normalized vectors moves with the order, by more than the clip's margin."""
+    model, release = bank(), StatisticsRelease(1.0, relation=Relation(unit, "add_remove"))
+    features, lengths, words, speakers = speech(model, 60)
+    moments = hmm_moments(model, features, lengths, words)
+    each = normalized(moments, lengths, release)
+    found, floats = [], []
+    for order in (torch.arange(60), torch.randperm(60, generator=torch.Generator().manual_seed(0))):
+        sums = UnitSums(release, 3)
+        for part in order.split(7):
+            sums.add(Moments(*(p[part] for p in moments.parts)), lengths[part], speakers[part])
+        found.append(sums.steps())
+        floats.append(each[order].sum(0))
+    assert found[0].dtype == torch.int64
+    assert torch.equal(*found)
+    assert not torch.equal(*floats)
+
+
+@pytest.mark.parametrize("unit", ["utterance", "speaker"])
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_an_utterance_that_is_not_finite_counts_as_silence(unit: Any, bad: float) -> None:
+    model, release = bank(), StatisticsRelease(1.0, relation=Relation(unit, "add_remove"))
+    features, lengths, words, speakers = speech(model, 6)
+    moments, rest = hmm_moments(model, features, lengths, words), torch.arange(1, 6)
+    moments.first[0, 0, 0, 0] = bad
+    sums, without = UnitSums(release, 3), UnitSums(release, 3)
+    sums.add(moments, lengths, speakers)
+    without.add(Moments(*(part[rest] for part in moments.parts)), lengths[rest], speakers[rest])
+    assert torch.equal(sums.steps(), without.steps())
+    assert all(bool(part.isfinite().all()) for part in sums.released().parts)
+
+
+def test_noise_is_the_mechanisms_in_every_number_and_release() -> None:
+    """Two releases of the same sums share no noise, and both have the deviation stated; false alarms 1e-6 each."""
+    model, release = bank(), StatisticsRelease(1.0, iterations=2)
+    features, lengths, words, speakers = speech(model, 6)
+    sums = UnitSums(release, 3)
+    sums.add(hmm_moments(model, features, lengths, words), lengths, speakers)
+    drawn = [release.release(sums.steps()).value - sums.total() for _ in range(40)]
+    assert len(torch.cat(drawn).unique()) == 40 * len(drawn[0])
+    assert kstest(torch.cat(drawn).numpy() / release.mechanism.sigma, "norm").pvalue > 1e-6
+    assert abs(float(torch.corrcoef(torch.stack(drawn[:2]))[0, 1])) < 5 / math.sqrt(len(drawn[0]))
+
+
 def test_moments_equal_a_loop_over_frames() -> None:
     model = bank()
     features, lengths, words, _ = speech(model, 2)
@@ -133,10 +179,13 @@ def test_iterations_compose_to_exactly_epsilon(adjacency: Any) -> None:
     release = StatisticsRelease(2.0, iterations=10, relation=Relation("speaker", adjacency))
     mechanism = release.mechanism
     assert mechanism.sigma / mechanism.sensitivity == pytest.approx(6.305, abs=1e-3)
-    assert math.sqrt(10) / mechanism.event.noise_multiplier == pytest.approx(1 / gaussian_sigma(2.0, 1e-5))
+    z = mechanism.event.sigma / mechanism.event.l2
+    assert math.sqrt(10) / z == pytest.approx(1 / gaussian_sigma(2.0, 1e-5), rel=1e-6)
     account = Accountant(Relation("speaker", adjacency))
     account.compose(mechanism.event, 10)
+    assert 2.0 * (1 - 1e-5) < account.epsilon(1e-5) <= 2.0
     assert account.epsilon(1e-5, "pld") == pytest.approx(2.0, rel=2e-3)
+    assert account.guarantee(1e-5).float_safe
     assert mechanism.sensitivity == (1.0 if adjacency == "add_remove" else 2.0)
 
 

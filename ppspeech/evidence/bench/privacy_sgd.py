@@ -90,7 +90,9 @@ def _callback(data: SpeechDataModule, epochs: int) -> float:
     """Seconds a step of a fit under the Trainer, the noise given so that no search for it is timed."""
     fresh = SpeechDataModule("synthetic", data.options, test=0.25)
     fresh.setup()
-    module, hook, clock = _module(fresh), PrivacyHook(noise_multiplier=NOISE, sampling=SAMPLING), _Clock()
+    expected = SAMPLING * len(data.parts["train"])
+    hook = PrivacyHook(noise_multiplier=NOISE, sampling=SAMPLING, expected_units=expected)
+    module, clock = _module(fresh), _Clock()
     trainer = lightning.Trainer(
         accelerator="cpu",
         max_epochs=epochs,

@@ -76,6 +76,15 @@ def loss_from_survival(
     )
 
 
+def shifted_loss(loss: LossDistribution, by: float, interval: float) -> LossDistribution:
+    """A distribution with every loss larger by `by` >= 0, rounded up to a bucket."""
+    bucket = math.ceil(by / interval)
+    certain = privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
+        {bucket: 1.0}, 0.0, interval, True, {bucket: 1.0}, 0.0, symmetric=False
+    )
+    return loss.compose(certain)
+
+
 def no_loss(interval: float) -> LossDistribution:
     """The distribution of a mechanism that does not look at the data."""
     return privacy_loss_distribution.identity(value_discretization_interval=interval)

@@ -97,7 +97,7 @@ def huber_svm_head(smoothing: float) -> HeadConstants:
 
 
 def softmax_head(classes: int) -> HeadConstants:
-    """Multinomial logistic loss: J = (C - 1) ln(1 + R^2 / (C Lambda))."""
+    """Multinomial logistic loss: J = (C - 1) ln(1 + R^2 / (C Lambda)). See also `softmax_kappa`, which needs no J."""
     check_count("classes", classes, least=2)
     root = math.sqrt(2.0)
     rank = classes - 1
@@ -166,6 +166,65 @@ def logistic_loss_bound(radius: float, regularization: float, kappa: float, adja
     candidates = [0.0, 1.0, *(min(1.0, max(0.0, (-b + sign * root) / (2 * a))) for sign in (-1, 1))]
     worst = max(slope * p + math.log1p(ratio * p * (1 - p)) for p in candidates)
     return worst + (slope if adjacency == "replace" else 0.0)
+
+
+def softmax_kappa(radius: float, regularization: float, epsilon: float, adjacency: Adjacency) -> float:
+    r"""The softmax head's kappa without J: epsilon / (sqrt(2) R) once Lambda >= 4 R^2 / epsilon (twice both, replace).
+
+    Proof. A record of class y whose probabilities are p moves the gradient by a = p - e_y (times phi) and the Hessian
+    by H = diag p - p p'. With c = R^2 / Lambda, ln det(I + c H) <= c tr H = c (1 - |p|^2), so that its loss is at most
+
+        kappa R |a| + c (1 - |p|^2).
+
+    Let s = 1 - p_y and q = the sum of squares of the other probabilities: |a|^2 = s^2 + q = 2 t^2 with t in [0, 1], as
+    q <= s^2 <= 1, and 1 - |p|^2 = 2 s - s^2 - q = 2 s - 2 t^2. As s <= 1 and s^2 <= 2 t^2, the loss is at most
+
+        A t + 2 c (min(1, sqrt(2) t) - t^2),    A = sqrt(2) kappa R,
+
+    which grows up to t = 1 / sqrt(2), and from there on is A t + 2 c (1 - t^2), largest at t = A / 4c, or at the end
+    of [1 / sqrt(2), 1] that is nearer. Once A >= 4 c that is A itself, the loss at p = e_k, k != y: the gradient is
+    longest where the curvature vanishes. Between, and for smaller Lambda, `softmax_loss_bound` is the value. Replacing
+    a record adds A for the other one, whose Hessian is at least 0. An average of records obeys the average of these
+    bounds, as norms and traces do. For fixed phi with |phi| < R all terms are smaller. []
+
+    Raises PrivacyError where no kappa is small enough: Lambda <= R^2 / epsilon.
+    """
+    check_positive("epsilon", epsilon)
+    check_choice("adjacency", adjacency, ("add_remove", "replace"))
+    ratio = check_positive("radius", radius) ** 2 / check_positive("regularization", regularization) / epsilon
+    if ratio >= 1:
+        raise PrivacyError(
+            f"regularization {regularization:.6g} is not above {radius**2 / epsilon:.6g} = R^2 / epsilon: raise it"
+        )
+    return epsilon * _softmax_share(ratio, adjacency) / (math.sqrt(2.0) * radius)
+
+
+def softmax_required(radius: float, epsilon: float, adjacency: Adjacency, share: float) -> float:
+    """The Lambda at which curvature takes the part `share` of epsilon from the softmax head's kappa."""
+    longest = 1.0 if adjacency == "add_remove" else 0.5
+    root = brentq(lambda ratio: _softmax_share(ratio, adjacency) - (1 - share) * longest, 1e-9, 1 - 1e-9, xtol=1e-13)
+    return radius**2 / (float(root) * (1 - 1e-9) * epsilon)
+
+
+def softmax_loss_bound(radius: float, regularization: float, kappa: float, adjacency: Adjacency) -> float:
+    """The largest privacy loss of the softmax head at any kappa and Lambda: see `softmax_kappa`."""
+    slope, ratio = math.sqrt(2.0) * kappa * radius, radius**2 / regularization
+    t = min(1.0, max(math.sqrt(0.5), slope / (4 * ratio)))
+    worst = slope * t + 2 * ratio * (1 - t * t)
+    return worst + (slope if adjacency == "replace" else 0.0)
+
+
+def _softmax_share(ratio: float, adjacency: Adjacency) -> float:
+    """The largest A / epsilon with a loss of at most epsilon, for R^2 / Lambda = ratio epsilon, ratio in (0, 1)."""
+    if adjacency == "add_remove":
+        if ratio <= 1 / 4:
+            return 1.0
+        return math.sqrt(8 * ratio * (1 - 2 * ratio)) if ratio <= 1 / 3 else math.sqrt(2.0) * (1 - ratio)
+    if ratio <= 1 / 8:
+        return 0.5
+    low = (1 - ratio) / (1 + math.sqrt(0.5))
+    middle = math.sqrt(8 * ratio) - 4 * ratio
+    return middle if middle >= math.sqrt(8.0) * ratio else low
 
 
 def _scaled(head: HeadConstants, factor: float) -> HeadConstants:

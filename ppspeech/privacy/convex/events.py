@@ -13,7 +13,7 @@ from ppspeech.privacy.accounting.events import INTERVAL, Event, PureLike, Unsupp
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, least
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival
 from ppspeech.privacy.accounting.renyi import ORDERS, delta_from_renyi
-from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_loss_bound
+from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_loss_bound, softmax_loss_bound
 from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
@@ -57,6 +57,24 @@ class LogisticObjectivePureEvent(PureLike):
     def pure(self) -> float:
         """The largest loss over the record's own probability."""
         return logistic_loss_bound(self.radius, self.regularization, self.kappa, self.relation.adjacency)
+
+
+@register_event("objective_pure_softmax")
+@dataclass(frozen=True, slots=True)
+class SoftmaxObjectivePureEvent(PureLike):
+    """Gamma-norm noise on the softmax loss, whose gradient and curvature cannot both be large: no J to pay."""
+
+    kappa: float
+    radius: float
+    regularization: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positives(self, "kappa", "radius", "regularization")
+
+    def pure(self) -> float:
+        """The largest loss over the record's own probabilities."""
+        return softmax_loss_bound(self.radius, self.regularization, self.kappa, self.relation.adjacency)
 
 
 @register_event("objective_gaussian")

@@ -21,24 +21,26 @@ from torch import Tensor
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.accountant import Accountant, ComposedEvent
-from ppspeech.privacy.accounting.events import Event, PureEvent
+from ppspeech.privacy.accounting.events import Event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.accounting.renyi import delta_from_renyi
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_kappa
+from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_kappa, softmax_kappa, softmax_required
 from ppspeech.privacy.convex.events import (
     LogisticObjectiveGaussianEvent,
     LogisticObjectivePureEvent,
     ObjectiveGaussianEvent,
     ObjectivePureEvent,
+    SoftmaxObjectivePureEvent,
     objective_sigma,
 )
 from ppspeech.privacy.convex.minimum import TiltableObjective, certified_minimum
 from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
 from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
+from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace
 from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
@@ -54,7 +56,8 @@ class ObjectivePerturbation:
         norm: a public guess B of |Theta*|. Given, Lambda is raised to E|b| / B: weaker, and the noise alone would push
             Theta beyond B.
         output_share: part of epsilon for the noise that covers an inexact minimizer.
-        curvature_share: Lambda is raised until J takes at most this part of epsilon (logistic losses pay no J).
+        curvature_share: Lambda is raised until J takes at most this part of epsilon (logistic losses pay no J, and
+            softmax ones none from Lambda = 4 R^2 / epsilon on, where privacy is pure).
         relative_tolerance: tau over the bound G on one unit's gradient.
     """
 
@@ -112,18 +115,22 @@ class ObjectivePerturbation:
             epsilon /= 2  # two add_remove steps
         if head.jacobian(radius, self.regularization, averaged=averaged) <= self.curvature_share * epsilon:
             return self.regularization
-        return head.required_regularization(radius, epsilon, averaged=averaged, share=self.curvature_share)
+        required = head.required_regularization(radius, epsilon, averaged=averaged, share=self.curvature_share)
+        if head.name == "softmax" and self.delta == 0:
+            required = min(required, softmax_required(radius, epsilon, self.relation.adjacency, self.curvature_share))
+        return required
 
 
-@mechanism("objective", ObjectivePureEvent, ObjectiveGaussianEvent)
+@mechanism("objective", ObjectivePureEvent, SoftmaxObjectivePureEvent, ObjectiveGaussianEvent)
 @dataclass(frozen=True)
 class Perturbation:
     """Objective perturbation of one kind of loss; made by `ObjectivePerturbation.for_head`.
 
     Formal guarantee: what `release` returns is (epsilon, delta)-DP under `relation`, if the objective
     is the sum of one loss a record (or one average a unit, if `averaged`) with the head's constants, features of norm
-    at most `radius`, and terms that do not depend on the data. Not float-safe. The time taken, and whether the
-    minimizer was reached, are not protected.
+    at most `radius`, and terms that do not depend on the data. The noise on the minimizer is exact, and leaves none of
+    its low-order bits; the tilt b is a float64, whose law is that of a real number only up to its rounding: not
+    float-safe. The time taken, and whether the minimizer was reached, are not protected.
     """
 
     budget: ObjectivePerturbation
@@ -155,8 +162,8 @@ class Perturbation:
 
     @property
     def jacobian(self) -> float:
-        """J; 0 where the logistic loss does without."""
-        if _without_curvature(self.budget, self.head, self.averaged):
+        """J; 0 where the logistic or the softmax loss does without."""
+        if _without_curvature(self.budget, self.head, self.averaged) or self._by_softmax is not None:
             return 0.0
         return self.head.jacobian(self.radius, self.regularization, averaged=self.averaged)
 
@@ -169,11 +176,25 @@ class Perturbation:
             numbers = (self.radius, self.regularization, epsilon, budget.relation.adjacency)
             if without_curvature:
                 return logistic_kappa(*numbers)
+            if self._by_softmax is not None:
+                return self._by_softmax
             return self.head.pure_kappa(*numbers, averaged=self.averaged)
         if without_curvature:
             return self.radius * gaussian_sigma(epsilon, budget.delta)
         terms = (self.radius, self.regularization, budget.relation, self.averaged)
         return _sigma(self.head, epsilon, budget.delta, *terms)
+
+    @cached_property
+    def _by_softmax(self) -> float | None:
+        """kappa by the softmax loss's own argument, for pure privacy, unless the general one needs less noise."""
+        if self.head.name != "softmax" or self.budget.delta > 0:
+            return None
+        epsilon, adjacency = self.budget.epsilon_objective, self.budget.relation.adjacency
+        if self.regularization * epsilon <= self.radius**2:
+            return None
+        own = softmax_kappa(self.radius, self.regularization, epsilon, adjacency)
+        j = self.head.jacobian(self.radius, self.regularization, averaged=self.averaged)
+        return own if own * self.head.sensitivity(self.radius, adjacency) >= epsilon - j else None
 
     @property
     def expected_noise(self) -> float:
@@ -190,6 +211,8 @@ class Perturbation:
         if _without_curvature(budget, self.head, self.averaged):
             kind = LogisticObjectivePureEvent if budget.delta == 0 else LogisticObjectiveGaussianEvent
             objective = kind(self.scale, self.radius, self.regularization, relation)
+        elif self._by_softmax is not None:
+            objective = SoftmaxObjectivePureEvent(self.scale, self.radius, self.regularization, relation)
         elif budget.delta == 0:
             reach = self.head.sensitivity(self.radius, relation.adjacency)
             objective = ObjectivePureEvent(self.scale, reach, self.jacobian, relation)
@@ -198,7 +221,7 @@ class Perturbation:
             objective = ObjectiveGaussianEvent.of_head(
                 self.head, sigma=self.scale, relation=relation, averaged=self.averaged, **numbers
             )
-        return ComposedEvent((objective, PureEvent(budget.epsilon * budget.output_share, relation)))
+        return ComposedEvent((objective, self.output.event))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -223,10 +246,16 @@ class Perturbation:
             return gamma_norm_noise(self.shape, self.scale, centered=self.centered, like=like)
         return self.scale * isotropic_normal(self.shape, centered=self.centered, like=like)
 
-    def output_noise(self, like: Tensor | None = None) -> Tensor:
-        """Gamma-norm noise for a sensitivity of 2 tau / Lambda, on all of Theta: rounding respects no subspace."""
-        epsilon = self.budget.epsilon * self.budget.output_share
-        return gamma_norm_noise(self.shape, epsilon * self.regularization / (2 * self.tolerance), like=like)
+    @property
+    def output(self) -> DiscreteLaplace:
+        """What covers the distance to the exact minimizer, 2 tau / Lambda in l2, on all of Theta."""
+        dimension = math.prod(self.shape)
+        return DiscreteLaplace(
+            epsilon=self.budget.epsilon * self.budget.output_share,
+            sensitivity=math.sqrt(dimension) * 2 * self.tolerance / self.regularization,
+            dimension=dimension,
+            relation=self.relation,
+        )
 
     def release(self, objective: TiltableObjective) -> Released[Tensor]:
         """Tilt, minimize, certify, and blur: Theta `(heads, features)` that may be published.
@@ -237,7 +266,7 @@ class Perturbation:
         if tuple(objective.shape) != tuple(self.shape):
             raise PrivacyError(f"this hook is for Theta of shape {self.shape}, the objective has {objective.shape}")
         theta = certified_minimum(objective, self.noise(), self.regularization, self.tolerance, self.head, self.radius)
-        return Released(theta + self.output_noise(like=theta), self.event, self.guarantee)
+        return Released(self.output.release(theta).value, self.event, self.guarantee)
 
 
 def _without_curvature(budget: ObjectivePerturbation, head: HeadConstants, averaged: bool) -> bool:

@@ -2,22 +2,23 @@
 
 One unit moves the minimizer of a Lambda-strongly convex sum by at most G / Lambda in l2 (Delta_rep / Lambda if it is
 replaced), and a point certified to a gradient norm of tau by 2 tau / Lambda more. Objective perturbation is better
-at equal epsilon; this one needs nothing but a bound on the gradient, and with Gaussian noise it holds to the bit.
+at equal epsilon; this one needs nothing but a bound on the gradient, and holds to the bit.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import Event, PureEvent
+from ppspeech.privacy.accounting.events import Event
 from ppspeech.privacy.convex.bounds import HeadConstants
 from ppspeech.privacy.convex.minimum import TiltableObjective, certified_minimum
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
-from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
+from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
 from ppspeech.privacy.parameters import check_count, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
@@ -26,9 +27,9 @@ from ppspeech.privacy.relation import Relation
 class OutputPerturbation:
     """A budget for one convex model, spent on its minimizer.
 
-    The noise is inversely proportional to Lambda = `regularization` > 0, a public constant; it is gamma-norm noise for
-    `delta` = 0 (pure privacy), else discrete Gaussian. `relative_tolerance` is tau over the bound G on a unit's
-    gradient.
+    The noise is inversely proportional to Lambda = `regularization` > 0, a public constant; it is discrete Laplace for
+    `delta` = 0 (pure privacy: about sqrt(2) times as long as noise of density exp(-kappa |b|_2), which is not to be had
+    to the bit), else discrete Gaussian. `relative_tolerance` is tau over the bound G on a unit's gradient.
     """
 
     epsilon: float
@@ -50,35 +51,31 @@ class OutputPerturbation:
         dimension = check_count("heads", heads) * check_count("features", features)
         tolerance = self.relative_tolerance * head.sensitivity(radius, "add_remove")
         sensitivity = (head.sensitivity(radius, self.relation.adjacency) + 2 * tolerance) / self.regularization
-        mechanism: GammaNorm | DiscreteGaussian
+        numbers: dict[str, Any] = {"epsilon": self.epsilon, "dimension": dimension, "relation": self.relation}
+        mechanism: DiscreteLaplace | DiscreteGaussian
         if self.delta == 0:
-            mechanism = GammaNorm(epsilon=self.epsilon, sensitivity=sensitivity, relation=self.relation)
+            mechanism = DiscreteLaplace(sensitivity=math.sqrt(dimension) * sensitivity, **numbers)
         else:
-            numbers: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "relation": self.relation}
-            mechanism = DiscreteGaussian.calibrated(sensitivity=sensitivity, dimension=dimension, **numbers)
-        return OutputNoise(mechanism, head, radius, shape, self.regularization, tolerance)
+            mechanism = DiscreteGaussian.calibrated(delta=self.delta, sensitivity=sensitivity, **numbers)
+        return OutputNoise(mechanism, sensitivity, head, radius, shape, self.regularization, tolerance)
 
 
-@mechanism("output", PureEvent, DiscreteGaussianEvent)
+@mechanism("output", DiscreteLaplaceEvent, DiscreteGaussianEvent)
 @dataclass(frozen=True)
 class OutputNoise:
     """Output perturbation of one kind of loss; made by `OutputPerturbation.for_head`.
 
-    Formal guarantee: that of `mechanism`, whose sensitivity follows from the head's constants if every feature vector
-    has a norm of at most `radius`.
+    Formal guarantee: that of `mechanism`, whose sensitivity follows from that of the minimizer found, `sensitivity` in
+    l2, and that from the head's constants, if every feature vector has a norm of at most `radius`.
     """
 
-    mechanism: GammaNorm | DiscreteGaussian
+    mechanism: DiscreteLaplace | DiscreteGaussian
+    sensitivity: float
     head: HeadConstants
     radius: float
     shape: tuple[int, int]
     regularization: float
     tolerance: float
-
-    @property
-    def sensitivity(self) -> float:
-        """Of the minimizer found, l2."""
-        return self.mechanism.sensitivity
 
     @property
     def relation(self) -> Relation:

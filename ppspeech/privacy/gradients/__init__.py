@@ -1,26 +1,32 @@
 """Privacy of gradient steps: bounded contributions, and the plan of noisy sums over samples."""
 
 from ppspeech.privacy.gradients.clipping import (
+    STEPS,
     clip_norm,
     contribution_weights,
     limit_contributions,
     unit_index,
     unit_means,
+    whole,
+    whole_scale,
 )
 from ppspeech.privacy.gradients.plan import (
     ALONE,
     GradientPlan,
     PoissonBatches,
     Ranks,
+    SampledDiscreteGaussianEvent,
     SampledGaussianEvent,
     noise_multiplier_for,
 )
 
 __all__ = [
     "ALONE",
+    "STEPS",
     "GradientPlan",
     "PoissonBatches",
     "Ranks",
+    "SampledDiscreteGaussianEvent",
     "SampledGaussianEvent",
     "clip_norm",
     "contribution_weights",
@@ -28,4 +34,6 @@ __all__ = [
     "noise_multiplier_for",
     "unit_index",
     "unit_means",
+    "whole",
+    "whole_scale",
 ]

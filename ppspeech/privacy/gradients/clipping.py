@@ -1,6 +1,7 @@
 """Bounds on what one unit contributes, enforced rather than assumed.
 
-A bound is a constant chosen without looking at private data. Scaling by the data's own largest norm is a leak.
+A bound is a constant chosen without looking at private data. Scaling by the data's own largest norm is a leak. What is
+added up over units is first made whole (`whole_scale`, `whole`): sums of whole numbers are exact and have no order.
 """
 
 import numpy as np
@@ -10,6 +11,18 @@ from torch import Tensor
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.parameters import check_count, check_positive
 from ppspeech.privacy.samplers.randomness import random_words
+
+STEPS = 2**40
+"""How finely a bounded vector is told: in whole numbers whose l2 norm is at most this."""
+
+MOST_NUMBERS = 2**28
+"""As many may a vector have: so far, rounding in its norm stays within the margin below."""
+
+AIM = STEPS * (1 - 2.0**-24)  # the norm of 2^28 numbers is right within 2^-25, in any order; 2^13 steps are rounding's
+
+TOGETHER = 2**12  # units whose whole numbers floats add up exactly
+
+STABILITY = 0.01  # gamma of automatic clipping: vectors much shorter than this keep being short
 
 
 def clip_norm(x: Tensor, bound: float, *, dims: int = 1) -> Tensor:
@@ -27,6 +40,47 @@ def clip_norm(x: Tensor, bound: float, *, dims: int = 1) -> Tensor:
     # Norm and product are rounded: aiming a hair below keeps the exact norm of the result within the bound.
     aim = bound * (1 - 16 * torch.finfo(x.dtype).eps)
     return torch.where(norm > aim, (x * (aim / norm)).to(x.dtype), x)
+
+
+def whole_scale(norms: Tensor, bound: float, *, automatic: bool = False) -> Tensor:
+    """What units whose vectors have these float64 `norms` `(n,)` are multiplied with, for `whole`.
+
+    The product, made whole, has an l2 norm of at most `STEPS`, which stands for `bound`: longer vectors are
+    shortened to it, or all are brought near it if `automatic` (Bu, Wang, Zha and Karypis 2023: |x| + gamma in the place
+    of max(|x|, bound)).
+    """
+    check_positive("bound", bound)
+    return AIM / (norms + STABILITY if automatic else norms.clamp_min(bound))
+
+
+def whole(x: Tensor, scale: Tensor) -> Tensor:
+    """Vectors `(n, ...)` times `scale` `(n,)` (`whole_scale`), rounded toward zero: int64, never longer than before.
+
+    A unit whose norm is not finite has a scale of NaN or 0, and all its numbers become 0: it adds nothing, which tells
+    less than a failure would.
+    """
+    return _scaled(x, scale).to(torch.int64)
+
+
+def whole_sum(x: Tensor, scale: Tensor) -> Tensor:
+    """The sum over units of their vectors times `scale`, each number rounded to the nearest whole one: int64.
+
+    Exact, and the same in any order: floats add up whole numbers exactly as long as no sum reaches 2^53, which so many
+    units at a time cannot. Rounding makes a vector longer by at most sqrt(numbers) / 2, a part of `AIM`'s margin.
+    """
+    parts = zip(torch.split(x, TOGETHER), torch.split(scale, TOGETHER), strict=True)
+    # Floats near 1.5 2^52 are whole: adding that number rounds, and is many times quicker than rounding.
+    sums = [_scaled(part, own).add_(1.5 * 2**52).sub_(1.5 * 2**52).sum(0).to(torch.int64) for part, own in parts]
+    return sums[0] if len(sums) == 1 else torch.stack(sums).sum(0)
+
+
+def _scaled(x: Tensor, scale: Tensor) -> Tensor:
+    """The products in float64, zeros for units that are not finite."""
+    column = scale.reshape(-1, *[1] * (x.dim() - 1))
+    is_finite = column > 0  # neither NaN nor 0
+    if not bool(is_finite.all()):
+        x, column = torch.where(is_finite, x.detach(), 0.0), torch.where(is_finite, column, 0.0)
+    return x.detach().to(torch.float64, copy=True).mul_(column)
 
 
 def unit_index(unit_ids: Tensor) -> tuple[Tensor, int]:

@@ -1,14 +1,15 @@
 """DP-SGD as a value: who joins a step, how much each may say, the noise on the sum, and what that costs.
 
-In every step each unit joins independently with probability q; what each contributes is clipped to norm C; and
-N(0, (z C)^2) is added to the sum, once, also where nobody joined. With several ranks every unit belongs to one of them,
-which tosses its coin: the ranks' batches together are one Poisson sample. The clipped sums are added over the ranks,
-and the noise is the first rank's.
+In every step each unit joins independently with probability q; what each contributes is clipped to norm C and rounded
+to whole steps; and Gaussian noise of deviation z C, whole steps too, is added to the sum, once, also where nobody
+joined. With several ranks every unit belongs to one of them, which tosses its coin: the ranks' batches together are one
+Poisson sample. The clipped sums are added over the ranks, and the noise is the first rank's.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -18,16 +19,19 @@ from torch.utils.data import Sampler
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.accounting.events import INTERVAL, Event, UnsupportedAnalysisError, register_event
-from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian, sampled_gaussian_renyi
+from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian, sampled_gaussian_renyi, shifted_loss
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
 from ppspeech.privacy.audit.exact import audit_exact
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.gradients.clipping import limit_contributions
-from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
+from ppspeech.privacy.gradients.clipping import MOST_NUMBERS, STEPS, limit_contributions, whole_scale, whole_sum
+from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
+from ppspeech.privacy.mechanisms.unit_sum import ALONE as COMPUTED_ALONE
+from ppspeech.privacy.mechanisms.unit_sum import whole_noise
 from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation
-from ppspeech.privacy.samplers.randomness import standard_normal, uniform
+from ppspeech.privacy.samplers.grid import dyadic
+from ppspeech.privacy.samplers.randomness import coins
 
 
 @register_event("sampled_gaussian")
@@ -93,6 +97,77 @@ class SampledGaussianEvent(Event):
         return _loss(self.noise_multiplier, self.sampling, self.steps, self.relation.adjacency, interval)
 
 
+@register_event("sampled_discrete_gaussian")
+@dataclass(frozen=True, slots=True)
+class SampledDiscreteGaussianEvent(Event):
+    """`steps` times: every unit joins with probability `sampling`; noise P(k) ~ exp(-k^2 / 2 sigma^2) on the sum.
+
+    What a unit adds are at most `dimension` whole numbers of l2 norm at most `l2`, under either adjacency. With z =
+    sigma / l2, the loss of a step is at most that of `SampledGaussianEvent` at z plus eta = sqrt(dimension) r l2 /
+    sigma^2, r = 1 (2 for `replace`). Proof: with l(x) = (2 <x, s> - |s|^2) / 2 sigma^2 the loss is ln(1 - q + q
+    e^l(x)), or its negative; discrete and continuous noise can be coupled with |l(x) - l(y)| <= |s|_1 / sigma^2 <= eta
+    (see `DiscreteGaussianEvent`; for replace the bound holds for both terms of the ratio, each with half of r), and
+    1 - q + q e^(l + eta) <= e^eta (1 - q + q e^l). So delta(epsilon) <= delta_G(epsilon - steps eta). Renyi divergences
+    of whole orders need no eta: E[e^(j l)] of whole shifts is exactly that of the Gaussian.
+    """
+
+    sigma: float
+    l2: float
+    dimension: int
+    sampling: float
+    steps: int
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positives(self, "sigma", "l2")
+        check_count("dimension", self.dimension)
+        if self.l2 < 1 or self.sigma < 1:
+            raise PrivacyError(f"whole noise on whole numbers has l2 and sigma >= 1, got {self.l2} and {self.sigma}")
+        _ = self.smooth  # refuses the rest
+
+    @property
+    def noise_multiplier(self) -> float:
+        """The noise over what one unit adds."""
+        return self.sigma / self.l2
+
+    @property
+    def smooth(self) -> SampledGaussianEvent:
+        """The same with real noise."""
+        return SampledGaussianEvent(self.noise_multiplier, self.sampling, self.steps, self.relation)
+
+    @property
+    def shift(self) -> float:
+        """steps times eta: what the grid costs."""
+        reach = 1 if self.relation.adjacency == "add_remove" else 2
+        return self.steps * math.sqrt(self.dimension) * reach * self.l2 / self.sigma**2
+
+    @property
+    def float_safe(self) -> bool:
+        """The noise is exact, and what it is added to is whole."""
+        return True
+
+    def delta(self, epsilon: float) -> float:
+        """From the loss distribution."""
+        return float(self.pld().get_delta_for_epsilon(epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """From the loss distribution."""
+        check_probability("delta", delta, zero=True)
+        return float(self.pld().get_epsilon_for_delta(delta))
+
+    def rdp(self, alpha: float) -> float:
+        """That of real noise at the next whole order."""
+        return self.smooth.rdp(float(math.ceil(alpha)))
+
+    def zcdp(self) -> float | None:
+        """That of real noise, without sampling."""
+        return self.smooth.zcdp()
+
+    def pld(self, interval: float = INTERVAL) -> LossDistribution:
+        """That of real noise, with all losses larger by the shift."""
+        return shifted_loss(self.smooth.pld(interval), self.shift, interval)
+
+
 class Ranks(NamedTuple):
     """Which of several processes this is."""
 
@@ -129,23 +204,24 @@ class PoissonBatches(Sampler[list[int]]):
     def __iter__(self) -> Iterator[list[int]]:
         for _ in range(self.steps):
             joins = torch.zeros(self.units, dtype=torch.bool)
-            joins[self.mine] = torch.from_numpy(uniform(int(self.mine.sum()))) < self.sampling
+            joins[self.mine] = torch.from_numpy(coins(self.sampling, int(self.mine.sum())))
             chosen = joins[self.unit].nonzero().squeeze(-1)
             if self.most is not None and len(chosen):
                 chosen = chosen[limit_contributions(self.unit[chosen], self.most)]
             yield chosen.tolist()
 
 
-@mechanism("sampled_gaussian", SampledGaussianEvent)
+@mechanism("sampled_gaussian", SampledDiscreteGaussianEvent, SampledGaussianEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientPlan:
     """A step of DP-SGD: public numbers, chosen without looking at private data.
 
     Formal guarantee: after n steps, that of `after(n)`, for every unit under `relation`, if in each step units join by
-    `batches` and nothing but what `release` returns is used. Not float-safe.
+    `batches` and nothing but what `release` returns is used. It holds for the released bits (see `UnitSum`).
 
     A unit joins a step with probability q = `sampling` in (0, 1], with a gradient of norm at most C = `clip` and `most`
-    items (None for all); z is `noise_multiplier`. The sum moves by C under `add_remove`.
+    items (None for all); z is `noise_multiplier`. The sum moves by C under `add_remove`. `automatic` brings all
+    gradients near the norm C, short ones too (Bu, Wang, Zha and Karypis 2023), so that C only scales the steps.
     """
 
     relation: Relation
@@ -154,6 +230,7 @@ class GradientPlan:
     clip: float
     delta: float = 1e-5
     most: int | None = None
+    automatic: bool = False
 
     def __post_init__(self) -> None:
         check_positives(self, "noise_multiplier", "clip")
@@ -168,18 +245,23 @@ class GradientPlan:
         return math.ceil(1 / self.sampling)
 
     @property
-    def event(self) -> SampledGaussianEvent:
+    def event(self) -> SampledDiscreteGaussianEvent:
         """What one step costs."""
         return self.after(1)
 
-    def after(self, steps: int) -> SampledGaussianEvent:
+    def after(self, steps: int) -> SampledDiscreteGaussianEvent:
         """What so many steps cost."""
-        return SampledGaussianEvent(self.noise_multiplier, self.sampling, steps, self.relation)
+        return _event(self.noise_multiplier, self.sampling, steps, self.relation)
+
+    @property
+    def scale(self) -> Fraction:
+        """z C in steps of C / 2^40, rounded up."""
+        return dyadic(self.noise_multiplier * STEPS)
 
     @property
     def guarantee(self) -> Guarantee:
         """What one step promises."""
-        return Guarantee.of(self.event, self.delta, assumptions=self.assumptions, caveat=REAL_NOISE)
+        return Guarantee.of(self.event, self.delta, assumptions=self.assumptions)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -188,7 +270,7 @@ class GradientPlan:
         return (
             f"gradients of one {unit} are clipped to {self.clip:.6g}",
             f"every {unit} joins a step independently with probability {self.sampling:.6g}",
-            f"the number of {unit}s and the starting point are public",
+            COMPUTED_ALONE.format(unit=unit),
         )
 
     def batches(self, units: Tensor, place: Ranks = ALONE) -> PoissonBatches:
@@ -196,38 +278,51 @@ class GradientPlan:
         return PoissonBatches(units, self.sampling, self.steps_per_epoch, self.most, place)
 
     def clipped_sums(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """The sum over units of their gradients `(units, *shape)`, one tensor a parameter, clipped as one vector."""
-        norms = torch.stack([g.reshape(len(g), math.prod(g.shape[1:])).norm(2, dim=-1) for g in gradients], dim=1)
-        shares = (self.clip / (norms.norm(2, dim=1) + 1e-6)).clamp(max=1.0)
-        return [torch.einsum("i,i...", shares.to(gradient), gradient) for gradient in gradients]
+        """What `clipped_steps` adds up, in the gradients' own units, float64. Not private: for tests and audits."""
+        return [total.to(torch.float64) * (self.clip / STEPS) for total in self.clipped_steps(gradients)]
+
+    def clipped_steps(self, gradients: Sequence[Tensor]) -> list[Tensor]:
+        """The sum over units of their gradients `(units, *shape)`, one tensor a parameter, clipped as one vector.
+
+        In whole steps of C / 2^40, int64: exact, whatever the order. A unit with a gradient that is not finite adds
+        zeros.
+        """
+        if sum(math.prod(g.shape[1:]) for g in gradients) > MOST_NUMBERS:
+            raise PrivacyError(f"private gradients have at most {MOST_NUMBERS} numbers: train fewer parameters")
+        norms = [torch.linalg.vector_norm(g.flatten(1), dim=1, dtype=torch.float64) for g in gradients]
+        scale = whole_scale(torch.stack(norms).norm(dim=0), self.clip, automatic=self.automatic)
+        return [whole_sum(gradient, scale) for gradient in gradients]
 
     def release(self, gradients: Sequence[Tensor], place: Ranks = ALONE) -> Released[list[Tensor]]:
         """The noisy sums of gradients `(units, *shape)` of who joined, if any; all ranks call and get the same."""
-        sums = self.clipped_sums(gradients)
+        sums = self.clipped_steps(gradients)
+        flat = torch.cat([total.flatten() for total in sums])
         if place.rank == 0:
-            scale = self.noise_multiplier * self.clip
-            sums = [total + scale * standard_normal(total.shape, like=total) for total in sums]
+            flat = flat + whole_noise(self.scale, flat)
         if place.ranks > 1:
-            for total in sums:
-                distributed.all_reduce(total)
-        return Released(sums, self.event, self.guarantee)
+            distributed.all_reduce(flat)
+        noisy = torch.split(flat.to(torch.float64) * (self.clip / STEPS), [total.numel() for total in sums])
+        values = [part.reshape(g.shape[1:]).to(g.dtype) for part, g in zip(noisy, gradients, strict=True)]
+        return Released(values, self.event, self.guarantee)
 
     @classmethod
-    def losses(cls, event: SampledGaussianEvent, runs: int, present: bool) -> Tensor:
-        """Of `steps` sums where the unit's gradient has the largest norm and all others are zero.
+    def losses(cls, event: SampledDiscreteGaussianEvent | SampledGaussianEvent, runs: int, present: bool) -> Tensor:
+        """Of `steps` releases where the unit's gradient is as large as clipping lets it be and all others are zero.
 
         Under `replace` the unit's other self has the opposite gradient.
         """
         z, q = event.noise_multiplier, event.sampling
         replaces = event.relation.adjacency == "replace"
-        gradient = 1.0 if present else (-1.0 if replaces else 0.0)
+        plan = cls(relation=event.relation, noise_multiplier=z, sampling=q, clip=1.0)
+        loud = float(plan.clipped_sums([torch.full((1, 1), 1e6, dtype=torch.float64)])[0])
+        gradient = loud if present else (-loud if replaces else 0.0)
         total = torch.zeros(runs, dtype=torch.float64)
 
         def likelihood(x: Tensor) -> Tensor:
             return torch.log1p(q * torch.expm1((2 * x - 1) / (2 * z**2)))
 
         for _ in range(event.steps):
-            x = gradient * (torch.from_numpy(uniform(runs)) < q) + z * standard_normal(total.shape, like=total)
+            x = gradient * _joins(plan, runs) + plan.release([torch.zeros(0, runs, dtype=torch.float64)]).value[0]
             total += likelihood(x) - (likelihood(-x) if replaces else 0.0)
         return total
 
@@ -246,6 +341,20 @@ class GradientPlan:
         points, step = line(20.0)
         found = audit_exact(log_density, True, False, points.squeeze(1), volumes=step)
         return [exact_report("sampled_gaussian", found, one.guarantee, "one step")]
+
+
+def _event(noise_multiplier: float, sampling: float, steps: int, relation: Relation) -> SampledDiscreteGaussianEvent:
+    """What so many steps cost, of vectors as long as any may be."""
+    sigma = float(dyadic(noise_multiplier * STEPS))
+    return SampledDiscreteGaussianEvent(sigma, float(STEPS), MOST_NUMBERS, sampling, steps, relation)
+
+
+def _joins(plan: GradientPlan, units: int) -> Tensor:
+    """Who of so many units joins one step, `(units,)` of 0 and 1."""
+    batches = plan.batches(torch.arange(units))
+    joined = torch.zeros(units, dtype=torch.float64)
+    joined[next(iter(batches))] = 1.0
+    return joined
 
 
 @lru_cache(maxsize=64)
@@ -267,7 +376,7 @@ def noise_multiplier_for(epsilon: float, delta: float, *, sampling: float, steps
     check_probability("delta", delta)
 
     def spent(z: float, interval: float = 1e-3) -> float:  # coarse buckets are pessimistic too, and quick
-        event = SampledGaussianEvent(z, sampling, steps, relation)
+        event = _event(z, sampling, steps, relation)
         return float(event.pld(interval).get_epsilon_for_delta(delta))
 
     low, high = 0.3, 1.0

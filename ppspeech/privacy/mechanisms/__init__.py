@@ -12,9 +12,11 @@ from ppspeech.privacy.mechanisms.distributed import (
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.mechanisms.gaussian import Gaussian
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, without_negative
-from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums
+from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums, normalized
+from ppspeech.privacy.mechanisms.unit_sum import ALONE, UnitSum
 
 __all__ = [
+    "ALONE",
     "MOST_PARTIES",
     "AnalyzeGauss",
     "DiscreteGaussian",
@@ -26,7 +28,9 @@ __all__ = [
     "PolyaShares",
     "SkellamShares",
     "StatisticsRelease",
+    "UnitSum",
     "UnitSums",
+    "normalized",
     "shares_for",
     "without_negative",
 ]

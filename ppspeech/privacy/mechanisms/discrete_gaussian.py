@@ -1,10 +1,11 @@
 """The Gaussian mechanism on a grid, sampled exactly: the default for releases with a delta."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -28,6 +29,9 @@ from ppspeech.privacy.samplers.grid import Grid, dyadic
 
 EXACT_SIGMA = 2.0**10
 """Up to here the one-dimensional discrete Gaussian is summed term by term; above, the shift bound is as good."""
+
+FINE_SIGMA = 2.0**30
+"""From here on the shift of several releases together costs far less than the buckets of loss distributions do."""
 
 OUTSIDE = 1e-30  # more than the mass that the term-by-term sum leaves out
 
@@ -101,6 +105,17 @@ class DiscreteGaussianEvent(Event):
     def grouped(self, size: int, relation: Relation) -> Event:
         """The value moves by `size` sensitivities."""
         return replace(self, l2=self.l2 * size, l1=self.l1 * size, relation=relation)
+
+    def merged(self, entries: Sequence[tuple[Event, int]]) -> Event | None:
+        """On fine grids, one release of a longer vector: (l2 / sigma)^2 adds, and so does the shift l1 / sigma^2."""
+        events = [(cast(DiscreteGaussianEvent, event), count) for event, count in entries]
+        sigma = min(event.sigma for event, _ in events)
+        if sigma < FINE_SIGMA:
+            return None
+        l2 = sigma * math.sqrt(sum(count * (event.l2 / event.sigma) ** 2 for event, count in events))
+        shift = sum(count * event._shift() for event, count in events)
+        dimension = sum(count * event.dimension for event, count in events)
+        return DiscreteGaussianEvent(sigma, max(l2, 1.0), max(shift * sigma**2, l2), dimension, self.relation)
 
 
 @lru_cache(maxsize=64)

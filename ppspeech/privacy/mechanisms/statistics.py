@@ -10,8 +10,9 @@ clipped to norm C, the expected transitions xi (only those the topology leaves f
 
     ( sqrt(theta_A) xi / B,  sqrt(theta_E) v / C ),      theta_A + theta_E = 1,
 
-has norm at most 1: one unit more or less moves the sum by at most 1. One Gaussian mechanism releases the sum in each
-of T iterations, T fixed in advance; everything after is post-processing. The start must be public.
+has norm at most 1: one unit more or less moves the sum by at most 1. `UnitSum` adds these vectors up as whole numbers
+and releases the sum with exact noise in each of T iterations, T fixed in advance; everything after is post-processing.
+The start must be public. A recording whose statistics are not finite counts as silence.
 
 Deviations from section 11: statistics are centered at the released model and clipped as a whole (tighter than the
 worst case M sqrt(1 + R^2 + R^4), and true for any input); variances are pooled; transitions are smoothed towards the
@@ -20,23 +21,29 @@ released ones; and every estimate is shrunk towards the released model by how mu
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.composition import split_gaussian
-from ppspeech.privacy.gradients.clipping import clip_norm
+from ppspeech.privacy.gradients.clipping import STEPS, clip_norm
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
-from ppspeech.privacy.mechanisms.gaussian import Gaussian, GaussianEvent
+from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from ppspeech.privacy.mechanisms.unit_sum import UnitSum
 from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
 
 ONE_UTTERANCE = Relation("utterance", "add_remove")
 
+PARTS = 2.0**20
+"""A speaker's moments are added up in whole parts of 1 / PARTS, so that no order of recordings shows in the sum."""
 
-@mechanism("statistics", GaussianEvent)
+MOST = 2.0**36  # of a recording's moment: what is larger counts as this, so that sums stay inside 64 bits
+
+
+@mechanism("statistics", DiscreteGaussianEvent)
 @dataclass(frozen=True, slots=True)
 class StatisticsRelease:
     """How statistics are bounded and released: public numbers, chosen without looking at private speech.
@@ -68,16 +75,12 @@ class StatisticsRelease:
             raise PrivacyError(f"statistics are bounded by utterance or by speaker, got unit {self.relation.unit!r}")
 
     @property
-    def mechanism(self) -> Gaussian:
-        """What releases the sum of one iteration; `iterations` of them are exactly (epsilon, delta)-DP."""
-        sensitivity = 1.0 if self.relation.adjacency == "add_remove" else 2.0
-        multiplier = split_gaussian(self.epsilon, self.delta, [1.0] * self.iterations)[0]
-        return Gaussian(
-            sigma=multiplier * sensitivity, sensitivity=sensitivity, delta=self.delta, relation=self.relation
-        )
+    def mechanism(self) -> UnitSum:
+        """What releases the sum of one iteration; `iterations` of them together are (epsilon, delta)-DP."""
+        return _mechanism(self.epsilon, self.delta, self.iterations, self.relation)
 
     @property
-    def event(self) -> GaussianEvent:
+    def event(self) -> DiscreteGaussianEvent:
         """What one iteration costs."""
         return self.mechanism.event
 
@@ -87,8 +90,15 @@ class StatisticsRelease:
         return self.mechanism.guarantee
 
     def release(self, total: Tensor) -> Released[Tensor]:
-        """One iteration's sum of normalized vectors, with noise."""
+        """One iteration's sum of normalized vectors in whole steps (`UnitSum.add_up`), with noise; float64."""
         return self.mechanism.release(total)
+
+    def as_moments(self, vector: Tensor, like: "Moments") -> "Moments":
+        """A released vector as moments of one row in their own units, shaped as those of any row of `like`."""
+        shapes = [part.shape[1:] for part in like.parts]
+        pieces = torch.split(vector.to(like.count), [shape.numel() for shape in shapes])
+        scaled = zip(pieces, shapes, self.scales, strict=True)
+        return Moments(*((piece / (scale or 1.0)).view(1, *shape) for piece, shape, scale in scaled))
 
     @property
     def scales(self) -> tuple[float, float, float, float, float]:
@@ -96,6 +106,12 @@ class StatisticsRelease:
         emission = math.sqrt(1 - self.transition_share) / self.emission_norm
         count, first, second = (weight * emission for weight in self.weights)
         return count, first, second, count, math.sqrt(self.transition_share) / self.transition_norm
+
+
+@lru_cache(maxsize=256)
+def _mechanism(epsilon: float, delta: float, iterations: int, relation: Relation) -> UnitSum:
+    """The noise, remembered: a search, and every M-step asks."""
+    return UnitSum.calibrated(epsilon=epsilon, delta=delta, bound=1.0, relation=relation, releases=iterations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +168,32 @@ class UnitSums:
     def add(self, moments: Moments, frames: Tensor, speakers: Tensor) -> None:
         """Add utterances: their moments, and how many frames `(n,)` and which speaker `(n,)` each has."""
         self._like = moments
+        moments, frames = _finite(moments, frames)
         if self.release.relation.unit == "utterance":
-            found = normalized(moments, frames, self.release).sum(0)
+            found = self.release.mechanism.add_up(normalized(moments, frames, self.release))
             self._total = found if self._total is None else self._total + found
             return
-        parts = (*moments.parts, frames.to(moments.count))
+        bounded = (part.to(torch.float64).clamp(-MOST, MOST) for part in (*moments.parts, frames))
+        parts = [(part * PARTS).to(torch.int64) for part in bounded]
         if self._gathered is None:
             self._gathered = [part.new_zeros((self.speakers, *part.shape[1:])) for part in parts]
-        for whole, part in zip(self._gathered, parts, strict=True):
-            whole.index_add_(0, speakers, part)
+        for all_parts, part in zip(self._gathered, parts, strict=True):
+            all_parts.index_add_(0, speakers, part)
 
-    def total(self) -> Tensor:
-        """The sum of the units' normalized vectors. Not private: for `released` and for tests."""
+    def steps(self) -> Tensor:
+        """The sum of the units' normalized vectors, in whole steps. Not private: for `released` and for tests."""
         if self._gathered is not None:
-            *sums, frames = self._gathered
-            return normalized(Moments(*sums), frames, self.release).sum(0)
+            assert self._like is not None
+            *sums, frames = (part.to(torch.float64) / PARTS for part in self._gathered)
+            each = normalized(Moments(*sums), frames, self.release)
+            return self.release.mechanism.add_up(each)
         if self._total is None:
             raise PrivacyError("no utterance was added: there is nothing to release")
         return self._total
+
+    def total(self) -> Tensor:
+        """The same in the vectors' own units, float64: for a sum with others, and for tests."""
+        return self.steps().to(torch.float64) / STEPS
 
     def with_release(self, release: StatisticsRelease) -> "UnitSums":
         """The same sums with another epsilon; PrivacyError if more differs, as the bounds were already applied."""
@@ -181,8 +205,15 @@ class UnitSums:
 
     def released(self) -> Moments:
         """The noisy sums as moments of one row, in their own units: one release, to be booked as one event."""
-        noisy = self.release.release(self.total()).value
+        noisy = self.release.release(self.steps()).value
         assert self._like is not None
-        shapes = [part.shape[1:] for part in self._like.parts]
-        pieces = zip(torch.split(noisy, [shape.numel() for shape in shapes]), shapes, self.release.scales, strict=True)
-        return Moments(*((piece / (scale or 1.0)).view(1, *shape) for piece, shape, scale in pieces))
+        return self.release.as_moments(noisy, self._like)
+
+
+def _finite(moments: Moments, frames: Tensor) -> tuple[Moments, Tensor]:
+    """The same, with utterances that have a moment which is not finite as ones of no frames."""
+    finite = torch.stack([torch.isfinite(part.flatten(1).sum(1, dtype=torch.float64)) for part in moments.parts]).all(0)
+    if bool(finite.all()):
+        return moments, frames
+    parts = (torch.where(finite.view(-1, *[1] * (part.dim() - 1)), part, 0.0) for part in moments.parts)
+    return Moments(*parts), torch.where(finite, frames, torch.zeros_like(frames))

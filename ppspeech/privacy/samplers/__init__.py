@@ -1,6 +1,17 @@
 """Noise from the operating system's generator: exact laws on whole numbers, and real ones."""
 
-from ppspeech.privacy.samplers.grid import Grid
-from ppspeech.privacy.samplers.randomness import erlang, exponential, standard_laplace, standard_normal, uniform
+from ppspeech.privacy.samplers.discrete import LARGEST, sample_discrete_gaussian, sample_discrete_laplace
+from ppspeech.privacy.samplers.grid import Grid, dyadic
+from ppspeech.privacy.samplers.randomness import erlang, standard_laplace, standard_normal, uniform
 
-__all__ = ["Grid", "erlang", "exponential", "standard_laplace", "standard_normal", "uniform"]
+__all__ = [
+    "LARGEST",
+    "Grid",
+    "dyadic",
+    "erlang",
+    "sample_discrete_gaussian",
+    "sample_discrete_laplace",
+    "standard_laplace",
+    "standard_normal",
+    "uniform",
+]

@@ -1,14 +1,10 @@
 """Exact samplers of the infinitely divisible laws on whole numbers that noise shares are made of.
 
 A sum of K independent shares has a law that a single party could have drawn: Poisson for Skellam noise, negative
-binomial for discrete Laplace noise. Both are drawn by refusal from exact proposals. The probability p of keeping a
-proposal is real, so the comparison U < p is done lazily: 64 bits of U against p in floating point with a margin far
-above its rounding error decide almost always; the rest is decided with 256 bits of both. What is sampled therefore
-differs from the law by less than 2^-240 a draw.
+binomial for discrete Laplace noise. Both are drawn by refusal from exact proposals, with lazy comparisons.
 """
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import gmpy2
@@ -18,31 +14,18 @@ from scipy.special import gammaln
 
 from ppspeech.arrays import Whole
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.samplers.discrete import bernoulli, sample_discrete_laplace, until_enough
+from ppspeech.privacy.samplers.discrete import (
+    MARGIN,
+    lazy_bernoulli,
+    sample_discrete_laplace,
+    sample_geometric,
+    until_enough,
+)
 from ppspeech.privacy.samplers.grid import dyadic
-from ppspeech.privacy.samplers.randomness import random_below, random_bytes, random_words
+from ppspeech.privacy.samplers.randomness import random_below, random_words
 
 LARGEST_MEAN = 2.0**50  # whole numbers around this mean, and their distance from it, are exact in a float64
-MARGIN = 1e-5  # more than the error of a logarithm below: sqrt(LARGEST_MEAN) times 40 deviations times 2^-53, and some
 DIRECT_MEAN = 2.0**20  # up to here the plain formula of the Poisson law keeps more digits than are asked
-BITS = 256
-
-
-def lazy_bernoulli(log_p: NDArray[np.float64], exact: Callable[[int], object]) -> NDArray[np.bool_]:
-    """Independent draws that are true with probability p, known in floating point and, on request, exactly.
-
-    `log_p`: ln p <= 0, `(count,)`, right within `MARGIN`; NaN where it is not known; `exact`: from an index to ln p as
-    an mpfr, called inside a context of enough bits.
-    """
-    words = random_words(len(log_p))
-    low = words.astype(np.float64) * 2.0**-64  # rounded by less than 2^-53, far inside the margin
-    p = np.exp(np.minimum(log_p, 0.0))
-    won = low < p
-    for index in np.flatnonzero(~(np.abs(low - p) > MARGIN * p + 2.0**-50)):  # NaN is undecided too
-        drawn = (int(words[index]) << (BITS - 64)) | int.from_bytes(random_bytes((BITS - 64) // 8), "big")
-        with gmpy2.context(gmpy2.get_context(), precision=BITS + 64):
-            won[index] = gmpy2.mpfr(drawn) < gmpy2.exp(gmpy2.mpfr(exact(int(index)))) * gmpy2.mpfr(2) ** BITS
-    return won
 
 
 def sample_poisson(mean: float, count: int) -> Whole:
@@ -127,7 +110,7 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
         k = start.copy()
         inside = np.flatnonzero(~is_tail)
         k[inside] += (random_words(inside.size) & (start[inside] - 1).astype(np.uint64)).astype(np.int64)
-        k[is_tail] += _sample_geometric(scale, int(is_tail.sum()))
+        k[is_tail] += sample_geometric(scale, int(is_tail.sum()))
 
         def exact(index: int) -> object:
             slope = gmpy2.mpq(scale.denominator, scale.numerator)
@@ -138,20 +121,6 @@ def _sample_logarithmic(scale: Fraction, count: int) -> Whole:
 
         log_p = np.where(is_tail, beyond, -k * inverse + np.log(start)) - np.log(k)
         kept: Whole = k[lazy_bernoulli(log_p, exact)]
-        return kept
-
-    return until_enough(draw, count)
-
-
-def _sample_geometric(scale: Fraction, count: int) -> Whole:
-    """`count` numbers with P(k) proportional to e^(-k / scale), k >= 0: a discrete Laplace number without its sign.
-
-    P(|x| = 0) is half of what it must be, beside P(|x| = k): so 0 is taken always, and others every second time.
-    """
-
-    def draw(missing: int) -> Whole:
-        drawn = np.abs(sample_discrete_laplace(scale, 2 * missing + 16))
-        kept: Whole = drawn[(drawn == 0) | bernoulli(np.ones(drawn.size, dtype=np.int64), 2)]
         return kept
 
     return until_enough(draw, count)

@@ -24,12 +24,16 @@ LIMIT = 2**60  # values are clamped to so many steps; clamping moves no pair of 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A step g and what the sensitivity becomes in whole steps: s1 (a whole number) for `norm` 1, s2 for `norm` 2."""
+    """A step g and what the sensitivity becomes in whole steps: s1 (a whole number) for `norm` 1, s2 for `norm` 2.
+
+    `integer_valued`: the sensitivity is that of whole numbers, and others are refused.
+    """
 
     step: float
     sensitivity: float
     dimension: int
     norm: Literal[1, 2]
+    integer_valued: bool = False
 
     @classmethod
     def for_values(cls, sensitivity: float, dimension: int, norm: Literal[1, 2], *, integer_valued: bool) -> "Grid":
@@ -39,7 +43,7 @@ class Grid:
             exact = math.floor(sensitivity) if norm == 1 else math.sqrt(math.floor(sensitivity**2 * (1 + 1e-12)))
             if exact == 0:
                 raise PrivacyError(f"a whole-valued function has sensitivity >= 1, got {sensitivity}")
-            return cls(1.0, exact, dimension, norm)
+            return cls(1.0, exact, dimension, norm, integer_valued=True)
         spread = dimension if norm == 1 else math.sqrt(dimension)
         step = 2.0 ** math.floor(math.log2(sensitivity / (FINENESS * spread)))
         grown = sensitivity / step + spread
@@ -51,6 +55,11 @@ class Grid:
             raise PrivacyError(f"calibrated for {self.dimension} coordinates, got {value.numel()}")
         if not bool(torch.isfinite(value).all()):
             raise PrivacyError("the value to release holds infinities or NaN; clip it before")
+        if self.integer_valued and not bool((value == value.round()).all()):
+            raise PrivacyError(
+                "integer_valued promises whole numbers, and the value to release has fractions, which rounding would "
+                "move further apart than the sensitivity says: leave integer_valued out"
+            )
         return (value.detach().to(torch.float64) / self.step).round().clamp(-LIMIT, LIMIT).to(torch.int64)
 
     def add(self, value: Tensor, noise: NDArray[np.int64]) -> Tensor:

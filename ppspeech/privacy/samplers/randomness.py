@@ -7,6 +7,7 @@ and a forked process cannot repeat its parent's noise. Experiments are seeded el
 
 import os
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -31,21 +32,34 @@ def random_words(count: int) -> NDArray[np.uint64]:
 
 
 def random_below(bound: int, count: int) -> NDArray[np.int64]:
-    """`count` uniform whole numbers in 0..bound-1 (bound up to 2^62), exactly: masked words, those above refused."""
+    """`count` uniform whole numbers in 0..bound-1 (bound up to 2^62), exactly.
+
+    Words modulo the bound, without those above its last whole multiple.
+    """
     if not 1 <= bound <= 2**62:
         raise ValueError(f"bound must be in 1..2^62, got {bound}")
-    mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
-    drawn: NDArray[np.uint64] = random_words(count) & mask
-    wrong = np.flatnonzero(drawn >= bound)
+    most = np.uint64(2**64 // bound * bound - 1)
+    drawn: NDArray[np.uint64] = random_words(count)
+    wrong = np.flatnonzero(drawn > most)
+    if wrong.size:
+        drawn = drawn.copy()
     while wrong.size:
-        drawn[wrong] = random_words(wrong.size) & mask
-        wrong = wrong[drawn[wrong] >= bound]
-    return drawn.astype(np.int64)
+        drawn[wrong] = random_words(wrong.size)
+        wrong = wrong[drawn[wrong] > most]
+    return (drawn % np.uint64(bound)).astype(np.int64)
+
+
+def coins(probability: float, count: int) -> NDArray[np.bool_]:
+    """`count` coins, true with `probability` in [0, 1] rounded down to a multiple of 2^-64: never more often."""
+    below = int(Fraction(probability) * 2**64)
+    if not 0 <= below <= 2**64:
+        raise ValueError(f"a probability is in [0, 1], got {probability}")
+    return np.ones(count, dtype=np.bool_) if below == 2**64 else random_words(count) < np.uint64(below)
 
 
 def uniform(count: int) -> NDArray[np.float64]:
-    """`count` uniform numbers in (0, 1): odd multiples of 2^-54, so that neither end is drawn."""
-    return ((random_words(count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    """`count` uniform numbers in (0, 1): odd multiples of 2^-53, which floats hold, so that neither end is drawn."""
+    return ((random_words(count) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def exponential(count: int) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Where training meets privacy: one hook for recipes, and functions for tables and experiments."""
 
-from ppspeech.training.private.gradients import CollateWithEmpty, GradientPrivacy, Losses
+from ppspeech.training.private.gradients import CollateWithEmpty, GradientPrivacy
 from ppspeech.training.private.hook import PrivacyHook
 from ppspeech.training.private.objective import (
     ConvexHook,
@@ -11,6 +11,7 @@ from ppspeech.training.private.objective import (
     radius_of,
     theta_shape,
 )
+from ppspeech.training.private.per_sample import Losses, per_sample_gradients
 from ppspeech.training.private.record import PrivacyRecord
 from ppspeech.training.private.statistics import StatisticsPrivacy, hmm_moments, maximize_hmm_
 
@@ -28,6 +29,7 @@ __all__ = [
     "head_of",
     "hmm_moments",
     "maximize_hmm_",
+    "per_sample_gradients",
     "radius_of",
     "theta_shape",
 ]

@@ -1,82 +1,29 @@
 """Training by private gradients (DP-SGD) under a Lightning Trainer: Poisson batches in, a noisy sum a step out.
 
-The plan (who joins, clipping, noise, event) is `ppspeech.privacy.gradients.GradientPlan`. Per-sample gradients come
-from `torch.func`, straight from the losses: one forward pass, any number of inputs.
+The plan (who joins, clipping, noise, event) is `ppspeech.privacy.gradients.GradientPlan`, per-sample gradients are
+`ppspeech.training.private.per_sample`'s.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytorch_lightning as lightning
 import torch
+from pytorch_lightning.utilities import rank_zero_warn
 from pytorch_lightning.utilities.model_helpers import is_overridden
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
 from torch.utils.data import DataLoader, Dataset
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Guarantee, check_single_rows
+from ppspeech.privacy import Guarantee, check_positive, check_single_rows
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import GradientPlan, Ranks, unit_means
+from ppspeech.training.private.per_sample import gradients_one_by_one, mapped, per_sample_gradients
+from ppspeech.training.private.record import counts_touch
 
 MIXES = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 """Layers that let the examples of a batch see each other."""
-
-
-class Losses(nn.Module):
-    """A module whose forward pass is the losses of another, for `functional_call`."""
-
-    def __init__(self, module: nn.Module) -> None:
-        super().__init__()
-        self.module = module
-
-    def forward(self, batch: Any) -> Tensor:
-        """The losses of a batch, `(batch,)`."""
-        losses: Tensor = self.module.losses(batch)  # type: ignore[operator]
-        return losses
-
-
-def mapped(change: Callable[[Tensor], Tensor], batch: Any) -> Any:
-    """A batch of the same form (tensors in dicts, lists and tuples) with every tensor changed."""
-    if isinstance(batch, Tensor):
-        return change(batch)
-    if isinstance(batch, Mapping):
-        return {name: mapped(change, value) for name, value in batch.items()}
-    if isinstance(batch, tuple | list):
-        return [mapped(change, value) for value in batch]
-    raise PrivacyError(
-        f"a batch for private gradients holds tensors, in dicts, lists or tuples, got {type(batch).__name__}"
-    )
-
-
-def size_of(batch: Any) -> int:
-    """Examples in a batch."""
-    while not isinstance(batch, Tensor):
-        batch = next(iter(batch.values() if isinstance(batch, Mapping) else batch))
-    return len(batch)
-
-
-def per_sample_gradients(
-    module: nn.Module, batch: Any, names: Sequence[str], chunk: int | None = None
-) -> tuple[list[Tensor], Tensor]:
-    """The gradient of every example's loss, `(batch, *parameter)` a name, and the losses `(batch,)`."""
-    parameters = dict(module.named_parameters())
-    if size_of(batch) == 0:
-        first = parameters[names[0]]
-        return [parameters[name].new_zeros((0, *parameters[name].shape)) for name in names], first.new_zeros(0)
-    whole = Losses(module)
-    fixed = {f"module.{name}": value.detach() for name, value in parameters.items() if name not in set(names)}
-    wanted = {f"module.{name}": parameters[name].detach() for name in names}
-
-    def loss(chosen: dict[str, Tensor], one: Any) -> Tensor:
-        alone = mapped(lambda tensor: tensor.unsqueeze(0), one)
-        found: Tensor = functional_call(whole, {**fixed, **chosen}, (alone,))
-        return found.squeeze(0)
-
-    each = vmap(grad_and_value(loss), in_dims=(None, 0), chunk_size=chunk, randomness="different")
-    gradients, losses = each(wanted, batch)
-    return [gradients[f"module.{name}"] for name in names], losses
 
 
 class CollateWithEmpty:
@@ -92,64 +39,80 @@ class CollateWithEmpty:
 
 
 class GradientPrivacy:
-    """DP-SGD for any LightningModule that has `losses(batch)`, one a loss an example, and one optimizer.
+    """DP-SGD for any LightningModule under automatic optimization with one optimizer: its `training_step` is enough.
 
     During the fit it stands in for the module's `training_step`, and draws Poisson batches from the data set behind the
-    `train_dataloader` of the data module. An item is a record. Where the unit is a speaker or an utterance, the data
-    set says whose its items are (`dataset.speakers` or `dataset.utterances`, a tensor), an utterance's being one; for
-    speakers so does a batch (`batch["speaker"]`).
+    train loader, wherever that was given. An example's loss is `losses(batch)` of it alone, or else what
+    `training_step` returns for it alone; nothing is logged. An item is a record. Where the unit is a speaker or an
+    utterance, the data set says whose its items are (`dataset.speakers` or `dataset.utterances`, a tensor), an
+    utterance's being one; for speakers so does a batch (`batch["speaker"]`).
 
     Formal guarantee: the parameters after the steps taken are (epsilon, delta)-DP under the plan's relation, by the
-    privacy loss distribution of the Poisson-sampled Gaussian mechanism, if the module's start, the settings and the
-    number of steps do not depend on private data, and each loss is of its own example alone. The number of units scales
-    the steps and counts as public. Metrics of private validation data are not covered. What else a module keeps
-    (buffers, parameters without an optimizer) must stay as it was: no event covers it, and a change is refused.
+    privacy loss distribution of the Poisson-sampled discrete Gaussian mechanism, if the module's start, the settings
+    and the number of steps do not depend on private data. Sums are divided by `expected_units`, a constant that is
+    given: their number in the data would tell whether one more is there. Metrics of private validation data are not
+    covered. What else a module keeps (buffers, parameters without an optimizer) must stay as it was: no event covers
+    it, and a change is refused.
     """
 
-    touches = (DataTouch("counts", "not_covered", "the number of units scales every step"),)
-
-    def __init__(self, plan: GradientPlan, chunk: int | None = None, epochs: int = 1) -> None:
+    def __init__(
+        self, plan: GradientPlan, expected_units: float, public_start: str, chunk: int | None = None, epochs: int = 1
+    ) -> None:
         self.plan, self.chunk, self.spent = plan, chunk, 0
         self.planned = epochs * plan.steps_per_epoch
-        self._place, self._expected = Ranks(), 1.0
+        self.expected_units, self.public_start = check_positive("expected_units", expected_units), public_start
+        self.touches: tuple[DataTouch, ...] = (counts_touch(plan.relation),)
+        self._place = Ranks()
         self._names: list[str] = []
         self._parameters: list[nn.Parameter] = []
         self._rest: dict[str, tuple[Tensor, Tensor]] = {}
-        self._noisy: list[Tensor] = []
+        self._noisy: list[Tensor] | None = None
+        self._batch: tuple[int, int] | None = None
         self._undo: list[Callable[[], None]] = []
         self._loader: DataLoader[Any] | None = None
+        self._step: Callable[..., Any] | None = None
+        self._one_by_one = False
 
     @property
     def terms(self) -> dict[str, Any]:
         """What a resumed run must agree on."""
-        names = ("noise_multiplier", "sampling", "clip", "delta", "most")
+        names = ("noise_multiplier", "sampling", "clip", "delta", "most", "automatic")
         relation = {"unit": self.plan.relation.unit, "adjacency": self.plan.relation.adjacency}
-        return relation | {name: getattr(self.plan, name) for name in names}
+        told = {"expected_units": self.expected_units, "public_start": self.public_start}
+        return relation | {name: getattr(self.plan, name) for name in names} | told
 
     def attach(self, trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
         """Stand in for the module's training step, and give the trainer Poisson batches."""
-        data = getattr(trainer, "datamodule", None)
-        source: Any = module if data is None and is_overridden("train_dataloader", module) else data
+        source: Any = trainer.fit_loop._data_source
+        given: Any = source.instance
+        has_hook = isinstance(given, lightning.LightningModule | lightning.LightningDataModule)
         mixing = [name for name, layer in module.named_modules() if isinstance(layer, MIXES)]
+        left = [name for name, parameter in module.named_parameters() if parameter.grad is not None]
         reasons = {
             "gradients accumulated over batches": trainer.accumulate_grad_batches == 1,
             "a limit on training batches": trainer.limit_train_batches == 1.0,
             f"{', '.join(mixing)} mixes the examples of a batch: use nn.GroupNorm in its place": not mixing,
-            "no data set to draw from: give it as a data module, such as "
-            "`trainer.fit(module, datamodule=LightningDataModule.from_datasets(dataset))`": source is not None,
+            "no data set to draw from: give a DataLoader to `fit`, or a data module": not has_hook
+            or is_overridden("train_dataloader", given),
+            f"{', '.join(left)} has a gradient left of an earlier training, which no account knows. If that was on "
+            "public data, say so in public_start, and clear it with `module.zero_grad()`": not left,
         }
         for reason, holds in reasons.items():
             if not holds:
                 raise PrivacyError(f"cannot train privately: {reason}")
         self._place = Ranks(trainer.global_rank, trainer.world_size)
-        given = source.train_dataloader
-        self._replace(source, "train_dataloader", lambda: self._poisson(given()))
-        self._replace(module, "training_step", lambda batch: self.step(module, batch))
+        if has_hook:
+            loader = given.train_dataloader
+            self._replace(given, "train_dataloader", lambda: self._poisson(loader()))
+        else:
+            self._replace(source, "instance", self._poisson(given))
+        self._step = module.training_step
+        self._replace(module, "training_step", lambda batch, batch_idx: self.step(module, batch, batch_idx))
 
-    def _replace(self, owner: Any, name: str, function: Callable[..., Any]) -> None:
+    def _replace(self, owner: Any, name: str, other: Any) -> None:
         had = vars(owner).get(name)
         self._undo.append((lambda: delattr(owner, name)) if had is None else (lambda: setattr(owner, name, had)))
-        setattr(owner, name, function)
+        setattr(owner, name, other)
 
     def _poisson(self, loader: Any) -> DataLoader[Any]:
         """The plan's batches of the data set behind a loader, put together as the loader does."""
@@ -169,22 +132,28 @@ class GradientPrivacy:
             units = torch.as_tensor(getattr(dataset, f"{unit}s"))
             check_single_rows(unit, len(dataset), units)
         samples = self.plan.batches(units, self._place)
-        self._expected = self.plan.sampling * samples.units
         assert loader.collate_fn is not None
         collate = CollateWithEmpty(dataset, loader.collate_fn)
         self._loader = DataLoader(dataset, batch_sampler=samples, collate_fn=collate, num_workers=loader.num_workers)
         return self._loader
 
-    def step(self, module: lightning.LightningModule, batch: Any) -> Tensor:
+    def step(self, module: lightning.LightningModule, batch: Any, batch_idx: int) -> Tensor:
         """Bound, add up and blur the gradients of a batch, log nothing; returns a loss that moves no parameter."""
         if not self._parameters:
             if module.trainer.train_dataloader is not self._loader:
                 raise PrivacyError(
-                    "cannot train privately: the trainer takes its batches elsewhere. Give no loader to `fit`, and set "
-                    "use_distributed_sampler to False"
+                    "cannot train privately: the trainer takes its batches elsewhere. Set use_distributed_sampler to "
+                    "False"
                 )
             self._find_parameters(module)
-        gradients, _ = per_sample_gradients(module, batch, self._names, self.chunk)
+        here = (module.trainer.current_epoch, batch_idx)
+        if here == self._batch:
+            raise PrivacyError(
+                f"the gradients of batch {batch_idx} were released already, and an event stands for one fresh sample: "
+                "take an optimizer that asks for them once a step (not LBFGS)"
+            )
+        self._batch = here
+        gradients = self._gradients(module, batch)
         if self.plan.relation.unit == "speaker" and len(gradients[0]):
             gradients = [unit_means(gradient, batch["speaker"]) for gradient in gradients]
         self._noisy = self.plan.release(gradients, self._place).value
@@ -193,11 +162,26 @@ class GradientPrivacy:
         # Several ranks wait for every parameter's gradient: here is one, of zeros.
         return 0.0 * torch.stack([p.sum() for p in module.parameters() if p.requires_grad]).sum()
 
+    def _gradients(self, module: lightning.LightningModule, batch: Any) -> list[Tensor]:
+        """All at once, or one after another where a layer can only be differentiated so, which is told once."""
+        if not self._one_by_one:
+            try:
+                return per_sample_gradients(module, batch, self._names, self.chunk, self._step)[0]
+            except RuntimeError as error:
+                reason = str(error).strip().split("\n")[0]
+        found = gradients_one_by_one(module, batch, self._names, self._step)[0]
+        if not self._one_by_one:
+            self._one_by_one = True
+            rank_zero_warn(f"gradients are computed one example after another, which is slow: {reason:.200}")
+        return found
+
     def after_backward(self) -> None:
         """Put the noisy sum, over the expected number of units, in the place of the gradients."""
+        if self._noisy is None:
+            raise PrivacyError("a backward pass without a release: each noisy sum is used once")
         for parameter, noisy in zip(self._parameters, self._noisy, strict=True):
-            parameter.grad = noisy / self._expected
-        self._noisy = []
+            parameter.grad = noisy / self.expected_units
+        self._noisy = None
         self.spent += 1
 
     def finish(self, module: lightning.LightningModule) -> None:  # noqa: ARG002
@@ -206,7 +190,7 @@ class GradientPrivacy:
             undo()
         for parameter in self._parameters:
             parameter.grad = None
-        self._undo, self._parameters = [], []
+        self._undo, self._parameters, self._batch = [], [], None
         self._check_rest()
         self._rest = {}
 
@@ -220,7 +204,12 @@ class GradientPrivacy:
 
     def guarantee(self) -> Guarantee:
         """What the steps taken so far promise."""
-        return self.account().guarantee(self.plan.delta, assumptions=self.plan.assumptions)
+        unit = self.plan.relation.unit
+        assumptions = (
+            f"the starting point is public: {self.public_start}",
+            f"that {self.expected_units:.6g} {unit}s join a step was expected without counting them",
+        )
+        return self.account().guarantee(self.plan.delta, assumptions=(*self.plan.assumptions, *assumptions))
 
     def _find_parameters(self, module: lightning.LightningModule) -> None:
         optimizers = module.trainer.optimizers

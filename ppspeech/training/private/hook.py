@@ -3,16 +3,18 @@
     privacy: {unit: speaker, adjacency: add_remove, epsilon: 4, delta: 1.0e-5}
 
 A recipe's module stays what it is; what it exposes decides how it is protected: per-utterance statistics and an M-step
-(word models by Baum-Welch, a background model), the loss of every example (word models by gradients, or any module of
-your own that has `losses(batch)`), or a convex objective that is solved once (the classifier).
+(word models by Baum-Welch, a background model), a convex objective that is solved once (the classifier), or a
+`training_step` (word models by gradients, and any LightningModule of your own).
 """
 
 import math
 from contextlib import suppress
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import pytorch_lightning as lightning
 from pytorch_lightning.callbacks import EarlyStopping
+from pytorch_lightning.utilities.model_helpers import is_overridden
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
@@ -20,6 +22,7 @@ from ppspeech.privacy import MOST_DELTA, Adjacency, Guarantee, Relation, Unit, c
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import GradientPlan, noise_multiplier_for
 from ppspeech.privacy.mechanisms import StatisticsRelease
+from ppspeech.training.module import SpeechModule
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.objective import ObjectivePrivacy
 from ppspeech.training.private.observed import TUNING, beginnings, check_public, stopping, watchers
@@ -28,10 +31,22 @@ from ppspeech.training.private.statistics import StatisticsPrivacy
 
 SETTINGS = {
     "statistics": ("transition_share", "emission_norm", "transition_norm"),
-    "gradients": ("noise_multiplier", "sampling", "clip", "most", "chunk"),
+    "gradients": (
+        "noise_multiplier",
+        "sampling",
+        "expected_units",
+        "public_start",
+        "clip",
+        "automatic",
+        "most",
+        "chunk",
+    ),
     "objective": ("norm",),
 }
 """What belongs to one way of training only."""
+
+FITTED: "WeakKeyDictionary[lightning.LightningModule, object]" = WeakKeyDictionary()
+"""Modules that were trained privately, and a mark of the hook whose account has it."""
 
 
 class Way(Protocol):
@@ -84,7 +99,12 @@ class PrivacyHook(lightning.Callback):
         transition_norm: by statistics.
         noise_multiplier: by gradients: z; what it costs is told by `guarantee`.
         sampling: by gradients: q, the probability with which a unit joins a step; 0.1 unless given.
+        expected_units: by gradients, needed: how many units join a step, about q times their number as the public
+            knows it. The noisy sum is divided by it; the data's own number would tell whether one more is there.
+        public_start: by gradients: where the parameters come from, in words that the statement quotes ("drawn at
+            random", "trained on the built-in voices"); recipes that start from public speech say it themselves.
         clip: by gradients: C, the largest norm of a unit's gradient; 1 unless given.
+        automatic: by gradients: whether all gradients are brought near that norm, short ones too.
         most: by gradients: utterances of a unit in one step; all unless given.
         chunk: by gradients: utterances whose gradients are computed at once; all unless given.
         norm: by a convex objective: a public guess of the length of the weights.
@@ -101,7 +121,10 @@ class PrivacyHook(lightning.Callback):
         transition_norm: float | None = None,
         noise_multiplier: float | None = None,
         sampling: float | None = None,
+        expected_units: float | None = None,
+        public_start: str | None = None,
         clip: float | None = None,
+        automatic: bool | None = None,
         most: int | None = None,
         chunk: int | None = None,
         norm: float | None = None,
@@ -119,7 +142,7 @@ class PrivacyHook(lightning.Callback):
         self.epsilon, self.delta = epsilon, delta
         given = locals()
         self.settings = {name: given[name] for names in SETTINGS.values() for name in names if given[name] is not None}
-        for name in ("noise_multiplier", "clip", "emission_norm", "transition_norm", "norm"):
+        for name in ("noise_multiplier", "expected_units", "clip", "emission_norm", "transition_norm", "norm"):
             if name in self.settings:
                 check_positive(name, self.settings[name])
         if sampling is not None:
@@ -127,6 +150,9 @@ class PrivacyHook(lightning.Callback):
         self.way: Way | None = None
         self._watched: tuple[str, ...] = ()
         self._begun: tuple[DataTouch, ...] = ()
+        self._mark = object()
+        self._last: tuple[lightning.Trainer, int] | None = None
+        self._restored: int | None = None
 
     @property
     def spent(self) -> int:
@@ -161,14 +187,52 @@ class PrivacyHook(lightning.Callback):
         epochs = trainer.max_epochs
         if epochs is None or epochs < 1:
             raise PrivacyError("cannot train privately: no end: set trainer.max_epochs")
-        before, self.way = self.state_dict(), self._made(kind, epochs)
+        if FITTED.get(pl_module, self._mark) is not self._mark:
+            raise PrivacyError(
+                f"{type(pl_module).__name__} was trained privately before, with another hook: go on with that one, "
+                "whose account has it, or from its checkpoint"
+            )
+        before, self.way = self.state_dict(), self._made(kind, epochs, pl_module)
         self.load_state_dict(before)  # another fit with this hook goes on with its account
+        self._restored = None
         self.way.attach(trainer, pl_module)
 
-    def _made(self, kind: str, epochs: int) -> Way:
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """See who watches; refuse a public start that is not, and to go on from steps that no account has: those of a
+        checkpoint that was trained without privacy. The module's own start comes after.
+        """
+        check_public(trainer, pl_module)
+        self._watched = tuple(dict.fromkeys((*self._watched, *watchers(trainer, self))))
+        said = self.settings.get("public_start")
+        self._begun = beginnings(pl_module, convex=isinstance(self.way, ObjectivePrivacy), said=said)
+        known = 0
+        if self._restored is not None:
+            known = self._restored
+        elif self._last is not None and self._last[0] is trainer:
+            known = self._last[1]
+        if trainer.global_step != known:
+            raise PrivacyError(
+                f"{trainer.global_step} steps were made before, of which the account has {known}: start anew, or from "
+                "a checkpoint of private training"
+            )
+        FITTED[pl_module] = self._mark
+
+    def _made(self, kind: str, epochs: int, module: lightning.LightningModule) -> Way:
         settings = dict(self.settings)
         if kind == "gradients":
             chunk, sampling = settings.pop("chunk", None), settings.pop("sampling", 0.1)
+            start = settings.pop("public_start", None) or ", ".join(getattr(module, "public", ()))
+            expected, unit = settings.pop("expected_units", None), self.relation.unit
+            if not start:
+                raise PrivacyError(
+                    f"nobody can see where the parameters of {type(module).__name__} come from: say it in "
+                    'public_start, such as "drawn at random", or by which public data they were trained'
+                )
+            if expected is None:
+                raise PrivacyError(
+                    f"expected_units is missing: how many {unit}s join a step, about {sampling:g} times their number "
+                    "as the public knows it (the data's own number would tell whether one more is there)"
+                )
             if self.relation.adjacency != "add_remove":
                 raise PrivacyError("private gradients are for adjacency add_remove: units join by their own coin")
             if "noise_multiplier" not in settings:
@@ -180,26 +244,20 @@ class PrivacyHook(lightning.Callback):
             plan = GradientPlan(
                 relation=self.relation, sampling=sampling, delta=self.delta, clip=settings.pop("clip", 1.0), **settings
             )
-            return GradientPrivacy(plan, chunk, epochs)
+            return GradientPrivacy(plan, expected, start, chunk, epochs)
         assert self.epsilon is not None
         if kind == "objective":
             return ObjectivePrivacy(self.relation, self.epsilon, self.delta, **settings)
         return StatisticsPrivacy(StatisticsRelease(self.epsilon, self.delta, epochs, self.relation, **settings))
-
-    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
-        """See who watches, and refuse a public start that is not; the module's own start comes after."""
-        check_public(trainer, pl_module)
-        self._watched = tuple(dict.fromkeys((*self._watched, *watchers(trainer, self))))
-        said = self.settings.get("public_start")
-        self._begun = beginnings(pl_module, convex=isinstance(self.way, ObjectivePrivacy), said=said)
 
     def on_after_backward(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
         """Let the way have its gradients."""
         if self.way is not None:
             self.way.after_backward()
 
-    def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
+    def on_train_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """The fit is over."""
+        self._last = (trainer, trainer.global_step)
         if self.way is not None:
             self.way.finish(pl_module)
 
@@ -257,7 +315,7 @@ class PrivacyHook(lightning.Callback):
         if changed:
             differing = ", ".join(f"{name} {before.get(name)} (now {now.get(name)})" for name in changed)
             raise PrivacyError(f"what is spent was spent with {differing}: go on with the same settings")
-        self.way.spent = state["spent"]
+        self.way.spent = self._restored = state["spent"]
         self._watched = tuple(dict.fromkeys((*self._watched, *state.get("watched", ()))))
 
 
@@ -267,10 +325,11 @@ def kind_of(module: lightning.LightningModule) -> str:
         return "objective"
     if hasattr(module, "statistics_hook") and not module.automatic_optimization:
         return "statistics"
-    if callable(getattr(module, "losses", None)) and module.automatic_optimization:
+    is_own = not isinstance(module, SpeechModule) and is_overridden("training_step", module)
+    if (is_own or callable(getattr(module, "losses", None))) and module.automatic_optimization:
         return "gradients"
     raise PrivacyError(
         f"{type(module).__name__} exposes nothing that can be made private: per-utterance statistics with an M-step, "
-        "a method `losses(batch)` that gives the loss of every example, under automatic optimization, or a convex "
-        "objective (LargeMarginClassifier with solver 'newton')"
+        "a `training_step` under automatic optimization, or a convex objective (LargeMarginClassifier with solver "
+        "'newton')"
     )

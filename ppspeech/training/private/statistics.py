@@ -19,7 +19,7 @@ from ppspeech.models.gaussian import GaussianMixture, Gaussians, mixture_statist
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, Topology, set_logits_, utterance_hmm_statistics
 from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
-from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
+from ppspeech.privacy.mechanisms import ALONE, Moments, StatisticsRelease, UnitSums
 from ppspeech.training.module import SpeechModule
 from ppspeech.training.private.record import counts_touch
 
@@ -106,7 +106,8 @@ class StatisticsPrivacy:
     def guarantee(self) -> Guarantee:
         """What the releases so far promise together."""
         chosen = "bounds and number of iterations were chosen without the private recordings"
-        assumptions = (f"the start is public: {self._start}", chosen)
+        alone = ALONE.format(unit=self.release.relation.unit)
+        assumptions = (f"the start is public: {self._start}", chosen, alone)
         return self.account().guarantee(self.release.delta, assumptions=assumptions)
 
 

@@ -305,9 +305,7 @@ def _released(
     """The noisy sums of all users as moments of one row."""
     sums = UnitSums(release, speakers=1)
     sums.add(moments, lengths, torch.zeros_like(lengths))
-    pieces = _split(total(sums.total()), [part.shape[1:] for part in moments.parts])
-    scaled = [piece / (scale or 1.0) for piece, scale in zip(pieces, release.scales, strict=True)]
-    return Moments(*(piece.unsqueeze(0) for piece in scaled))
+    return release.as_moments(total(sums.total()), moments)
 
 
 def _split(vector: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:

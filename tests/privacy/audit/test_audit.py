@@ -29,6 +29,7 @@ from ppspeech.privacy import (
     PermuteAndFlip,
     PureEvent,
     Relation,
+    SampledDiscreteGaussianEvent,
     SampledGaussianEvent,
     SkellamEvent,
 )
@@ -284,6 +285,7 @@ BOOKED: list[Any] = [
     DiscreteGaussianEvent(40.0, 40.0, 40.0, 1, RECORD),
     SkellamEvent(1e4, 100.0, 100.0, 1, RECORD),
     SampledGaussianEvent(0.8, 0.2, 10, RECORD),
+    SampledDiscreteGaussianEvent(0.8 * 2**40, 2.0**40, 2**28, 0.2, 10, RECORD),
     SampledGaussianEvent(2.0, 0.5, 4, Relation("record", "replace")),
 ]
 
