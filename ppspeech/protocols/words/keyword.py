@@ -220,9 +220,9 @@ def check_told(shape: WordShape, words: Sequence[str | None]) -> None:
 
 
 def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
-    """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`; `top`, the score of a frame
-    that the floor counts from, where it is not the highest that there can be. Raises PpspeechError if one is missing,
-    is no array of numbers, or does not fit the shape.
+    """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`; `top`, the score of a
+    frame that the floor counts from, where it is not the highest that there can be. Raises PpspeechError if one is
+    missing, is no array of numbers, or does not fit the shape.
     """
     try:
         arrays = {name: np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial")}
