@@ -37,6 +37,10 @@ def test_people_like_the_cohort_are_accepted_at_the_stated_rate_and_others_notic
     assert low <= found.false_accept <= high
     moved = {who: [frames + 40.0 for frames in own] for who, own in test.items()}
     assert not speaker_thresholds.measure(verifier, moved, 10, 1, 4).accepted.any()
+    coded = speaker_thresholds.measure(verifier, test, 10, 1, 4, bits=1024)
+    assert coded.false_accept <= 2 * FALSE_ACCEPT
+    assert found.miss <= coded.miss < 0.9  # thresholds are for all the speech that a stranger has
+    assert speaker_thresholds.guess(verifier, test, 10, train, 1024) <= 0.1
     alone = speaker_thresholds.measure(verifier, test, 1, 1, 1, crowd(5, 3))
     assert alone.accepted.shape == (35, 30)
     assert not alone.genuine[30:].any()
