@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, usual_range
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
-from ppspeech.models import UtteranceClassifier
+from ppspeech.models import ScoreFloor, UtteranceClassifier, WordModel, floored_scores, score_floor
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
 LIMIT = 8.0  # spreads from its center that a feature is clipped to, unless a model's states lie further out
@@ -41,19 +41,21 @@ class Recognized:
 class Recognizer:
     """A model in the clear: features `(batch, frames, features)` and lengths to scores `(batch, words)`.
 
-    Frames are clipped to `limit` spreads, as `feature_limit` says; None leaves them, where the model takes one vector
-    an utterance.
+    Frames are clipped to `limit` spreads, as `feature_limit` says, and what one scores counts as `floor` where it is
+    below (`score_floor`): so that a server that computes on shares, which have a range, gives the same answers. None
+    where the model takes one vector an utterance.
     """
 
     names: tuple[str, ...]
     mfcc: MfccConfig
     model: nn.Module
     limit: float | None
+    floor: ScoreFloor | None
 
     @classmethod
     def of(cls, model: nn.Module, config: BundleConfig) -> "Recognizer":
         """A model with what its bundle, or checkpoint, says about it."""
-        return cls(config.labels, config.front_end, model, feature_limit(model, config.front_end))
+        return cls(config.labels, config.front_end, model, feature_limit(model, config.front_end), score_floor(model))
 
     @torch.no_grad()
     def recognize_all(
@@ -93,17 +95,22 @@ class Recognizer:
         emission = getattr(self.model, "emission", None)
         if not isinstance(emission, GaussianEmission):
             return None
-        pooled = emission.gaussians.pooled()
-        return torch.stack([(pooled.log_density(self._clipped(x).double()) + garbage).sum() for x in features])
+        pooled, least = emission.gaussians.pooled(), -torch.inf if self.floor is None else self.floor.level
+        frames = [pooled.log_density(self.clipped(x).double()) + garbage for x in features]
+        return torch.stack([each.clamp_min(least).sum() for each in frames])
 
     @torch.no_grad()
     def score(self, features: Sequence[Tensor]) -> Tensor:
         """Scores of utterances, each `(frames, features)`: `(utterances, words)`."""
         lengths = torch.tensor([len(frames) for frames in features])
-        scores: Tensor = self.model(self._clipped(pad_sequence(list(features), batch_first=True)), lengths)
+        clipped = self.clipped(pad_sequence(list(features), batch_first=True))
+        if self.floor is not None and isinstance(self.model, WordModel):
+            return floored_scores(self.model, clipped, lengths, self.floor)
+        scores: Tensor = self.model(clipped, lengths)
         return scores
 
-    def _clipped(self, features: Tensor) -> Tensor:
+    def clipped(self, features: Tensor) -> Tensor:
+        """Frames `(…, features)` within the limit."""
         if self.limit is None:
             return features
         center, spread = (part.to(features) for part in usual_range(self.mfcc))

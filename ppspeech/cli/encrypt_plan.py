@@ -25,6 +25,10 @@ def encrypt_plan(
         "forward"
     ),
     reject: Annotated[bool, typer.Option("--reject", help="With a garbage model.")] = False,
+    words: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE,…", help="Further choices for words, as `serve` takes them: limit, bits, …"),
+    ] = None,
     places: Annotated[int, typer.Option(help="Speakers: room for so many.", min=1)] = 64,
     cohort: Annotated[int, typer.Option(help="Speakers: members of a cohort that norms scores.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -35,9 +39,11 @@ def encrypt_plan(
 
     A bundle of speakers is planned for every scoring that `ppspeech serve` has.
 
-    Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
+    Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan words --words limit=6,bits=24`,
+    `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
     from ppspeech.bundle import load_bundle
+    from ppspeech.cli.serve import choices
     from ppspeech.service import Deployment, SpeakerDeployment, plan_speakers, plan_words
 
     loaded = load_bundle(bundle)
@@ -45,7 +51,8 @@ def encrypt_plan(
         plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames or 100), cohort)
         facts = _speaker_facts(plan)
     else:
-        plan = plan_words(loaded, Deployment(frames=frames, operation=operation, reject=reject))
+        usual = Deployment(frames=frames, operation=operation, reject=reject)
+        plan = plan_words(loaded, choices(usual, words, "--words"))
         facts = _facts(plan)
     if as_json:
         typer.echo(json.dumps(plan.to_json()))
@@ -112,8 +119,8 @@ def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
         ),
         (
             "range of scores",
-            f"{typical['range_nats']:,.0f} nats typically ({typical['range_bits']:g} bits), "
-            f"{certain['range_nats']:,.0f} at the very worst ({certain['range_bits']:g}); shares have {errors['bits']}",
+            f"{typical['range_nats']:,.0f} nats typically, {certain['range_nats']:,.0f} at the very worst, for any "
+            f"voice: {certain['range_bits']:g} bits; shares have {errors['bits']}: no score can leave their range",
         ),
     ]
 

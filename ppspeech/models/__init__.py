@@ -13,6 +13,7 @@ from ppspeech.models.convex import (
     not_reached,
 )
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
+from ppspeech.models.floored import ScoreFloor, WordModel, floored_scores, score_floor
 from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.gaussians import Gaussians
 from ppspeech.models.gaussian.mixture import GaussianMixture
@@ -22,7 +23,7 @@ from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
-from ppspeech.models.impostors import FEWEST_PEOPLE, Impostors, rare_score, voice_directions
+from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score, voice_directions
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
@@ -42,6 +43,7 @@ from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervecto
 __all__ = [
     "FEWEST_PEOPLE",
     "LARGEST_EXPLICIT",
+    "UNUSUAL",
     "Certificate",
     "ConvexObjective",
     "DiscreteEmission",
@@ -60,6 +62,7 @@ __all__ = [
     "MarginLoss",
     "Point",
     "Prior",
+    "ScoreFloor",
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
@@ -67,6 +70,7 @@ __all__ = [
     "Topology",
     "UtteranceClassifier",
     "Word",
+    "WordModel",
     "adapt_speakers",
     "baum_welch",
     "check_solver_arguments",
@@ -78,6 +82,7 @@ __all__ = [
     "ergodic",
     "fit_mixture",
     "flat_start_",
+    "floored_scores",
     "left_right",
     "map_adapt",
     "minimize",
@@ -87,6 +92,7 @@ __all__ = [
     "phi_from_moments",
     "plot_det",
     "rare_score",
+    "score_floor",
     "smat",
     "supervector_scores",
     "supervectors",

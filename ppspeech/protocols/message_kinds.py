@@ -38,11 +38,13 @@ class Kind(MessageKind):
     PRODUCTS = 48, "ciphertexts"
     ORDERED = 49, "blinded scores under one's own key"
 
-    # Sums through a curator. 80 and 81 are the network's own, where a group meets.
-    SESSION_KEY = 82, "a public key and its signature"
-    ROSTER = 83, "everyone's public keys and signatures"
+    # Sums through a curator. 79 to 81 are the network's own, where parties meet.
+    SESSION_KEY = 82, "a public key"
+    ROSTER = 83, "everyone's public keys"
     MASKED_VECTOR = 84, "uniform residues"
     SUM = 85, "the released sum"
+    SIGNED_KEYS = 86, "a signature on everyone's public keys"
+    SIGNATURES = 87, "everyone's signatures"
 
     # Eigenvectors.
     DIRECTIONS = 120, "the released directions"

@@ -1,8 +1,9 @@
-"""How far an encrypted score can be from the plain one, and whether scores stay inside the range of the shares.
+"""How far an encrypted score can be from the plain one, and the range of scores that the shares hold.
 
 Two answers each. *Certain* holds for every voice within the public limit, whatever the noise. *Typical* takes frames
 of mean 0 and variance 1, as normalized features are, independent errors that add up like a random walk, and log-adds
-that always compete within the table's range; it is a standard deviation, and an estimate.
+that always compete within the table's range; it is a standard deviation, and an estimate. That scores stay within the
+range of their shares is proved (`ppspeech.protocols.scores.range`): models of which it does not hold cannot be made.
 """
 
 import math
@@ -14,7 +15,7 @@ from ppspeech.arrays import Reals
 from ppspeech.crypto import uniform_residues
 from ppspeech.crypto.lattice import KEPT_BITS, Precision, error_bound
 from ppspeech.crypto.shares import ENTRIES, LogAdd, log_add_twin
-from ppspeech.protocols.scores import WordArrays, WordShape
+from ppspeech.protocols.scores import VAGUE, WordArrays, WordShape, most_apart
 from ppspeech.protocols.trellis import TABLE_STEP
 
 NOISE_STD = 3.2  # of the error of a fresh encryption, per coefficient
@@ -34,12 +35,13 @@ class ErrorBudget:
     """Errors in nats, and the range of scores in bits.
 
     Attributes:
-        frame: of one state's score of one frame, by encryption and rounding.
+        frame: of one state's score of one frame, by encryption and rounding; at worst it is less than 16 nats above a
+            floor that is applied on shares, and counts as the floor.
         log_add: of one log-add; 0 for Viterbi.
         score: of a word's score over all frames.
         range_nats: largest difference between two scores that are compared.
         range_bits: the bits that takes, sign and fraction included.
-        bits: what the shares have.
+        bits: what the shares have: `range_bits.certain` at least.
     """
 
     frame: Bound
@@ -48,16 +50,6 @@ class ErrorBudget:
     range_nats: Bound
     range_bits: Bound
     bits: int
-
-    @property
-    def too_small(self) -> str | None:
-        """Why words would be wrong with these shares; None where they hold the scores of usual speech."""
-        if self.range_bits.typical <= self.bits:
-            return None
-        return (
-            f"scores are expected to need {self.range_bits.typical:g} bits where shares have {self.bits}: words would "
-            "be wrong; raise bits or serve shorter utterances"
-        )
 
 
 def error_budget(models: WordArrays) -> ErrorBudget:
@@ -84,7 +76,8 @@ def _frame_error(models: WordArrays) -> Bound:
     shape, precision = models.shape, models.shape.precision
     norms = np.abs(models.score_weights).sum(axis=0)
     certain = error_bound(precision, float(_largest_monomials(shape).sum()), float(norms.max()), shape.monomials)
-    return Bound(certain.total, _typical_frame_error(models.score_weights, shape, precision))
+    worst = certain.total if shape.reach is None else certain.total + 2.0**-shape.fraction + (1 << VAGUE)
+    return Bound(worst, _typical_frame_error(models.score_weights, shape, precision))
 
 
 def _typical_frame_error(weights: Reals, shape: WordShape, precision: Precision) -> float:
@@ -99,7 +92,7 @@ def _typical_frame_error(weights: Reals, shape: WordShape, precision: Precision)
         math.hypot(NOISE_STD, dropped) * encoded * residue,
         NOISE_STD * math.sqrt(1 + 4 * n / 3) * residue,
         math.sqrt(2 * n / 3 / 12) * 2.0 ** (precision.range_bits - KEPT_BITS),
-        2.0**-precision.result.fraction / math.sqrt(6),
+        2.0**-shape.fraction / math.sqrt(6),
     )
     return math.sqrt(sum(cause * cause for cause in causes))
 
@@ -123,15 +116,15 @@ def _measured_log_add(how: LogAdd) -> float:
 
 
 def _range(models: WordArrays) -> Bound:
-    """How far two scores can be apart: over frames, of any two columns."""
+    """How far two scores can be apart: as was proved, and over frames, of any two columns."""
     shape, weights = models.shape, models.score_weights
-    spread = weights.max(axis=1) - weights.min(axis=1)
     first, second = _moments(shape)
     center = first @ weights
     deviation = np.sqrt((second - first**2) @ np.square(weights))  # the monomials are uncorrelated
     apart = float(center.max() - center.min())
-    certain = shape.frames * float(_largest_monomials(shape) @ spread)
-    return Bound(certain, shape.frames * apart + FAR * math.sqrt(2 * shape.frames) * float(deviation.max()))
+    usual = shape.frames * apart + FAR * math.sqrt(2 * shape.frames) * float(deviation.max())
+    certain = most_apart(shape)
+    return Bound(certain, min(usual, certain))
 
 
 def _largest_monomials(shape: WordShape) -> Reals:

@@ -1,7 +1,7 @@
 """From a released model to the numbers an encrypted service computes with: one exporter a kind of model.
 
-An exporter takes the module and what the deployment chooses, and gives word models
-(`ppspeech.protocols.scores.states`). A kind without one is refused by name.
+An exporter takes the module and what the deployment chooses, and gives word models, whose shares are then chosen
+(`ppspeech.protocols.scores.fit`). A kind without one is refused by name.
 """
 
 import math
@@ -17,10 +17,26 @@ from ppspeech.arrays import Reals
 from ppspeech.audio import MfccConfig, usual_range
 from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit
 from ppspeech.errors import ModelError
-from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier, UtteranceClassifier
+from ppspeech.models import (
+    HuberSvm,
+    LogisticRegression,
+    SoftmaxRegression,
+    TableClassifier,
+    UtteranceClassifier,
+    score_floor,
+)
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
 from ppspeech.models.margin import LargeMarginGaussians, LargeMarginHmm
-from ppspeech.protocols.scores import MOST, MOST_LIMIT, WordArrays, WordShape, form_weights, scaled_weights
+from ppspeech.protocols.scores import (
+    MOST,
+    MOST_BITS,
+    MOST_LIMIT,
+    WordArrays,
+    WordShape,
+    fit_words,
+    form_weights,
+    scaled_weights,
+)
 from ppspeech.registry import Registry
 
 FEWEST_FRAMES, FRAMES_STEP = 100, 50
@@ -40,7 +56,7 @@ class Deployment:
         garbage: nats a frame that the garbage model gets on top: the larger, the more is rejected.
         limit: features are clipped to this many spreads from their usual center (`ppspeech.audio.usual_range`); by
             default to what the model needs, as in the clear.
-        bits: of the shares; 25 with 7 after the point hold scores within 131,072 nats of one another.
+        bits: of the shares; by default as many as its scores need for certain. Fewer are refused.
     """
 
     frames: int | None = None
@@ -48,10 +64,23 @@ class Deployment:
     reject: bool = False
     garbage: float = GARBAGE
     limit: float | None = None
-    bits: int = 25
+    bits: int | None = None
 
 
-Exporter = Callable[[Any, tuple[str, ...], Deployment], WordArrays]
+@dataclass(frozen=True, slots=True, eq=False)
+class Exported:
+    """Word models as `ppspeech.protocols.scores.WordArrays` has them, of features as the module takes them; the range
+    of their scores is not looked at yet.
+    """
+
+    shape: WordShape
+    weights: Reals
+    transitions: Reals
+    initial: Reals
+    labels: tuple[str, ...]
+
+
+Exporter = Callable[[Any, tuple[str, ...], Deployment], Exported]
 EXPORTERS: Registry[Exporter] = Registry("exporter", error=ModelError)
 """How a model is served, by the name of its kind (`ppspeech.bundle.MODEL_TYPES`)."""
 
@@ -68,7 +97,11 @@ def export_words(
     With the front end of a model of frames, the form is of features in their usual range, (x - center) / spread, which
     clients compute from public choices alone (`ppspeech.audio.in_usual_range`).
 
-    Raises ModelError if there is no exporter for it, or it holds what cannot be served.
+    The shares are chosen so that no score of any voice leaves their range; the floor under a frame's scores is that in
+    the clear (`ppspeech.models.score_floor`).
+
+    Raises ModelError if there is no exporter for it, or it holds what cannot be served; RangeError for choices that its
+    scores do not fit.
     """
     if kind not in EXPORTERS:
         raise ModelError(f"a {kind} cannot be served encrypted: there are exporters for {', '.join(EXPORTERS)}")
@@ -82,15 +115,24 @@ def export_words(
             )
         chosen = replace(chosen, limit=limit)
     with torch.no_grad():
-        models = EXPORTERS[kind](module, labels, chosen)
-    if mfcc is None or limit is None:
-        return models
-    center, spread = (part.numpy() for part in usual_range(mfcc))
-    return replace(models, weights=scaled_weights(models.weights, models.shape.terms, center, spread))
+        found = EXPORTERS[kind](module, labels, chosen)
+    weights, floor = found.weights, score_floor(module)
+    if mfcc is not None and limit is not None:
+        center, spread = (part.numpy() for part in usual_range(mfcc))
+        weights = scaled_weights(weights, found.shape.terms, center, spread)
+    return fit_words(
+        found.shape,
+        weights,
+        found.transitions,
+        found.initial,
+        labels,
+        floor=None if floor is None else (floor.level, floor.depth),
+        bits=chosen.bits,
+    )
 
 
 @EXPORTERS.register("keyword_hmm")
-def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
+def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Deployment) -> Exported:
     """A bank of models with a Gaussian, or a mixture, in every state."""
     emission = bank.emission
     if isinstance(emission, DiscreteEmission) or not isinstance(emission, GaussianEmission):
@@ -109,19 +151,16 @@ def export_hmm(bank: HiddenMarkovModel, labels: tuple[str, ...], deployment: Dep
 
 
 @EXPORTERS.register("large_margin_keyword")
-def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
+def export_large_margin_hmm(bank: LargeMarginHmm, labels: tuple[str, ...], deployment: Deployment) -> Exported:
     """Word models whose states are matrices Phi, trained for a margin."""
     if deployment.reject:
         raise ModelError(NO_GARBAGE)
     phi = bank.phi().double()
-    initial = bank.initial_logits.masked_fill(~bank.topology.masks(bank.initial_logits)[1], -torch.inf).log_softmax(-1)
-    allowed = bank.topology.masks(bank.transition_logits)[0]
-    transitions = bank.transition_logits.masked_fill(~allowed, -torch.inf).log_softmax(-1)
-    given = (transitions, initial, labels, deployment, phi.shape[-1] - 1)
+    given = (bank.log_transitions(), bank.log_initial(), labels, deployment, phi.shape[-1] - 1)
     return _word_arrays(bank.topology, "full", 1, score_columns(phi, "full"), *given)
 
 
-def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
+def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], deployment: Deployment) -> Exported:
     """Large-margin Gaussians on one vector, which the client clips to the public radius: one state, one frame."""
     phi = model.phi().double().clone()
     phi[..., -1, :] *= model.constant  # the model's z is [x, a], the client's [x, 1]
@@ -133,14 +172,14 @@ def export_large_margin(model: LargeMarginGaussians, labels: tuple[str, ...], de
 
 
 @EXPORTERS.register("large_margin_classifier")
-def export_classifier(classifier: UtteranceClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
+def export_classifier(classifier: UtteranceClassifier, labels: tuple[str, ...], deployment: Deployment) -> Exported:
     """The same on the statistics of an utterance, which the client scales by the bundle's public mean and deviation."""
     return export_large_margin(classifier.model, labels, deployment)
 
 
 def export_linear(
     model: LogisticRegression | SoftmaxRegression | HuberSvm, labels: tuple[str, ...], deployment: Deployment
-) -> WordArrays:
+) -> Exported:
     """Scores linear in one vector an utterance; one score for two classes is that of the second against 0."""
     weight = model.weight.double().clone()
     weight[:, -1] *= model.constant
@@ -152,7 +191,7 @@ def export_linear(
 
 @EXPORTERS.register("linear_table")
 @EXPORTERS.register("large_margin_table")
-def export_table(classifier: TableClassifier, labels: tuple[str, ...], deployment: Deployment) -> WordArrays:
+def export_table(classifier: TableClassifier, labels: tuple[str, ...], deployment: Deployment) -> Exported:
     """A model of rows; the client scales its row by the bundle's public mean and deviation."""
     if isinstance(classifier.model, LargeMarginGaussians):
         return export_large_margin(classifier.model, labels, deployment)
@@ -174,7 +213,7 @@ def one_frame_models(
     labels: tuple[str, ...],
     deployment: Deployment,
     components: int = 1,
-) -> WordArrays:
+) -> Exported:
     """Classes of whole utterances: words of one state that last one frame."""
     if deployment.reject:
         raise ModelError(NO_GARBAGE)
@@ -189,10 +228,10 @@ def one_frame_models(
         moves=(0,),
         operation="viterbi",
         label_bytes=_label_bytes(labels),
-        bits=deployment.bits,
+        bits=MOST_BITS,
         limit=LIMIT if deployment.limit is None else deployment.limit,
     )
-    return WordArrays(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
+    return Exported(shape, columns, np.zeros((len(labels), 1, 1)), np.zeros((len(labels), 1)), labels)
 
 
 def _word_arrays(
@@ -205,7 +244,7 @@ def _word_arrays(
     labels: tuple[str, ...],
     deployment: Deployment,
     features: int,
-) -> WordArrays:
+) -> Exported:
     """Transitions by move instead of by target; what a move would lead out of the model is impossible."""
     shape = WordShape(
         frames=usual_frames(transitions) if deployment.frames is None else deployment.frames,
@@ -220,7 +259,7 @@ def _word_arrays(
         operation=deployment.operation,
         reject=deployment.reject,
         label_bytes=_label_bytes(labels),
-        bits=deployment.bits,
+        bits=MOST_BITS,
         limit=LIMIT if deployment.limit is None else deployment.limit,
     )
     by_move = np.full((shape.words, shape.states, len(shape.moves)), -np.inf)
@@ -229,7 +268,7 @@ def _word_arrays(
         for source in range(max(0, -move), min(shape.states, shape.states - move)):
             by_move[:, source, number] = dense[:, source, source + move]
     starts = initial.double().cpu().numpy()[:, list(shape.starts)]
-    return WordArrays(shape, columns, by_move, starts, labels)
+    return Exported(shape, columns, by_move, starts, labels)
 
 
 def usual_frames(transitions: Tensor) -> int:

@@ -23,7 +23,7 @@ from ppspeech.service.estimate import (
     estimate_stream,
     planned_job,
 )
-from ppspeech.service.exactness import ErrorBudget, error_budget
+from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.requests import ORDERS
 from ppspeech.service.server.speakers import SpeakerDeployment
@@ -75,10 +75,10 @@ class ServicePlan:
         warnings: what should be looked at before serving, or cannot be had, and why.
         details: further facts of the model, as plain values. Of words: `type`; `shape`, what every client will know;
             `packing` of the product into polynomials, in words; `model_bytes` that a streaming client takes once a
-            session, 0 without streaming; `errors` of scores, and the range of the shares; `knowledge`, the bits that an
-            answer tells, the queries until the model could be known, and the usual budget. Of speakers: `features` of a
-            template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0 where there can
-            be none.
+            session, 0 without streaming; `errors` of scores, and their range, which the shares hold; `knowledge`, the
+            bits that an answer tells, the queries until the model could be known, and the usual budget. Of speakers:
+            `features` of a template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0
+            where there can be none.
     """
 
     task: str
@@ -120,7 +120,7 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
         "knowledge": asdict(Knowledge.of(shape)),
     }
     guarantee = str(bundle.statement.guarantee)
-    return ServicePlan(bundle.config.task, guarantee, tuple(modes), _range_warnings(errors), details)
+    return ServicePlan(bundle.config.task, guarantee, tuple(modes), (), details)
 
 
 def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, members: int = 0) -> ServicePlan:
@@ -196,17 +196,6 @@ def _probe(plan: GalleryPlan) -> Estimate:
     )
 
 
-def _range_warnings(errors: ErrorBudget) -> tuple[str, ...]:
-    if errors.too_small is not None:
-        return (errors.too_small,)
-    if errors.range_bits.certain > errors.bits:
-        return (
-            f"only voices far from any model's training could need {errors.range_bits.certain:g} bits where "
-            f"shares have {errors.bits}: the word would be wrong then, and nothing else would happen",
-        )
-    return ()
-
-
 def _packing(shape: WordShape) -> str:
     plan, precision = planned_job(shape).plan, shape.precision
     job = plan.job
@@ -215,5 +204,11 @@ def _packing(shape: WordShape) -> str:
         f"{plan.block_inner} monomials x {plan.block_columns} scores in polynomials of "
         f"{precision.parameters.degree} coefficients mod a {precision.parameters.prime_bits}-bit prime; "
         f"{job.groups * job.terms} up, {job.groups * job.outputs} down; weights with {precision.weights.fraction} bits "
-        f"after the point, shares of {shape.bits} bits with {shape.fraction}"
+        f"after the point, shares of {shape.bits} bits with {shape.fraction}; {_floor(shape)}"
     )
+
+
+def _floor(shape: WordShape) -> str:
+    if shape.reach is None:
+        return "no frame can score so low that a floor is needed"
+    return f"what a frame scores more than {shape.floor} nats below the highest counts as that, on shares"

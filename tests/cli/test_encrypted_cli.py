@@ -153,8 +153,19 @@ def test_speakers_behind_certificates_of_ones_own(folder: Path, tmp_path: Path) 
 
 def test_encrypt_plan(folder: Path, tmp_path: Path) -> None:
     shown = run("encrypt-plan", folder / "words", "--frames", "40")
-    for part in ("rounds", "leaks", "128 bits", "nat typically", "shares have 25", "2 bits of the model at the most"):
-        assert part in shown
+    for part in (
+        "rounds",
+        "leaks",
+        "128 bits",
+        "nat typically",
+        "can leave their range",
+        "2 bits of the model at the most",
+    ):
+        assert part in " ".join(shown.split())
+    chosen = json.loads(run("encrypt-plan", folder / "words", "--words", "limit=6,bits=28", "--json"))["shape"]
+    assert (chosen["limit"], chosen["bits"]) == (6, 28)
+    for command in ("encrypt-plan", "serve"):
+        assert "raise bits" in run(command, folder / "words", "--words", "bits=12", code=2)
     plan = json.loads(run("encrypt-plan", folder / "words", "--operation", "viterbi", "--json"))
     assert plan["shape"]["operation"] == "viterbi"
     assert plan["modes"]["frames"]["bytes_up"] > 10_000

@@ -13,7 +13,9 @@ from ppspeech.crypto.shares import (
     Shared,
     ShareEngine,
     argmax,
+    at_least,
     blank,
+    compare,
     extend,
     is_negative,
     log_add,
@@ -218,6 +220,13 @@ PROGRAMS: dict[str, tuple[Program, list[np.ndarray], int, bool]] = {
         False,
     ),
     "extension": (lambda e, x: extend(Shared(e, x[:, 0], Ring(5)), Ring(6)), all_shares(5, 1), 6, False),
+    "floor": (lambda e, x: at_least(Shared(e, x[:, 0], Ring(6)), -6, 2, 1, Ring(4)), all_shares(6, 1), 4, False),
+    "floor, the carry walking": (
+        lambda e, x: at_least(Shared(e, x[:, 0] << np.uint64(2), Ring(8)), -24, 1, 3, Ring(5)),
+        all_shares(6, 1),
+        5,
+        False,
+    ),
     "argmax": (lambda e, x: argmax(Shared(e, x, Ring(2))), all_shares(2, 3), 1, False),
     "argmax of two": (lambda e, x: argmax(Shared(e, x, Ring(4))), all_shares(4, 2), 1, False),
     "log-add": (
@@ -239,6 +248,42 @@ def test_every_piece_of_a_view_is_each_value_once(name: str, viewer: Side) -> No
     cost = record(lambda engine: run(engine, blank(*shares[0][:1].shape)))
     pieces = sum(cost.tables.values()) + 2 * cost.products
     assert len(found) == pieces  # nothing that the viewer sees was left out
+
+
+@pytest.mark.parametrize("walk", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("bits", "least", "vague", "fewer", "narrow"),
+    [(6, -6, 2, 1, 4), (6, 0, 1, 0, 6), (6, -31, 0, 0, 5), (6, 4, 3, 2, 3), (5, -8, 1, 3, 2)],
+)
+def test_a_floor_is_right_for_all_residues_however_shared(
+    bits: int, least: int, vague: int, fewer: int, narrow: int, walk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below the floor it is the floor; 2^vague above, the residue itself, in coarser steps; never less than the floor,
+    whether the carry walks by one bit, by two or by all."""
+    monkeypatch.setattr(compare, "STEP", walk)
+    wide, ring = Ring(bits), Ring(narrow)
+    shares = all_of(bits, bits)
+    lowest = max(-(1 << (bits - 1)), least - (1 << (bits - 1)) + (2 << vague))
+    signed = wide.to_signed(shares[0] + shares[1])
+    inside = (signed >= lowest) & (signed - least < min(1 << (bits - 1), (1 << (narrow + fewer - 1)) - (1 << fewer)))
+    shares, signed = [each[inside] for each in shares], signed[inside]
+    results = {}
+
+    def run(engine: ShareEngine, side: Side) -> None:
+        results[side] = at_least(Shared(engine, shares[side], wide), least, vague, fewer, ring).residues
+
+    play(Dealer(Side.SECOND, narrow, given()), run)
+    found = ring.to_signed(results[Side.FIRST] + results[Side.SECOND] - np.uint64((least >> fewer) % (1 << 64)))
+    above = signed - least
+    assert len(above) > 1 << bits
+    assert (found[above < 0] == 0).all()
+    assert (found >= 0).all()
+    sure = above >= 1 << vague
+    off = np.abs(found * 2.0**fewer - above)
+    step = 1 << fewer if fewer else 0
+    assert (off[sure] <= step).all()
+    between = ~sure & (above >= 0)
+    assert ((found == 0) | (off <= step))[between].all()
 
 
 def test_dropping_bits_says_nothing() -> None:

@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
 from tests.mutants.mutant import mutant
+from tests.mutants.promises import PROMISES
 
 BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
 CHECK, SETUP, HASH, AES = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash", "aes"))
@@ -10,12 +11,15 @@ EVALUATOR, HARDENED = "crypto/lattice/evaluator.py", "protocols/speakers/hardene
 
 PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/words/keyword_stream.py"
 
+STATES, RANGE, RANGE_TESTS = "protocols/scores/states.py", "protocols/scores/range.py", "tests/protocols/test_range.py"
+
 BASE_TESTS = "tests/crypto/test_base_ot.py"
 CHECK_TESTS = "tests/crypto/test_transfer_check.py"
 KEY_TESTS, KEY_LIFE_TESTS = "tests/crypto/lattice/test_public_key.py", "tests/protocols/test_key_life.py"
 HARDENED_TESTS = "tests/protocols/test_speaker_hardened.py"
 OPENED_TESTS = "tests/crypto/test_opened.py"
 STATE_TESTS = "tests/crypto/test_ot_state.py"
+SERVER_TESTS, SUM_TESTS = "tests/network/test_server.py", "tests/protocols/test_aggregation.py"
 TRANSFER_TESTS = "tests/crypto/test_transfers.py"
 
 MUTANTS = [
@@ -459,8 +463,56 @@ MUTANTS = [
     mutant(
         "m15 session keys' signatures not checked",
         "the curator puts itself between all parties",
-        "tests/protocols/test_aggregation.py tests/training/test_parties.py tests/network/test_group.py",
-        ("protocols/sums/masks.py", "self._signatures.check(place, key, introductions[place][KEY_BYTES:])", "pass"),
+        SUM_TESTS,
+        ("protocols/sums/masks.py", "self._signatures.check(place, keys, signed[place])", "pass"),
+    ),
+    mutant(
+        "session keys signed one by one",
+        "a key that was once lost is handed out again in a later session",
+        SUM_TESTS,
+        (
+            "protocols/sums/masks.py",
+            "verify(signed, self._statement(keys), self._group.member(name).pin)",
+            "verify(signed, self._statement(keys[place : place + 1]), self._group.member(name).pin)",
+        ),
+        (
+            "protocols/sums/masks.py",
+            "return self._identity.sign(self._statement(keys))",
+            "return self._identity.sign(self._statement(keys[self.place : self.place + 1]))",
+        ),
+    ),
+    mutant(
+        "a sum is booked when it comes back",
+        "a curator that denies sums averages the noise away, unbooked",
+        SUM_TESTS,
+        (
+            "protocols/sums/joint.py",
+            "        self._releases += 1\n        return _to_values(self._add_up(steps), self.shares.grid.step, value)",
+            "        total = self._add_up(steps)\n        self._releases += 1\n"
+            "        return _to_values(total, self.shares.grid.step, value)",
+        ),
+    ),
+    mutant(
+        "a session goes on after a sum that did not come",
+        "a curator that denies sums gets any number in one session",
+        SUM_TESTS,
+        ("protocols/sums/aggregation.py", "        self._over = True  # until", "        self._over = False  # until"),
+    ),
+    mutant(
+        "any number of sessions with one file",
+        "a curator that denies sums averages the noise away, one session after another",
+        SUM_TESTS,
+        ("protocols/sums/ledger.py", "        if sessions >= MOST_SESSIONS:", "        if sessions < 0:"),
+    ),
+    mutant(
+        "the aggregator chooses the common filter",
+        "it sees of the first samples what it likes",
+        "tests/protocols/test_personal_filters.py",
+        (
+            "protocols/filters/personal_filters.py",
+            "        if hashlib.sha256(common).hexdigest() != terms.common:",
+            "        if not common:",
+        ),
     ),
     mutant(
         "m11 noise for all parties instead of the honest",
@@ -541,6 +593,108 @@ MUTANTS = [
             "        handler.answer(record, request)\n",
             "        handler.answer(record, request)\n        budget.spend(model, visitor.client, spent)\n",
         ),
+    ),
+    mutant(
+        "every IPv6 address is a client",
+        "one subscriber has 2^64 budgets",
+        "tests/service/test_budget.py",
+        ("service/server/book.py", 'f"address:{neighborhood(peer.address)}"', 'f"address:{peer.address}"'),
+    ),
+    mutant(
+        "every newcomer has a row of its own",
+        "whoever has many addresses fills the disk, and has as many budgets",
+        "tests/service/test_budget.py",
+        ("service/server/stores.py", "ask(_CLIENTS, model)[0][0] >= MOST_CLIENTS", "ask(_CLIENTS, model)[0][0] < 0"),
+    ),
+    mutant(
+        "tables that others read",
+        "whoever has an account has everyone's templates",
+        "tests/test_storage.py",
+        ("storage.py", "os.O_CREAT | os.O_RDWR, 0o600)", "os.O_CREAT | os.O_RDWR, 0o644)"),
+    ),
+    mutant(
+        "one address may have all sessions",
+        "it holds the server shut for everybody else",
+        SERVER_TESTS,
+        ("network/server/server.py", "if held[each.who] < capacity.for_one]", "if held[each.who] >= 0]"),
+    ),
+    mutant(
+        "one address may have all handshakes",
+        "it holds the server shut for everybody else",
+        SERVER_TESTS,
+        (
+            "network/server/server.py",
+            "if stalling[each.who] < capacity.stalling_for_one]",
+            "if stalling[each.who] >= 0]",
+        ),
+    ),
+    mutant(
+        "any time between HELLO and the first message",
+        "who says HELLO and no more holds a place for an hour",
+        SERVER_TESTS,
+        (
+            "network/server/worker.py",
+            "channel.expect_within(capacity.opening_seconds, lambda",
+            "channel.expect_within(3600.0, lambda",
+        ),
+    ),
+    mutant(
+        "who stalls never gives way",
+        "a few addresses hold all handshakes",
+        SERVER_TESTS,
+        ("network/server/server.py", "        if self._ready:\n            self._hurry(now)\n", ""),
+    ),
+    mutant(
+        "who begins again and again has a process each time",
+        "garbage, which costs nothing, keeps the server busy with processes",
+        SERVER_TESTS,
+        (
+            "network/server/server.py",
+            "if self._tries.left(each.who, now) >= 1]",
+            "if self._tries.left(each.who, now) > -1e9]",
+        ),
+    ),
+    mutant(
+        "a full waiting room refuses the last to come",
+        "a crowd from one address keeps everybody out",
+        SERVER_TESTS,
+        ("network/server/server.py", "        most = max(waiting.values())", "        most = min(waiting.values())"),
+    ),
+    mutant(
+        "our certificate shown before the pin is checked",
+        "an impostor learns who called",
+        "tests/network/test_tls.py",
+        (
+            "network/tls/context.py",
+            "own = None if self.pin is not None and pinned is None else self.certificate",
+            "own = self.certificate",
+        ),
+    ),
+    mutant(
+        "whoever comes first is the other party",
+        "a stranger takes part in our protocol",
+        "tests/network/test_tls.py",
+        (
+            "network/tls/listener.py",
+            "        if not hmac.compare_digest(channel.receive(TICKET, len(ticket)), ticket):",
+            "        if not channel.receive(TICKET, len(ticket)):",
+        ),
+    ),
+    mutant(
+        "callers are greeted one after another",
+        "a stranger who stalls keeps a group from meeting",
+        "tests/network/test_group.py",
+        (
+            "network/tls/listener.py",
+            "threading.Thread(target=self._receive, args=(self._number, connection), daemon=True).start()",
+            "self._receive(self._number, connection)",
+        ),
+    ),
+    mutant(
+        "control characters reach the terminal",
+        "a peer's words write over what was said",
+        "tests/test_screen.py",
+        ("screen.py", "yield segment if segment.control else", "yield segment if segment else"),
     ),
     mutant(
         "certificates that sign others",
@@ -651,4 +805,58 @@ MUTANTS = [
             "    if not channel.receive(Kind.GALLERY_DIGEST, len(gallery.digest)):",
         ),
     ),
+    # The range of scores.
+    mutant(
+        "scores without a floor",
+        "sounds far from all training bring scores out of their range: a wrong answer, silently",
+        RANGE_TESTS,
+        (
+            STATES,
+            "at_least(given, least, product.fraction + VAGUE, fewer, self.scale.ring).residues",
+            "self.scale.ring.reduce(given.residues >> np.uint64(fewer))",
+        ),
+    ),
+    mutant(
+        "a floor one nat too low",
+        "scores of many frames lie lower than was proved",
+        RANGE_TESTS,
+        (
+            STATES,
+            "        least = -self.depth << product.fraction",
+            "        least = -(self.depth + 1) << product.fraction",
+        ),
+    ),
+    mutant(
+        "a floor deeper than the shares hold",
+        "two paths differ by more than their shares can tell",
+        RANGE_TESTS,
+        (RANGE, "    return math.floor(room / shape.frames)", "    return math.floor(2 * room / shape.frames)"),
+    ),
+    mutant(
+        "models that score lower than their shape says",
+        "scores wrap before the floor is applied",
+        RANGE_TESTS,
+        (STATES, "        if not highest <= top <= lowest + room:", "        if not highest <= top:"),
+    ),
+    mutant(
+        "what no path has reached counts as much as a path",
+        "a state that was never reached wins where words end",
+        RANGE_TESTS,
+        (
+            RANGE,
+            "    return -(shape.frames * shape.depth + path_slack(shape) + APART)",
+            "    return -path_slack(shape)",
+        ),
+    ),
+    mutant(
+        "the floor's comparison drops a carry",
+        "some scores below the floor are kept as they are, far out of range",
+        "tests/crypto/test_exhaustive.py",
+        (
+            "crypto/shares/compare.py",
+            "        table = _walk_table(size, at > 0)",
+            "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
+        ),
+    ),
+    *PROMISES,
 ]

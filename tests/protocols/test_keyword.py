@@ -89,7 +89,8 @@ def encrypted_scores(models: WordArrays, job: KeywordJob, utterances: list[Reals
 
     here, there = run_together(ask, help_client)
     ring = shape.scale.ring
-    return shape.scale.decode(ring.to_signed(ring.join(here, there)))
+    taken_off = models.highest * np.array([len(each) for each in utterances])
+    return shape.scale.decode(ring.to_signed(ring.join(here, there))) + taken_off[:, None]
 
 
 CHAINS = [sizes for sizes in SHAPES if not {"moves", "starts"} & set(sizes)]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ppspeech.arrays import Reals
-from ppspeech.protocols.scores.states import RAREST, WordArrays, WordShape
+from ppspeech.protocols.scores.range import RAREST
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 
 
 def made_models(seed: int = 0, **sizes: Any) -> WordArrays:
@@ -33,10 +34,10 @@ def made_utterance(models: WordArrays, frames: int, seed: int) -> Reals:
 
 
 def plain_scores(models: WordArrays, frames: Reals) -> Reals:
-    """Scores of all candidates: a loop over frames, words, states and sources."""
+    """Scores of all candidates above the floor: a loop over frames, words, states and sources."""
     shape = models.shape
     combine = np.logaddexp.reduce if shape.operation == "forward" else np.max
-    scores = shape.frame_monomials(frames) @ models.weights
+    scores = floored_scores(models, shape.frame_monomials(frames) @ models.weights)
     parts = scores[:, : shape.words * shape.states * shape.components]
     emissions = combine(parts.reshape(len(frames), shape.words, shape.states, shape.components), axis=-1)
     result = []
@@ -56,6 +57,14 @@ def plain_scores(models: WordArrays, frames: Reals) -> Reals:
     if shape.reject:
         result.append(scores[:, -1].sum())
     return np.array(result)
+
+
+def floored_scores(models: WordArrays, scores: Reals) -> Reals:
+    """Scores of frames, `(frames, columns)`, none below the floor once staying is added."""
+    shape = models.shape
+    stays = np.zeros(shape.columns)
+    stays[: shape.words * shape.states * shape.components] = np.repeat(models.stays, shape.components)
+    return np.maximum(scores, models.highest - shape.depth - stays)
 
 
 def plain_word(models: WordArrays, frames: Reals) -> str | None:

@@ -17,11 +17,13 @@ from ppspeech.models import (
     HiddenMarkovModel,
     LargeMarginHmm,
     TableClassifier,
+    floored,
     left_right,
 )
 from ppspeech.models.hmm.topology import Topology
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
+from ppspeech.protocols.scores import RAREST
 from ppspeech.service.export import EXPORTERS, Deployment, export_words
 from tests.protocols.word_reference import plain_scores
 from tests.service.voices import FAR, WHOLE, released
@@ -180,3 +182,7 @@ def test_frames_by_default_are_those_of_the_models_own_words() -> None:
 def test_choices_that_cannot_be_are_refused_before_anyone_is_served(choice: dict[str, Any], words: str) -> None:
     with pytest.raises(RangeError, match=words):
         export_words("keyword_hmm", made_bank(left_right(3)), LABELS, Deployment(**choice))
+
+
+def test_what_is_rare_is_the_same_in_the_clear_and_encrypted() -> None:
+    assert floored.RAREST == RAREST

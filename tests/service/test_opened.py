@@ -12,7 +12,7 @@ import pytest
 from ppspeech.arrays import Residues
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.shares import read_text
-from ppspeech.errors import PpspeechError, ProtocolError, RangeError
+from ppspeech.errors import PpspeechError, ProtocolError
 from ppspeech.protocols.scores import WordArrays
 from ppspeech.protocols.words import keyword
 from tests.service.conftest import Running
@@ -83,16 +83,16 @@ def test_a_marked_label_does_not_tell_the_server_what_was_said(
 def test_an_answer_without_a_word_is_an_error_of_the_client_alone(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is no garbage model, nobody's label means that scores left their range."""
+    """Where there is no garbage model, nobody's label cannot be."""
     monkeypatch.setattr(keyword, "read_text", lambda residues: None)
     with running.connect() as client:
-        with pytest.raises(RangeError, match="no word beat all others"):
+        with pytest.raises(ProtocolError, match="no word beat all others"):
             client.recognize(voice(0), RATE)
         streaming = client.stream(RATE)
         listening = streaming.__enter__()
         listening.feed(voice(0))
         assert listening.finish().value is None
-        with pytest.raises(RangeError, match="no word"):
+        with pytest.raises(ProtocolError, match="no word"):
             streaming.__exit__(None, None, None)
         monkeypatch.undo()
         assert client.recognize(voice(0), RATE).value in LABELS  # the session goes on

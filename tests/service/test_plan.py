@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ppspeech.bundle import Bundle
-from ppspeech.errors import ModelError
+from ppspeech.errors import RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.scores.states import WordShape
@@ -78,12 +78,17 @@ def test_errors_stay_within_the_budget(sizes: dict[str, Any]) -> None:
     assert budget.range_bits.certain >= budget.range_bits.typical
 
 
-def test_a_range_that_is_too_small_is_said(bundles: dict[str, Bundle]) -> None:
-    assert any("words would be wrong" in each for each in plan_words(bundles["whole"], Deployment(bits=12)).warnings)
-    with pytest.raises(ModelError, match=r"whole cannot be served so: .* raise bits"):
-        ServedWords.of("whole", bundles["whole"], Deployment(bits=12))
-    wide = plan_words(bundles["whole"], Deployment(bits=25))
-    assert not any("words would be wrong" in each for each in wide.warnings)
+def test_shares_that_scores_could_leave_are_refused(bundles: dict[str, Bundle]) -> None:
+    usual = plan_words(bundles["whole"]).details
+    bits, errors = usual["shape"]["bits"], usual["errors"]
+    assert errors["range_bits"]["certain"] == bits == errors["bits"]
+    for choice in (plan_words, lambda bundle, chosen: ServedWords.of("whole", bundle, chosen)):
+        with pytest.raises(RangeError, match=rf"need {bits} bits, got {bits - 1}: raise bits"):
+            choice(bundles["whole"], Deployment(bits=bits - 1))
+    wide = plan_words(bundles["whole"], Deployment(bits=bits + 3))
+    assert wide.details["shape"]["bits"] == bits + 3
+    with pytest.raises(RangeError, match="raise bits"):
+        WordShape.from_params(usual["shape"] | {"bits": bits - 1})  # what a client is told is checked by it, too
 
 
 def test_plans_of_other_models(tmp_path: Path) -> None:

@@ -264,6 +264,22 @@ def test_mixtures_of_features_that_are_not_normalized(serve: Serve, tmp_path: Pa
             assert accepted == [bool(score >= threshold) for score in row]
 
 
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_mixtures_of_few_voices_are_served_however_narrow(covariance: Any, tmp_path: Path) -> None:
+    """As of the shipped recipe on a small folder: a frame far from a narrow Gaussian would leave the range."""
+    mfcc = replace(WHOLE, cmvn="none")
+    heard = Mfcc(mfcc)(said(40)).features[0]
+    settings = replace(SPEAKERS, covariance=covariance, floor=1e-4)
+    ubm = fit_mixture(heard, settings.components, covariance=covariance, floor=settings.floor, iterations=5)
+    config, account = BundleConfig(settings, (), mfcc), gaussian_account()
+    parts = {"model": ubm, "config": config, "statement": statement_of(account), "account": account}
+    bundle = write_bundle(tmp_path / "voices", **parts)  # type: ignore[arg-type]
+    terms = SpeakerDeployment(places=2, scoring="gmm", threshold=0.0, frames=40).terms(bundle, 0)
+    scoring = MixtureScoring(terms, background_mixture(bundle), Rule(0.0), None, z_normed=False)
+    for seed in (*ENROLLED.values(), *TRIALS):
+        scoring.check(bundle.verifier.means([frames(bundle, seed)]))
+
+
 def test_names_may_be_the_servers(serve: Serve, bundle: Bundle) -> None:
     deployment = SpeakerDeployment(places=2, threshold=0.9, names="server", enrolls=True)
     with serve({"voices": bundle}, speakers=deployment) as running, ask(running, bundle) as client:

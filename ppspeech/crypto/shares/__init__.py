@@ -1,7 +1,7 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
 from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best
-from ppspeech.crypto.shares.bits import extend, truncate_local
+from ppspeech.crypto.shares.bits import at_least, extend, truncate_local
 from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
@@ -35,6 +35,7 @@ __all__ = [
     "Shared",
     "SharedBits",
     "argmax",
+    "at_least",
     "blank",
     "carry",
     "check_index",

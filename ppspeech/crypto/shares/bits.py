@@ -1,10 +1,10 @@
-"""More bits of shared residues, or fewer; and whether all of several bits are 1."""
+"""More bits of shared residues, or fewer; a least value; and whether all of several bits are 1."""
 
 import numpy as np
 
 from ppspeech.arrays import Bits
 from ppspeech.crypto.numbers import Ring
-from ppspeech.crypto.shares.compare import carry
+from ppspeech.crypto.shares.compare import carry, is_negative, walking_carry
 from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.look_up import PublicTable, look_up_public
@@ -41,6 +41,31 @@ def truncate_local(residues: Shared, bits: int) -> Shared:
     if not 0 <= bits < ring.bits:
         raise RangeError(f"0 to {ring.bits - 1} bits can be dropped from {ring.bits}, got {bits}")
     return Shared(residues.engine, residues.residues >> np.uint64(bits), Ring(ring.bits - bits))
+
+
+def at_least(residues: Shared, least: int, vague: int, fewer: int, narrow: Ring) -> Shared:
+    """max(x, least) in steps of 2^fewer, in a ring that need not hold x: x where x >= least + 2^vague, least where
+    x < least, one of the two between. In no case less than least.
+
+    With m = x - least = m_0 + m_1 mod 2^k and l_i the lowest `vague` bits of m_i, both parties drop these: what is left
+    is (m - l_0 - l_1) / 2^vague, a whole number, negative iff m < l_1 (as m - l_1 = l_0 mod 2^vague and l_0 is not
+    negative): certainly where m < 0, never where m >= 2^vague. m is taken in steps of 2^fewer, each party rounding its
+    share: it becomes a step more at the most, and less than a step less, so that m >= 0 stays at least 0; and mod
+    2^narrow it is right wherever it is taken.
+
+    `residues` must hold -2^(k - 1) + 2^(vague + 1) <= x - least < 2^(k - 1); `least` is a multiple of 2^fewer. Raises
+    RangeError for a narrow ring of more than k - fewer bits, of which shares of k say nothing.
+    """
+    engine, ring = residues.engine, residues.ring
+    if least % (1 << fewer) or not 1 <= narrow.bits <= ring.bits - fewer:
+        raise RangeError(f"{least} in steps of 2^{fewer} and {narrow.bits} bits cannot be had from {ring.bits} bits")
+    above = residues - Shared(engine, engine.public(np.array(least % (1 << ring.bits), np.uint64)), ring)
+    short = truncate_local(above, vague)
+    below = is_negative(engine, short.own.reshape(-1), short.ring, walking_carry)
+    half = np.uint64(1 << fewer >> 1)
+    taken = Shared(engine, narrow.reduce((above.residues + half) >> np.uint64(fewer)), narrow)
+    kept = ~SharedBits(engine, below.reshape(above.shape)) * taken
+    return kept + Shared(engine, engine.public(np.array((least >> fewer) % (1 << narrow.bits), np.uint64)), narrow)
 
 
 def all_bits(engine: ShareEngine, bits: Bits) -> Bits:

@@ -7,9 +7,11 @@ entries; the carry across 4 blocks in one table of 128, so a comparison of 21-bi
     g(block) = [y + x >= 32],  p(block) = [y + x = 31],  carry = g_3 ∨ p_3 (g_2 ∨ p_2 (g_1 ∨ p_1 g_0)).
 
 Residues of 22 to 25 bits keep to two rounds with blocks of 6 bits; longer ones take one more round for every factor
-of 4.
+of 4. Where rounds are cheap and comparisons many, the carry walks instead from block to block, a round each, in tables
+that take it in: fewer of them, and smaller (`walking_carry`).
 """
 
+from collections.abc import Callable
 from functools import cache
 
 import numba
@@ -26,6 +28,8 @@ from ppspeech.errors import RangeError
 BLOCK = 5
 WIDER = 6
 GROUP = 4
+STEP = 5
+"""Bits of a block that a carry walks through."""
 MIDDLE = TableShape(2 * GROUP, 2)
 
 
@@ -43,8 +47,25 @@ def carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
     return look_up_public(engine, [_last_table(blocks)], [index])[0]
 
 
-def is_negative(engine: ShareEngine, residues: Residues, ring: Ring) -> Bits:
-    """Shares of [residue < 0], for shares `(count,)` of signed residues."""
+def walking_carry(engine: ShareEngine, own: Residues, width: int) -> Bits:
+    """As `carry`, in one table a block and a round each: the carry so far, as both share it, is part of the index."""
+    if not 1 <= width <= 60:
+        raise RangeError(f"numbers of 1 to 60 bits can be compared, got {width}")
+    steps = -(-width // STEP)
+    carried, at = np.zeros(len(own), np.uint8), 0
+    for number in range(steps):
+        size = (width - at) // (steps - number)
+        block = ((own >> np.uint64(at)) & np.uint64((1 << size) - 1)).astype(np.uint8)
+        table = _walk_table(size, at > 0)
+        (carried,) = look_up_public(engine, [table], [block | carried << np.uint8(size)])
+        at += size
+    return carried
+
+
+def is_negative(
+    engine: ShareEngine, residues: Residues, ring: Ring, carry: Callable[[ShareEngine, Residues, int], Bits] = carry
+) -> Bits:
+    """Shares of [residue < 0], for shares `(count,)` of signed residues. `carry`: how it is found."""
     check_ring(ring)
     if ring.bits == 1:
         return residues.astype(np.uint8)
@@ -76,6 +97,15 @@ def _join_groups(engine: ShareEngine, pairs: Bits) -> Bits:
 def _leaf_table(size: int) -> PublicTable:
     total = np.arange(2 << size)
     return PublicTable(TableShape(size, 2), (total >> size) | ((total == (1 << size) - 1) * 2), of_sums=True)
+
+
+@cache
+def _walk_table(size: int, takes_carry: bool) -> PublicTable:
+    """[x + y + c >= 2^size]: of the first's x and share of c (rows), and the second's y and share of c."""
+    number = np.arange(1 << (size + takes_carry))
+    block, share = number & ((1 << size) - 1), number >> size
+    total = block[:, None] + block + (share[:, None] ^ share)
+    return PublicTable(TableShape(size + takes_carry, 1), total >> size)
 
 
 @cache

@@ -5,7 +5,7 @@ With v = a - b, log(e^a + e^b) = b + [v >= 0] v + T(v), and T(v) = log(1 + e^-|v
     i = ⌊v_0 / 2^s⌋ + ⌊v_1 / 2^s⌋ mod 2^(k - s)       (each party shifts its own share: no carry is waited for)
     result = b + [i >= 32] v + [0 <= i < 64] T(i)     (after v_0 was moved up by 32 steps)
 
-The look-up in T (64 entries) and the range test run side by side, in two rounds for rings of up to s + 18 bits (s + 22
+The look-up in T (64 entries) and the range test run side by side, in two rounds for rings of up to s + 20 bits (s + 22
 for a few additions at once). Since v = 2^s i + l with l the sum of two remainders, T is taken at the middle,
 l = 2^s - 1; where i and v differ in sign, v is at most a step below zero. A step of 1/8 nat covers ±4 nats and is right
 to 1/16 nat at worst, near v = 0.
@@ -67,11 +67,13 @@ class LogAdd:
     def upper(self, count: int) -> list[int]:
         """Widths of the blocks above the table's index, the lowest first, for `count` additions at once.
 
-        Of 6 bits, and what is left on top. Where two blocks of up to 8 bits do, they save a round, which counts in a
-        recursion; but their tables are four times as large, which counts where many are added at once.
+        Of 6 bits, and what is left on top. Where two blocks do, of up to 7 bits, they save tables and a round. Two of 8
+        bits save a round too, which counts in a recursion; but their tables are four times as large, which counts where
+        many are added at once.
         """
         bits = self.ring.bits - self.step - INDEX
-        if 2 * INDEX < bits <= 2 * LONGEST and (self.few_rounds or count <= FEW):
+        most = LONGEST if self.few_rounds or count <= FEW else LONGEST - 1
+        if 2 * INDEX < bits <= 2 * most:
             return [bits // 2, bits - bits // 2]
         whole, rest = divmod(bits - 1, INDEX)
         return [INDEX] * whole + [rest + 1]

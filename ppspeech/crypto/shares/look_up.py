@@ -27,7 +27,7 @@ from ppspeech.errors import RangeError
 @dataclass(frozen=True, eq=False)
 class PublicTable:
     """A function of both parties' small numbers, known to both. `shape`: bits of an index, and of an entry (at most 8).
-    `entries`: the function of first ⊕ second, or of first + second where `of_sums`.
+    `entries`: the function of first ⊕ second, of first + second where `of_sums`, or a row for each number of the first.
     """
 
     shape: TableShape
@@ -54,7 +54,7 @@ def offer_public(engine: ShareEngine, table: PublicTable, own: Bytes, flips: Byt
     shape = table.shape
     offered = engine.correlations.take_offered(shape, len(own))
     out = np.zeros(packed_bytes(len(own) << shape.bits, shape.width), np.uint8)
-    hide = _conceal_sums if table.of_sums else _conceal_flips
+    hide = _conceal_rows if table.entries.ndim == 2 else _conceal_sums if table.of_sums else _conceal_flips
     masks = offered.masks.astype(np.uint8, copy=False)
     hide(table.entries, own, masks, offered.pads, flips, shape.width, out)
     return out.tobytes(), masks
@@ -201,6 +201,24 @@ def _conceal_flips(table: Bytes, own: Bytes, masks: Bytes, pads: Numbers, flips:
         x, mask, flip = own[j], masks[j], flips[j]
         for w in range(pads.shape[1]):
             held |= np.uint64(table[w ^ x] ^ mask ^ pads[j, w ^ flip]) << np.uint64(bits)
+            bits += width
+            while bits >= 8:
+                out[at] = held & np.uint64(255)
+                held >>= np.uint64(8)
+                bits -= 8
+                at += 1
+    if bits:
+        out[at] = held
+
+
+@numba.njit(nogil=True, cache=True)
+def _conceal_rows(table: Bytes, own: Bytes, masks: Bytes, pads: Numbers, flips: Bytes, width: int, out: Bytes) -> None:
+    held = np.uint64(0)
+    bits, at = 0, 0
+    for j in range(pads.shape[0]):
+        x, mask, flip = own[j], masks[j], flips[j]
+        for w in range(pads.shape[1]):
+            held |= np.uint64(table[x, w] ^ mask ^ pads[j, w ^ flip]) << np.uint64(bits)
             bits += width
             while bits >= 8:
                 out[at] = held & np.uint64(255)

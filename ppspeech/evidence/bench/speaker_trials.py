@@ -84,7 +84,8 @@ def _codes(known: Tensor, asked: Tensor, owners: Sequence[str], enrolled: Sequen
     scores = asked @ known.mT, mine @ theirs.mT
     whose, models = (np.array([enrolled.index(who) for who in each]) for each in (owners, enrolled))
     cosines, codes = (equal_error_rate(each, torch.from_numpy(whose[:, None] == models)) for each in scores)
-    generator, drawn = np.random.default_rng(0), []
+    generator = np.random.default_rng(0)
+    drawn: list[float] = []
     while len(drawn) < DRAWS:
         people = generator.integers(len(enrolled), size=len(enrolled))
         if len(set(people.tolist())) == 1:  # who is a stranger to nobody

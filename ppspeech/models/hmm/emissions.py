@@ -114,9 +114,14 @@ class GaussianEmission(nn.Module):
         if not bool(low.isfinite() & high.isfinite()):
             raise ModelError("frames hold values that are not finite; padding must be finite too, such as 0")
 
-    def log_likelihood(self, frames: Tensor, models: Tensor | int | None = None) -> Tensor:
-        """`(batch, frames, models, states)`; `(batch, frames, states)` if `models` picks one (for all, or each)."""
+    def log_likelihood(self, frames: Tensor, models: Tensor | int | None = None, least: Tensor | None = None) -> Tensor:
+        """`(batch, frames, models, states)`; `(batch, frames, states)` if `models` picks one (for all, or each).
+
+        Every component's density counts as `least` of its state, `(models, states)`, where it is below.
+        """
         density = self._log_density(frames, models)
+        if least is not None:
+            density = torch.maximum(density, least if self.components == 1 else least.unsqueeze(-1))
         return density if self.components == 1 else torch.logsumexp(density, dim=-1)
 
     def statistics(self, frames: Tensor, occupancy: Tensor, models: Tensor | int) -> Tensor:

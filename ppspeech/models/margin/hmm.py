@@ -131,18 +131,28 @@ class LargeMarginHmm(nn.Module):
         moves = torch.where(live[:, 1:], transitions[words, path[:, :-1], path[:, 1:]], 0).sum(-1)
         return frames + moves + initial[labels, path[:, 0]]
 
+    def emissions(self, features: Tensor) -> Tensor:
+        """-z' Phi z, `(batch, frames, models, states)`."""
+        costs: Tensor = torch.tensordot(quadratic_features(features), self.vector, dims=([-1], [-1]))
+        return -costs
+
+    def log_initial(self) -> Tensor:
+        """ln pi, `(models, states)`."""
+        return masked_log_softmax(self.initial_logits, self.topology.masks(self.initial_logits)[1])
+
+    def log_transitions(self) -> Tensor:
+        """ln A, `(models, states, states)`."""
+        return masked_log_softmax(self.transition_logits, self.topology.masks(self.transition_logits)[0])
+
+    def log_final(self) -> Tensor | None:
+        """0 where an utterance may end and `LOG_ZERO` elsewhere, `(states,)`; None without a constraint."""
+        if all(self.topology.final):
+            return None
+        return torch.where(self.topology.masks(self.vector)[2], 0.0, LOG_ZERO).to(self.vector)
+
     def _terms(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         """Emission scores `(batch, frames, models, states)` and what else the recursions need."""
-        transitions, initial, ending = self.topology.masks(self.vector)
-        costs: Tensor = torch.tensordot(quadratic_features(features), self.vector, dims=([-1], [-1]))
-        final = None if all(self.topology.final) else torch.where(ending, 0.0, LOG_ZERO).to(costs)
-        return (
-            -costs,
-            masked_log_softmax(self.transition_logits, transitions),
-            masked_log_softmax(self.initial_logits, initial),
-            lengths,
-            final,
-        )
+        return self.emissions(features), self.log_transitions(), self.log_initial(), lengths, self.log_final()
 
 
 def train_large_margin(

@@ -1,13 +1,18 @@
 """What becomes shares of scores: monomials, and the weights of linear models, mixtures and states."""
 
+from ppspeech.protocols.scores.fit import MOST_BITS, fit_words
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.scores.monomials import form_weights, monomials_of, scaled_weights
-from ppspeech.protocols.scores.states import MOST, MOST_LIMIT, WordArrays, WordShape
+from ppspeech.protocols.scores.range import RAREST, most_apart
+from ppspeech.protocols.scores.states import MOST, MOST_LIMIT, VAGUE, WordArrays, WordShape
 
 __all__ = [
     "MOST",
+    "MOST_BITS",
     "MOST_LIMIT",
+    "RAREST",
+    "VAGUE",
     "Covariance",
     "LinearColumns",
     "LinearPlan",
@@ -18,7 +23,9 @@ __all__ = [
     "ScoreNorm",
     "WordArrays",
     "WordShape",
+    "fit_words",
     "form_weights",
     "monomials_of",
+    "most_apart",
     "scaled_weights",
 ]

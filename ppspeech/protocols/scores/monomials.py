@@ -8,6 +8,7 @@ The constant is always the last. `models.gaussian.Gaussians` has the same order 
 off the diagonal by the root of two); everything here is a numpy array.
 """
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -70,14 +71,30 @@ def form_weights(forms: Reals, terms: Literal["full", "diagonal"]) -> Reals:
     return np.moveaxis(weights, -1, 0)
 
 
+def weight_forms(weights: Reals, terms: Terms) -> Reals:
+    """The symmetric M, `(columns, d + 1, d + 1)`, with z'M z what weights `(monomials, columns)` score; z = [x, 1]."""
+    monomials, columns = weights.shape
+    if terms == "full":
+        size = (math.isqrt(8 * monomials + 1) - 1) // 2
+        left, right = np.triu_indices(size)
+        forms = np.zeros((columns, size, size))
+        forms[:, left, right] = (weights * np.where(left == right, 1.0, 0.5)[:, None]).T
+        forms[:, right, left] = forms[:, left, right]
+        return forms
+    d = (monomials - 1) // 2 if terms == "diagonal" else monomials - 1
+    every, forms = np.arange(d), np.zeros((columns, d + 1, d + 1))
+    if terms == "diagonal":
+        forms[:, every, every] = weights[:d].T
+    forms[:, every, d] = forms[:, d, every] = weights[-d - 1 : -1].T / 2
+    forms[:, d, d] = weights[-1]
+    return forms
+
+
 def scaled_weights(weights: Reals, terms: Terms, center: Reals, spread: Reals) -> Reals:
     """Weights `(monomials, columns)` of frames x as those of (x - center) / spread, `(d,)` each: the same scores."""
     d = len(center)
     if terms == "full":
-        left, right = np.triu_indices(d + 1)
-        forms = np.zeros((weights.shape[1], d + 1, d + 1))
-        forms[:, left, right] = (weights * np.where(left == right, 1.0, 0.5)[:, None]).T
-        forms[:, right, left] = forms[:, left, right]
+        forms = weight_forms(weights, terms)
         to_frame = np.diag(np.append(spread, 1.0))
         to_frame[:d, d] = center
         return form_weights(to_frame.T @ forms @ to_frame, terms)

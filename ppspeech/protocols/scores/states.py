@@ -13,12 +13,17 @@ import numpy as np
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
-from ppspeech.crypto.lattice import Precision
-from ppspeech.crypto.shares import text_residues, text_size
+from ppspeech.crypto.lattice import KEPT_BITS, Precision, error_bound
+from ppspeech.crypto.shares import Shared, ShareEngine, at_least, text_residues, text_size
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
+from ppspeech.protocols.scores.range import RAREST, column_bounds, deepest_floor, needed_bits
 
-RAREST = -100.0  # ln of the rarest transition: what is rarer, or impossible, counts as this rare
+VAGUE = 4
+"""Log of the nats above the floor within which a score may count as the floor."""
+MOST_REACH = 25
+"""Log of the nats over which a product may go: its rounding, spread over so many, is still a tenth of a nat."""
+MOST_DEPTH = 1 << MOST_REACH
 
 MOST_LIMIT = 100.0
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
@@ -40,8 +45,12 @@ class WordShape:
         operation: `forward` adds up all paths, `viterbi` takes the best.
         reject: whether there is a garbage model, whose victory means "none of the words".
         label_bytes: every label is padded to this.
+        bits: of a share in the recursion; its range is proved to hold all scores (`range`), or the shape refused.
         fraction: bits of a share after the point of a nat.
         limit: bound on the magnitude of every feature; frames are clipped to it.
+        floor: nats below the highest that the score of a frame can lie; None: as many as the shares hold.
+        reach: log of the nats that a frame's scores range over before the floor is applied, on shares; None: they lie
+            above it by themselves.
     """
 
     frames: int
@@ -59,6 +68,8 @@ class WordShape:
     bits: int = 25
     fraction: int = 7
     limit: float = 8.0
+    floor: int | None = None
+    reach: int | None = None
 
     def __post_init__(self) -> None:
         for name, most in MOST.items():
@@ -79,6 +90,28 @@ class WordShape:
             raise RangeError(
                 f"reject is true or false and the limit in (0, {MOST_LIMIT:g}], got {self.reject!r}, {self.limit!r}"
             )
+        self._check_range()
+
+    def _check_range(self) -> None:
+        depth = 1 if self.floor is None else self.floor
+        if not isinstance(depth, int) or isinstance(depth, bool) or not 1 <= depth <= MOST_DEPTH:
+            raise RangeError(f"a floor is a whole number of nats, 1 to {MOST_DEPTH:,}, got {depth!r}")
+        if depth > deepest_floor(self):
+            raise RangeError(
+                f"scores of {self.frames} frames down to {depth} nats below the highest need "
+                f"{needed_bits(self, depth)} bits, got {self.bits}: raise bits, or serve fewer frames"
+            )
+        least, most = max(self.bits - self.fraction, VAGUE + 2), min(MOST_REACH, KEPT_BITS - self.fraction)
+        if self.reach is not None and (self.floor is None or not least <= self.reach <= most):
+            raise RangeError(
+                f"scores that a floor is applied to have one, and a reach of 2^{least} to 2^{most} nats, "
+                f"got {self.floor}, {self.reach}"
+            )
+
+    @property
+    def depth(self) -> int:
+        """F: the nats below the highest that the score of a frame can lie."""
+        return deepest_floor(self) if self.floor is None else self.floor
 
     @property
     def monomials(self) -> int:
@@ -111,14 +144,31 @@ class WordShape:
         return Scale(self.bits, self.fraction)
 
     @property
+    def score_scale(self) -> Scale:
+        """Of the shares of a frame's scores, as the encrypted product leaves them."""
+        return self.scale if self.reach is None else Scale(KEPT_BITS, KEPT_BITS - self.reach)
+
+    @property
     def precision(self) -> Precision:
         """Of the encrypted product, where the client holds the key."""
-        return Precision(limit=max(1.0, self.limit**2), weights=Scale(28, 13), result=self.scale)
+        return Precision(limit=max(1.0, self.limit**2), weights=Scale(28, 13), result=self.score_scale)
 
     @property
     def streaming_precision(self) -> Precision:
         """Of the encrypted product, where the server holds the key and the frames are the plain factor."""
-        return Precision(limit=2.0**13, weights=Scale(24, 14), result=self.scale)
+        return Precision(limit=2.0**13, weights=Scale(24, 14), result=self.score_scale)
+
+    def floored(self, engine: ShareEngine, scores: Residues) -> Residues:
+        """Shares of a frame's scores as they count, at `scale`, from those at `score_scale`; of any shape.
+
+        What is below the floor counts as it, and so may what is less than 16 nats above it.
+        """
+        if self.reach is None:
+            return scores
+        product, fewer = self.score_scale, self.score_scale.fraction - self.fraction
+        given = Shared(engine, scores, product.ring)
+        least = -self.depth << product.fraction
+        return at_least(given, least, product.fraction + VAGUE, fewer, self.scale.ring).residues
 
     def sources(self, state: int, reached: frozenset[int]) -> list[int]:
         """From where a path can come to a state, given which states it may be in."""
@@ -184,6 +234,11 @@ class WordArrays:
         transitions: ln of moving from a state by each move, `(words, states, moves)`; impossible ones count as RAREST.
         initial: ln of beginning in each of `starts`, `(words, starts)`.
         labels: what the client learns, one a word.
+        top: what the server takes off its share of every score of a frame, so that none is above 0; None: the highest
+            that one can be.
+
+    Raises PpspeechError for arrays that are not of the shape; RangeError if a frame's scores could be above 0, or below
+    what the shape says.
     """
 
     shape: WordShape
@@ -191,6 +246,7 @@ class WordArrays:
     transitions: Reals
     initial: Reals
     labels: tuple[str, ...]
+    top: float | None = None
 
     def __post_init__(self) -> None:
         shape = self.shape
@@ -207,6 +263,20 @@ class WordArrays:
         long = [label for label in self.labels if not 0 < len(label.encode()) <= shape.label_bytes]
         if long:
             raise PpspeechError(f"labels have 1 to {shape.label_bytes} bytes, got {long[0]!r}: raise label_bytes")
+        if max(self.transitions.max(), self.initial.max()) > 1e-6:
+            raise PpspeechError("transitions and beginnings are logarithms of probabilities: none is above 0")
+        self._check_range()
+
+    def _check_range(self) -> None:
+        shape, (lowest, highest) = self.shape, score_bounds(self.shape, self.score_weights)
+        top = highest if self.top is None else self.top
+        room = float(shape.depth) if shape.reach is None else 2.0 ** (shape.reach - 1) - (2 << VAGUE)
+        if not highest <= top <= lowest + room:
+            raise RangeError(
+                f"for features within {shape.limit:g} a frame can score {lowest:.0f} to {highest:.0f} nats, and there "
+                f"is room for {top - room:.0f} to {top:.0f}: raise bits, lower the limit of features, or set a floor"
+            )
+        object.__setattr__(self, "top", top)
 
     @cached_property
     def stays(self) -> Reals:
@@ -214,17 +284,23 @@ class WordArrays:
 
         The shares' scale is coarse; a rounded ln of staying, added a hundred times, would not be what it was.
         """
-        if 0 not in self.shape.moves:
-            return np.zeros((self.shape.words, self.shape.states))
-        stays: Reals = np.maximum(self.transitions[:, :, self.shape.moves.index(0)], RAREST)
-        return stays
+        return staying(self.shape, self.transitions)
 
     @cached_property
     def score_weights(self) -> Reals:
         """`weights` with `stays` in the constant's row."""
-        weights = self.weights.astype(np.float64)
-        weights[-1, : self.stays.size * self.shape.components] += np.repeat(self.stays, self.shape.components)
-        return weights
+        return with_stays(self.shape, self.weights, self.transitions)
+
+    @property
+    def highest(self) -> float:
+        """`top`, as it was given or found."""
+        assert self.top is not None
+        return self.top
+
+    def below_top(self, scores: Residues) -> Residues:
+        """The server's shares of frames' scores, at `score_scale`, less `top`."""
+        scale = self.shape.score_scale
+        return scale.ring.reduce(scores - scale.ring.reduce(scale.encode(np.array(self.highest)).view(np.uint64)))
 
     @cached_property
     def transition_residues(self) -> Residues:
@@ -250,3 +326,32 @@ class WordArrays:
     def _as_residues(self, values: Reals) -> Residues:
         scale = self.shape.scale
         return scale.ring.from_signed(scale.encode(values))
+
+
+def staying(shape: WordShape, transitions: Reals) -> Reals:
+    """ln of staying in each state, `(words, states)`; 0 where no path stays."""
+    if 0 not in shape.moves:
+        return np.zeros((shape.words, shape.states))
+    stays: Reals = np.maximum(transitions[:, :, shape.moves.index(0)], RAREST)
+    return stays
+
+
+def with_stays(shape: WordShape, weights: Reals, transitions: Reals) -> Reals:
+    """Weights with ln of staying in the constant's row."""
+    stays, scored = staying(shape, transitions), weights.astype(np.float64)
+    scored[-1, : stays.size * shape.components] += np.repeat(stays, shape.components)
+    return scored
+
+
+def score_bounds(shape: WordShape, weights: Reals) -> tuple[float, float]:
+    """The least and the most that a frame within the limit can score in any column, errors of either encrypted product
+    included. Certain.
+    """
+    lowest, highest = column_bounds(weights, shape.terms, shape.limit)
+    row = float(shape.frame_monomials(np.full((1, shape.dimensions), shape.limit)).sum())
+    column = float(np.abs(weights).sum(axis=0).max())
+    error = max(
+        error_bound(shape.precision, row, column, shape.monomials).total,
+        error_bound(shape.streaming_precision, column, row, shape.monomials).total,
+    )
+    return float(lowest.min()) - error, float(highest.max()) + error

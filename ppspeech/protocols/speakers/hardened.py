@@ -107,7 +107,8 @@ class HardenedTerms:
         given = np.asarray(embedding, np.float64)
         if given.shape != (self.features,):
             raise RangeError(f"an embedding is {self.features} numbers, got shape {given.shape}")
-        return voice_codes(given[None], self.bits)[0]
+        code: NDArray[np.bool_] = voice_codes(given[None], self.bits)[0]
+        return code
 
 
 hardened = register_protocol(

@@ -14,6 +14,7 @@ import numpy as np
 from ppspeech.arrays import Residues
 from ppspeech.crypto.shares import ShareEngine, share_input
 from ppspeech.crypto.transfer import Side
+from ppspeech.protocols.scores.range import unreached
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.combine import Combine
 
@@ -25,7 +26,7 @@ class Chances:
     Attributes:
         initial: of beginning in each of `starts`, `(words, starts)`.
         moves: of moving from a state by each move, `(words, states, moves)`.
-        unreached: what stands for a state that no path has reached: it may be an end, and must not win there.
+        unreached: what stands for a state that no path has reached: it may be an end, and never wins there (`range`).
     """
 
     def __init__(self, engine: ShareEngine, shape: WordShape, models: WordArrays | None) -> None:
@@ -34,7 +35,8 @@ class Chances:
         sizes = (shape.words, len(shape.starts)), (shape.words, shape.states, len(shape.moves))
         self.initial = share_input(engine, Side.FIRST, initial, sizes[0], ring).own
         self.moves = share_input(engine, Side.FIRST, moves, sizes[1], ring).own
-        self.unreached = engine.public(ring.from_signed(np.array([-(1 << (ring.bits - 2))])))
+        lowest = shape.scale.encode(np.array([unreached(shape)]))
+        self.unreached = engine.public(ring.from_signed(lowest))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from ppspeech.crypto.shares import Cost, ShareEngine, blank, look_up, record
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.scores.states import RAREST, WordArrays, WordShape
+from ppspeech.protocols.scores.range import RAREST
+from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.words.keyword import KeywordJob, check_told, name_words, read_models
 
 Symbols = NDArray[np.integer]
@@ -51,6 +52,17 @@ class SymbolModels:
         _index_bits(self.tables.shape[2])
         if shape.components != 1 or shape.reject:
             raise PpspeechError("states that are tables have one component and no garbage model")
+        check_room(shape, self.words.highest)
+
+
+def check_room(shape: WordShape, top: float = 0.0) -> None:
+    """Refuse shapes whose shares do not hold what tables say, less `top`, in either party. Raises RangeError."""
+    lowest = top - 2 * RAREST
+    if shape.reach is not None or shape.depth < lowest:
+        raise RangeError(
+            f"tables go {lowest:g} nats down, staying included, and need no floor on shares: there is room for "
+            f"{shape.depth}, raise bits"
+        )
 
 
 @lru_cache(maxsize=64)
@@ -66,6 +78,7 @@ def client(party: Party, utterance: Symbols, *, shape: Mapping[str, Any], symbol
     given, agreed = np.asarray(utterance), WordShape.from_params(shape)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not agreed.shortest <= len(given) <= agreed.frames:
         raise RangeError(f"an utterance is {agreed.shortest} to {agreed.frames} whole numbers, got shape {given.shape}")
+    check_room(agreed)
     if not 0 <= given.min() <= given.max() < symbols:
         raise RangeError(f"symbols lie in 0..{symbols - 1}, got {given.min()} to {given.max()}")
     padded = np.concatenate((given, np.repeat(given[-1:], agreed.frames - len(given)))).astype(np.uint64)

@@ -2,12 +2,15 @@
 
     1. client → server   monomials of the padded frames, encrypted under the client's key
     2. server → client   all state scores, masked: each party now has a share of every ln b_j(x_t)
-    3. both              mixtures, then the recursion over frames, on shares: log-add (forward) or max (Viterbi)
+    3. both              scores below the floor raised to it, mixtures, then the recursion over frames, on shares:
+                         log-add (forward) or max (Viterbi)
     4. both              the row of the true last frame, by an index only the client knows; the ends of the words
     5. both              the best word's label, to the client: one of the server's, by transfer
 
 Any number of utterances run in lock step: they share round trips and fill ciphertexts better. What depends on sizes
 alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
+
+No score leaves the range of its shares, whatever was said, in either order: the proof is in `scores.range`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +35,7 @@ from ppspeech.crypto.shares import (
     tell_best,
 )
 from ppspeech.crypto.transfer import Side
-from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.errors import PpspeechError, ProtocolError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
@@ -49,8 +52,7 @@ keyword = register_protocol(
     assumptions=(
         "a client may do anything, and learns as many bits of the models as name a word, but of its choice; a server "
         "that cheats learns nothing, and makes the word wrong; checked transfers, ring-LWE at 128 bits, Diffie-Hellman "
-        "on ed25519, AES a random permutation, SHA-256 and Blake2xb oracles; scores of an utterance stay within the "
-        "range of the shares, or there is no word or a wrong one"
+        "on ed25519, AES a random permutation, SHA-256 and Blake2xb oracles"
     ),
 )
 
@@ -150,10 +152,11 @@ def share_scores(
     engine: ShareEngine, job: KeywordJob, models: WordArrays | None, scores: Residues, last: NDArray[np.int64] | None
 ) -> Residues:
     """Steps 3 and 4: shares of every candidate's score, `(utterances, candidates)`. `scores`: shares of all components'
-    scores, `(utterances, frames, columns)`. `last`: the client's: the number of the last frame, counted from the
-    shortest utterance's; None for the server.
+    scores as the product leaves them, `(utterances, frames, columns)`. `last`: the client's: the number of the last
+    frame, counted from the shortest utterance's; None for the server.
     """
     shape = job.shape
+    scores = counted_scores(engine, shape, models, scores)
     emissions = emission_scores(engine, shape, scores)
     if job.order == "scan":
         gamma = scan_paths(engine, shape, models, emissions)
@@ -171,6 +174,11 @@ def share_scores(
     by_column = Shared(engine, possible.transpose(0, 2, 1).reshape(count * columns, frames), shape.scale.ring)
     ended = choose(by_column, None if last is None else np.repeat(last, columns))
     return end_scores(engine, shape, ended.residues.reshape(count, columns))
+
+
+def counted_scores(engine: ShareEngine, shape: WordShape, models: WordArrays | None, scores: Residues) -> Residues:
+    """Shares of frames' scores as they count, in [-F, 0] nats (`scores.range`), from those that the product leaves."""
+    return shape.floored(engine, scores if models is None else models.below_top(scores))
 
 
 def emission_scores(engine: ShareEngine, shape: WordShape, scores: Residues) -> Residues:
@@ -200,13 +208,14 @@ def name_best(
 
 
 def check_told(shape: WordShape, words: Sequence[str | None]) -> None:
-    """Refuse answers without a word where there is no garbage model: scores have left the range of the shares. To be
-    called when all has been said that would be said in any case: the server must not see it. Raises RangeError.
+    """Refuse answers without a word where there is no garbage model: a word beats all others, unless the server does
+    not follow the protocol. To be called when all has been said that would be said in any case: the server must not see
+    it. Raises ProtocolError.
     """
     if None in words and not shape.reject:
-        raise RangeError(
-            f"no word beat all others: scores are beyond the range of shares of {shape.bits} bits; ask the server for "
-            "more bits or a smaller limit of features"
+        raise ProtocolError(
+            "no word beat all others, which cannot be within the range of the shares: the server does not follow the "
+            "protocol, or serves other models than it says"
         )
 
 
@@ -215,8 +224,8 @@ def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
     one is missing, is no array of numbers, or does not fit the shape.
     """
     try:
-        arrays = {name: np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial")}
-        return WordArrays(shape, **arrays, labels=tuple(plain["labels"]))
+        weights, moves, starts = (np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial"))
+        return WordArrays(shape, weights, moves, starts, tuple(plain["labels"]))
     except KeyError as missing:
         raise PpspeechError(f"word models have weights, transitions, initial, labels: {missing} is missing") from None
     except (TypeError, ValueError) as error:

@@ -2,7 +2,8 @@
 
 The roles of the encrypted product are turned round: the server's models, encrypted under the server's own key, are
 with the client, which multiplies each frame into them and sends one short reply. Each frame advances the recursion;
-the operations of a step need no emission, so they are done before the next frame is spoken.
+the operations of a step need no emission, so they are done before the next frame is spoken; what comes after the last
+frame is its floor, and the choice of a word.
 
     meeting    server → client   its public key and encrypted models
     a frame    client → server   the frame's scores, hidden and masked; both add their shares
@@ -41,7 +42,14 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.recursion import Paths
-from ppspeech.protocols.words.keyword import check_told, emission_scores, end_scores, name_best, read_models
+from ppspeech.protocols.words.keyword import (
+    check_told,
+    counted_scores,
+    emission_scores,
+    end_scores,
+    name_best,
+    read_models,
+)
 
 keyword_stream = register_protocol(
     "keyword_stream",
@@ -74,9 +82,14 @@ def stream_cost(shape: WordShape) -> Cost:
 
 
 def end_cost(shape: WordShape) -> Cost:
-    """Of that, what comes after the last frame."""
-    last = blank(1, shape.words * shape.states + shape.reject)
-    return record(lambda engine: _end(engine, shape, None, last))
+    """Of that, what comes after the last frame: its floor, and the choice of a word."""
+
+    def program(engine: ShareEngine) -> None:
+        with engine.in_flights():
+            shape.floored(engine, blank(1, shape.columns))
+        _end(engine, shape, None, blank(1, shape.words * shape.states + shape.reject))
+
+    return record(program)
 
 
 def model_bytes(shape: WordShape) -> int:
@@ -211,6 +224,7 @@ class _Recursion:
         """Land on this frame, and advance towards the next."""
         shape = self._shape
         with self._engine.in_flights():
+            scores = counted_scores(self._engine, shape, self._models, scores)
             emission = emission_scores(self._engine, shape, scores)
             self._garbage = self._garbage + scores[:, shape.columns - shape.reject :]
             self._state = self._paths.land(self._arrived, emission)

@@ -146,13 +146,27 @@ def covariance_of(bundle: Bundle) -> Covariance:
 def background_mixture(bundle: Bundle) -> Mixtures:
     """The background model, a batch of one, of frames about their usual center in units of their usual spread.
 
-    All densities change by the same constant then, which ratios do not have.
+    All densities change by the same constant then, which ratios do not have. Gaussians so narrow that the longest frame
+    would leave half the range are widened in that direction to what fits, about a seventh of what is usual there. The
+    other half is for enrolled means.
     """
     ubm, (center, spread) = bundle.verifier.ubm, usual_range(bundle.mfcc)
+    means = (ubm.gaussians.mean.double() - center) / spread
+    farthest = _longest_frame(bundle) + float(means.norm(dim=-1).max())
+    least = farthest**2 / 2.0**LARGEST_REACH
     matrices = ubm.gaussians.covariances().double() / (spread[:, None] * spread)
-    covariances = matrices if covariance_of(bundle) == "full" else matrices.diagonal(dim1=-2, dim2=-1)
-    parts = (ubm.log_weights().double(), (ubm.gaussians.mean.double() - center) / spread, covariances)
+    if covariance_of(bundle) == "full":
+        variances, directions = torch.linalg.eigh(matrices)
+        covariances = (directions * variances.clamp_min(least)[..., None, :]) @ directions.mT
+    else:
+        covariances = matrices.diagonal(dim1=-2, dim2=-1).clamp_min(least)
+    parts = (ubm.log_weights().double(), means, covariances)
     return Mixtures(*(np.array(part.cpu().numpy())[None] for part in parts))
+
+
+def _longest_frame(bundle: Bundle) -> float:
+    """What frames are held to, in usual spreads."""
+    return min(LONGEST_FRAME, DEVIATIONS[bundle.mfcc.cmvn] * math.sqrt(bundle.mfcc.features))
 
 
 def with_means(background: Mixtures, means: Reals) -> Mixtures:
@@ -177,16 +191,18 @@ def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> Mixt
     """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
     ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
-    norm = min(LONGEST_FRAME, DEVIATIONS[bundle.mfcc.cmvn] * math.sqrt(size))
+    norm = _longest_frame(bundle)
     for reach in range(7, LARGEST_REACH + 1):
         tried = MixturePlan(frames, size, ubm.components, covariance=covariance_of(bundle), norm=norm, reach=reach)
         try:
             MixtureScorer.of(tried, background, unlikely(background, 1), 0.0)
-        except RangeError as too_far:
-            refused = too_far
-        else:
-            return replace(tried, models=places, cohort=cohort, reach=min(LARGEST_REACH, reach + 1))
-    raise refused
+        except RangeError:
+            continue
+        return replace(tried, models=places, cohort=cohort, reach=min(LARGEST_REACH, reach + 1))
+    raise RangeError(
+        f"log-densities of the background model can leave 2^{LARGEST_REACH} nats: train it with wider Gaussians "
+        "(--model.floor, or --model.covariance diagonal), or serve it with scoring=linear"
+    )
 
 
 def plain_ratios(plan: MixturePlan, background: Mixtures, speakers: Mixtures, frames: Reals) -> Reals:

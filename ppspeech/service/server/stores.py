@@ -11,9 +11,10 @@ for templates that it must not see:
 """
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ from ppspeech.storage import SharedTable
 Template = Literal["direction", "means"]
 
 LARGEST_BUDGET = 1_000_000  # beyond it, serve without one
+MOST_CLIENTS = 100_000  # of one model that have a row each: some ten megabytes
+NEWCOMERS = "newcomers"
 UNIT = 1e-3  # how far a direction's length may be from 1
 LARGEST_MEAN = 1e3  # no feature comes near it
 MOST_GALLERIES = 256  # of one model; a client that fills the disk is a client too many
@@ -37,7 +40,8 @@ class QueryBudget:
 
     A query is counted before it is answered: one that fails on the way has been paid for, or else a client could look
     at part of an answer and hang up. The file outlives the server. A limit of None only counts; `usual` is each model's
-    own, which `expect` tells.
+    own, which `expect` tells. Whoever has many addresses is many clients, but not more than the file holds: once
+    100,000 have asked, all who are new share one budget, and certificates (`--client-ca`) are the remedy.
 
     Raises PpspeechError for a limit out of range, or a file that cannot hold budgets.
     """
@@ -61,8 +65,7 @@ class QueryBudget:
     def spend(self, model: str, client: str, queries: int) -> tuple[bool, int | None]:
         """Count `queries` if so many are left: whether they may be answered; how many are left, None without limit."""
         with self._table.transaction() as database:
-            found = database.execute(_USED, (model, client)).fetchone()
-            used = found[0] if found else 0
+            client, used = _row_of(lambda query, *given: database.execute(query, given).fetchall(), model, client)
             limit = self._limit_of(model)
             allowed = limit is None or used + queries <= limit
             if allowed:
@@ -75,11 +78,20 @@ class QueryBudget:
         limit = self._limit_of(model)
         if limit is None:
             return None
-        found = self._table.rows(_USED, model, client)
-        return max(0, limit - (found[0][0] if found else 0))
+        return max(0, limit - _row_of(self._table.rows, model, client)[1])
 
 
 _USED = "SELECT used FROM queries WHERE model = ? AND client = ?"
+_CLIENTS = "SELECT COUNT(*) FROM queries WHERE model = ?"
+
+
+def _row_of(ask: Callable[..., list[Any]], model: str, client: str) -> tuple[str, int]:
+    """Whose row counts the queries of a client, its own while there is room, and how many it has counted."""
+    found = ask(_USED, model, client)
+    if not found and ask(_CLIENTS, model)[0][0] >= MOST_CLIENTS:
+        client = NEWCOMERS
+        found = ask(_USED, model, client)
+    return client, found[0][0] if found else 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ import numpy as np
 from ppspeech.bundle import Bundle, in_words
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import EncodedWeights
-from ppspeech.errors import ModelError, RangeError
+from ppspeech.errors import RangeError
 from ppspeech.models import UtteranceClassifier
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
@@ -24,7 +24,6 @@ from ppspeech.protocols.words import (
     recognize,
 )
 from ppspeech.service.estimate import Knowledge, planned_job
-from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import ORDERS, Ask, Request
@@ -53,11 +52,9 @@ class ServedWords:
     def of(cls, name: str, bundle: Bundle, deployment: Deployment) -> "ServedWords":
         """Export and encode a model.
 
-        Raises ModelError without an exporter, or where words would be wrong; RangeError for weights that do not fit.
+        Raises ModelError without an exporter; RangeError for choices or weights that its scores do not fit.
         """
         models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
-        if wrong := error_budget(models).too_small:
-            raise ModelError(f"{name} cannot be served so: {wrong}")
         streams = models.shape.frames > 1 and _can_stream(models)
         scans = can_scan(models.shape) and models.shape.frames > 1
         offered: dict[Mode, bool] = {"frames": True, "scan": scans, "stream": streams}
@@ -131,7 +128,7 @@ def _statistics(bundle: Bundle) -> StatisticsScale | None:
 def warm_up() -> None:
     """Compile before the first client comes, by tiny recognitions: every session's process inherits it."""
     for operation in ("forward", "viterbi"):
-        shape = WordShape(3, 1, "diagonal", words=2, states=2, ends=(1,), operation=operation)
+        shape = WordShape(3, 1, "diagonal", 2, 2, ends=(1,), operation=operation, floor=100, reach=18)
         weights = np.zeros((shape.monomials, shape.columns))
         models = WordArrays(shape, weights, np.zeros((2, 2, 2)), np.zeros((2, 1)), ("a", "b"))
         job = KeywordJob(shape)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ppspeech.crypto.transfer import extension
 from ppspeech.errors import PpspeechError, ProtocolError
 from ppspeech.evidence.bench import keyword as bench
 from ppspeech.evidence.bench.two_parties import measure
@@ -24,10 +25,24 @@ def test_small_jobs_give_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     figures = {figure.metric: figure for figure in bench.run(quick=True)}
     wanted = {f"keyword.{name}.total_s" for name in ("forward", "viterbi", "published_512", "published_2048")}
     wanted |= {"keyword.forward.ratio_to_bare_kernel", "keyword.forward.bytes", "keyword.streaming.answer_ms"}
-    assert wanted | {"keyword.batch.utterances_per_s", "keyword.plain_s"} <= set(figures)
+    wanted |= {"keyword.batch.utterances_per_s", "keyword.batch.forward.utterances_per_s", "active.forward.overhead"}
+    assert wanted | {"keyword.plain_s"} <= set(figures)
     assert figures["keyword.forward.bytes"].value == KeywordJob(bench.made_models().shape).total_bytes
     assert all(figure.value > 0 for figure in figures.values())
     assert figures["keyword.link40ms.viterbi.frames.online_s"].value > 0.04
+
+
+def test_the_bench_alone_leaves_out_what_it_compares_with() -> None:
+    """Columns that do not agree pass while nothing is checked, and not any more afterwards; floors likewise."""
+    columns = np.ones((4, 32), np.uint8)
+    before = extension.hash_columns(bytes(16), columns)
+    with bench.unchecked():
+        assert not extension.hash_columns(bytes(16), columns).any()
+    assert (extension.hash_columns(bytes(16), columns) == before).all()
+    models = bench.made_models()
+    assert models.shape.reach is not None
+    plain = bench.without_floor(models).shape
+    assert (plain.bits, plain.fraction, plain.reach) == (25, 7, None)
 
 
 def test_the_job_has_the_sizes_of_the_seed_and_its_bytes() -> None:

@@ -63,7 +63,5 @@ def test_real_people_are_falsely_accepted_at_most_twice_as_often_as_stated(data:
     assert (data / "librispeech").is_dir()
     figures = {figure.metric: figure.value for figure in speaker_thresholds.run(quick=True, folder=tmp_path)}
     measured = {name: value for name, value in figures.items() if name.endswith("enrolled_1.tried_1.false_accept")}
-    foreign = measured.pop("speakers.audiomnist.librispeech.bundle.enrolled_1.tried_1.false_accept")
-    assert len(measured) == 5
+    assert len(measured) == 6
     assert max(measured.values()) <= 2.5 * figures["speakers.false_accept.stated"]  # of few trials, where quick
-    assert foreign <= 0.06  # sentences, by a cohort of digits: most of them are noticed to be unlike it, and not all
