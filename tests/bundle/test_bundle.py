@@ -465,6 +465,7 @@ def test_the_writer_refuses_and_leaves_nothing_behind(tmp_path: Path, monkeypatc
         ({"account": gaussian_account(5.0)}, "do not trust"),
         ({"account": plain_account()}, "but its events give inf"),
         ({"metrics": [Figure("accuracy", float("nan"))]}, "finite number"),
+        ({"metrics": [Figure("accuracy", 10**400)]}, "finite number"),
         ({"metrics": [Figure("a", 1.0), Figure("a", 2.0)]}, "name of its own"),
         ({"metrics": [Figure("a", 1.0, note="A" * 70)]}, "looks like a key"),
     ):

@@ -240,7 +240,9 @@ def test_a_client_killed_at_each_step() -> None:
         wait_until(lambda: not children(server))
         assert descriptors(server) == before
     counts = counted(server)
-    assert (counts.started, counts.finished + sum(counts.failed.values())) == (9, 9)
+    assert counts.finished + sum(counts.failed.values()) == counts.started
+    assert counts.started + counts.refused == 9
+    assert counts.refused <= 1  # the one that had said a byte may be gone before it has a process
     # Killed before it reads the last answer, a client may leave the server content.
     assert counts.finished in {2, 3}
     assert set(counts.failed) <= {"PeerGoneError", "BadLengthError"}

@@ -12,12 +12,18 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.network import run_together
+from ppspeech.protocols import Party
 from ppspeech.protocols.scores.fit import fit_words
 from ppspeech.protocols.scores.monomials import form_weights
 from ppspeech.protocols.scores.range import RAREST, column_bounds, deepest_floor, most_apart, unreached
 from ppspeech.protocols.scores.states import VAGUE, WordArrays, WordShape
+from ppspeech.protocols.words import keyword_stream
 from ppspeech.protocols.words.keyword import KeywordJob, share_scores
+from ppspeech.protocols.words.keyword import client as ask
+from ppspeech.protocols.words.keyword import server as serve
 from tests.crypto.pairs import together
+from tests.protocols.word_reference import plain_models, plain_scores, plain_word
 
 CHAIN: dict[str, Any] = {"words": 2, "states": 3, "ends": (0, 1, 2), "bits": 17, "fraction": 3}
 ANY: dict[str, Any] = CHAIN | {"moves": (-1, 0, 1), "starts": (0, 2), "bits": 19}
@@ -217,3 +223,36 @@ def test_a_fit_takes_no_more_bits_than_the_scores_need() -> None:
     steep = (1e5 * arrays[0], *arrays[1:])
     with pytest.raises(RangeError, match="lower the limit"):
         fit_words(replace(shape, limit=100.0), *steep, floor=(-100.0, 100))
+
+
+@pytest.mark.parametrize("way", ["frames", "scan", "stream"])
+@pytest.mark.parametrize("sizes", [{}, {"components": 2}, {"reject": True, "operation": "viterbi"}], ids=str)
+def test_words_of_outliers_are_those_in_the_clear(way: Any, sizes: dict[str, Any]) -> None:
+    """Steep densities and frames at the limit: scores 100,000 nats down before the floor, and the same words after."""
+    shape = WordShape(9, 2, "full", **({"words": 3, "states": 2, "ends": (1,), "bits": 32} | sizes))
+    make = np.random.default_rng(1)
+    forms, means = np.zeros((shape.columns, 3, 3)), make.normal(size=(shape.columns, 2))
+    for form, mean in zip(forms, means, strict=True):
+        root = make.normal(size=(2, 2), scale=12)
+        form[:2, :2] = -root @ root.T
+        form[2, :2] = form[:2, 2] = -form[:2, :2] @ mean
+        form[2, 2] = mean @ form[:2, :2] @ mean
+    moves = np.log(np.full((3, 2, 2), 0.5))
+    weights, begins = form_weights(forms, "full"), np.zeros((3, 1))
+    models = fit_words(shape, weights, moves, begins, ("a", "b", "c"), floor=(np.log(0.5) - 512, 512))
+    assert models.shape.reach is not None
+    frames = make.choice([-8.0, 8.0, 0.1], size=(200, 9, 2)) + means[make.integers(len(means), size=(200, 9))]
+    scores = np.stack([plain_scores(models, each) for each in frames])
+    sure = np.flatnonzero(np.diff(np.sort(scores, axis=1)[:, -2:])[:, 0] > 100)[:4]
+    assert (scores[sure].min(axis=1) < -9 * 400).all()  # the floor was reached
+    params = models.shape.to_params()
+    for each in frames[sure]:
+        client, server = (keyword_stream.client, keyword_stream.server) if way == "stream" else (ask, serve)
+        options = {} if way == "stream" else {"order": way}
+        told, _ = run_together(
+            lambda c, x=each, ask=client, more=options: ask(Party("client", {"server": c}), x, shape=params, **more),
+            lambda c, serve=server, more=options: serve(
+                Party("server", {"client": c}), plain_models(models), shape=params, **more
+            ),
+        )
+        assert told == plain_word(models, each)

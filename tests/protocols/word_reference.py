@@ -25,7 +25,7 @@ def made_models(seed: int = 0, **sizes: Any) -> WordArrays:
 def plain_models(models: WordArrays) -> dict[str, Any]:
     """The models as JSON can hold them: what a server's program takes."""
     arrays = {name: getattr(models, name).tolist() for name in ("weights", "transitions", "initial")}
-    return {**arrays, "labels": list(models.labels)}
+    return {**arrays, "labels": list(models.labels), "top": models.highest}
 
 
 def made_utterance(models: WordArrays, frames: int, seed: int) -> Reals:

@@ -142,6 +142,13 @@ WORDS = [
     Step("recognize without showing the voice", "ppspeech recognize {address} clip.wav --pin {pin}", "stop"),
     Step("with a wrong pin", "ppspeech recognize {address} clip.wav --pin " + "ab" * 32, "not the pinned one", 2),
     Step("without a pin", "ppspeech recognize {address} clip.wav", "pin", 2),
+    Step("attack it", "ppspeech attack words --quick --only chosen_key", "failed|stated", slow=True),
+    Step(
+        "attack the server that runs",
+        "ppspeech attack {address} --pin {pin} --bundle words --quick --only chosen_key",
+        "failed|stated",
+        slow=True,
+    ),
     Step(
         "train with differential privacy",
         f"ppspeech train keyword_dp --data.corpus mine {QUICK}",

@@ -220,12 +220,14 @@ def check_told(shape: WordShape, words: Sequence[str | None]) -> None:
 
 
 def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
-    """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`. Raises PpspeechError if
-    one is missing, is no array of numbers, or does not fit the shape.
+    """Word models from what JSON can hold: `weights`, `transitions`, `initial` and `labels`; `top`, the score of a
+    frame that the floor counts from, where it is not the highest that there can be. Raises PpspeechError if one is
+    missing, is no array of numbers, or does not fit the shape.
     """
     try:
         weights, moves, starts = (np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial"))
-        return WordArrays(shape, weights, moves, starts, tuple(plain["labels"]))
+        top = None if plain.get("top") is None else float(plain["top"])
+        return WordArrays(shape, weights, moves, starts, tuple(plain["labels"]), top)
     except KeyError as missing:
         raise PpspeechError(f"word models have weights, transitions, initial, labels: {missing} is missing") from None
     except (TypeError, ValueError) as error:
