@@ -65,7 +65,8 @@ WRONG_PLACES = {
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """End a command as people expect: a clear word instead of a traceback, and an exit code.
 
-    Exit codes: 0 done, 1 the machine failed (disk full, no permission), 2 the request cannot be met, 130 Ctrl-C.
+    Exit codes: 0 done, 1 the machine failed (disk full, no permission) or an audit refutes, 2 the request cannot be
+    met, 130 Ctrl-C.
     """
 
     @functools.wraps(command)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,26 +19,32 @@ if TYPE_CHECKING:
     from ppspeech.figures import Figure
     from ppspeech.privacy.audit import AuditReport
 
-RUNS, QUICK_RUNS = 2000, 400  # runs of a mechanism on each of two data sets, where an audit samples
-BUNDLE_RUNS, QUICK_BUNDLE_RUNS = 100_000, 10_000  # of all that a bundle released, which are drawn many at a time
+METRIC_LETTERS = re.compile("[^a-z0-9_]")  # what a metric's name has none of
+RUNS, QUICK_RUNS = 10_000, 2_000  # runs of a mechanism on each of two data sets, where an audit samples
+MANY_RUNS, QUICK_MANY_RUNS = 100_000, 10_000  # of all that a bundle or recipe books, which are drawn many at a time
+CANARIES, QUICK_CANARIES = 1_000, 200  # in one run of a recipe
 
 
 def audit(
-    target: Annotated[str, typer.Argument(help="A mechanism or a bundle; without one, list the mechanisms.")] = "",
+    target: Annotated[
+        str, typer.Argument(help="A mechanism, a bundle or a recipe; without one, list the mechanisms.")
+    ] = "",
     every: Annotated[bool, typer.Option("--all", help="Every mechanism.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs where an audit samples.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a figure.")] = False,
     one_run: Annotated[bool, typer.Option("--one-run", help="One release with 1,000 canaries instead.")] = False,
     profile: Annotated[Path | None, typer.Option(help="Of a bundle: draw delta by epsilon here (.png).")] = None,
 ) -> None:
-    """Attack what is stated. An audit can refute an epsilon; it never proves one. Exit code 2 if it does.
+    """Attack what is stated. An audit can refute an epsilon; it never proves one. Exit code 1 if it does.
 
     For a bundle the events are replayed, which must give the stated epsilon; then all that they book is released
-    again, with its own noise, sampling and number of releases, and an attacker guesses whether one unit was in.
-    The trained weights themselves, and the code that bounded what each unit says, are not attacked.
+    again, by the code that releases it in training, with its own noise, sampling and number of releases, and an
+    attacker guesses whether one unit was in. For a recipe the same, after a run of the recipe itself: its own model
+    under its own privacy block, on canaries and public speech, with an attacker who sees every release and one who
+    sees the model. Nobody's private speech is heard.
 
     Examples: `ppspeech audit gaussian`, `ppspeech audit --all --json`, `ppspeech audit gaussian --one-run`,
-    `ppspeech audit words --profile words.png`
+    `ppspeech audit words --profile words.png`, `ppspeech audit keyword_dp`
     """
     from ppspeech.errors import PrivacyError
     from ppspeech.figures import show_figures
@@ -52,35 +59,55 @@ def audit(
         for name in audited():
             typer.echo(json.dumps({"name": name}) if as_json else name)
         return
-    of_bundle = bool(target) and target not in MECHANISMS and Path(target).is_dir()
-    if profile is not None and not of_bundle:
+    kind = "mechanism" if every else _kind(target)
+    if profile is not None and kind != "bundle":
         raise PrivacyError(f"--profile draws the account of a bundle; {target or '--all'} is none")
-    if of_bundle:
-        if one_run:
-            raise PrivacyError("--one-run audits a mechanism; a bundle is audited by all that it released")
+    if one_run and kind != "mechanism":
+        raise PrivacyError(f"--one-run audits a mechanism; a {kind} is audited by all that it releases")
+    if kind == "bundle":
         reports = _of_bundle(Path(target), as_json, profile, quick)
+    elif kind == "recipe":
+        reports = _of_recipe(target, as_json, quick)
     elif one_run:
         reports = [run_once(name) for name in ([target] if target else audited())]
     else:
         reports = run_audits([target] if target else audited(), runs=QUICK_RUNS if quick else RUNS)
     if as_json:
-        show_figures(figures_of(reports), as_json=True)
+        show_figures(figures_of(reports, one=None if kind == "mechanism" else Path(target).stem), as_json=True)
     else:
         _show(reports)
     # What others printed is listed to be refuted: that it is takes nothing from what rests on the rest.
     broken = {report.mechanism for report in reports if report.verdict == "violated"}
     broken -= {name for name in broken if every and name.startswith("published_")}
     if broken:
-        raise PrivacyError(f"the audit refutes what {target or 'this package'} states: {', '.join(sorted(broken))}")
+        told = f"the audit refutes what {target or 'this package'} states: {', '.join(sorted(broken))}"
+        Console(stderr=True).print(Text.assemble(("violated:", "bold red"), f" {told}"))
+        raise typer.Exit(1)
 
 
-def figures_of(reports: "Iterable[AuditReport]") -> "list[Figure]":
-    """Two figures a mechanism: what it states, and the largest lower bound that an audit of it found."""
+def _kind(target: str) -> str:
+    """What a target is: the name of a mechanism, a bundle's folder, or a recipe by name or file."""
+    from ppspeech.privacy import MECHANISMS
+    from ppspeech.recipes import shipped_recipes
+
+    if target in MECHANISMS:
+        return "mechanism"
+    if Path(target).is_dir():
+        return "bundle"
+    return "recipe" if Path(target).is_file() or target in shipped_recipes() else "mechanism"
+
+
+def figures_of(reports: "Iterable[AuditReport]", one: str | None = None) -> "list[Figure]":
+    """Two figures a mechanism: what it states, and the largest lower bound that an audit of it found.
+
+    Or two of `one` thing that all reports are about, a bundle or a recipe.
+    """
     strongest: dict[str, AuditReport] = {}
     for report in reports:
-        known = strongest.get(report.mechanism)
+        name = METRIC_LETTERS.sub("_", one.lower()) if one else report.mechanism
+        known = strongest.get(name)
         if known is None or report.eps_lower > known.eps_lower:
-            strongest[report.mechanism] = report
+            strongest[name] = report
     found = []
     for name, report in strongest.items():
         relation = f"{report.relation}, delta {report.delta:g}"
@@ -102,15 +129,11 @@ def _figure(metric: str, value: float, note: str) -> "Figure":
 
 
 def _of_bundle(folder: Path, as_json: bool, profile: Path | None, quick: bool) -> "list[AuditReport]":
-    """Attack all that a bundle released, at its own parameters; loading it has replayed the events.
-
-    Events that no mechanism attacks at its own parameters are attacked by the audits of their mechanisms at standard
-    ones, and those without an audit are named.
-    """
+    """Attack all that a bundle released, at its own parameters; loading it has replayed the events."""
     from ppspeech.bundle import load_bundle
     from ppspeech.errors import BundleError
     from ppspeech.privacy.accounting import plot_profile
-    from ppspeech.privacy.audit import CONFIDENCE, attackable, audit_account, audits_of, run_audits
+    from ppspeech.privacy.audit import CONFIDENCE, attacks_on, audit_account
 
     bundle = load_bundle(folder)
     guarantee = bundle.statement.guarantee
@@ -119,21 +142,29 @@ def _of_bundle(folder: Path, as_json: bool, profile: Path | None, quick: bool) -
     if profile is not None:
         plot_profile({folder.name: bundle.account}, profile)
     entries = bundle.account.events
-    runs = QUICK_BUNDLE_RUNS if quick else BUNDLE_RUNS
-    found = audit_account(entries, guarantee, runs, confidence=CONFIDENCE)
-    others = [event for event, _ in entries if attackable(event) is None]
-    names = list(dict.fromkeys(name for event in others for name in audits_of(event)))
+    found = audit_account(entries, guarantee, QUICK_MANY_RUNS if quick else MANY_RUNS, confidence=CONFIDENCE)
     if not as_json:
         console = Console()
         console.print(f"{folder}: the events give {guarantee}, as stated")
-        if found is not None:
-            console.print(f"attacked as it was released: {found.note}")
-        if names:
-            console.print(f"attacked at standard parameters, not this bundle's: {', '.join(names)}")
-        for name in dict.fromkeys(event.type_name for event in others if not audits_of(event)):
-            console.print(f"no audit is registered for events of type {name}")
-        console.print("not attacked: the trained weights, and the code that bounds what one unit says")
-    return [*([found] if found is not None else []), *run_audits(names, runs=QUICK_RUNS if quick else RUNS)]
+        for event, count in entries:
+            how = f"attacked through {', '.join(attacks_on(event))}" if attacks_on(event) else "not attacked"
+            console.print(f"{count} x {event}: {how}")
+        console.print("not attacked: the trained weights (`ppspeech audit RECIPE` runs the recipe with canaries)")
+    return found
+
+
+def _of_recipe(target: str, as_json: bool, quick: bool) -> "list[AuditReport]":
+    """Run a recipe with canaries, then attack all that the run booked."""
+    from ppspeech.recipes import find_recipe
+    from ppspeech.training import audited_recipe
+
+    path = find_recipe(target)
+    if not as_json:
+        Console().print(f"{path.stem}: one run with canaries, then everything it booked, many times over")
+    sizes = (
+        {"canaries": QUICK_CANARIES, "runs": QUICK_MANY_RUNS} if quick else {"canaries": CANARIES, "runs": MANY_RUNS}
+    )
+    return audited_recipe(path, **sizes)
 
 
 def _show(reports: "Sequence[AuditReport]") -> None:

@@ -39,7 +39,8 @@ Audit = Callable[[int], "list[AuditReport]"]
 Losses = Callable[[Any, int, bool], "Tensor"]
 """event, runs, present -> (runs,): privacy losses of fresh releases at the event's parameters, with a unit in or out.
 
-A mechanism whose class has `losses` can be attacked as a bundle used it (`ppspeech audit BUNDLE`).
+They go through the mechanism's own `release`, or they would not notice what is wrong with it. A mechanism that has
+`losses` can be attacked as a bundle used it (`ppspeech audit BUNDLE`).
 """
 
 
@@ -64,21 +65,30 @@ class Mechanism(Protocol[Input, Output]):
 
 @dataclass(frozen=True)
 class Registered:
-    """A mechanism in the list. `audit`: tries to refute its guarantee; None where nobody wrote one."""
+    """A mechanism in the list.
+
+    `audit` tries to refute its guarantee, and `losses` that of an event it books; None where nobody wrote one. `work`:
+    how many numbers could be drawn in the time of one release.
+    """
 
     kind: type[Any]
     events: tuple[type[Any], ...]
     audit: Audit | None
+    losses: Losses | None
+    work: int = 1
 
 
 MECHANISMS: Registry[Registered] = Registry("mechanism", *ROOMS[1:], error=PrivacyError)
 
 
-def mechanism(name: str, *events: type[Any], audit: Audit | None = None) -> Callable[[Made], Made]:
-    """Enter a mechanism under a name that is free; `audit` is by default the class's own `audit(runs)`, if any."""
+def mechanism(
+    name: str, *events: type[Any], audit: Audit | None = None, losses: Losses | None = None, work: int = 1
+) -> Callable[[Made], Made]:
+    """Enter a mechanism under a name that is free; `audit` and `losses` are by default the class's own, if any."""
 
     def enter(kind: Made) -> Made:
-        MECHANISMS.enter(name, Registered(kind, events, audit or getattr(kind, "audit", None)))
+        tried, drawn = audit or getattr(kind, "audit", None), losses or getattr(kind, "losses", None)
+        MECHANISMS.enter(name, Registered(kind, events, tried, drawn, work))
         return kind
 
     return enter

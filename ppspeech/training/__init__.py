@@ -6,10 +6,10 @@ from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
 from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
 from ppspeech.training.private import PrivacyHook, fit_privately
-from ppspeech.training.recipe import run_recipe
+from ppspeech.training.recipe import audited_recipe, run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
 from ppspeech.training.speakers import SpeakerUbm
-from ppspeech.training.words import POOLED, WordModels, public_bank
+from ppspeech.training.words import POOLED, WordModels, public_bank, public_utterances
 
 __all__ = [
     "POOLED",
@@ -24,11 +24,13 @@ __all__ = [
     "SpeechModule",
     "Trained",
     "WordModels",
+    "audited_recipe",
     "export_checkpoint",
     "fit_privately",
     "learn",
     "load_checkpoint",
     "public_bank",
+    "public_utterances",
     "quiet_lightning",
     "release",
     "run_recipe",

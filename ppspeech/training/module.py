@@ -27,8 +27,8 @@ KEY = "model"  # where a checkpoint says what it holds; its weights are those of
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model, where its recipe looked at private data outside training, what a private run spent, and how
-    well it did on the held-out part.
+    """A trained model, where its recipe looked at private data outside training, what a private run spent, how well it
+    did on the held-out part, and what an audit of the recipe found.
     """
 
     model: nn.Module
@@ -36,6 +36,7 @@ class Trained:
     touches: tuple[DataTouch, ...] = ()
     record: "PrivacyRecord | None" = None
     measured: tuple[Figure, ...] = ()
+    audited: tuple[Figure, ...] = ()
 
 
 class StatisticsHook(Protocol):

@@ -1,9 +1,11 @@
 """`ppspeech train`: a recipe is a YAML file that names a model, a corpus and the result it must give."""
 
+import copy
 import csv
 import inspect
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from ppspeech.bundle import in_words
 from ppspeech.data import SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError, plain_warnings
 from ppspeech.figures import Figure, show_figures
+from ppspeech.privacy.audit import AuditReport
 from ppspeech.screen import Console
 from ppspeech.storage import atomic_write
+from ppspeech.training.audit import audit_recipe, figures_of
 from ppspeech.training.module import SpeechModule, quiet_lightning
 from ppspeech.training.private import PrivacyHook
-from ppspeech.training.release import note_measured
+from ppspeech.training.release import note_audited, note_measured
 
 
 class RecipeCLI(LightningCLI):
@@ -30,6 +34,9 @@ class RecipeCLI(LightningCLI):
         """`expect` maps test metrics to the least value the recipe must give; `privacy` is what `PrivacyHook` takes."""
         parser.add_argument(
             "--privacy", type=dict[str, Any] | None, default=None, help="Train privately: see the hook."
+        )
+        parser.add_argument(
+            "--audit", type=dict[str, Any] | str | None, default=None, help="After training: canaries=1000."
         )
         parser.add_argument("--expect", type=dict[str, float], default={}, help="Least value of each test metric.")
         # Our samplers know their rank; Lightning must not deal their batches out once more.
@@ -44,6 +51,10 @@ class RecipeCLI(LightningCLI):
         if isinstance(self.model, SpeechModule):
             self.model.will_be_tested = True
         asked: dict[str, Any] | None = self._get(self.config, "privacy")
+        self.canaries = _canaries(self._get(self.config, "audit"))
+        if self.canaries and asked is None:
+            raise PrivacyError("--audit tries to refute what a privacy block promises: this recipe has none")
+        self.untrained = copy.deepcopy(self.model)
         if asked is not None:
             known = inspect.signature(PrivacyHook).parameters
             strange = sorted(set(asked) - set(known))
@@ -52,10 +63,12 @@ class RecipeCLI(LightningCLI):
             self.trainer.callbacks.insert(0, PrivacyHook(**asked))  # type: ignore[attr-defined]
 
     def after_fit(self) -> None:
-        """Test on what was held out, if anything, show the figures, and say where the checkpoint is.
+        """Audit, if asked to; test on what was held out, if anything; and say where the checkpoint is.
 
-        Raises ModelError for a metric below the promise.
+        Raises ModelError for a metric below the promise, and PrivacyError if the audit refutes what is stated.
         """
+        if self.canaries:
+            self._audit()
         if isinstance(self.datamodule, SpeechDataModule) and "test" not in self.datamodule.parts:
             self._say_what_next({})
             return
@@ -73,6 +86,38 @@ class RecipeCLI(LightningCLI):
                 raise ModelError(f"the recipe expects {name}, which this model does not measure: {sorted(measured)}")
             if measured[name] < least:
                 raise ModelError(f"{name} is {measured[name]:.4f}, below the {least} that the recipe must give")
+
+    def audited(self, name: str, canaries: int, runs: int | None = None) -> list[AuditReport]:
+        """Audit the recipe's module, untrained, under a hook of the same settings: see `audit_recipe`."""
+        module, trained = copy.deepcopy(self.untrained), self.model
+        asked = self._get(self.config, "privacy")
+        if asked is None:
+            raise PrivacyError(f"{name} has no privacy block: there is nothing to refute")
+        if not isinstance(module, SpeechModule) or not isinstance(trained, SpeechModule):
+            raise PrivacyError(f"canaries are known for recipes of speech, not for a {type(module).__name__}")
+        if trained.model is None:
+            self.datamodule.setup("fit")
+            label, data = module.label, self.datamodule
+            module.build_(() if label is None else data.vocabulary[label], data.config(data.corpus))
+        else:
+            module.build_(trained.labels, trained.mfcc)
+        epochs = self.trainer.max_epochs
+        assert epochs is not None
+        more = {} if runs is None else {"runs": runs}
+        return audit_recipe(name, module, PrivacyHook(**asked), epochs, canaries=canaries, **more)
+
+    def _audit(self) -> None:
+        """Say what the audit found, in the checkpoint too."""
+        reports = self.audited("recipe", self.canaries)
+        figures = figures_of(reports)
+        show_figures(figures, as_json=False, title="audit")
+        path = str(getattr(self.trainer.checkpoint_callback, "best_model_path", ""))
+        if path:
+            note_audited(path, figures)
+        refuted = [report for report in reports if report.verdict == "violated"]
+        if refuted:
+            found = ", ".join(f"{report.eps_lower:.4g} by {report.method} of {report.mechanism}" for report in refuted)
+            raise PrivacyError(f"the audit refutes epsilon = {reports[0].eps_stated:.4g}: {found}. Do not release this")
 
     def _promised(self) -> dict[str, float]:
         """What `expect` says; what a recipe expects of its own corpus is not expected of another."""
@@ -133,6 +178,30 @@ class RecipeCLI(LightningCLI):
         Console().print(f"{len(rows):,} utterances: {path}")
 
 
+def _canaries(asked: Mapping[str, Any] | str | None) -> int:
+    """How many are asked for; 0 for no audit.
+
+    >>> _canaries("canaries=1000")
+    1000
+    """
+    if asked is None:
+        return 0
+    if isinstance(asked, str):
+        name, _, count = asked.partition("=")
+        asked = {name: int(count) if count.isdecimal() else count}
+    if set(asked) != {"canaries"} or not isinstance(asked["canaries"], int) or asked["canaries"] < 1:
+        raise PrivacyError(f"an audit is asked for as canaries=1000, got {dict(asked)}")
+    return int(asked["canaries"])
+
+
+def audited_recipe(path: Path, *, canaries: int = 1000, runs: int | None = None) -> list[AuditReport]:
+    """Audit a recipe's file without training it: see `audit_recipe`. Its corpus tells the labels, and nothing else."""
+    quiet_lightning()
+    with plain_warnings():
+        recipe = _command(["--config", str(path), "--trainer.logger", "false"], run=False)
+        return recipe.audited(path.stem, canaries, runs)
+
+
 def run_recipe(args: ArgsType = None) -> RecipeCLI:
     """Run a recipe: `fit`, `validate`, `test` or `predict`, with `--config` and overrides.
 
@@ -142,15 +211,7 @@ def run_recipe(args: ArgsType = None) -> RecipeCLI:
     before = os.umask(0o077)
     try:
         with plain_warnings():
-            return RecipeCLI(
-                LightningModule,
-                LightningDataModule,
-                subclass_mode_model=True,
-                subclass_mode_data=True,
-                seed_everything_default=0,
-                save_config_kwargs={"overwrite": True},
-                args=args,
-            )
+            return _command(args)
     except SystemExit as ended:
         if isinstance(
             ended.__context__, KeyboardInterrupt
@@ -159,3 +220,16 @@ def run_recipe(args: ArgsType = None) -> RecipeCLI:
         raise
     finally:
         os.umask(before)
+
+
+def _command(args: ArgsType, *, run: bool = True) -> RecipeCLI:
+    return RecipeCLI(
+        LightningModule,
+        LightningDataModule,
+        subclass_mode_model=True,
+        subclass_mode_data=True,
+        seed_everything_default=0,
+        save_config_kwargs={"overwrite": True},
+        run=run,
+        args=args,
+    )

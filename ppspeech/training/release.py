@@ -30,6 +30,7 @@ from ppspeech.training.private.record import KEY as PRIVACY
 from ppspeech.training.private.record import PrivacyRecord
 
 MEASURED = "measured"  # where a checkpoint says how well it did
+AUDITED = "audited"  # where it says what an audit of its recipe found
 KEPT = "measured on held-out people when it was trained, and not released: no guarantee would cover it"
 NOT_PRIVATE = "trained without differential privacy; the weights may reveal the training data"
 
@@ -52,7 +53,9 @@ def load_checkpoint(path: str | Path, use: Use | None = None) -> Trained:
             config = BundleConfig.from_json(told["config"])
             touches = tuple(DataTouch(**touch) for touch in told["touches"])
             weights = {k.removeprefix(f"{KEY}."): v for k, v in weights.items() if k.startswith(f"{KEY}.")}
-        measured = tuple(Figure(**figure) for figure in checkpoint.get(MEASURED, ()))
+        measured, audited = (
+            tuple(Figure(**figure) for figure in checkpoint.get(key, ())) for key in (MEASURED, AUDITED)
+        )
     except Exception as damaged:
         raise ModelError(
             f"{path} is not a checkpoint of ppspeech, nor one of tensors and plain values alone: "
@@ -68,7 +71,7 @@ def load_checkpoint(path: str | Path, use: Use | None = None) -> Trained:
     except RuntimeError as damaged:
         raise ModelError(f"{path} does not fit a {config.type}: {damaged}") from None
     record = PrivacyRecord.from_plain(checkpoint[PRIVACY]) if PRIVACY in checkpoint else None
-    return Trained(model.eval(), config, touches, record, measured)
+    return Trained(model.eval(), config, touches, record, measured, audited)
 
 
 def _uses(config: BundleConfig) -> str:
@@ -77,9 +80,18 @@ def _uses(config: BundleConfig) -> str:
 
 def note_measured(path: str | Path, figures: Sequence[Figure]) -> None:
     """Enter into a checkpoint how well it did; a figure that a bundle could not state is left out."""
+    _note(path, MEASURED, figures)
+
+
+def note_audited(path: str | Path, figures: Sequence[Figure]) -> None:
+    """Enter what an audit of the recipe found. It heard canaries and public speech alone: a bundle always states it."""
+    _note(path, AUDITED, figures)
+
+
+def _note(path: str | Path, key: str, figures: Sequence[Figure]) -> None:
     checkpoint = torch.load(path, map_location="cpu", weights_only=True)
     stated = [figure for figure in figures if math.isfinite(figure.value) and METRIC.fullmatch(figure.metric)]
-    checkpoint[MEASURED] = [asdict(figure) for figure in stated]
+    checkpoint[key] = [asdict(figure) for figure in stated]
     with atomic_write(Path(path)) as temporary:
         torch.save(checkpoint, temporary)
 
@@ -156,7 +168,7 @@ def release(
         config=trained.config,
         statement=_statement(record, account, trained, bool(metrics)),
         account=account,
-        metrics=metrics,
+        metrics=(*metrics, *trained.audited),
         sign_with=sign_with,
     )
 

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import DataTouch, KeywordHmmSettings, LargeMarginKeywordSettings
-from ppspeech.data import Batch, Corpus, FeatureStore, load_corpus
+from ppspeech.data import Batch, Corpus, FeatureStore, load_corpus, numbered
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian import Covariance
 from ppspeech.models.hmm import (
@@ -239,20 +239,30 @@ def public_bank_(
     bank: HiddenMarkovModel, words: Sequence[str], mfcc: MfccConfig, corpora: Sequence[str]
 ) -> HiddenMarkovModel:
     """Train a bank on public speech: where private training starts. Raises ModelError for a word that is not in it."""
+    heard = (part.to(bank.initial_logits.device) for part in public_utterances(words, mfcc, corpora))
+    features, lengths, labels, _ = heard
+    flat_start_(bank, features, lengths, labels, POOLED)
+    baum_welch(bank, features, lengths, labels, 6, POOLED)
+    return bank
+
+
+def public_utterances(
+    words: Sequence[str], mfcc: MfccConfig, corpora: Sequence[str]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features `(n, frames, d)`, lengths, words and speakers of public speech, all corpora's speakers apart.
+
+    Raises ModelError for a word that is not in it.
+    """
     index = {word: i for i, word in enumerate(words)}
     features: list[Tensor] = []
-    labels: list[int] = []
+    known: list[tuple[str, int]] = []
     for name in corpora:
-        corpus = public_corpus(name, words)
-        known = [utterance for utterance in corpus if utterance.word in index]
-        features += FeatureStore(mfcc).load(known)
-        labels += [index[str(utterance.word)] for utterance in known]
-    missing = sorted(set(words) - {words[label] for label in labels})
+        own = [utterance for utterance in public_corpus(name, words) if utterance.word in index]
+        features += FeatureStore(mfcc).load(own)
+        known += [(f"{name} {utterance.speaker}", index[str(utterance.word)]) for utterance in own]
+    missing = sorted(set(words) - {words[label] for _, label in known})
     if missing:
         raise ModelError(f"no public recording of {', '.join(missing)} in {', '.join(corpora)}")
-    place = bank.initial_logits.device
-    lengths = torch.tensor([len(x) for x in features], device=place)
-    training_set = pad_sequence(features, batch_first=True).to(place), lengths, torch.tensor(labels, device=place)
-    flat_start_(bank, *training_set, POOLED)
-    baum_welch(bank, *training_set, 6, POOLED)
-    return bank
+    lengths = torch.tensor([len(x) for x in features])
+    _, speakers = numbered([speaker for speaker, _ in known])
+    return pad_sequence(features, batch_first=True), lengths, torch.tensor([label for _, label in known]), speakers

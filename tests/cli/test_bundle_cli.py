@@ -1,8 +1,8 @@
 """`export`, `inspect` and `audit` as a person meets them."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ from ppspeech.cli.app import guarded
 from ppspeech.cli.audit import audit, figures_of
 from ppspeech.cli.export import export
 from ppspeech.cli.inspect import inspect_bundle
-from ppspeech.privacy import MECHANISMS, Gaussian, Relation, Released
+from ppspeech.privacy import Gaussian, Relation, Released
 from ppspeech.privacy.audit import AuditReport, audited
 from tests.bundle.conftest import forge
 from tests.training.test_release import checkpoint, keyword, record
@@ -87,7 +87,7 @@ def test_export_asks_for_the_flag(tmp_path: Path) -> None:
 
 
 def test_audit_of_a_mechanism_is_a_table_and_figures() -> None:
-    table = run("audit", "published_output_laplace", code=2)  # printed elsewhere, and refuted
+    table = run("audit", "published_output_laplace", code=1)  # printed elsewhere, and refuted
     assert "refutes what published_output_laplace states" in table
     for part in ("stated epsilon", "lower bound", "confidence", "violated"):
         assert part in table
@@ -102,29 +102,43 @@ def test_audit_of_a_mechanism_is_a_table_and_figures() -> None:
 def test_audit_of_a_bundle_attacks_it_at_its_own_parameters(words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = run("audit", words, "--quick")
     assert "as stated" in said
-    assert "attacked as it was released: 4 x GaussianEvent(noise_multiplier=" in said
+    assert "4 x GaussianEvent(noise_multiplier=" in said
+    assert "attacked through gaussian" in said
     assert "not attacked: the trained weights" in said
     assert "no violation found" in said
     assert "laplace" not in said
     stated, lower = (json.loads(line) for line in run("audit", words, "--quick", "--json").splitlines())
-    assert (stated["metric"], lower["metric"]) == ("audit.bundle.eps_stated", "audit.bundle.eps_lower")
+    assert (stated["metric"], lower["metric"]) == ("audit.words.eps_stated", "audit.words.eps_lower")
     assert stated["value"] == json.loads(run("inspect", words, "--json"))["privacy"]["guarantee"]["epsilon"]
     assert 0 < lower["value"] < stated["value"]
 
-    # A release that forgets most of its noise is found out, and the exit code says so.
-    monkeypatch.setattr(Gaussian, "release", with_a_quarter_of_the_noise)
-    assert "refutes what" in run("audit", words, code=2)
-    monkeypatch.undo()
-    monkeypatch.delattr(Gaussian, "losses")
-    assert "at standard parameters, not this bundle's: gaussian" in run("audit", words, "--quick")
-    known = MECHANISMS["gaussian"]
-    monkeypatch.setitem(MECHANISMS._entries, "gaussian", replace(known, audit=None))
-    assert "no audit is registered for events of type gaussian" in run("audit", words)
+    # Half the noise of a release that books such events is found out, and the exit code says so.
+    monkeypatch.setattr(Gaussian, "release", with_half_the_noise)
+    assert "refutes what" in run("audit", words, "--quick", code=1)
     assert "--one-run audits a mechanism" in run("audit", words, "--one-run", code=2)
 
 
-def with_a_quarter_of_the_noise(self: Gaussian, value: Tensor) -> Released[Tensor]:
-    return Released(value + self.sigma / 4 * torch.randn(value.shape), self.event, self.guarantee)
+def with_half_the_noise(self: Gaussian, value: Tensor) -> Released[Tensor]:
+    return Released(value + self.sigma / 2 * torch.randn(value.shape), self.event, self.guarantee)
+
+
+def test_audit_of_a_recipe_runs_it_with_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def audited(path: Path, **sizes: int) -> list[AuditReport]:
+        asked.update(sizes, path=path)
+        shared = {"relation": Relation("utterance", "add_remove"), "eps_stated": 4.0, "method": "one_run"}
+        return [
+            AuditReport(mechanism=f"keyword_dp.{box}", eps_lower=e, **shared) for box, e in (("white", 1), ("black", 2))
+        ]
+
+    monkeypatch.setattr("ppspeech.training.audited_recipe", audited)
+    assert "one run with canaries" in run("audit", "keyword_dp", "--quick")
+    assert (asked["path"].stem, asked["canaries"], asked["runs"]) == ("keyword_dp", 200, 10_000)
+    stated, lower = (json.loads(line) for line in run("audit", "keyword_dp", "--json").splitlines())
+    assert (stated["metric"], stated["value"]) == ("audit.keyword_dp.eps_stated", 4.0)
+    assert (lower["metric"], lower["value"]) == ("audit.keyword_dp.eps_lower", 2)
+    assert "--profile draws" in run("audit", "keyword_dp", "--profile", "a.png", code=2)
 
 
 def test_the_list_of_audits_is_for_programs_too() -> None:

@@ -2,6 +2,7 @@
 
     python -m tests.mutants                     all of them, some minutes
     python -m tests.mutants m08 m09             those whose names contain one of these
+    python -m tests.mutants privacy             those of the privacy layer
     python -m tests.mutants --json figures.json
 
 Exits with status 1 if one survives.
@@ -24,6 +25,7 @@ from tests.mutants.mutant import ROOT, Mutant
 
 COPIED = ("ppspeech", "tests", "pyproject.toml", "README.md", "docs", "configs", "Makefile")
 LONGEST = 900  # seconds; a mutant that hangs a test has been noticed
+GROUPS = {"active": "killed", "privacy": "caught"}  # and what is said of a mutant that a test notices
 
 
 def check_tests(mutants: list[Mutant], root: Path) -> None:
@@ -68,6 +70,14 @@ def copy_tree(root: Path) -> None:
             shutil.copy(source, root / name)
 
 
+def counted(group: str, chosen: list[Mutant], survivors: list[str]) -> list[dict[str, object]]:
+    """The figures of one group, if any of it was tried."""
+    own = [each.name for each in chosen if each.name.startswith("privacy ") == (group == "privacy")]
+    killed = len(own) - len(set(own) & set(survivors))
+    counts = {GROUPS[group]: killed, "total": len(own)} if own else {}
+    return [{"metric": f"{group}.mutants.{name}", "value": n, "unit": "mutants"} for name, n in counts.items()]
+
+
 def main() -> int:
     """Run, show, and write what was found."""
     parser = argparse.ArgumentParser(
@@ -88,10 +98,7 @@ def main() -> int:
             console.print(f"{'killed' if killed else 'SURVIVED'}  {each.name}", markup=False, highlight=False)
             table.add_row(each.name, each.breaks, " ".join(each.tests), "killed" if killed else "SURVIVED")
     console.print(table)
-    counts = {"killed": len(chosen) - len(survivors), "total": len(chosen)}
-    figures = [
-        {"metric": f"active.mutants.{name}", "value": value, "unit": "mutants"} for name, value in counts.items()
-    ]
+    figures = [figure for group in GROUPS for figure in counted(group, chosen, survivors)]
     lines = "".join(json.dumps(figure) + "\n" for figure in figures)
     console.print(lines, end="", markup=False, highlight=False)
     if asked.json:

@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
 from tests.mutants.mutant import mutant
+from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
 
 BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
@@ -977,4 +978,5 @@ MUTANTS = [
         ),
     ),
     *PROMISES,
+    *PRIVACY,
 ]

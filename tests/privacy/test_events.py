@@ -312,7 +312,7 @@ def test_a_sampled_sum_is_converted_to_a_group_by_who_of_it_joins() -> None:
         group_privacy(SampledGaussianEvent(3.0, 0.2, 1, Relation("record", "replace")), 3, "speaker")
 
 
-EXACT = {"bounded_range", "discrete_gaussian", "discrete_laplace", "exact_pure", "skellam"}
+EXACT = {"bounded_range", "discrete_gaussian", "discrete_laplace", "exact_pure", "sampled_discrete_gaussian", "skellam"}
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.type_name)

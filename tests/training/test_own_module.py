@@ -24,7 +24,7 @@ from ppspeech.training import PrivacyHook, export_checkpoint, release
 Make = Callable[..., lightning.Trainer]
 
 
-TOLD: Any = {"expected_units": 30.0, "public_start": "drawn at random"}
+TOLD: Any = {"unit": "record", "expected_units": 30.0, "public_start": "drawn at random"}
 
 
 class Mine(lightning.LightningModule):
@@ -58,7 +58,7 @@ def data(dataset: Dataset[Any] | None = None) -> lightning.LightningDataModule:
 
 
 def test_a_module_of_ones_own_is_trained_released_and_loaded(trainer: Make, tmp_path: Path) -> None:
-    module, hook = Mine(nn.Dropout(0.1)), PrivacyHook(epsilon=4.0, unit="record", sampling=0.1, **TOLD)
+    module, hook = Mine(nn.Dropout(0.1)), PrivacyHook(epsilon=4.0, sampling=0.1, **TOLD)
     step, loaders = module.training_step, data()
     loader = loaders.train_dataloader
     run = trainer(max_epochs=4, callbacks=[hook])

@@ -260,7 +260,7 @@ def _by_chain(account: Accountant, size: int, delta: float) -> float:
         return best
 
     def enough(step: float) -> bool:
-        grown = size * step + math.log(-math.expm1(-size * step) / math.expm1(step))
+        grown = (size - 1) * step + math.log(math.expm1(-size * step) / math.expm1(-step))
         return math.log(max(_quick_delta(account.events, step), 1e-300)) + grown <= math.log(delta)
 
     while not enough(high):

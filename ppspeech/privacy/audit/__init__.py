@@ -4,10 +4,18 @@
 where it can be run once, `audit_leak_identity` where an equation gives the data away.
 """
 
-from ppspeech.privacy.audit.account import attackable, audit_account
+from ppspeech.privacy.audit.account import attacks_on, audit_account
 from ppspeech.privacy.audit.catalogue import CONFIDENCE, audited, audits_of, exact_report, run_audits, run_once
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
-from ppspeech.privacy.audit.one_run import audit_one_run, one_run_epsilon, one_run_p_value
+from ppspeech.privacy.audit.membership import found_at
+from ppspeech.privacy.audit.one_run import (
+    audit_one_run,
+    coins,
+    guessed,
+    one_run_epsilon,
+    one_run_p_value,
+    separated,
+)
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.audit.sampling import audit_leak_identity, audit_sampling, epsilon_lower_bound
 
@@ -15,7 +23,7 @@ __all__ = [
     "CONFIDENCE",
     "AuditReport",
     "ExactAudit",
-    "attackable",
+    "attacks_on",
     "audit_account",
     "audit_exact",
     "audit_leak_identity",
@@ -23,10 +31,14 @@ __all__ = [
     "audit_sampling",
     "audited",
     "audits_of",
+    "coins",
     "epsilon_lower_bound",
     "exact_report",
+    "found_at",
+    "guessed",
     "one_run_epsilon",
     "one_run_p_value",
     "run_audits",
     "run_once",
+    "separated",
 ]

@@ -12,7 +12,7 @@ from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 from ppspeech.privacy.audit.exact import ExactAudit
 from ppspeech.privacy.audit.one_run import audit_one_run
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.audit.sampling import audit_sampling
+from ppspeech.privacy.audit.sampling import audit_sampling, audit_scores
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import MECHANISMS
 from ppspeech.privacy.relation import Relation
@@ -30,6 +30,10 @@ class Additive(Protocol):
     @property
     def sensitivity(self) -> float:
         """How far one unit moves the value, in the norm that the mechanism is calibrated for."""
+
+    @property
+    def event(self) -> Event:
+        """What one release costs."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -90,8 +94,17 @@ def exact_report(name: str, found: ExactAudit, stated: Guarantee, note: str = ""
 def sampled_report(name: str, mechanism: Additive, runs: int) -> AuditReport:
     """End to end, on one number that moves by the whole sensitivity."""
     held: dict[str, Any] = {"name": name, "stated": mechanism.guarantee, "confidence": CONFIDENCE}
+    held["entries"] = [(mechanism.event, 1)]
     zero = torch.zeros(1, dtype=torch.float64)
     return audit_sampling(lambda v: mechanism.release(v).value, zero + mechanism.sensitivity, zero, float, runs, **held)
+
+
+def scored_report(
+    name: str, inside: Tensor, outside: Tensor, stated: Guarantee, entries: Sequence[tuple[Event, int]], note: str = ""
+) -> AuditReport:
+    """Of an attacker's scores `(runs,)` of releases with a unit in and out, against what is booked."""
+    held: dict[str, Any] = {"stated": stated, "confidence": CONFIDENCE, "entries": entries, "note": note}
+    return audit_scores(inside.numpy(), outside.numpy(), name=name, **held)
 
 
 def line(reach: float, dimension: int = 1, points: int = 40_001) -> tuple[Tensor, float]:

@@ -14,8 +14,8 @@ Verdict = Literal["violated", "no violation found"]
 class AuditReport:
     """A lower bound on the epsilon of a mechanism. An audit can refute privacy; it never proves it.
 
-    `eps_lower` holds with `confidence`, 1 for exact calculations; `method` is `exact`, `sampling`, `one_run` or
-    `identity`; `power` is the largest eps_lower that this audit could have found with a perfect attack.
+    `eps_lower` holds with `confidence`, 1 for exact calculations; `method` is `exact`, `sampling`, `one_run`,
+    `one_run_gaussian` or `identity`; `power` is the largest eps_lower that a perfect attack could have found here.
     """
 
     mechanism: str

@@ -12,22 +12,18 @@ from public numbers alone: whatever cannot be done is refused before data is tou
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import Any
 
-import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.accountant import Accountant, ComposedEvent
+from ppspeech.privacy.accounting.accountant import ComposedEvent
 from ppspeech.privacy.accounting.events import Event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_sigma
 from ppspeech.privacy.accounting.renyi import delta_from_renyi
-from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line
-from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
-from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.convex.bounds import HeadConstants, logistic_head, logistic_kappa, softmax_kappa, softmax_required
+from ppspeech.privacy.convex.bounds import HeadConstants, logistic_kappa, softmax_kappa, softmax_required
 from ppspeech.privacy.convex.events import (
     LogisticObjectiveGaussianEvent,
     LogisticObjectivePureEvent,
@@ -39,7 +35,6 @@ from ppspeech.privacy.convex.events import (
 from ppspeech.privacy.convex.minimum import TiltableObjective, certified_minimum
 from ppspeech.privacy.convex.subspace import gamma_norm_noise, isotropic_normal, subspace_dimension
 from ppspeech.privacy.guarantee import REAL_NOISE, Guarantee, Released
-from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace
 from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
 from ppspeech.privacy.relation import Relation
@@ -121,7 +116,6 @@ class ObjectivePerturbation:
         return required
 
 
-@mechanism("objective", ObjectivePureEvent, SoftmaxObjectivePureEvent, ObjectiveGaussianEvent)
 @dataclass(frozen=True)
 class Perturbation:
     """Objective perturbation of one kind of loss; made by `ObjectivePerturbation.for_head`.
@@ -139,6 +133,11 @@ class Perturbation:
     shape: tuple[int, int]
     averaged: bool
     regularization: float
+
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is gamma-norm, and not Gaussian."""
+        return self.budget.delta == 0
 
     @property
     def relation(self) -> Relation:
@@ -318,41 +317,3 @@ def _sigma(
         low -= 0.25
     # brentq may end on either side of the root: the margin is a thousand times its tolerance
     return math.exp(float(brentq(excess, low, high, xtol=1e-9)) + 1e-6)
-
-
-def tilted_guarantee(plan: Perturbation) -> Guarantee:
-    """What the tilted minimizer alone promises, before the noise for the solver's error."""
-    account = Accountant(plan.relation)
-    account.compose(plan.event.parts[0])
-    return account.guarantee(plan.budget.delta)
-
-
-def objective_logistic_audit(plan: Perturbation, noise: float = 1.0) -> ExactAudit:
-    """The density with and without one record x = R: that of b, times |db / dtheta|; `noise` < 1 makes a mutant."""
-    strength, radius = plan.regularization, plan.radius
-    gaussian = plan.budget.delta > 0
-    scale = noise * (plan.scale if gaussian else 1 / plan.scale)
-
-    def log_density(theta: Tensor, present: float) -> Tensor:
-        wrong = torch.sigmoid(-radius * theta)
-        b = -(strength * theta - present * radius * wrong) / scale
-        slope = strength + present * radius**2 * wrong * (1 - wrong)
-        unit = -b.square() / 2 - math.log(2 * math.pi) / 2 if gaussian else -b.abs() - math.log(2)
-        return unit - math.log(scale) + slope.log()
-
-    points, step = line(40 * scale / strength)
-    return audit_exact(log_density, 1.0, 0.0, points.squeeze(1), volumes=step)
-
-
-def _audit_logistic(name: str, delta: float, runs: int) -> list[AuditReport]:  # noqa: ARG001
-    """One weight, nobody against one record at the radius, Lambda as small as privacy allows: the hardest case."""
-    budget = ObjectivePerturbation(epsilon=1.0, delta=delta, relation=ONE_RECORD, regularization=1.02)
-    plan = budget.for_head(logistic_head(), 1.0, (1, 1))
-    return [exact_report(name, objective_logistic_audit(plan), tilted_guarantee(plan), "one weight")]
-
-
-for _name, _event, _delta in (
-    ("objective_logistic_pure", LogisticObjectivePureEvent, 0.0),
-    ("objective_logistic_gaussian", LogisticObjectiveGaussianEvent, 1e-5),
-):
-    mechanism(_name, _event, audit=partial(_audit_logistic, _name, _delta))(Perturbation)

@@ -8,7 +8,7 @@ Poisson sample. The clipped sums are added over the ranks, and the noise is the 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -162,6 +162,15 @@ class SampledDiscreteGaussianEvent(Event):
     def zcdp(self) -> float | None:
         """That of real noise, without sampling."""
         return self.smooth.zcdp()
+
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """As for real noise: somebody of the group joins a step with 1 - (1 - q)^M, and moves its sum by M l2."""
+        if self.zcdp() is not None:
+            return Event.grouped(self, size, relation)
+        if self.relation.adjacency != "add_remove":
+            raise PrivacyError("a sampled sum under replace is not converted to a group: protect the larger unit")
+        joins = -math.expm1(size * math.log1p(-self.sampling))
+        return replace(self, l2=size * self.l2, sampling=joins, relation=relation)
 
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """That of real noise, with all losses larger by the shift."""

@@ -238,9 +238,11 @@ class DiscreteGaussian:
     @classmethod
     def losses(cls, event: DiscreteGaussianEvent, runs: int, present: bool) -> Tensor:
         """Of one whole number that moves by the whole sensitivity."""
-        step = math.floor(event.l2)
-        x = torch.from_numpy(sample_discrete_gaussian(dyadic(event.sigma), runs)) + step * present
-        return (2 * x * step - step**2).to(torch.float64) / (2 * event.sigma**2)
+        step = float(math.floor(event.l2))
+        terms: dict[str, Any] = {"sensitivity": step, "delta": 1e-5, "relation": event.relation}
+        one = cls(sigma=event.sigma, dimension=runs, integer_valued=True, **terms)
+        x = one.release(torch.full((runs,), step * present, dtype=torch.float64)).value
+        return (2 * x * step - step**2) / (2 * event.sigma**2)
 
     @classmethod
     def example(cls, dimension: int = 1) -> "DiscreteGaussian":

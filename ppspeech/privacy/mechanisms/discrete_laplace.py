@@ -137,6 +137,14 @@ class DiscreteLaplace:
         return points.shape[-1] * log_constant - distance / t
 
     @classmethod
+    def losses(cls, event: DiscreteLaplaceEvent, runs: int, present: bool) -> Tensor:
+        """Of one whole number that moves by the whole sensitivity."""
+        terms: dict[str, Any] = {"sensitivity": event.l1, "relation": event.relation}
+        one = cls(epsilon=event.pure(), dimension=runs, integer_valued=True, **terms)
+        x = one.release(torch.full((runs,), float(event.l1 * present), dtype=torch.float64)).value
+        return (x.abs() - (x - event.l1).abs()) / event.scale
+
+    @classmethod
     def example(cls, dimension: int = 1) -> "DiscreteLaplace":
         """At standard parameters, for audits."""
         return cls(epsilon=1.0, sensitivity=1.0, dimension=dimension, relation=ONE_RECORD)

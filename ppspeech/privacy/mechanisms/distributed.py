@@ -220,10 +220,12 @@ class SkellamShares(_Shares):
 
     @classmethod
     def losses(cls, event: SkellamEvent, runs: int, present: bool) -> Tensor:
-        """Of one whole number that moves by the whole sensitivity, under the noise of the honest; as a Gaussian's."""
-        noise: NDArray[np.int64] = np.subtract(*sample_poisson(event.variance / 2, 2 * runs).reshape(2, runs))
-        step = math.floor(event.l2)
-        x = torch.from_numpy(noise).to(torch.float64) + step * present
+        """Of one whole number that moves by the whole sensitivity, under one honest party's share; as a Gaussian's."""
+        two: dict[str, Any] = {"parties": 2, "sensitivity": 1.0, "dimension": 1, "relation": event.relation}
+        grid = cls(**two, sigma=1.0, delta=1e-5).grid
+        shares = cls(**two, sigma=math.sqrt(event.variance) * grid.step, delta=1e-5)
+        step = float(math.floor(event.l2))
+        x = torch.from_numpy(shares.share(runs)).to(torch.float64) + step * present
         return (2 * x * step - step**2) / (2 * event.variance)
 
     def share(self, count: int = 1) -> NDArray[np.int64]:
@@ -266,6 +268,15 @@ class PolyaShares(_Shares):
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         return Guarantee.of(self.event, assumptions=self.assumptions)
+
+    @classmethod
+    def losses(cls, event: DiscreteLaplaceEvent, runs: int, present: bool) -> Tensor:
+        """Of one whole number that moves by the whole sensitivity, under one honest party's share."""
+        two: dict[str, Any] = {"parties": 2, "sensitivity": 1.0, "dimension": 1, "relation": event.relation}
+        steps = math.ceil(cls(**two, epsilon=1.0).l1)
+        shares = cls(**two, epsilon=steps / event.scale)
+        x = torch.from_numpy(shares.share(runs)).to(torch.float64) + event.l1 * present
+        return (x.abs() - (x - event.l1).abs()) / event.scale
 
     def share(self, count: int = 1) -> NDArray[np.int64]:
         """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""

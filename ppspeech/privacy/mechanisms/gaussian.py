@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from ppspeech.privacy.accounting.events import INTERVAL, Event, register_event
+from ppspeech.privacy.accounting.events import INTERVAL, Event, ZcdpEvent, register_event
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
 from ppspeech.privacy.accounting.loss import LossDistribution, loss_of_gaussian
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report, line, sampled_report, shift
@@ -58,7 +58,7 @@ class GaussianEvent(Event):
         return GaussianEvent(1 / math.sqrt(total), self.relation)
 
 
-@mechanism("gaussian", GaussianEvent)
+@mechanism("gaussian", GaussianEvent, ZcdpEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gaussian:
     """Adds iid N(0, sigma^2) to every coordinate.
@@ -107,10 +107,10 @@ class Gaussian:
         return -square - points.shape[-1] * math.log(self.sigma * math.sqrt(2 * math.pi))
 
     @classmethod
-    def losses(cls, event: GaussianEvent, runs: int, present: bool) -> Tensor:
-        """Of releases of one number that moves by the whole sensitivity."""
-        z = event.noise_multiplier
-        one = cls(sigma=z, sensitivity=1.0, delta=0.5, relation=event.relation)
+    def losses(cls, event: GaussianEvent | ZcdpEvent, runs: int, present: bool) -> Tensor:
+        """Of releases of one number that moves by the whole sensitivity: no rho-zCDP mechanism has a worse mean."""
+        z = math.sqrt(1 / (2 * event.zcdp()))
+        one = cls(sigma=z, sensitivity=1.0, delta=1e-5, relation=event.relation)
         x = one.release(torch.full((runs,), float(present), dtype=torch.float64)).value
         return (2 * x - 1) / (2 * z**2)
 

@@ -79,6 +79,21 @@ class AnalyzeGauss:
         """What one release promises."""
         return self.mechanism.guarantee
 
+    @classmethod
+    def losses(cls, event: DiscreteGaussianEvent, runs: int, present: bool) -> Tensor:
+        """Of the moments of nobody, moved as far as one row, or two exchanged, can move them."""
+        relation = Relation("record", event.relation.adjacency)
+        reach = moment_sensitivity(1.0, relation.adjacency)
+        sigma, features = reach / math.sqrt(2 * event.zcdp()), math.ceil(math.sqrt(2 * runs))
+        one = cls(sigma=sigma, radius=1.0, features=features, delta=1e-5, relation=relation)
+        noise = pack_symmetric(one.release(torch.zeros(0, features)).value)[:runs]
+        rows = 1e6 * torch.eye(2, features, dtype=torch.float64)
+        moved = one.moments(rows[:1])
+        if relation.adjacency == "replace":
+            moved = moved - one.moments(rows[1:])
+        losses: Tensor = ((noise + present * moved.norm()) * 2 * reach - reach**2) / (2 * sigma**2)
+        return losses
+
     def release(self, rows: Tensor, unit_ids: Tensor | None = None) -> Released[Tensor]:
         """The noisy sum of a a', symmetric, `(features, features)`, in float64.
 
@@ -90,14 +105,16 @@ class AnalyzeGauss:
         if rows.dim() != 2 or rows.shape[1] != self.features:
             raise PrivacyError(f"calibrated for rows of {self.features} features, got shape {tuple(rows.shape)}")
         check_rows(self.relation.unit, len(rows), unit_ids)
+        released = self.mechanism.release(pack_symmetric(self.moments(rows, unit_ids)))
+        return Released(unpack_symmetric(released.value, self.features), released.event, released.guarantee)
+
+    def moments(self, rows: Tensor, unit_ids: Tensor | None = None) -> Tensor:
+        """The sum without noise, rows and units bounded. Not private: for `release` and for audits."""
         clipped = clip_norm(rows.detach().to(torch.float64), self.radius)
         if unit_ids is None:
-            moments = clipped.mT @ clipped
-        else:
-            each = clipped.unsqueeze(2) * clipped.unsqueeze(1)
-            moments = clipped_unit_sums(each, unit_ids, self.radius**2).sum(0)
-        released = self.mechanism.release(pack_symmetric(moments))
-        return Released(unpack_symmetric(released.value, self.features), released.event, released.guarantee)
+            return clipped.mT @ clipped
+        each = clipped.unsqueeze(2) * clipped.unsqueeze(1)
+        return clipped_unit_sums(each, unit_ids, self.radius**2).sum(0)
 
 
 def moment_sensitivity(radius: float, adjacency: Adjacency) -> float:

@@ -88,7 +88,7 @@ class _Choice:
         return Guarantee.of(self.event, assumptions=assumptions)
 
 
-@mechanism("exponential", BoundedRangeEvent)
+@mechanism("exponential", BoundedRangeEvent, work=1_000)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential(_Choice):
     """Chooses candidate r with probability proportional to exp(epsilon u(r) / 2 sensitivity) (Prakash and Gujar 2020,
@@ -119,6 +119,14 @@ class Exponential(_Choice):
             kept = bernoulli_exp([numerators[index] for index in tried], denominator).nonzero()[0]
             if kept.size:
                 return Released(tried[kept[0]], self.event, self.guarantee)
+
+    @classmethod
+    def losses(cls, event: BoundedRangeEvent, runs: int, present: bool) -> Tensor:
+        """Of choices between candidates of whom an unlikely one gains by the unit."""
+        one = cls(epsilon=event.stated_epsilon, sensitivity=1.0, relation=event.relation)
+        out, within = (one.probabilities(utilities).log() for utilities in UTILITIES)
+        chosen = [one.release(UTILITIES[present]).value for _ in range(runs)]
+        return (within - out)[chosen]
 
     @classmethod
     def audit(cls, runs: int) -> list[AuditReport]:  # noqa: ARG003

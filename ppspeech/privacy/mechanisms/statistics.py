@@ -27,13 +27,14 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
+from ppspeech.privacy.accounting.events import Event
 from ppspeech.privacy.gradients.clipping import STEPS, clip_norm
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.unit_sum import UnitSum
 from ppspeech.privacy.parameters import check_count, check_positive, check_positives, check_probability
-from ppspeech.privacy.relation import Relation
+from ppspeech.privacy.relation import Relation, Unit
 
 ONE_UTTERANCE = Relation("utterance", "add_remove")
 
@@ -92,6 +93,21 @@ class StatisticsRelease:
     def release(self, total: Tensor) -> Released[Tensor]:
         """One iteration's sum of normalized vectors in whole steps (`UnitSum.add_up`), with noise; float64."""
         return self.mechanism.release(total)
+
+    @classmethod
+    def losses(cls, event: Event, runs: int, present: bool) -> Tensor:
+        """Of one iteration of `UnitSums`: what it releases of silence, moved as far as it lets one unit move it."""
+        delta, rho = 1e-5, event.zcdp()
+        assert rho is not None
+        unit: Unit = "speaker" if event.relation.unit == "speaker" else "utterance"
+        one = cls(event.epsilon(delta), delta, 1, Relation(unit, event.relation.adjacency))
+        noise = _said(one, 0.0, runs).released().first.flatten().double() * one.scales[1]
+        moved = _said(one, 1e6, 1).total()
+        if event.relation.adjacency == "replace":
+            moved = moved - _said(one, -1e6, 1).total()
+        reach = one.mechanism.sensitivity
+        losses: Tensor = ((noise + present * moved.norm()) * 2 - reach) * rho / reach
+        return losses
 
     def as_moments(self, vector: Tensor, like: "Moments") -> "Moments":
         """A released vector as moments of one row in their own units, shaped as those of any row of `like`."""
@@ -208,6 +224,14 @@ class UnitSums:
         noisy = self.release.release(self.steps()).value
         assert self._like is not None
         return self.release.as_moments(noisy, self._like)
+
+
+def _said(release: StatisticsRelease, loudness: float, features: int) -> UnitSums:
+    """One utterance of one frame whose moments and transitions are so large: what an audit hears."""
+    sums = UnitSums(release, speakers=1)
+    first, moves = torch.full((1, 1, 1, features), loudness), torch.full((1, 1, 1), loudness)
+    sums.add(Moments(0 * moves, first, 0 * first[0, 0], 0 * moves[0], moves), torch.ones(1), torch.zeros(1).long())
+    return sums
 
 
 def _finite(moments: Moments, frames: Tensor) -> tuple[Moments, Tensor]:

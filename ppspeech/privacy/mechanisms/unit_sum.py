@@ -118,6 +118,7 @@ class UnitSum:
         """One number that one unit moves by its bound, end to end."""
         one = cls.calibrated(epsilon=1.0, delta=1e-5, bound=1.0, relation=ONE_RECORD)
         terms: dict[str, Any] = {"name": "unit_sum", "stated": one.guarantee, "confidence": CONFIDENCE}
+        terms["entries"] = [(one.event, 1)]
         with_unit, without = torch.tensor([[5.0], [0.3]]), torch.tensor([[0.3]])
         return [
             audit_sampling(lambda units: one.release(one.add_up(units)).value, with_unit, without, float, runs, **terms)

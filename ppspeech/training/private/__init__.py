@@ -13,6 +13,7 @@ from ppspeech.training.private.objective import (
 )
 from ppspeech.training.private.per_sample import Losses, per_sample_gradients
 from ppspeech.training.private.record import PrivacyRecord
+from ppspeech.training.private.shifts import PersonSums, ShiftPrivacy, ShiftSpace
 from ppspeech.training.private.statistics import StatisticsPrivacy, hmm_moments, maximize_hmm_
 
 __all__ = [
@@ -22,8 +23,11 @@ __all__ = [
     "GradientPrivacy",
     "Losses",
     "ObjectivePrivacy",
+    "PersonSums",
     "PrivacyHook",
     "PrivacyRecord",
+    "ShiftPrivacy",
+    "ShiftSpace",
     "StatisticsPrivacy",
     "fit_privately",
     "head_of",

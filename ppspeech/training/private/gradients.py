@@ -70,6 +70,7 @@ class GradientPrivacy:
         self._batch: tuple[int, int] | None = None
         self._undo: list[Callable[[], None]] = []
         self._loader: DataLoader[Any] | None = None
+        self.watch: Callable[[lightning.LightningModule, Tensor], None] | None = None
         self._step: Callable[..., Any] | None = None
         self._one_by_one = False
 
@@ -157,10 +158,21 @@ class GradientPrivacy:
         if self.plan.relation.unit == "speaker" and len(gradients[0]):
             gradients = [unit_means(gradient, batch["speaker"]) for gradient in gradients]
         self._noisy = self.plan.release(gradients, self._place).value
+        if self.watch is not None:
+            self.watch(module, torch.cat([noisy.flatten() for noisy in self._noisy]))
         if self._place.ranks == 1:
             return torch.zeros((), device=module.device, requires_grad=True)
         # Several ranks wait for every parameter's gradient: here is one, of zeros.
         return 0.0 * torch.stack([p.sum() for p in module.parameters() if p.requires_grad]).sum()
+
+    def said(self, module: lightning.LightningModule, batch: Any, units: Tensor) -> Tensor:
+        """What each of the `units` 0, 1, ..., one an example, adds to a step it joins, `(units, numbers)`: for audits.
+
+        Each gradient is as long as the clip: what matters to an attacker is its direction.
+        """
+        gradients = self._gradients(module, batch)
+        each = torch.cat([unit_means(gradient, units).flatten(1) for gradient in gradients], dim=1)
+        return self.plan.clip * nn.functional.normalize(each, dim=1)
 
     def _gradients(self, module: lightning.LightningModule, batch: Any) -> list[Tensor]:
         """All at once, or one after another where a layer can only be differentiated so, which is told once."""

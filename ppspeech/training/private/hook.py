@@ -27,7 +27,9 @@ from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.objective import ObjectivePrivacy
 from ppspeech.training.private.observed import TUNING, beginnings, check_public, stopping, watchers
 from ppspeech.training.private.record import PrivacyRecord
+from ppspeech.training.private.shifts import ShiftPrivacy
 from ppspeech.training.private.statistics import StatisticsPrivacy
+from ppspeech.training.words import WordModels
 
 SETTINGS = {
     "statistics": ("transition_share", "emission_norm", "transition_norm"),
@@ -42,6 +44,7 @@ SETTINGS = {
         "chunk",
     ),
     "objective": ("norm",),
+    "shifts": (),
 }
 """What belongs to one way of training only."""
 
@@ -94,7 +97,8 @@ class PrivacyHook(lightning.Callback):
         delta: where the guarantee is stated; 0 for pure privacy, which only a convex objective has.
         unit: one `utterance`, or one `speaker` with all utterances; by gradients also one `record` of any data set.
         adjacency: what neighboring means.
-        transition_share: by statistics: see `StatisticsRelease`, as for the next two.
+        transition_share: by statistics: see `StatisticsRelease`, as for the next two. Word models for whole speakers
+            are trained by people's shifts (`ShiftPrivacy`) where none of these is given.
         emission_norm: by statistics.
         transition_norm: by statistics.
         noise_multiplier: by gradients: z; what it costs is told by `guarantee`.
@@ -163,7 +167,7 @@ class PrivacyHook(lightning.Callback):
         """Pick the way that fits the module, and attach it, or refuse the module or the run."""
         if stage != "fit":
             return
-        kind = kind_of(pl_module)
+        kind = self._kind(pl_module)
         strange = sorted(set(self.settings) - set(SETTINGS[kind]))
         if strange:
             raise PrivacyError(
@@ -196,6 +200,12 @@ class PrivacyHook(lightning.Callback):
         self.load_state_dict(before)  # another fit with this hook goes on with its account
         self._restored = None
         self.way.attach(trainer, pl_module)
+
+    def _kind(self, module: lightning.LightningModule) -> str:
+        """By what a module exposes; word models for whole speakers by shifts, unless bounds of statistics are given."""
+        kind, people = kind_of(module), Relation("speaker", "add_remove")
+        by_shifts = isinstance(module, WordModels) and self.relation == people and not self.settings
+        return "shifts" if kind == "statistics" and by_shifts else kind
 
     def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """See who watches; refuse a public start that is not, and to go on from steps that no account has: those of a
@@ -248,6 +258,8 @@ class PrivacyHook(lightning.Callback):
         assert self.epsilon is not None
         if kind == "objective":
             return ObjectivePrivacy(self.relation, self.epsilon, self.delta, **settings)
+        if kind == "shifts":
+            return ShiftPrivacy(self.epsilon, self.delta, epochs, self.relation)
         return StatisticsPrivacy(StatisticsRelease(self.epsilon, self.delta, epochs, self.relation, **settings))
 
     def on_after_backward(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002

@@ -4,6 +4,7 @@ The bounds, the noise and the guarantee are `ppspeech.privacy.mechanisms.Statist
 what it releases is post-processing.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +24,9 @@ from ppspeech.privacy.mechanisms import ALONE, Moments, StatisticsRelease, UnitS
 from ppspeech.training.module import SpeechModule
 from ppspeech.training.private.record import counts_touch
 
+Watch = Callable[[SpeechModule, Tensor], None]
+"""Who is shown the module before a step, and the numbers that the step released."""
+
 LEAST, MOST = 0.2, 5.0
 """How much one iteration may change a variance, and the smallest share of an even count: limits of post-processing."""
 
@@ -39,6 +43,7 @@ class StatisticsPrivacy:
         self.release, self.spent = release, 0
         self._start = "public"
         self._sums: UnitSums | None = None
+        self.watch: Watch | None = None
 
     @property
     def planned(self) -> int:
@@ -68,14 +73,16 @@ class StatisticsPrivacy:
         if self._sums is None:
             speakers = len(module.trainer.datamodule.vocabulary["speaker"])  # type: ignore[attr-defined]
             self._sums = UnitSums(self.release, speakers)
-        x, lengths = batch["features"], batch["lengths"]
-        if isinstance(module.model, HiddenMarkovModel):
-            moments = hmm_moments(module.model, x, lengths, batch[str(module.label)])
-        elif isinstance(module.model, GaussianMixture):
-            moments = mixture_moments(module.model, x, lengths)
-        else:
-            raise PrivacyError(f"no private statistics are known for a {type(module.model).__name__}")
-        self._sums.add(moments, lengths, batch["speaker"])
+        self._sums.add(_moments(module, batch), batch["lengths"], batch["speaker"])
+
+    def said(self, module: SpeechModule, batch: Batch, units: Tensor) -> Tensor:
+        """What each of the `units` 0, 1, ..., one an utterance, adds to a release, `(units, numbers)`: for audits."""
+        moments, found = _moments(module, batch), []
+        for unit in range(int(units.max()) + 1):
+            own, sums = units == unit, UnitSums(self.release, 1)
+            sums.add(Moments(*(part[own] for part in moments.parts)), batch["lengths"][own], 0 * units[own])
+            found.append(sums.total())
+        return torch.stack(found)
 
     def maximize_(self, module: SpeechModule) -> None:
         """A release, then the M-step. Raises PrivacyError if all releases that the budget was split for are made."""
@@ -84,6 +91,9 @@ class StatisticsPrivacy:
         assert self._sums is not None
         noisy, self._sums = self._sums.released(), None
         self.spent += 1
+        if self.watch is not None:
+            scaled = [part * scale for part, scale in zip(noisy.parts, self.release.scales, strict=True)]
+            self.watch(module, torch.cat([part.flatten() for part in scaled]))
         if isinstance(module.model, HiddenMarkovModel):
             maximize_hmm_(module.model, noisy, self.release)
         else:
@@ -111,11 +121,21 @@ class StatisticsPrivacy:
         return self.account().guarantee(self.release.delta, assumptions=assumptions)
 
 
+def _moments(module: SpeechModule, batch: Batch) -> Moments:
+    """What each utterance of a batch says about the module's model."""
+    x, lengths = batch["features"], batch["lengths"]
+    if isinstance(module.model, HiddenMarkovModel):
+        return hmm_moments(module.model, x, lengths, batch[str(module.label)])
+    if isinstance(module.model, GaussianMixture):
+        return mixture_moments(module.model, x, lengths)
+    raise PrivacyError(f"no private statistics are known for a {type(module.model).__name__}")
+
+
 @torch.no_grad()
 def hmm_moments(bank: HiddenMarkovModel, features: Tensor, lengths: Tensor, labels: Tensor) -> Moments:
     """What each utterance of features `(batch, frames, d)` says about word models of one diagonal Gaussian a state."""
     found = utterance_hmm_statistics(bank, features, lengths, labels)
-    count, first, second = about(_diagonal(bank), found.emissions, labels)
+    count, first, second = about(diagonal(bank), found.emissions, labels)
     own = (labels.unsqueeze(-1) == torch.arange(bank.models, device=labels.device)).to(count)
     moves = found.transitions[:, free_transitions(bank.topology, count)]
     return Moments(
@@ -133,7 +153,7 @@ def maximize_hmm_(bank: HiddenMarkovModel, noisy: Moments, release: StatisticsRe
 
     Transitions get a Dirichlet prior around the released ones, as heavy as the noise: max(1, sd) a free entry.
     """
-    reestimate_(_diagonal(bank), noisy, release)
+    reestimate_(diagonal(bank), noisy, release)
     if release.transition_share == 0:
         return
     allowed, _, _ = bank.topology.masks(bank.transition_logits)
@@ -172,7 +192,8 @@ def maximize_mixture_(model: GaussianMixture, noisy: Moments, release: Statistic
     model.logits.copy_((count / count.sum()).log())
 
 
-def _diagonal(bank: HiddenMarkovModel) -> Gaussians:
+def diagonal(bank: HiddenMarkovModel) -> Gaussians:
+    """The Gaussians of a bank of one diagonal Gaussian a state; ModelError for any other."""
     emission = bank.emission
     if not isinstance(emission, GaussianEmission) or emission.components > 1 or emission.gaussians.kind != "diagonal":
         raise ModelError("private Baum-Welch needs one Gaussian of diagonal covariance a state")
