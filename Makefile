@@ -10,7 +10,7 @@ export MPLBACKEND := Agg
 # A waiting thread must not burn a core that another needs.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help setup demo test test-slow mutants lint format bench lock clean
+.PHONY: help setup demo test test-slow mutants fuzz lint format bench lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ test-slow: setup  ## the slow experiments
 
 mutants: setup  ## whether the tests notice each of some fifty security mutants; takes its time
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants
+
+fuzz: setup  ## coverage-guided inputs into every door by which bytes of others come in; takes its time
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz
 
 lint: setup  ## ruff (lint and format) and mypy
 	$(BIN)/ruff check .

@@ -28,6 +28,9 @@ __version__ = "0.1.0"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _ROOMS = {
+    "audio", "bundle", "crypto", "data", "filters", "models", "network", "privacy", "protocols", "service", "training"
+}  # fmt: skip
+_ROOM_OF = {
     "Accountant": "privacy",
     "Mfcc": "audio",
     "connect": "service",
@@ -39,6 +42,8 @@ _ROOMS = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        if name not in _ROOMS:
+        if name in _ROOMS:
+            return import_module(f"{__name__}.{name}")
+        if name not in _ROOM_OF:
             raise AttributeError(f"{__name__} has no {name!r}")
-        return getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+        return getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)

@@ -4,19 +4,25 @@ import codecs
 import io
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import rich.console
+from rich.measure import Measurement
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 ENDLESS = 100_000  # columns of a pipe or a file: lines there are as long as they need to be
 
+_MARKED = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+
 
 class Console(rich.console.Console):
     """Rich's console for text that others wrote: a name such as `x[red]:smile:.wav` is never read as markup or emoji.
 
-    What is to be colored is a `Text`, or has a style. Lines are left to the terminal to wrap. Where a table has no
+    Nor do control characters reach the terminal, which others' names and words could steer. What is to be colored is a
+    `Text`, or has a style. Lines are left to the terminal to wrap. Where a table has no
     room for its longest words, every row becomes a paragraph. A pipe or file has room, unless COLUMNS is set.
     """
 
@@ -25,14 +31,43 @@ class Console(rich.console.Console):
         if not self.is_terminal and "COLUMNS" not in os.environ:
             self.width = ENDLESS
 
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        """As Rich does, with a mark in place of every control character but tabs and line ends."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=segment.text.translate(_MARKED))
+
     def print(self, *objects: Any, **options: Any) -> None:
         """Print lines, or one table."""
         if not (objects and isinstance(objects[0], Table)):
             super().print(*objects, **options)
-        elif self.measure(objects[0], options=self.options.update(width=ENDLESS)).minimum <= self.width:
+        elif self._fit(objects[0]):
             super().print(objects[0], soft_wrap=False)
         else:
             self._print_paragraphs(objects[0])
+
+    def _fit(self, table: Table) -> bool:
+        """Give every column room for its longest word, then share what is left; Rich alone would cut long words.
+
+        False where there is no such room, even with columns close together.
+        """
+        endless = self.options.update(width=ENDLESS)
+        if self.measure(table, options=endless).minimum > self.width:
+            table.padding, table.show_edge = 0, False
+        spare = self.width - self.measure(table, options=endless).minimum
+        if spare < 0:
+            return False
+        sizes = [
+            [Measurement.get(self, endless, cell) for cell in (column.header, *column.cells)]
+            for column in table.columns
+        ]
+        widths = [max(size.minimum for size in column) for column in sizes]
+        wanted = [max(size.maximum for size in column) for column in sizes]
+        for _ in range(min(spare, sum(wanted) - sum(widths))):
+            narrowest = min((at for at in range(len(widths)) if widths[at] < wanted[at]), key=widths.__getitem__)
+            widths[narrowest] += 1
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
+        return True
 
     def _print_paragraphs(self, table: Table) -> None:
         if table.title:

@@ -135,6 +135,19 @@ def test_importing_the_package_is_light() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_rooms_are_opened_when_they_are_asked_for() -> None:
+    """All of them, and nothing before; in a process of its own, for any other has opened some."""
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli", "evidence", "studio"}
+    program = (
+        "import sys, ppspeech\n"
+        "assert 'ppspeech.privacy' not in sys.modules\n"
+        f"for room in {sorted(rooms)}:\n"
+        "    assert getattr(ppspeech, room).__name__ == 'ppspeech.' + room\n"
+        "assert not hasattr(ppspeech, 'attic')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 @pytest.mark.parametrize(("given", "holds"), [({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")])
 def test_waiting_threads_sleep_unless_told_otherwise(given: dict[str, str], holds: str) -> None:
     """OpenMP reads its settings when torch loads it: the package sets them before, also for `train.py`."""

@@ -4,6 +4,7 @@ import importlib
 import itertools
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,14 @@ def test_a_wrong_command_is_seen(lie: str) -> None:
 
 def test_a_missing_file_is_seen() -> None:
     assert files("`ppspeech/nowhere.py`, [x](docs/no.png)") == ["ppspeech/nowhere.py", "docs/no.png"]
+
+
+def test_extras_that_are_named_are_there() -> None:
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    texts = [(TOP / name).read_text() for name in DOCUMENTS]
+    texts += [path.read_text() for path in (TOP / "ppspeech").rglob("*.py")]
+    named = {extra for text in texts for extra in re.findall(r"ppspeech\[(\w+)\]", text)}
+    assert {"notebooks", "peers"} <= named <= set(project["optional-dependencies"])
 
 
 def test_terms_in_documents_can_be_agreed_on() -> None:

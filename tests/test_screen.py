@@ -7,10 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ppspeech.cli.lists import show_list
 from ppspeech.figures import Figure, show_figures
+from ppspeech.registry import Listed
 from ppspeech.screen import Console
 
 EVIL = ("x[red]y.flac", "no[/red]file.wav", "a:smile:.wav", "[peers]", "[/]")
@@ -44,12 +47,54 @@ def test_text_is_shown_as_it_is(
     assert LONG in output
 
 
+def test_nobodys_words_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of a peer, or a name, that clears the screen, or writes another line over what was said."""
+    evil = "ann\x1b[2J\x1b]0;title\x07\r\x9b1Abob\x00\x7f"
+    grid = Table("name")
+    grid.add_row(evil)
+    for shown in (evil, Text(evil, "red"), grid):
+        Console().print(shown)
+    output = capsys.readouterr().out
+    assert output.count("ann�[2J") == 3
+    assert not [char for char in output if not char.isprintable() and char != "\n"]
+
+
 def test_a_narrow_terminal_gets_a_paragraph_a_row(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     Console().print(table())
     assert f"clip: {LONG}\nword: yes\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", range(30, 120, 6))
+def test_no_word_of_a_list_is_cut_at_any_width(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    about = "Forty people to train on, twenty never heard; " * 3
+    entries = {f"a_name_of_{'many_' * n}words": Listed(about, "the corpora audiomnist and fsdd") for n in range(5)}
+    show_list(entries, as_json=False)
+    said = capsys.readouterr().out
+    words = said.split()
+    assert "…" not in said
+    assert set(entries) <= set(words)
+    assert words.count("audiomnist") == words.count("twenty") / 3 == len(entries)
+    if not said.startswith("name:"):
+        assert {len(line) for line in said.splitlines()} <= set(range(columns + 1))
+
+
+def test_columns_move_together_before_a_table_is_given_up(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid = Table(*(f"column{place}" for place in range(9)), box=box.SIMPLE_HEAD)
+    grid.add_row(*(str(place) * 7 for place in range(9)))
+    monkeypatch.setenv("COLUMNS", "80")
+    Console().print(grid)
+    assert "column0 column1 column2" in capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "70")
+    Console().print(grid)
+    assert "column0: 0000000\n" in capsys.readouterr().out
 
 
 def test_only_this_file_opens_a_console() -> None:

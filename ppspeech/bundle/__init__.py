@@ -21,11 +21,12 @@ from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
 from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit
-from ppspeech.bundle.statement import REQUIRED, DataTouch, PrivacyStatement, Topic, in_words, privacy_schema
+from ppspeech.bundle.signature import make_signing_key
+from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
-from ppspeech.bundle.writer import write_bundle
+from ppspeech.bundle.writer import renew_bundle, write_bundle
 
 __all__ = [
     "FALSE_ACCEPT",
@@ -34,7 +35,6 @@ __all__ = [
     "METRIC",
     "MODEL_TYPES",
     "NO_GARBAGE",
-    "REQUIRED",
     "STATUS",
     "Bundle",
     "BundleConfig",
@@ -66,12 +66,15 @@ __all__ = [
     "check_text",
     "deployment_yaml",
     "feature_limit",
+    "for_people",
     "from_plain",
     "in_words",
     "load_bundle",
+    "make_signing_key",
     "model_type",
     "privacy_schema",
     "read_json",
+    "renew_bundle",
     "to_plain",
     "write_bundle",
     "write_json",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from ppspeech.bundle.config import BundleConfig
-from ppspeech.bundle.statement import PrivacyStatement, in_words
+from ppspeech.bundle.statement import PrivacyStatement, for_people, in_words
 from ppspeech.figures import Figure
 from ppspeech.privacy import Accountant
 
@@ -17,7 +17,11 @@ STATUS = {"charged": "charged to epsilon", "not_covered": "NOT covered", "untouc
 def model_card(
     config: BundleConfig, statement: PrivacyStatement, account: Accountant, metrics: Sequence[Figure]
 ) -> str:
-    """The card in Markdown, with the front matter that model hubs read."""
+    """The card in Markdown, with the front matter that model hubs read.
+
+    It follows from the other files alone: loading compares it byte by byte, so that another wording is another format
+    (`statement.FORMAT`).
+    """
     guarantee = statement.guarantee
     labels = ", ".join(config.labels[:SHOWN_LABELS]) + (", ..." if len(config.labels) > SHOWN_LABELS else "")
     weights = sum(math.prod(shape) for shape in config.tensors().values())
@@ -43,6 +47,7 @@ def model_card(
         "",
         in_words(guarantee),
         "",
+        *_bullets("For a person", for_people(statement.groups, guarantee.unit)),
         *_bullets("Covered", statement.covers),
         *_bullets("Assumed", guarantee.assumptions),
         *_bullets("Know before use", statement.caveats),
@@ -52,7 +57,8 @@ def model_card(
         "|---|---|---|",
         *(f"| {t.topic.replace('_', ' ')} | {STATUS[t.status]} | {_cell(t.note)} |" for t in statement.touches),
         "",
-        "The events behind the guarantee (`events.json`; loading replays them and refuses another epsilon):",
+        "The events behind the guarantee (`events.json`). Loading replays them and refuses another epsilon, and any "
+        "card but this one; that they are what happened, only a signature vouches for:",
         "",
         *(f"- {count} x {event.type_name}" for event, count in account.events),
         "",
@@ -69,7 +75,7 @@ def model_card(
         "",
         "## Use",
         "",
-        "`ppspeech inspect FOLDER` shows and checks this bundle; in Python, "
+        "`ppspeech inspect FOLDER` shows and checks this bundle, with `--signer` also who signed it; in Python, "
         "`ppspeech.bundle.load_bundle(folder).model` is the model.",
     ]
     return "\n".join(lines) + "\n"

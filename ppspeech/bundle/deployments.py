@@ -11,7 +11,7 @@ from typing import Any
 from ppspeech import __version__
 from ppspeech.bundle.card import STATUS
 from ppspeech.bundle.reader import Bundle
-from ppspeech.bundle.statement import in_words
+from ppspeech.bundle.statement import for_people, in_words
 from ppspeech.errors import BundleError
 
 FILL_IN = "FILL IN"
@@ -30,6 +30,7 @@ def deployment_yaml(bundle: Bundle, name: str, published: datetime.date) -> str:
     parameters = {"epsilon": guarantee.epsilon} | ({"delta": guarantee.delta} if guarantee.delta else {})
     outside = [f"{t.topic.replace('_', ' ')}: {STATUS[t.status]} ({t.note})" for t in statement.touches]
     not_covered = [line for line, t in zip(outside, statement.touches, strict=True) if t.status == "not_covered"]
+    people = for_people(statement.groups, guarantee.unit)
     mechanisms = [f"{count} x {event.type_name}" for event, count in bundle.account.events]
     floats = "The guarantee holds for the released bits." if guarantee.float_safe else (
         "Noise was drawn in floating point; attacks on rounding are not excluded."
@@ -58,7 +59,9 @@ def deployment_yaml(bundle: Bundle, name: str, published: datetime.date) -> str:
                 "privacy_unit": f"{guarantee.unit}-level",
                 "privacy_unit_details": ADJACENT[guarantee.adjacency].format(unit=guarantee.unit),
                 "privacy_parameters": parameters,
-                "privacy_parameters_details": in_words(guarantee),
+                "privacy_parameters_details": " ".join(
+                    (in_words(guarantee), *(f"For a person {line}." for line in people))
+                ),
             },
             "deployment_model": {
                 "model_name": "Central",

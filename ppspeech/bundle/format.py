@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ppspeech.bundle.signature import SIGNATURE
 from ppspeech.bundle.strict_json import read_json, write_json
 from ppspeech.errors import BundleError
 
@@ -29,6 +30,9 @@ SIZES: dict[str, int] = {
 }
 """The files of a bundle, all of them and no others, with the most bytes each may have."""
 
+MAYBE: dict[str, int] = {SIGNATURE: 1 << 12}
+"""A file that a bundle may have besides; it vouches for the digests, which cannot name it."""
+
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """The bytes of every file of a bundle, read once, so that what is checked is what is used.
@@ -39,15 +43,15 @@ def read_files(folder: Path) -> dict[str, bytes]:
     if not folder.is_dir():
         raise BundleError(f"no bundle at {folder}: a bundle is a folder written by `ppspeech export`")
     found = {entry.name: entry for entry in os.scandir(folder)}
-    missing, unknown = sorted(set(SIZES) - set(found)), sorted(set(found) - set(SIZES))
+    missing, unknown = sorted(set(SIZES) - set(found)), sorted(set(found) - set(SIZES) - set(MAYBE))
     if missing or unknown:
         raise BundleError(
             f"{folder} is not a bundle: missing {', '.join(missing) or 'nothing'}, "
             f"unknown {', '.join(unknown) or 'nothing'}"
         )
-    contents = {name: _read(folder / name, most) for name, most in SIZES.items()}
+    contents = {name: _read(folder / name, most) for name, most in (SIZES | MAYBE).items() if name in found}
     expected = read_json(contents[DIGESTS], DIGESTS)
-    actual = digests({name: data for name, data in contents.items() if name != DIGESTS})
+    actual = digests({name: data for name, data in contents.items() if name not in {DIGESTS, SIGNATURE}})
     if set(expected) != set(actual):
         raise BundleError(f"{DIGESTS} must name {', '.join(sorted(actual))}, got {', '.join(sorted(expected))}")
     changed = sorted(name for name in actual if actual[name] != expected[name])
@@ -62,7 +66,7 @@ def digests(contents: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def digest_file(contents: Mapping[str, bytes]) -> bytes:
-    """`digests.json` of these files. Its own digest identifies the bundle; it is no signature."""
+    """`digests.json` of these files. Its own digest identifies the bundle; a signature may be of it."""
     return write_json(digests(contents))
 
 

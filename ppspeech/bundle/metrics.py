@@ -1,7 +1,7 @@
 """`metrics.json`: how well the released model does, as the figures that a command printed."""
 
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,7 +39,7 @@ def metrics_from_json(plain: Mapping[str, Any]) -> tuple[Figure, ...]:
         name, value = entry["metric"], entry["value"]
         if not isinstance(name, str) or not METRIC.fullmatch(name) or name in found:
             raise BundleError(f"a metric has a name of its own in lower case with dots, got {name!r:.80}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
             raise BundleError(f"{name} must be a finite number, got {value!r:.80}")
         if entry["unit"] != "":
             check_text("unit", entry["unit"], longest=LONGEST_WORD)

@@ -9,13 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import MfccConfig, Sound
+from ppspeech.bundle.card import model_card
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.filterer import Filterer
-from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
+from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
 from ppspeech.bundle.metrics import metrics_from_json
 from ppspeech.bundle.model_type import Use
 from ppspeech.bundle.recognizer import Recognized, Recognizer
-from ppspeech.bundle.statement import PrivacyStatement
+from ppspeech.bundle.signature import SIGNATURE, check_signature
+from ppspeech.bundle.statement import PrivacyStatement, check_format
 from ppspeech.bundle.strict_json import read_json
 from ppspeech.bundle.transcriber import Spoken, Transcriber
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
@@ -37,7 +39,10 @@ the weaker an event, the longer its loss distribution."""
 
 @dataclass(frozen=True)
 class Bundle:
-    """A released model (for evaluation, on the CPU, weights fixed) and what is said about it; digests by file name."""
+    """A released model (for evaluation, on the CPU, weights fixed) and what is said about it; digests by file name.
+
+    `signer`: the public key of who signed it, in hexadecimal; None if nobody did.
+    """
 
     model: nn.Module
     config: BundleConfig
@@ -45,6 +50,7 @@ class Bundle:
     account: Accountant
     metrics: tuple[Figure, ...]
     digests: Mapping[str, str]
+    signer: str | None = None
 
     @property
     def mfcc(self) -> MfccConfig:
@@ -150,27 +156,45 @@ class Bundle:
             raise ModelError(f"this bundle is a {self.config.type}, which has no words to {use}: {fate}")
 
 
-def load_bundle(folder: str | Path) -> Bundle:
+def load_bundle(folder: str | Path, *, signer: str | None = None) -> Bundle:
     """Load a released model.
 
-    The digests show that no file changed since export; they are no signature, so where a bundle comes from must be
-    known otherwise (its fingerprint, told over a trusted way, is enough). Raises BundleError for a missing, unknown,
-    oversized or changed file; a type, tensor, shape or field that is not exactly as registered; weights that are not
-    finite; a statement without a unit; or an epsilon other than the one its events give.
+    The digests show that no file changed since export, and what is said about privacy, the card included, that it
+    follows from the events. That the events, the weights and the figures are those of a real run, nothing in a folder
+    shows: where it comes from must be known, by its fingerprint, told over a trusted way, or by a signature. With
+    `signer`, a public key in hexadecimal, any bundle but one signed by it is refused.
+
+    Raises BundleError for a missing, unknown, oversized or changed file; a type, tensor, shape or field that is not
+    exactly as registered; weights that are not finite; a statement without a unit, or one that does not follow from its
+    events; another card than they give; or a signature that does not fit.
     """
     contents = read_files(Path(folder))
-    config = BundleConfig.from_json(read_json(contents[CONFIG], CONFIG))
-    statement = PrivacyStatement.from_json(read_json(contents[PRIVACY], PRIVACY))
-    account = _replay(contents[EVENTS])
+    signed_by = check_signature(contents[DIGESTS], contents.pop(SIGNATURE, None), signer)
+    plain = read_json(contents[PRIVACY], PRIVACY)
+    check_format(plain)
+    config, account, model, metrics = read_parts(contents)
+    statement = PrivacyStatement.from_json(plain)
     try:
-        statement.check(account)
+        statement.check(account, config)
     except (MemoryError, ArithmeticError) as beyond:
         raise BundleError(f"{EVENTS} cannot be replayed: {beyond}") from None
+    if model_card(config, statement, account, metrics).encode() != contents[CARD]:
+        raise BundleError(
+            f"{CARD} is not the card that follows from this bundle's files: it was changed, and what it says is not "
+            "checked; or another version wrote it: `ppspeech export OLD --out NEW` writes one that follows"
+        )
+    return Bundle(model, config, statement, account, metrics, digests(contents), signed_by)
+
+
+def read_parts(contents: Mapping[str, bytes]) -> tuple[BundleConfig, Accountant, nn.Module, tuple[Figure, ...]]:
+    """All that is not said about privacy: the config, the events, the model, and figures."""
+    config = BundleConfig.from_json(read_json(contents[CONFIG], CONFIG))
+    account = _replay(contents[EVENTS])
     state = read_weights(contents[WEIGHTS], config.tensors())
     model = config.build()
     model.load_state_dict(state, strict=True)
     metrics = metrics_from_json(read_json(contents[METRICS], METRICS))
-    return Bundle(model.eval().requires_grad_(False), config, statement, account, metrics, digests(contents))
+    return config, account, model.eval().requires_grad_(False), metrics
 
 
 def _replay(data: bytes) -> Accountant:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -106,7 +107,7 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
         return tuple(_typed(item, options[0], f"{name}[{index}]") for index, item in enumerate(value))
     if hasattr(hint, "__dataclass_fields__"):
         return from_plain(hint, value, name)
-    if hint is float and type(value) in (int, float) and abs(value) < math.inf:
+    if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:
         return float(value)
     if hint is float or type(value) is not hint:
         raise BundleError(f"{name} must be of type {getattr(hint, '__name__', hint)}, got {value!r:.80}")

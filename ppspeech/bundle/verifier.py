@@ -22,10 +22,12 @@ from ppspeech.arrays import Reals
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
-from ppspeech.models import Impostors, adapt_speakers, voice_directions
+from ppspeech.models import UNUSUAL, Impostors, adapt_speakers, voice_directions
 from ppspeech.models.gaussian import GaussianMixture
 
 FALSE_ACCEPT = 0.01
+UNUSUAL_ELSEWHERE = 0.03
+"""The share of a bundle's cohort's own speech that is called unlike it: where the model is used nobody has compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +62,17 @@ class Identified:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """A background model in the clear, and the cohort that thresholds are set among; None where none was released."""
+    """A background model in the clear, and the cohort that thresholds are set among; None where none was released.
+
+    `unusual` is the share of the cohort's own speech that would be called unlike it; smaller for a cohort that was
+    brought because it is recorded like those who will try.
+    """
 
     ubm: GaussianMixture
     mfcc: MfccConfig
     relevance: float
     impostors: Impostors | None
+    unusual: float = UNUSUAL_ELSEWHERE
 
     @classmethod
     def of(cls, model: nn.Module, config: BundleConfig) -> "Verifier":
@@ -82,7 +89,7 @@ class Verifier:
     def among(self, people: Iterable[Sequence[Sound]], rate: int | None = None) -> "Verifier":
         """The same with a cohort of one's own: clips of each person; see `Impostors.of` for what it refuses."""
         clips = [self.features(own, rate) for own in people]
-        return replace(self, impostors=Impostors.of(self.ubm, clips, self.relevance))
+        return replace(self, impostors=Impostors.of(self.ubm, clips, self.relevance), unusual=UNUSUAL)
 
     def verify(
         self,
@@ -155,7 +162,7 @@ class Verifier:
         found = []
         for name, frames in speech.items():
             likelihood = float(self.ubm.average_log_prob(frames.unsqueeze(0)))
-            lowest = self.impostors.lowest_likelihood(len(frames))
+            lowest = self.impostors.lowest_likelihood(len(frames), self.unusual)
             if likelihood < lowest:
                 found.append(
                     f"{name} is unlike the cohort's speech: {likelihood:.1f} nats a frame, theirs {lowest:.1f}+"

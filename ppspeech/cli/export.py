@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def export(
-    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of a training run.")],
+    checkpoint: Annotated[Path, typer.Argument(help="A checkpoint of a training run; or a bundle, to write it anew.")],
     out: Annotated[Path, typer.Option(help="Folder of the bundle; must not exist.")],
     not_private: Annotated[
         bool, typer.Option("--not-private", help="Release a model without any guarantee, and say so in it.")
@@ -27,24 +27,37 @@ def export(
             "--state-test", help="State what training measured on held-out people, though no guarantee covers them."
         ),
     ] = False,
+    sign: Annotated[
+        Path | None, typer.Option(help="Sign it with this key, as `ppspeech keys signing` makes one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Write a bundle: weights, public choices, and a privacy statement that is checked on every load.
 
     A model without a guarantee states what training measured on held-out people; a private one only with --state-test.
-    A checkpoint of a module of your own becomes a bundle of its tensors, for `load_bundle(FOLDER).load_into(module)`.
+    A checkpoint of a module of your own becomes a bundle of its tensors, for `load_bundle(FOLDER).load_into(module)`. A
+    bundle of an earlier format, or one to be signed, is written anew, with what follows from its events.
 
-    Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`
+    Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`,
+    `ppspeech export words --out signed --sign my_keys/signing.pem`
     """
-    from ppspeech.bundle import in_words
+    from ppspeech.bundle import in_words, renew_bundle
+    from ppspeech.errors import BundleError
     from ppspeech.training import export_checkpoint
 
-    figures = _figures(metrics) if metrics is not None else []
-    bundle = export_checkpoint(checkpoint, out, not_private=not_private, metrics=figures, state_test=state_test)
+    if checkpoint.is_dir():
+        if not_private or metrics is not None or state_test:
+            raise BundleError(f"{checkpoint} is a bundle: what it says stays; give --out and maybe --sign alone")
+        bundle = renew_bundle(checkpoint, out, sign_with=sign)
+    else:
+        figures = _figures(metrics) if metrics is not None else []
+        bundle = export_checkpoint(
+            checkpoint, out, not_private=not_private, metrics=figures, state_test=state_test, sign_with=sign
+        )
     guarantee = bundle.statement.guarantee
     if as_json:
         facts = {"bundle": str(out), "type": bundle.config.type, "privacy": bundle.statement.to_json()}
-        typer.echo(json.dumps({**facts, "fingerprint": bundle.fingerprint}))
+        typer.echo(json.dumps({**facts, "fingerprint": bundle.fingerprint, "signer": bundle.signer}))
         return
     console = Console()
     console.print(f"{out}: {bundle.config.type}, {guarantee}")
@@ -53,6 +66,8 @@ def export(
         if touch.status == "not_covered":
             topic = touch.topic.replace("_", " ")
             console.print(f"  not covered: {topic} ({touch.note})")
+    if bundle.signer is not None:
+        console.print(f"signed by {bundle.signer}: whoever gets it checks that by `ppspeech inspect … --signer`")
 
 
 def _figures(path: Path) -> "list[Figure]":

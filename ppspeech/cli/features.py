@@ -26,6 +26,7 @@ def features(
     Example: `ppspeech features hello.wav --out hello.npz --picture hello.png`
     """
     import numpy as np
+    from rich import box
     from rich.table import Table
 
     from ppspeech.audio import Mfcc, MfccConfig, features_of, plot_clip, read_audio
@@ -56,7 +57,7 @@ def features(
         for row in rows:
             typer.echo(json.dumps(row))
     elif rows:
-        table = Table("clip", "seconds", "frames", "features")
+        table = Table("clip", "seconds", "frames", "features", box=box.SIMPLE_HEAD)
         for row in rows:
             table.add_row(*(str(row[heading]) for heading in ("clip", "seconds", "frames", "features")))
         Console().print(table)

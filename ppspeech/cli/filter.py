@@ -68,6 +68,10 @@ def apply(
     epsilon: Annotated[float | None, typer.Option(help="Add noise: local DP of this epsilon for each sample.")] = None,
     delta: Annotated[float, typer.Option(help="Above 0, Gaussian noise; 0, noise of pure DP.")] = 0.0,
     bound: Annotated[float, typer.Option(help="With --epsilon: clip every sample to this norm first.")] = 3.0,
+    most: Annotated[
+        int | None,
+        typer.Option(help="With --epsilon: release at most so many samples (or frames) of one person.", min=1),
+    ] = None,
     report: Annotated[
         bool, typer.Option("--report", help="Then see what the task and attackers make of it, noise and all.")
     ] = False,
@@ -77,21 +81,22 @@ def apply(
 
     Recordings need no label; those that cannot be used are listed and left out, with exit code 1. Recipes train on the
     folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for `filter attack`; keep that to
-    yourself. Sound files count as one person's.
+    yourself. Sound files count as one person's. Noise promises something to a person with at most --most samples;
+    labels and lengths are never covered.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
-    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6 --report`,
+    `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6 --most 10 --report`,
     `ppspeech filter apply quiet clip.wav --out clip.npy`, `ppspeech filter apply quiet a.wav b.wav --out filtered`
     """
     from ppspeech.bundle import load_bundle
     from ppspeech.data import load_samples
-    from ppspeech.filters import private_file, write_filtered
+    from ppspeech.filters import NOT_COVERED, private_file, write_filtered
 
     bundle = load_bundle(filter)
-    filterer, noise = bundle.filterer, _noise(epsilon, delta, bound)
+    filterer, noise = bundle.filterer, _noise(epsilon, delta, bound, most)
     clips = [each for each in source if Path(each).is_file()]
     if clips == source and out.suffix == ".npy":
-        _apply_to_clip(filterer, source, out, noise, as_json)
+        _apply_to_clip(filterer, source, out, noise, most, as_json)
         return
     settings: Any = bundle.config.settings
     known = Clips()
@@ -115,13 +120,16 @@ def apply(
         raise ModelError(f"--report needs recordings whose {settings.keep} and {settings.hide} are known")
     evidence = {figure.metric: figure.value for figure in bundle.metrics}
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
-    guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, about=about)
+    guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, most=most, about=about)
+    released = len(list((out / "samples").iterdir()))
     if as_json:
-        counts = {"samples": len(samples.kept), "left_out": samples.left_out + len(known.bad)}
+        counts = {"samples": released, "left_out": samples.left_out + len(known.bad), "most": most}
         typer.echo(json.dumps({"folder": str(out), **counts, "guarantee": guarantee.to_json()}))
     else:
         console = Console()
-        console.print(f"{len(samples.kept):,} samples in {out}: {guarantee}")
+        console.print(f"{released:,} samples in {out}: {guarantee}")
+        if noise is not None:
+            console.print(f"not covered: {'; '.join(NOT_COVERED).format(label=settings.keep)}")
         console.print(f"whose they were: {private_file(out)}; keep it to yourself")
     if report:
         attack(out, as_json=as_json)
@@ -189,7 +197,7 @@ def _samples_of(filterer: "Filterer", clips: list[str]) -> "tuple[Samples, Clips
 
 
 def _apply_to_clip(
-    filterer: "Filterer", clips: list[str], out: Path, noise: "FeatureNoise | None", as_json: bool
+    filterer: "Filterer", clips: list[str], out: Path, noise: "FeatureNoise | None", most: int | None, as_json: bool
 ) -> None:
     from dataclasses import replace
 
@@ -202,7 +210,9 @@ def _apply_to_clip(
         raise ModelError(f"{out} is for one sound file, and must not exist; of several the features go to a folder")
     released = NoisyFilter(filterer.module, noise)
     features = replace(filterer, module=released).filter_all(clips)[0]
-    guarantee = released.guarantee if noise is None else noise.guarantee_for(len(features) if features.ndim == 2 else 1)
+    guarantee = released.guarantee
+    if noise is not None and most is not None:
+        features, guarantee = features[:most] if features.ndim == 2 else features, noise.guarantee_for(most)
     with atomic_write(out) as temporary:
         np.save(temporary, features.numpy(), allow_pickle=False)
     if as_json:
@@ -212,9 +222,11 @@ def _apply_to_clip(
     Console().print(f"{shape} features in {out}: {guarantee}")
 
 
-def _noise(epsilon: float | None, delta: float, bound: float) -> "FeatureNoise | None":
+def _noise(epsilon: float | None, delta: float, bound: float, most: int | None) -> "FeatureNoise | None":
     from ppspeech.filters import FeatureNoise
 
+    if (epsilon is None) != (most is None):
+        raise ModelError("--epsilon promises something to a person with at most --most samples: give both, or neither")
     if epsilon is None:
         return None
     return FeatureNoise(bound=bound, epsilon=epsilon, delta=delta, law="gaussian" if delta > 0 else "gamma_norm")

@@ -20,17 +20,24 @@ def inspect_bundle(
     registry: Annotated[
         Path | None, typer.Option(help="Also write its record for the OpenDP deployments registry (.yaml).")
     ] = None,
+    signer: Annotated[
+        str | None, typer.Option(help="Refuse it unless it is signed by this public key, in hexadecimal.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Check a bundle as loading does, and show it: the model, its guarantee, and what the guarantee leaves out.
 
-    Examples: `ppspeech inspect words`, `ppspeech inspect words --registry words.yaml`
+    That a statement follows from its events is always checked; that the events and weights are real, only a signature
+    vouches for.
+
+    Examples: `ppspeech inspect words`, `ppspeech inspect words --registry words.yaml`,
+    `ppspeech inspect words --signer PUBLIC_KEY`
     """
     from ppspeech.bundle import deployment_yaml, load_bundle
     from ppspeech.errors import BundleError
     from ppspeech.storage import atomic_write
 
-    bundle = load_bundle(folder)
+    bundle = load_bundle(folder, signer=signer)
     if registry is not None:
         if registry.suffix not in {".yaml", ".yml"}:
             raise BundleError(f"a registry record is saved as .yaml, got {registry}")
@@ -52,12 +59,13 @@ def _plain(bundle: "Bundle") -> dict[str, Any]:
         "events": bundle.account.to_json(),
         "metrics": {figure.metric: figure.value for figure in bundle.metrics},
         "digests": dict(bundle.digests),
+        "signer": bundle.signer,
     }
 
 
 def show_bundle(bundle: "Bundle", folder: Path) -> None:
     """Print the model, its guarantee, and what the guarantee leaves out."""
-    from ppspeech.bundle import STATUS, in_words
+    from ppspeech.bundle import STATUS, for_people, in_words
 
     config, statement = bundle.config, bundle.statement
     table = Table(title=str(folder), title_justify="left", box=box.SIMPLE_HEAD, show_header=False)
@@ -73,6 +81,8 @@ def show_bundle(bundle: "Bundle", folder: Path) -> None:
     row("weights", f"{sum(tensor.numel() for tensor in bundle.model.state_dict().values()):,}, finite")
     row("guarantee", str(statement.guarantee))
     row("in words", in_words(statement.guarantee))
+    for line in for_people(statement.groups, statement.guarantee.unit):
+        row("for a person", line)
     if statement.private:
         report = bundle.account.report(statement.guarantee.delta)
         methods = ", ".join(f"{method} {epsilon:.4g}" for method, epsilon in report.epsilons.items())
@@ -91,4 +101,5 @@ def show_bundle(bundle: "Bundle", folder: Path) -> None:
     for figure in bundle.metrics:
         row(figure.metric, f"{figure.value:.4g} {figure.unit}".strip() + (f" ({figure.note})" if figure.note else ""))
     row("fingerprint", bundle.fingerprint)
+    row("signed by", bundle.signer or "nobody: that the events are what happened, nothing here shows")
     Console().print(table)

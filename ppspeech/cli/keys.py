@@ -1,4 +1,4 @@
-"""`ppspeech keys`: certificates by which client and server know each other."""
+"""`ppspeech keys`: certificates by which client and server know each other, and keys that sign bundles."""
 
 import json
 import re
@@ -12,7 +12,10 @@ from ppspeech.screen import Console
 
 
 def keys(
-    what: Annotated[Literal["new"], typer.Argument(help="`new` makes a certificate and its key.")],  # noqa: ARG001
+    what: Annotated[
+        Literal["new", "signing"],
+        typer.Argument(help="`new` makes a certificate and its key, `signing` a key that signs bundles."),
+    ],
     folder: Annotated[Path, typer.Argument(help="Where they go; made if it is not there.")],
     name: Annotated[
         list[str] | None, typer.Option(help="Host name or address it is for; several times. The first is its own.")
@@ -22,12 +25,16 @@ def keys(
 ) -> None:
     """Make a self-signed certificate for a server or a client, and a key that only its owner can read.
 
-    A server shows it with `ppspeech serve --certificate … --key …`, and lets in a client's with `--client-ca`.
+    A server shows it with `ppspeech serve --certificate … --key …`, and lets in a client's with `--client-ca`. A
+    signing key vouches for bundles: `ppspeech export … --sign my_keys/signing.pem`.
 
-    Example: `ppspeech keys new my_keys --name speech.example.org`
+    Examples: `ppspeech keys new my_keys --name speech.example.org`, `ppspeech keys signing my_keys`
     """
     from ppspeech.network import make_certificate
 
+    if what == "signing":
+        _make_signing_key(folder, as_json)
+        return
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     if certificate.exists() or key.exists():
@@ -46,3 +53,17 @@ def keys(
     console.print(f"certificate: {certificate} (may be given to anyone)")
     console.print(f"key:         {key} (keep it to yourself)")
     console.print(f"fingerprint: {fingerprint} (clients pin it: --pin)")
+
+
+def _make_signing_key(folder: Path, as_json: bool) -> None:
+    from ppspeech.bundle import make_signing_key
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    key = folder / "signing.pem"
+    signer = make_signing_key(key)
+    if as_json:
+        typer.echo(json.dumps({"key": str(key), "signer": signer}))
+        return
+    console = Console()
+    console.print(f"key:    {key} (keep it to yourself)")
+    console.print(f"signer: {signer} (whoever gets a bundle asks for it: --signer)")

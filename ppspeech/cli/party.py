@@ -1,6 +1,7 @@
 """`ppspeech party`: be one party of a protocol, with the other on another terminal or machine."""
 
 import json
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # the network is loaded when a party runs, not for `--help`
     from ppspeech.registry import Listed
 
 
+TICKET_BYTES = 16
+MOST_REFUSALS = 10  # that are told of: whoever calls must not fill the screen
 ROOMS = ("ppspeech.protocols", "ppspeech.training.together", "ppspeech.evidence.published.protocols")
 """Where there are protocols; the command line alone may know all of them."""
 
@@ -54,6 +57,7 @@ def party(
     ] = None,
     label: Annotated[str, typer.Option(help="With --table: the column that is the class of each row.")] = "",
     pin: Annotated[str, typer.Option(help="Fingerprint of the certificate of the party that listens.")] = "",
+    ticket: Annotated[str, typer.Option(help="What the party that listens knows us by: it prints one.")] = "",
     ca: Annotated[
         Path | None, typer.Option(help="Authorities to trust instead: for the server's, or the client's, certificate.")
     ] = None,
@@ -75,11 +79,12 @@ def party(
     """Run one party of a protocol over TLS 1.3.
 
     The party that listens makes a certificate for the occasion, unless it is given one, and prints the fingerprint
-    that the other pins. A group of any number finds itself by a file that says who takes part, where they listen and
+    that the other pins and a ticket that the other shows: tell nobody else. With --ca, the other's certificate, it
+    needs no ticket. A group of any number finds itself by a file that says who takes part, where they listen and
     which certificate each has: `docs/TOGETHER.md` goes through it.
 
     Examples: `ppspeech party millionaires --role alice --listen 127.0.0.1:7000 --input 5`, and on another terminal
-    `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --input 7`;
+    `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --ticket … --input 7`;
     `ppspeech party train_descent --example > parties.yaml`,
     `ppspeech party train_descent --role bob --config parties.yaml --certificate bob.pem --key bob.key --table bob.csv
     --label ill`
@@ -105,7 +110,8 @@ def party(
     limits = Limits(message_seconds=seconds, handshake_seconds=min(seconds, Limits().handshake_seconds))
     inputs = [_parse_input(each) for each in private or ()]
     if config is not None:
-        _refuse_unused({"--connect": connect, "--listen": listen, "--param": param, "--pin": pin, "--ca": ca})
+        unused = {"--connect": connect, "--listen": listen, "--param": param, "--pin": pin, "--ca": ca}
+        _refuse_unused(unused | {"--ticket": ticket})
         group = Group.load(config)
         inputs += _read_own(table, label, group.params)
         run_in_group(console, protocol, role, group, (certificate, key), inputs, limits, out, as_json)
@@ -130,11 +136,13 @@ def party(
     try:
         if connect:
             trusted = None if insecure else ClientTls(pin=pin or None, ca=ca, certificate=certificate, key=key)
-            channel = call(Address.parse(connect), name, agreed, tls=trusted, insecure=insecure, limits=limits)
+            where, shown = Address.parse(connect), ticket.encode()
+            channel = call(where, name, agreed, tls=trusted, insecure=insecure, limits=limits, ticket=shown)
         else:
             with own_tls(certificate, key, ca, insecure=insecure) as tls:
                 options = {"tls": tls, "insecure": insecure, "limits": limits}
-                channel = _wait(console, other, Address.parse(listen), name, agreed, **options)
+                known = insecure or ca is not None
+                channel = _wait(console, other, Address.parse(listen), name, agreed, known, **options)
     except ValueError as error:
         raise PpspeechError(str(error)) from None
     with channel:
@@ -188,21 +196,31 @@ def _make_certificate(console: Console, certificate: Path | None, key: Path | No
 
 
 def _wait(
-    console: Console, other: str, address: "Address", name: str, agreed: dict[str, Any], **options: Any
+    console: Console, other: str, address: "Address", name: str, agreed: dict[str, Any], known: bool, **options: Any
 ) -> "StreamChannel":
+    """The other party, once it is there; where nothing else says who that is, it is the one with the ticket."""
     from ppspeech.network import Listener, fingerprint
 
     try:
         listener = Listener(address, **options)
     except OSError as error:
         raise PpspeechError(f"cannot listen at {address}: {error}") from None
+    ticket = "" if known else secrets.token_hex(TICKET_BYTES)
+    refused: set[str] = set()
+
+    def tell(error: Exception) -> None:
+        if len(refused) < MOST_REFUSALS and str(error) not in refused:
+            refused.add(str(error))
+            console.print(f"someone was refused, waiting on: {error}")
+
     with listener:
         trust = f"--pin {fingerprint(options['tls'].certificate)}" if options["tls"] else "--insecure"
+        trust += f" --ticket {ticket}" if ticket else ""
         shared = "".join(f" --param {key}={json.dumps(value)}" for key, value in agreed["terms"].items())
         console.print(f"waiting at {listener.address}; the other party joins with")
         command = f"ppspeech party {name} --role {other} --connect {listener.address} {trust}{shared} --input …"
         console.print(f"  {command}")
-        return listener.wait(name, agreed)
+        return listener.wait(name, agreed, ticket=ticket.encode(), tell=tell)
 
 
 def parse_param(text: str) -> tuple[str, Any]:

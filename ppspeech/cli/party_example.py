@@ -34,6 +34,7 @@ EXAMPLES: dict[str, Any] = {
     "sensitivity": 0.1,
     "bound": 1000.0,
     "inputs": 3,
+    "common": "…",
 }
 """Values that work, by the term's name."""
 
@@ -57,6 +58,7 @@ MEANINGS = {
     "dimension": "how many numbers everyone brings",
     "sensitivity": "how far one unit moves the sum",
     "bound": "what no party's sum of squares exceeds",
+    "common": "SHA-256 of the filter that all begin with; the aggregator's command says it",
     "words": "the vocabulary; recordings are a folder with a manifest.csv",
 }
 

@@ -44,9 +44,10 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,…",
-            help="Choices for speakers: places=64; scoring=linear, gmm or hardened; false_accept=0.01, among people of "
-            "cohort=FOLDER, or those in the bundle; instead threshold, with norm=z, t or zt where there is a cohort; "
-            "decision and names=client or server, who learns them.",
+            help="Choices for speakers: places=64; decision and names=client or server, who learns them; "
+            "scoring=linear or gmm, for clients that keep to the protocol, or hardened, for any, which is the default "
+            "where decision=server; false_accept=0.01, among people of cohort=FOLDER, or those in the bundle; instead "
+            "threshold, with norm=z, t or zt where there is a cohort.",
         ),
     ] = None,
     enroll: Annotated[bool, typer.Option("--enroll", help="Speakers: let clients enroll; keep --state safe.")] = False,

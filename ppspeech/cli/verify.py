@@ -59,8 +59,8 @@ def verify(
     is claimed.
 
     Examples: `ppspeech verify voices claim.wav --enroll ann1.wav --enroll ann2.wav --cohort others/`,
-    `ppspeech verify voices claim.wav --claim 0 --server 127.0.0.1:7000 --pin …`,
-    `ppspeech verify voices claim.wav --claim 0 --server … --pin … --keeper 127.0.0.1:7001 --keeper-pin …`
+    `ppspeech verify voices claim.wav --claim 17 --server 127.0.0.1:7000 --pin …`,
+    `ppspeech verify voices claim.wav --claim 17 --server … --pin … --keeper 127.0.0.1:7001 --keeper-pin …`
     """
     if server:
         if enroll or threshold is not None or cohort or claim is None:

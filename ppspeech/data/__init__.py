@@ -8,7 +8,8 @@ from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
 from ppspeech.data.layout import read_rows, whole_folder, write_rows
-from ppspeech.data.normalization import publicly_normalized
+from ppspeech.data.normalization import normalizing, publicly_normalized
+from ppspeech.data.overlap import check_disjoint
 from ppspeech.data.registry import (
     corpus_names,
     load_corpus,
@@ -17,7 +18,7 @@ from ppspeech.data.registry import (
     register_corpus,
     table_names,
 )
-from ppspeech.data.samples import Level, Samples, inputs_of, load_samples, public_scale
+from ppspeech.data.samples import Level, Samples, inputs_of, load_samples, public_scale, scale_corpus
 from ppspeech.data.sound_check import usable
 from ppspeech.data.splits import Split, hold_out, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
 from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
@@ -38,6 +39,7 @@ __all__ = [
     "Utterance",
     "UtteranceDataset",
     "Vocabulary",
+    "check_disjoint",
     "clips_by_speaker",
     "cohort_at",
     "collate",
@@ -48,6 +50,7 @@ __all__ = [
     "load_corpus",
     "load_samples",
     "load_table",
+    "normalizing",
     "numbered",
     "options_for",
     "plot_corpus",
@@ -56,6 +59,7 @@ __all__ = [
     "read_filtering",
     "read_rows",
     "register_corpus",
+    "scale_corpus",
     "split_by_speaker",
     "split_by_take",
     "split_official",

@@ -98,6 +98,11 @@ class UtteranceDataset(Dataset[Batch]):
         return self.features.sizes if isinstance(self.features, LazyFeatures) else self.lengths
 
     @property
+    def utterances(self) -> Tensor:
+        """Which utterance each item is, `(items,)`: its place in the corpus."""
+        return torch.arange(len(self))
+
+    @property
     def speakers(self) -> Tensor:
         """The speaker of every item, `(items,)`."""
         return self.labels[:, LABELS.index("speaker")]

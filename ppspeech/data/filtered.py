@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.data.corpus import LABELS
-from ppspeech.data.layout import write_rows
+from ppspeech.data.layout import NUMPY_DAMAGE, write_rows
 from ppspeech.errors import CorpusError
 
 FILTERING = "filtering.json"
@@ -79,7 +79,7 @@ def read_filtering(folder: Path) -> Filtering:
         if plain.pop("format") != FORMAT:
             raise ValueError(f"this version reads format {FORMAT}")
         return Filtering(**plain)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, CorpusError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorpusError(f"{path} is no statement of filtered features: {error}") from None
 
 
@@ -103,6 +103,6 @@ def _opened(path: Path) -> np.ndarray[Any, Any]:
         raise CorpusError(f"{path} holds no features: sound cannot stand in for features that are given")
     try:
         opened: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as damaged:
+    except NUMPY_DAMAGE as damaged:
         raise CorpusError(f"{path} holds no features: {damaged}") from None
     return opened

@@ -9,9 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from tokenize import TokenError
 
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
+
+NUMPY_DAMAGE = (ValueError, OSError, EOFError, SyntaxError, TokenError, TypeError, RecursionError, MemoryError)
+"""What NumPy raises for a file that is not whole, or whose header someone else wrote."""
 
 GENDERS = {"f": "f", "female": "f", "m": "m", "male": "m"}
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import torch
 
 from ppspeech.audio import MfccConfig
+from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.registry import load_corpus
 
@@ -19,10 +20,15 @@ def publicly_normalized(config: MfccConfig, corpora: Sequence[str] = ("synthetic
     model of such features can listen while people speak (with `level="keep"`).
     """
     plain = replace(config, cmvn="none", public_mean=(), public_std=())
-    store, public = FeatureStore(plain), (load_corpus(name, **FEW.get(name, {})) for name in corpora)
-    frames = torch.cat([frames for corpus in public for frames in store.load(corpus.utterances)])
+    store = FeatureStore(plain)
+    frames = torch.cat([frames for corpus in normalizing(corpora) for frames in store.load(corpus.utterances)])
     mean, std = frames.double().mean(0), frames.double().std(0)
     return replace(config, cmvn="public", public_mean=_rounded(mean), public_std=_rounded(std))
+
+
+def normalizing(corpora: Sequence[str]) -> list[Corpus]:
+    """The recordings that `publicly_normalized` hears."""
+    return [load_corpus(name, **FEW.get(name, {})) for name in corpora]
 
 
 def _rounded(values: torch.Tensor) -> tuple[float, ...]:

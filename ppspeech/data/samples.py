@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ppspeech.audio import Frames, GivenFeatures, MfccConfig, utterance_statistics
 from ppspeech.data.batches import numbered
 from ppspeech.data.corpora.synthetic import DIGITS, SyntheticCorpus
-from ppspeech.data.corpus import LABELS
+from ppspeech.data.corpus import LABELS, Corpus
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.registry import load_corpus, load_table, options_for
 from ppspeech.data.sound_check import usable
@@ -125,6 +125,13 @@ def _of_table(keep: str, hide: str, source: str, options: Mapping[str, Any]) -> 
     return Samples(table.features.unbind(0), columns[keep], columns[hide], recordings)
 
 
+def scale_corpus(sample_rate: int) -> Corpus:
+    """The recordings of the built-in voices that `public_scale` hears."""
+    return SyntheticCorpus(
+        DIGITS[::2], speakers=24, takes=1, styles=("calm", "excited"), sample_rate=sample_rate
+    ).build()
+
+
 @lru_cache(maxsize=8)
 def public_scale(config: MfccConfig) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of utterance statistics over the built-in voices, each `(4 * features,)`.
@@ -134,10 +141,6 @@ def public_scale(config: MfccConfig) -> tuple[Tensor, Tensor]:
     """
     if isinstance(config, GivenFeatures):
         return torch.zeros(4 * config.features), torch.ones(4 * config.features)
-    corpus = SyntheticCorpus(
-        DIGITS[::2], speakers=24, takes=1, styles=("calm", "excited"), sample_rate=config.sample_rate
-    )
-    utterances = corpus.build().utterances
-    features = FeatureStore(config).load(utterances)
+    features = FeatureStore(config).load(scale_corpus(config.sample_rate).utterances)
     vectors = torch.cat([utterance_statistics(Frames(f.unsqueeze(0), torch.tensor([len(f)]))) for f in features])
     return vectors.mean(0), vectors.std(0).clamp_min(1e-6)

@@ -5,7 +5,7 @@ A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides 
 `write_filtered` makes a corpus of filtered features, on which recipes train.
 """
 
-from ppspeech.filters.apply import private_file, read_filtered, write_filtered
+from ppspeech.filters.apply import NOT_COVERED, private_file, read_filtered, write_filtered
 from ppspeech.filters.baselines import BASELINES
 from ppspeech.filters.learn import HIDDEN, Learning, Solver, learn_filter, opponent
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized, TemporalConvolution
@@ -31,6 +31,7 @@ from ppspeech.filters.transformer import MinimaxTransformer
 __all__ = [
     "BASELINES",
     "HIDDEN",
+    "NOT_COVERED",
     "NO_NOISE",
     "STARTS",
     "ClassTask",

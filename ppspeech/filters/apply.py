@@ -6,7 +6,7 @@
 Samples are numbered in an order drawn from the operating system: corpora are sorted by person, and so were names.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,14 @@ from ppspeech.data import (
 )
 from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.filters.noisy import FeatureNoise, NoisyFilter
-from ppspeech.privacy import Guarantee
+from ppspeech.privacy import Guarantee, check_count
 from ppspeech.progress import track
+
+NOT_COVERED = (
+    "labels: the manifest has the {label} of every sample as it is",
+    "lengths: how many samples there are, and how many frames each has, are seen as they are",
+)
+"""What a folder shows besides noisy features, whatever is promised for them."""
 
 
 def private_file(folder: Path) -> Path:
@@ -46,15 +52,23 @@ def write_filtered(
     *,
     keep: str,
     noise: FeatureNoise | None = None,
+    most: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Guarantee:
     """Filter samples one after another, in a random order, and write them as a corpus with a statement.
 
     The folder must not exist. The label to `keep` of a table stands in the manifest as `word`. `noise` is added to
-    every vector; None is a bare filter, which promises nothing. `about` is more for the statement, as JSON can hold it,
-    such as what attackers found. Returns what is promised to the person with the most samples. Raises ModelError if
-    there is such a folder, or nothing to write.
+    every vector; None is a bare filter, which promises nothing. `most` vectors of one person are released, a public
+    number that noise needs: what is promised to a person must not depend on how much they said. Of more, random
+    recordings are left out, and the last one cut. `about` is more for the statement, as JSON can hold it, such as what
+    attackers found. Returns what is promised to a person. Raises ModelError if there is such a folder, or nothing to
+    write; PrivacyError for noise without `most`, or the other way round.
     """
+    if (noise is None) != (most is None):
+        raise PrivacyError(
+            "noise promises something to a person who has at most so many samples: give both noise and most, a number "
+            "chosen without looking at the recordings, or neither"
+        )
     beside = private_file(folder)
     if folder.exists() or beside.exists():
         raise ModelError(f"{folder if folder.exists() else beside} exists already: choose another folder")
@@ -62,6 +76,8 @@ def write_filtered(
         raise ModelError("there is no sample to filter")
     released = NoisyFilter(module, noise)
     order = np.argsort(uniform_residues(len(samples.inputs))).tolist()
+    lengths = bounded(samples, order, most)
+    order = [index for index in order if lengths[index]]
     label = keep if keep in LABELS else "word"
     is_vector = samples.inputs[0].ndim == 1
     counts: dict[str, int] = {}
@@ -70,7 +86,7 @@ def write_filtered(
     def filtered() -> Iterator[tuple[Tensor, str]]:
         nonlocal features
         for index in track(order, "Filtering"):
-            given = samples.inputs[index]
+            given = samples.inputs[index] if is_vector else samples.inputs[index][: lengths[index]]
             made = released.release(given.unsqueeze(0) if is_vector else given).value
             counts[samples.private[index]] = counts.get(samples.private[index], 0) + len(made)
             features = made.shape[1]
@@ -78,12 +94,16 @@ def write_filtered(
 
     with whole_folder(folder) as unfinished:
         write_samples(unfinished, filtered(), label)
-        most = max(counts.values())
-        guarantee = released.guarantee if noise is None else noise.guarantee_for(most)
+        if most is not None and max(counts.values()) > most:
+            raise PrivacyError(
+                f"the filter made {max(counts.values())} vectors of one person's, and {most} are allowed"
+            )
+        guarantee = released.guarantee if noise is None or most is None else noise.guarantee_for(most)
         statement = {
             "guarantee": guarantee.to_json(),
             "each_sample": released.guarantee.to_json(),
-            "most_samples_of_one_person": most if noise is not None else None,
+            "most_samples_of_one_person": most,
+            "not_covered": [line.format(label=label) for line in NOT_COVERED] if noise is not None else [],
             "about": dict(about or {}),
         }
         rate = samples.mfcc.sample_rate if samples.mfcc is not None else 1
@@ -95,6 +115,19 @@ def write_filtered(
         beside.touch(mode=0o600)
         write_rows(beside, ("path", "private", "recording"), whose)
     return guarantee
+
+
+def bounded(samples: Samples, order: Sequence[int], most: int | None) -> list[int]:
+    """How many vectors of each sample are released: taken in this order, at most so many of one person."""
+    sizes = [1 if sample.ndim == 1 else len(sample) for sample in samples.inputs]
+    if most is None:
+        return sizes
+    left = dict.fromkeys(samples.private, check_count("most", most))
+    kept = [0] * len(sizes)
+    for index in order:
+        kept[index] = min(sizes[index], left[samples.private[index]])
+        left[samples.private[index]] -= kept[index]
+    return kept
 
 
 def read_filtered(folder: Path, private: Path | None = None) -> Samples:

@@ -23,7 +23,7 @@ from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
-from ppspeech.models.impostors import FEWEST_PEOPLE, Impostors, rare_score, voice_directions
+from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score, voice_directions
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
@@ -43,6 +43,7 @@ from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervecto
 __all__ = [
     "FEWEST_PEOPLE",
     "LARGEST_EXPLICIT",
+    "UNUSUAL",
     "Certificate",
     "ConvexObjective",
     "DiscreteEmission",

@@ -81,7 +81,8 @@ def _peaks(model: WordModel) -> Tensor:
         phi = model.phi().double()
         side = phi[..., :-1, -1:]
         lifted = side.mT @ torch.linalg.pinv(phi[..., :-1, :-1], hermitian=True) @ side
-        return lifted[..., 0, 0] - phi[..., -1, -1]
+        peaks: Tensor = lifted[..., 0, 0] - phi[..., -1, -1]
+        return peaks
     assert isinstance(model.emission, GaussianEmission)
     covariances, logits = model.emission.gaussians.covariances().double(), model.emission.weight_logits
     weights = 0.0 if logits is None else logits.double().log_softmax(-1)

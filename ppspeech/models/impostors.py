@@ -26,7 +26,7 @@ AMOUNTS = (30, 90, 270, 810)
 """Frames of speech at which strangers are tried; between them thresholds are interpolated."""
 TAIL = 0.1  # the share of scores that says how the rarest behave
 CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
-UNUSUAL = 0.01  # the share of the cohort's own speech that would be called unlike it
+UNUSUAL = 0.01  # the share of the cohort's own speech that is called unlike it, where nobody says otherwise
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,9 @@ class Impostors:
         """The cosine that a stranger's trial of so many frames reaches with the claimed direction at this rate."""
         return self._at(frames, [rare_score(scores, self.owners, rate) for scores in self.scores(template)])
 
-    def lowest_likelihood(self, frames: int) -> float:
-        """The log-likelihood of a frame below which so many frames of speech are unlike the cohort's."""
-        lowest = [-rare_score(-each.numpy(), self.owners, UNUSUAL, caution=0) for each in self.likelihoods]
+    def lowest_likelihood(self, frames: int, share: float = UNUSUAL) -> float:
+        """The log-likelihood of a frame below which so many frames of speech are unlike the cohort's, as a share is."""
+        lowest = [-rare_score(-each.numpy(), self.owners, share, caution=0) for each in self.likelihoods]
         return self._at(frames, lowest)
 
     def _at(self, frames: int, values: Sequence[float]) -> float:

@@ -15,8 +15,9 @@ from ppspeech.network.server.load import Capacity, Counters
 from ppspeech.network.server.server import RunningServer, Server, in_background
 from ppspeech.network.server.worker import Service
 from ppspeech.network.tls.certificates import fingerprint, make_certificate
-from ppspeech.network.tls.connect import Listener, connect
+from ppspeech.network.tls.connect import connect
 from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
+from ppspeech.network.tls.listener import Listener
 
 # What ends a session is raised, and said by whoever catches it; the log has it a second time, for those who keep one.
 logging.getLogger(__name__).addHandler(logging.NullHandler())

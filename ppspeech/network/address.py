@@ -1,6 +1,7 @@
 """Where a party listens, and which addresses may be used without TLS."""
 
 import ipaddress
+import re
 import socket
 from dataclasses import dataclass
 from typing import Self
@@ -24,8 +25,8 @@ class Address:
         """Read `HOST:PORT`, with an IPv6 address in square brackets. Raises `PpspeechError` for anything else."""
         host, colon, port = text.rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
-        if not colon or not bare or not port.isascii() or not port.isdigit() or int(port) > 65535:
-            raise PpspeechError(f"an address is HOST:PORT, such as 127.0.0.1:7000, got {text!r}")
+        if not colon or not bare or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+            raise PpspeechError(f"an address is HOST:PORT, such as 127.0.0.1:7000, got {text!r:.80}")
         return cls(bare, int(port))
 
     def __str__(self) -> str:

@@ -6,9 +6,11 @@ Every mechanism is a frozen dataclass with `relation`, `event`, `guarantee` and 
 """
 
 from ppspeech.privacy.accounting.accountant import Accountant, AccountReport, ComposedEvent
+from ppspeech.privacy.accounting.budget import Budget
 from ppspeech.privacy.accounting.events import (
     ApproximateEvent,
     Event,
+    ExactPureEvent,
     NonPrivateEvent,
     PureEvent,
     PureLike,
@@ -30,39 +32,46 @@ from ppspeech.privacy.convex.events import (
 from ppspeech.privacy.convex.objective import ObjectivePerturbation
 from ppspeech.privacy.convex.output import OutputPerturbation
 from ppspeech.privacy.gradients.plan import SampledGaussianEvent, noise_multiplier_for
-from ppspeech.privacy.guarantee import Guarantee, Released
+from ppspeech.privacy.guarantee import MOST_DELTA, Guarantee, Released
 from ppspeech.privacy.mechanism import MECHANISMS, Mechanism, mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
 from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamEvent, SkellamShares, shares_for
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.mechanisms.gaussian import Gaussian, GaussianEvent
+from ppspeech.privacy.mechanisms.histogram import Histogram
 from ppspeech.privacy.mechanisms.laplace import Laplace, LaplaceEvent
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
 from ppspeech.privacy.mechanisms.selection import BoundedRangeEvent, Exponential, PermuteAndFlip
 from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
 from ppspeech.privacy.parameters import check_choice, check_count, check_positive, check_probability
 from ppspeech.privacy.relation import Adjacency, Relation, Unit
+from ppspeech.privacy.rows import MANY_ROWS, check_rows, check_single_rows
 
 __all__ = [
+    "MANY_ROWS",
     "MECHANISMS",
+    "MOST_DELTA",
     "AccountReport",
     "Accountant",
     "Adjacency",
     "AnalyzeGauss",
     "ApproximateEvent",
     "BoundedRangeEvent",
+    "Budget",
     "ComposedEvent",
     "DiscreteGaussian",
     "DiscreteGaussianEvent",
     "DiscreteLaplace",
     "DiscreteLaplaceEvent",
     "Event",
+    "ExactPureEvent",
     "Exponential",
     "GammaNorm",
     "Gaussian",
     "GaussianEvent",
     "Guarantee",
+    "Histogram",
     "Laplace",
     "LaplaceEvent",
     "LogisticObjectiveGaussianEvent",
@@ -90,6 +99,8 @@ __all__ = [
     "check_count",
     "check_positive",
     "check_probability",
+    "check_rows",
+    "check_single_rows",
     "event_from_json",
     "event_to_json",
     "gaussian_delta",

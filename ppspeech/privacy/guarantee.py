@@ -18,6 +18,9 @@ PROVEN: frozenset[Kind] = frozenset({"pure", "approximate", "zcdp"})
 REAL_NOISE = "noise is a float: low-order bits can leak (Mironov 2012)"
 """The caveat of every mechanism that is not float-safe."""
 
+MOST_DELTA = 1e-3
+"""The largest delta that a model is released with: whoever publishes one record in a thousand as it is keeps it."""
+
 Value = TypeVar("Value", covariant=True)
 
 
@@ -74,7 +77,9 @@ class Guarantee:
     def of(cls, event: Event, delta: float = 0.0, **more: Any) -> "Guarantee":
         """What an event promises at this delta; pure privacy at 0."""
         kind: Kind = "pure" if delta == 0 else "approximate"
-        return cls(kind=kind, relation=event.relation, epsilon=epsilon_of(cast(Any, event), delta), delta=delta, **more)
+        epsilon = epsilon_of(cast(Any, event), delta)
+        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "float_safe": event.float_safe}
+        return cls(kind=kind, relation=event.relation, **terms, **more)
 
     @property
     def unit(self) -> Unit:
@@ -120,19 +125,20 @@ class Guarantee:
         return cls(**{**relation_from_json(plain), "epsilon": epsilon, "assumptions": tuple(assumptions)})
 
     def __str__(self) -> str:
-        """One line for people.
+        """One line for people, with what must not be missed: whether it holds to the bit, and the caveat.
 
         >>> print(Guarantee(kind="pure", epsilon=1.0, relation=Relation("speaker", "add_remove"), float_safe=True))
-        1-DP for one speaker (add_remove)
+        1-DP for one speaker (add_remove), to the bit
         """
         relation = f"for {self.relation}"
-        if self.kind == "zcdp":
-            return f"{self.rho:.4g}-zCDP {relation}"
         if not self.proven:
             claim = "" if self.claimed_epsilon is None else f", claimed epsilon {self.claimed_epsilon:.4g}"
             return f"no guarantee ({self.kind}{claim}) {relation}: {self.caveat}"
         pair = f"{self.epsilon:.4g}" if self.delta == 0 else f"({self.epsilon:.4g}, {self.delta:.3g})"
-        return f"{pair}-DP {relation}"
+        stated = f"{self.rho:.4g}-zCDP" if self.kind == "zcdp" else f"{pair}-DP"
+        bits = "to the bit" if self.float_safe else "for real numbers, not the last bits of floats"
+        rest = self.caveat.removeprefix(REAL_NOISE).removeprefix("; ")  # the caveat of floats is said already
+        return f"{stated} {relation}, {bits}" + (f"; {rest}" if rest else "")
 
 
 @dataclass(frozen=True, slots=True)

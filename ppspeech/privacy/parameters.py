@@ -1,6 +1,6 @@
 """The doors of the privacy room: what a parameter must be, and how a wrong one is refused."""
 
-import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,8 +9,8 @@ from ppspeech.errors import PrivacyError
 
 def check_finite(name: str, value: Any) -> float:
     """Refuse what is not a finite real number (bool is not one)."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise PrivacyError(f"{name} must be a finite number, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise PrivacyError(f"{name} must be a finite number, got {value!r:.80}")
     return float(value)
 
 

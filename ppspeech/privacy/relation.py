@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ppspeech.errors import PrivacyError
@@ -9,6 +10,17 @@ from ppspeech.privacy.parameters import check_choice
 
 Unit = Literal["frame", "utterance", "record", "speaker", "party"]
 """What one person's presence is counted in. `record` is one row of a table, `party` one holder of a data set."""
+
+HOLDERS: Mapping[Unit, tuple[Unit, ...]] = MappingProxyType(
+    {
+        "frame": ("utterance", "speaker", "party"),
+        "utterance": ("speaker", "party"),
+        "record": ("speaker", "party"),
+        "speaker": ("party",),
+        "party": (),
+    }
+)
+"""By unit, those that may hold several of it."""
 
 Adjacency = Literal["add_remove", "replace"]
 """Neighboring data sets differ by one unit more or less, or by one unit exchanged for another (number public)."""
@@ -38,6 +50,15 @@ def check_relation(relation: Any) -> Relation:
     if not isinstance(relation, Relation):
         raise PrivacyError(f'a relation is needed, such as Relation("speaker", "add_remove"), got {relation!r}')
     return relation
+
+
+def check_monotone(monotone: bool, relation: Relation) -> None:
+    """Refuse the factor 2 that monotone values save where one unit leaves and another comes: some rise, some fall."""
+    if monotone and relation.adjacency == "replace":
+        raise PrivacyError(
+            "monotone means that one more unit moves all values in one direction: under replace one may rise and "
+            "another fall. Use add_remove, or leave monotone out"
+        )
 
 
 def relation_to_json(fields: Mapping[str, Any]) -> dict[str, Any]:

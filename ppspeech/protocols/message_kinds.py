@@ -22,6 +22,9 @@ class Kind(MessageKind):
     DECISION_TABLE = 23, "an encrypted table"
     DECISION = 24, "the decision"
     GALLERY_DIGEST = 25, "a digest of encrypted templates"
+    CLAIM = 26, "a masked claim"
+    RECORDS = 27, "masked templates, of which one opens"
+    VOICE_CODE = 28, "a masked code of a voice"
 
     # The paper's own keyword protocols, `published`.
     PAILLIER_KEY = 40, "a public key"
@@ -35,11 +38,13 @@ class Kind(MessageKind):
     PRODUCTS = 48, "ciphertexts"
     ORDERED = 49, "blinded scores under one's own key"
 
-    # Sums through a curator. 80 and 81 are the network's own, where a group meets.
-    SESSION_KEY = 82, "a public key and its signature"
-    ROSTER = 83, "everyone's public keys and signatures"
+    # Sums through a curator. 79 to 81 are the network's own, where parties meet.
+    SESSION_KEY = 82, "a public key"
+    ROSTER = 83, "everyone's public keys"
     MASKED_VECTOR = 84, "uniform residues"
     SUM = 85, "the released sum"
+    SIGNED_KEYS = 86, "a signature on everyone's public keys"
+    SIGNATURES = 87, "everyone's signatures"
 
     # Eigenvectors.
     DIRECTIONS = 120, "the released directions"

@@ -4,13 +4,11 @@ Alice has a, Bob b, both below 2^bits. The carry of a + (2^bits - 1 - b) is 1 if
 and both send each other their share of this one bit.
 """
 
-import nacl.bindings as sodium
 import numpy as np
 
 from ppspeech.arrays import Residues
-from ppspeech.crypto import Kind, uniform_bytes
 from ppspeech.crypto.shares import ShareEngine, blank, carry, open_bits_to, record
-from ppspeech.crypto.transfer import POINT_BYTES, PairSetup, Side
+from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import RangeError
 from ppspeech.protocols.party import Party, register_protocol
 
@@ -50,23 +48,3 @@ def _open_carry(engine: ShareEngine, own: Residues, bits: int) -> int:
     share = carry(engine, own, bits)
     answers = [open_bits_to(engine, receiver, share) for receiver in (Side.SECOND, Side.FIRST)]
     return next(int(answer[0]) for answer in answers if answer is not None)
-
-
-def simulate(shape: list[tuple[str, int, int]]) -> list[bytes]:
-    """What a party receives, made without anyone's number: nobody can tell it from the real messages.
-
-    `shape`: direction, kind and size of each message of that party's transcript, which is public. Returns the payloads
-    of the received ones: points of the group, uniform bytes, and for the share of the answer a uniform bit (with the
-    party's own share it gives the answer). The greeting, which repeats the party's own, is left out.
-    """
-    received = [(kind, size) for direction, kind, size in shape if direction == "received" and kind != Kind.RESUME]
-    return [_simulate_message(kind, size) for kind, size in received]
-
-
-def _simulate_message(kind: int, size: int) -> bytes:
-    if kind in {Kind.BASE_POINT, Kind.BASE_REPLY}:
-        scalars = [sodium.crypto_core_ed25519_scalar_reduce(uniform_bytes(64)) for _ in range(size // POINT_BYTES)]
-        return b"".join(map(sodium.crypto_scalarmult_ed25519_base_noclamp, scalars))
-    if kind == Kind.OPEN:
-        return bytes([uniform_bytes(1)[0] & 1])
-    return uniform_bytes(size)

@@ -9,26 +9,41 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
-    from ppspeech.service.estimate import BYTES_PER_SECOND
+    from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
+    from ppspeech.service.offer import DESCRIBE, Offer, describe
     from ppspeech.service.plan import MEETING_BYTES, ROUND_TRIPS, ServicePlan, WayToRun, plan_speakers, plan_words
-    from ppspeech.service.requests import BudgetSpentError
+    from ppspeech.service.requests import (
+        Ask,
+        BudgetSpentError,
+        Request,
+        receive_ready,
+        receive_request,
+        send_ready,
+        send_request,
+        send_template,
+    )
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
 
 __all__ = [
     "BYTES_PER_SECOND",
+    "DESCRIBE",
     "EXPORTERS",
     "MEETING_BYTES",
     "ROUND_TRIPS",
     "Answer",
+    "Ask",
     "BudgetSpentError",
     "Client",
     "Deployment",
     "Door",
+    "Knowledge",
+    "Offer",
     "QueryBudget",
+    "Request",
     "ServiceFiles",
     "ServicePlan",
     "Serving",
@@ -37,11 +52,17 @@ __all__ = [
     "build_services",
     "connect",
     "connect_through",
+    "describe",
     "error_budget",
     "export_words",
     "open_door",
     "plan_speakers",
     "plan_words",
+    "receive_ready",
+    "receive_request",
+    "send_ready",
+    "send_request",
+    "send_template",
     "serve",
     "server_health",
 ]
@@ -49,11 +70,21 @@ __all__ = [
 _MODULES = {
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
-    "estimate": {"BYTES_PER_SECOND"},
+    "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
+    "offer": {"DESCRIBE", "Offer", "describe"},
     "plan": {"MEETING_BYTES", "ROUND_TRIPS", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
-    "requests": {"BudgetSpentError"},
+    "requests": {
+        "Ask",
+        "BudgetSpentError",
+        "Request",
+        "receive_ready",
+        "receive_request",
+        "send_ready",
+        "send_request",
+        "send_template",
+    },
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},

@@ -7,22 +7,30 @@ from typing import Any
 from ppspeech.bundle import Bundle
 from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
-from ppspeech.errors import BundleError, RangeError
+from ppspeech.errors import RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
 from ppspeech.service.client.connect import MOST_BYTES
-from ppspeech.service.estimate import Estimate, Knowledge, estimate, estimate_shared, estimate_stream, planned_job
+from ppspeech.service.estimate import (
+    MESSAGE_SECONDS,
+    Estimate,
+    Knowledge,
+    estimate,
+    estimate_shared,
+    estimate_stream,
+    planned_job,
+)
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.requests import ORDERS
 from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.tasks.speakers import Job, Speakers
 
-TRANSFER_SECONDS = 7e-4  # of one transfer by Diffie-Hellman, both parties together
-ROW_SECONDS = 2e-6  # of one row of a hardened decision table
+TRANSFER_SECONDS = 1e-6  # of one extended transfer, both parties together
+HIDDEN_SECONDS = 3e-9  # of one byte of a hardened verification's records and table, both parties together
 ROUND_TRIPS = (0.0, 0.010, 0.040, 0.100)  # seconds: loopback, a city, a continent, an ocean
 MEETING_BYTES = key_length(LatticeParameters()) + SETUP_BYTES_FIRST + SETUP_BYTES_SECOND
 """Payload of a meeting, once a session: transfers, and the client's public key."""
@@ -136,11 +144,7 @@ def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, m
             warnings.append("mixtures have no names with a cohort: identification with them is not normed")
     except RangeError as refused:
         warnings.append(f"gmm: {refused}")
-    try:
-        hard = replace(chosen, scoring="hardened", decision="server", stores=False).terms(bundle, 0)
-        modes.append(WayToRun.of("hardened verify", _hardened(hard.hardened), "speaker_verification_hardened"))
-    except BundleError as refused:
-        warnings.append(f"hardened: {refused}")
+    modes.append(WayToRun.of("hardened verify", _hardened(linear.hardened), "speaker_verification_hardened"))
     gallery = None if chosen.places > MOST_PLACES else linear.gallery
     if gallery is None:
         warnings.append(f"private galleries have up to {MOST_PLACES} places, got {chosen.places}")
@@ -173,10 +177,11 @@ def _shared(job: Job) -> Estimate:
 
 
 def _hardened(plan: HardenedTerms) -> Estimate:
-    """No work on shares and nothing beforehand: transfers, pads and tables; the server's point, then its tables."""
-    seconds = TRANSFER_SECONDS * (plan.voice_bits + plan.claim_bits) + ROW_SECONDS * plan.models * 2**plan.score_bits
-    size = plan.bytes_up + plan.bytes_down
-    return Estimate(plan.bytes_up, plan.bytes_down, size, 2, 0.0, seconds)
+    """No work on shares: transfers beforehand; then records for a claim, and a table for a code."""
+    offline = MESSAGE_SECONDS + TRANSFER_SECONDS * (plan.claim_bits + plan.bits)
+    online = 6 * MESSAGE_SECONDS + HIDDEN_SECONDS * plan.bytes_down
+    size = plan.bytes_up - plan.offline_bytes + plan.bytes_down
+    return Estimate(plan.bytes_up, plan.bytes_down, size, 2, offline, online)
 
 
 def _probe(plan: GalleryPlan) -> Estimate:

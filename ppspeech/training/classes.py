@@ -6,9 +6,9 @@ import pytorch_lightning as lightning
 import torch
 from torch import Tensor
 
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import GivenFeatures, MfccConfig
 from ppspeech.bundle import DataTouch, LargeMarginClassifierSettings
-from ppspeech.data import Batch, public_scale
+from ppspeech.data import Batch, Corpus, public_scale, scale_corpus
 from ppspeech.models import UtteranceClassifier
 from ppspeech.models.margin import LargeMarginGaussians
 from ppspeech.training.confusion import ConfusionCallback
@@ -54,7 +54,7 @@ class LargeMarginClassifier(SpeechModule):
         self.quadratic, self.trace, self.width = quadratic, trace, width
         self.privacy: ConvexHook | None = None
         self.private_fit: PrivateFit | None = None
-        self._seen: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._seen: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
 
     def settings(self) -> LargeMarginClassifierSettings:
         """Of large-margin Gaussians on utterance statistics."""
@@ -66,6 +66,10 @@ class LargeMarginClassifier(SpeechModule):
             DataTouch("normalization", "untouched", "features are scaled by statistics of the built-in, public voices"),
             DataTouch("threshold", "untouched", "the model has none: the highest score wins"),
         )
+
+    def public_speech(self) -> tuple[Corpus, ...]:
+        """What the scale is of."""
+        return () if isinstance(self.mfcc, GivenFeatures) else (scale_corpus(self.mfcc.sample_rate),)
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
         """Make the untrained classifier, with the scale of the built-in voices."""
@@ -95,7 +99,7 @@ class LargeMarginClassifier(SpeechModule):
         """Collect examples for the solver, or give the loss of a mini-batch."""
         x, y = self.classifier.embed(batch["features"], batch["lengths"]), batch[self.label]
         if self.solver == "newton":
-            self._seen.append((x, y, batch["speaker"]))
+            self._seen.append((x, y, batch["speaker"], batch["index"]))
             if self.last_batch():
                 self.maximize()
                 self._seen = []
@@ -111,10 +115,10 @@ class LargeMarginClassifier(SpeechModule):
             self.gaussians.project_()
 
     def _solve(self) -> None:
-        x, y, speaker = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
+        x, y, speaker, utterance = (torch.cat(parts) for parts in zip(*self._seen, strict=True))
         if self.privacy is not None:
             # the objective's value stays unlogged: it is as private as the data
-            groups = speaker if self.privacy.relation.unit == "speaker" else None
+            groups = speaker if self.privacy.relation.unit == "speaker" else utterance
             self.private_fit = fit_privately(self.gaussians, x, y, self.privacy, groups, gamma=self.trace)
             return
         solution = self.gaussians.fit(x, y, quadratic=self.quadratic, gamma=self.trace, tolerance=1e-3, post_hoc=True)

@@ -24,7 +24,7 @@ from ppspeech.errors import AudioError, ModelError
 from ppspeech.figures import Figure
 from ppspeech.filters import BASELINES, HIDDEN, NO_NOISE, Learning, Solver, Standardized
 from ppspeech.filters.attack import FilterEvidence, judge_samples
-from ppspeech.privacy import Accountant, Guarantee, NonPrivateEvent, Relation
+from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
 from ppspeech.recipes import find_recipe
 from ppspeech.training.minimax import AdversarialSolver
 
@@ -166,25 +166,20 @@ class LearnedFilter:
             keep=recipe.keep,
             hide=recipe.hide,
         )
-        statement = PrivacyStatement(
-            guarantee=Guarantee(kind="none", relation=relation, caveat=NO_NOISE),
-            method="none",
-            covers=(),
-            touches=(
-                DataTouch("normalization", "not_covered", "inputs are scaled by the training people's statistics"),
-                DataTouch("early_stopping", "untouched", "the number of iterations is part of the recipe"),
-                DataTouch("tuning", "not_covered", "rho, iterations and ridges may have been chosen on such data"),
-                DataTouch("threshold", "untouched", "a filter has none"),
-                DataTouch(
-                    "metrics", "not_covered", "the attacks were measured on held-out recordings of the same people"
-                ),
-            ),
-            caveats=("the weights were learned from the training people's samples and may tell about them",),
+        config = BundleConfig(settings, (), self.mfcc or MfccConfig())
+        touches = (
+            DataTouch("normalization", "not_covered", "inputs are scaled by the training people's statistics"),
+            DataTouch("early_stopping", "untouched", "the number of iterations is part of the recipe"),
+            DataTouch("tuning", "not_covered", "rho, iterations and ridges may have been chosen on such data"),
+            DataTouch("threshold", "untouched", "a filter has none"),
+            DataTouch("metrics", "not_covered", "the attacks were measured on held-out recordings of the same people"),
         )
+        caveat = "the weights were learned from the training people's samples and may tell about them"
+        statement = PrivacyStatement.of(account, config, touches, caveats=(NO_NOISE, caveat))
         return write_bundle(
             folder,
             model=self.filter.float(),
-            config=BundleConfig(settings, (), self.mfcc or MfccConfig()),
+            config=config,
             statement=statement,
             account=account,
             metrics=self.figures(),

@@ -3,8 +3,9 @@
 import logging
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytorch_lightning as lightning
@@ -14,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import BundleConfig, DataTouch, ModelSettings
-from ppspeech.data import Batch, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
+from ppspeech.data import Batch, Corpus, LengthBuckets, SpeechDataModule, UtteranceDataset, collate
 from ppspeech.errors import ModelError
 from ppspeech.figures import Figure
 
@@ -54,11 +55,14 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
     training by gradients has `losses(batch)`, one an utterance; `public_start` says that the first parameters owe
-    nothing to the training data.
+    nothing to the training data, and `public_speech` which recordings they, and whatever else of public speech the
+    model holds, come from. `meanings` tells what a metric is where its name does not; `will_be_tested`, that the
+    held-out part is tested on after training, so that what is wrong with it can be said before.
     """
 
     label: str | None = None
     public_start: bool = False
+    meanings: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,6 +72,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         self.model: nn.Module | None = None
         self.statistics_hook: StatisticsHook | None = None
         self.resumed = False
+        self.will_be_tested = False
 
     @abstractmethod
     def settings(self) -> ModelSettings:
@@ -75,6 +80,10 @@ class SpeechModule(lightning.LightningModule, ABC):
 
     def touches(self) -> tuple[DataTouch, ...]:
         """Where the recipe looks, or does not look, at private data outside training."""
+        return ()
+
+    def public_speech(self) -> tuple[Corpus, ...]:
+        """The public corpora that leave a trace in the model: none of their recordings may be private too."""
         return ()
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:

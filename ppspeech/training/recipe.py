@@ -36,8 +36,13 @@ class RecipeCLI(LightningCLI):
         parser.set_defaults({"trainer.enable_model_summary": False, "trainer.use_distributed_sampler": False})
 
     def instantiate_classes(self) -> None:
-        """Add the hook of the `privacy` block. Raises PrivacyError for a setting that there is not."""
+        """Say that a test follows, and add the hook of the `privacy` block.
+
+        Raises PrivacyError for a setting that there is not.
+        """
         super().instantiate_classes()
+        if isinstance(self.model, SpeechModule):
+            self.model.will_be_tested = True
         asked: dict[str, Any] | None = self._get(self.config, "privacy")
         if asked is not None:
             known = inspect.signature(PrivacyHook).parameters
@@ -57,10 +62,10 @@ class RecipeCLI(LightningCLI):
         results = self.trainer.test(self.model, datamodule=self.datamodule, verbose=False)
         measured = {name: float(value) for result in results for name, value in result.items()}
         expected = self._promised()
-        figures = [
-            Figure(name, value, note=f"at least {expected[name]} is expected" if name in expected else None)
-            for name, value in measured.items()
-        ]
+        meanings = dict(getattr(self.model, "meanings", {}))
+        promises = {name: f"at least {least} is expected" for name, least in expected.items()}
+        notes = {name: "; ".join(told[name] for told in (meanings, promises) if name in told) for name in measured}
+        figures = [Figure(name, value, note=notes[name] or None) for name, value in measured.items()]
         show_figures(figures, as_json=False, title="test")
         self._say_what_next(measured)
         for name, least in expected.items():
@@ -146,5 +151,11 @@ def run_recipe(args: ArgsType = None) -> RecipeCLI:
                 save_config_kwargs={"overwrite": True},
                 args=args,
             )
+    except SystemExit as ended:
+        if isinstance(
+            ended.__context__, KeyboardInterrupt
+        ):  # which Lightning answers by leaving with 1, without a word
+            raise ended.__context__ from None
+        raise
     finally:
         os.umask(before)

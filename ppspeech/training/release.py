@@ -11,7 +11,6 @@ from torch import nn
 
 from ppspeech.bundle import (
     METRIC,
-    REQUIRED,
     Bundle,
     BundleConfig,
     DataTouch,
@@ -92,6 +91,7 @@ def export_checkpoint(
     not_private: bool = False,
     metrics: Sequence[Figure] = (),
     state_test: bool = False,
+    sign_with: Path | None = None,
 ) -> Bundle:
     """Write the bundle of a checkpoint; arguments and errors as those of `release` and `load_checkpoint`.
 
@@ -103,7 +103,8 @@ def export_checkpoint(
     if trained.measured and not measured:
         kept = DataTouch("metrics", "untouched", KEPT)
         trained = replace(trained, touches=(*trained.touches, kept))
-    return release(trained, folder, not_private=not_private, metrics=(*metrics, *measured), name=str(checkpoint))
+    told: dict[str, Any] = {"metrics": (*metrics, *measured), "name": str(checkpoint), "sign_with": sign_with}
+    return release(trained, folder, not_private=not_private, **told)
 
 
 def release(
@@ -114,13 +115,15 @@ def release(
     not_private: bool = False,
     metrics: Sequence[Figure] = (),
     name: str = "the model",
+    sign_with: Path | None = None,
 ) -> Bundle:
     """Write the bundle of a trained model.
 
     `trained` is a recipe's module after fitting, which knows the hook it was fitted with; or any module: the bundle
     then holds its tensors, for `load_bundle(folder).load_into(module)`; or a model with its config. `record` is what
-    training spent, where `trained` does not hold it itself. Raises BundleError if the run was not
-    private and `not_private` is not given, or the other way round; or for what a bundle refuses.
+    training spent, where `trained` does not hold it itself; `sign_with` the file of a key to sign the bundle with.
+    Raises BundleError if the run was not private and `not_private` is not given, or the other way round; or for what a
+    bundle refuses.
     """
     if isinstance(trained, SpeechModule):
         trained = replace(trained.trained(), record=_spent(trained))
@@ -154,6 +157,7 @@ def release(
         statement=_statement(record, account, trained, bool(metrics)),
         account=account,
         metrics=metrics,
+        sign_with=sign_with,
     )
 
 
@@ -191,39 +195,19 @@ def _plain_account() -> Accountant:
 
 def _statement(record: PrivacyRecord | None, account: Accountant, trained: Trained, measured: bool) -> PrivacyStatement:
     guarantee = record.guarantee() if record is not None else account.guarantee(0.0)
-    private = guarantee.proven
     of_people = getattr(trained.config.settings, "label", None) == "speaker"
-    if private and of_people and guarantee.unit in {"speaker", "party"}:
+    if guarantee.proven and of_people and guarantee.unit in {"speaker", "party"}:
         raise BundleError(
             "the labels of this model are the speakers themselves: no guarantee for a whole speaker can hold for it. "
             "Train it with unit utterance"
         )
-    caveats = [*(record.caveats if record is not None else ())]
-    if private:
-        caveats.append(
-            "The guarantee is about the training data. It does not protect what is said to the model in use."
-        )
-        if guarantee.unit in {"frame", "utterance", "record"}:
-            caveats.append(
-                f"One {guarantee.unit} is protected, not a person: for someone with k of them in the data, epsilon is "
-                "up to k times as large, and delta grows too."
-            )
-        if not guarantee.float_safe:
-            caveats.append(
-                "Noise was drawn in floating point; the guarantee is for real numbers, not for their last bits."
-            )
-        if isinstance(trained.config.settings, WeightsSettings):
-            caveats.append("That each loss in training looked at its own example alone is its author's word.")
-        if of_people:
-            caveats.append("The labels name people who took part in training.")
-    else:
-        caveats.append("This model gives no privacy guarantee of any kind.")
-    return PrivacyStatement(
-        guarantee=guarantee,
-        method=account.report(guarantee.delta).method if private else "none",
-        covers=("the weights in model.safetensors",) if private else (),
-        touches=_touches(record, trained, measured),
-        caveats=tuple(caveats),
+    return PrivacyStatement.of(
+        account,
+        trained.config,
+        _touches(record, trained, measured),
+        delta=guarantee.delta,
+        assumptions=guarantee.assumptions,
+        caveats=record.caveats if record is not None else (),
     )
 
 
@@ -235,10 +219,8 @@ def _touches(record: PrivacyRecord | None, trained: Trained, measured: bool) -> 
     if trained.config.mfcc is not None and trained.config.mfcc.cmvn == "utterance":
         note = "each utterance is normalized by its own mean and variance"
         found.setdefault("normalization", DataTouch("normalization", "untouched", note))
-    for topic in REQUIRED:
-        found.setdefault(topic, DataTouch(topic, "not_covered", "the training run does not say"))
-    if trained.config.labels:
-        found.setdefault("labels", DataTouch("labels", "not_covered", "the list of labels is released as it is"))
+    listed = DataTouch("labels", "not_covered", "the list of labels is released as it is")
+    found.setdefault("labels", listed if trained.config.labels else DataTouch("labels", "untouched", "there are none"))
     if measured:
         found.setdefault("metrics", DataTouch("metrics", "not_covered", "the figures are exact results on test data"))
     return tuple(found.values())

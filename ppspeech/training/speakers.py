@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import torch
@@ -14,7 +15,6 @@ from ppspeech.bundle import (
     FALSE_ACCEPT,
     BundleConfig,
     CohortSettings,
-    DataTouch,
     SpeakerUbmSettings,
     add_cohort_,
 )
@@ -56,6 +56,8 @@ class SpeakerUbm(SpeechModule):
         start_frames: at most this many frames, evenly spread, choose the starting point.
     """
 
+    meanings = MappingProxyType({"test_accuracy": "1 - equal error rate"})
+
     def __init__(
         self,
         components: int = 64,
@@ -88,10 +90,10 @@ class SpeakerUbm(SpeechModule):
             cohort=self.cohort,
         )
 
-    def touches(self) -> tuple[DataTouch, ...]:
-        """A public start looks at nothing private."""
-        started = DataTouch("initialization", "untouched", "the start is found in public speech")
-        return (started,) if self.public_start else ()
+    def public_speech(self) -> tuple[Corpus, ...]:
+        """Where a public start is found, and whose voices a public cohort is of."""
+        names = self.public if self.public_start else self._recorded() if self.cohort_source == "public" else ()
+        return tuple(map(load_corpus, names))
 
     @property
     def ubm(self) -> GaussianMixture:
@@ -110,6 +112,7 @@ class SpeakerUbm(SpeechModule):
     def on_train_start(self) -> None:
         """Start from k-means of evenly spread frames, unless a checkpoint is being resumed."""
         self._check_cohort()
+        self._check_trials()
         if self.resumed:
             return
         if self.public_start:
@@ -162,6 +165,13 @@ class SpeakerUbm(SpeechModule):
         if self.cohort_source == "validation" and "validation" not in self._parts():
             raise ModelError("a cohort of the validation part needs people in it: --data.validation 0.25")
 
+    def _check_trials(self) -> None:
+        """Refuse, before training, a test in which nobody can be tried."""
+        if self.will_be_tested and "test" in self._parts():
+            held_out = self._parts()["test"]
+            takes = (utterance.take for utterance in held_out.corpus)
+            _enrolled_and_tried(zip(held_out.speakers.tolist(), takes, strict=True), self.enroll_takes)
+
     def _hear_cohort(self) -> None:
         """Put the cohort's voices into the model. Of public people it is post-processing of what is released anyway."""
         if self.cohort_source == "none":
@@ -195,13 +205,7 @@ class SpeakerUbm(SpeechModule):
     def trials(self, heard: Heard, enroll_takes: Iterable[int]) -> "Trials":
         """Every trial against every enrolled speaker; ModelError if nobody can be tried."""
         enrolling = frozenset(enroll_takes)
-        speakers = sorted({speaker for speaker, take in heard if take in enrolling})
-        trials = [key for key in sorted(heard) if key[1] not in enrolling and key[0] in speakers]
-        if len(speakers) < 2 or not trials:
-            raise ModelError(
-                f"verification needs two speakers with takes among {sorted(enrolling)} to enroll and others to try, "
-                f"got {len(speakers)} speakers and {len(trials)} trials"
-            )
+        speakers, trials = _enrolled_and_tried(heard, enrolling)
         impostors = self.settings().impostors(self.ubm.cpu())
         most = None if impostors is None else impostors.frames[-1]
         enrolled = [torch.cat([f for who in enrolling for f in heard.get((s, who), ())]) for s in speakers]
@@ -260,6 +264,23 @@ class Trials:
     least: Tensor | None
 
 
+def _enrolled_and_tried(
+    heard: Iterable[tuple[int, int]], enrolling: frozenset[int]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Who is enrolled, and which (speaker, take) are trials; ModelError where there are none."""
+    keys = sorted(set(heard))
+    speakers = sorted({speaker for speaker, take in keys if take in enrolling})
+    trials = [(speaker, take) for speaker, take in keys if take not in enrolling and speaker in speakers]
+    if len(speakers) < 2 or not trials:
+        raise ModelError(
+            f"verification needs two speakers with takes among {sorted(enrolling)} to enroll and others to try, got "
+            f"{len(speakers)} speakers and {len(trials)} trials: the takes held out are "
+            f"{sorted({take for _, take in keys})}; choose others (--model.enroll_takes [0]), or test nobody "
+            "(--data.test 0)"
+        )
+    return speakers, trials
+
+
 def _by_speaker(corpus: Corpus, features: Sequence[Tensor]) -> list[list[Tensor]]:
     found: dict[str, list[Tensor]] = defaultdict(list)
     for utterance, frames in zip(corpus, features, strict=True):
@@ -278,5 +299,7 @@ def _spread(utterances: Sequence[Tensor], every: int) -> Tensor:
 
 def _draw_det(scores: Tensor, genuine: Tensor, path: Path) -> None:
     figure = blank(5, 5)
-    plot_det(figure.subplots(), scores, genuine)
+    axes = figure.subplots()
+    plot_det(axes, scores, genuine)
+    axes.set_title(f"equal error rate {equal_error_rate(scores, genuine):.2%} of {len(scores):,} trials")
     save(figure, path, dpi=120)

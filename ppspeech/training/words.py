@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import DataTouch, KeywordHmmSettings, LargeMarginKeywordSettings
-from ppspeech.data import Batch, FeatureStore, load_corpus
+from ppspeech.data import Batch, Corpus, FeatureStore, load_corpus
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian import Covariance
 from ppspeech.models.hmm import (
@@ -116,10 +116,12 @@ class WordModels(SpeechModule):
         return self.bank_settings
 
     def touches(self) -> tuple[DataTouch, ...]:
-        """The decision needs no threshold; a public start looks at nothing private."""
-        decided = DataTouch("threshold", "untouched", "the model has none: the highest score wins")
-        started = DataTouch("initialization", "untouched", "the start is trained on public speech")
-        return (decided, started) if self.public_start else (decided,)
+        """The decision needs no threshold."""
+        return (DataTouch("threshold", "untouched", "the model has none: the highest score wins"),)
+
+    def public_speech(self) -> tuple[Corpus, ...]:
+        """What a public start is trained on."""
+        return tuple(public_corpus(name, self.labels) for name in self.public) if self.public_start else ()
 
     @property
     def bank(self) -> HiddenMarkovModel:
@@ -228,6 +230,11 @@ def public_bank(
     return public_bank_(HiddenMarkovModel(left_right(states), emission), words, mfcc, corpora)
 
 
+def public_corpus(name: str, words: Sequence[str]) -> Corpus:
+    """A public corpus by name; the built-in voices say these words."""
+    return load_corpus(name, **({"words": tuple(words)} if name == "synthetic" else {}))
+
+
 def public_bank_(
     bank: HiddenMarkovModel, words: Sequence[str], mfcc: MfccConfig, corpora: Sequence[str]
 ) -> HiddenMarkovModel:
@@ -236,7 +243,7 @@ def public_bank_(
     features: list[Tensor] = []
     labels: list[int] = []
     for name in corpora:
-        corpus = load_corpus(name, **({"words": tuple(words)} if name == "synthetic" else {}))
+        corpus = public_corpus(name, words)
         known = [utterance for utterance in corpus if utterance.word in index]
         features += FeatureStore(mfcc).load(known)
         labels += [index[str(utterance.word)] for utterance in known]

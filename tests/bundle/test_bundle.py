@@ -128,7 +128,8 @@ def test_every_type_lists_exactly_its_tensors_and_survives_the_disk(chosen: Mode
     model = trained(config)
     state = model.state_dict()
     assert {name: tuple(tensor.shape) for name, tensor in state.items()} == dict(config.tensors())
-    write_bundle(tmp_path / "b", model=model, config=config, statement=statement_of(account), account=account)
+    statement = statement_of(account, config=config)
+    write_bundle(tmp_path / "b", model=model, config=config, statement=statement, account=account)
     bundle = load_bundle(tmp_path / "b")
     assert bundle.config == config
     for name, tensor in bundle.model.state_dict().items():
@@ -262,11 +263,16 @@ def put(value: Any, *path: str) -> Edit:
         (PRIVACY, put("utterance", "guarantee", "unit"), "its events for one speaker"),
         (PRIVACY, put("replace", "guarantee", "adjacency"), "its events for one speaker"),
         (PRIVACY, put(float("nan"), "guarantee", "epsilon"), "NaN is not a number"),
-        (PRIVACY, put(2, "format"), "statements of format 1"),
+        (PRIVACY, put(3, "format"), "statements of format 2"),
+        (PRIVACY, put(1, "format"), "`ppspeech export OLD --out NEW` writes it anew"),
         (PRIVACY, delete("caveats"), "privacy.json has the fields"),
-        (PRIVACY, put([], "covers"), "covers something"),
+        (PRIVACY, put([], "covers"), "covers .* alone"),
         (PRIVACY, put([], "touches"), "missing .*normalization"),
-        (PRIVACY, put([{"topic": "tuning", "status": "free", "note": "x"}], "touches"), "status must be one of"),
+        (
+            PRIVACY,
+            put([{"topic": "tuning", "status": "free", "note": "x", "charge": None}], "touches"),
+            "must be one of",
+        ),
         (PRIVACY, put(["x" * 65], "caveats"), "looks like a key"),
         (PRIVACY, put(["-----BEGIN PRIVATE KEY-----"], "caveats"), "looks like a key"),
         (EVENTS, put([], "events"), "there are no events"),
@@ -274,7 +280,7 @@ def put(value: Any, *path: str) -> Edit:
         (EVENTS, put(1, "events", 0, "count"), "do not trust this bundle"),  # type: ignore[arg-type]
         (EVENTS, put(1.5, "events", 0, "count"), "whole number"),  # type: ignore[arg-type]
         (EVENTS, put([{}] * 1001, "events"), "at most 1000"),
-        (EVENTS, put(10**9, "events", 0, "count"), "1,000,000,000 releases"),  # type: ignore[arg-type]
+        (EVENTS, put(10**9, "events", 0, "count"), "1,000,000,001 releases"),  # type: ignore[arg-type]
         (EVENTS, put(1e-3, "events", 0, "event", "noise_multiplier"), "nothing is promised"),  # type: ignore[arg-type]
         (EVENTS, put(1e-300, "events", 0, "event", "noise_multiplier"), "replayed"),  # type: ignore[arg-type]
         (EVENTS, put("utterance", "unit"), "Convert it first"),
@@ -424,9 +430,9 @@ def test_a_model_that_is_not_private_says_so(tmp_path: Path) -> None:
     assert "not-private" in card
     # Neither statement can stand on the other's events.
     with pytest.raises(BundleError, match="but its events give inf"):
-        statement_of(gaussian_account()).check(account)
+        statement_of(gaussian_account()).check(account, config)
     with pytest.raises(BundleError, match="no event says what was not private"):
-        statement_of(account).check(gaussian_account())
+        statement_of(account).check(gaussian_account(), config)
 
 
 def write(tmp_path: Path, **changed: Any) -> None:
@@ -459,6 +465,7 @@ def test_the_writer_refuses_and_leaves_nothing_behind(tmp_path: Path, monkeypatc
         ({"account": gaussian_account(5.0)}, "do not trust"),
         ({"account": plain_account()}, "but its events give inf"),
         ({"metrics": [Figure("accuracy", float("nan"))]}, "finite number"),
+        ({"metrics": [Figure("accuracy", 10**400)]}, "finite number"),
         ({"metrics": [Figure("a", 1.0), Figure("a", 2.0)]}, "name of its own"),
         ({"metrics": [Figure("a", 1.0, note="A" * 70)]}, "looks like a key"),
     ):

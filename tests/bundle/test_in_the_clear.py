@@ -122,6 +122,19 @@ def test_speech_unlike_the_cohort_is_not_accepted_at_any_rate(tmp_path: Path) ->
     assert not among.verify([voice(0)], [voice(0)], RATE).unlike
 
 
+def test_a_bundles_cohort_is_doubted_sooner_than_one_that_was_brought(tmp_path: Path) -> None:
+    """Whoever brings a cohort has chosen people recorded alike; a bundle may be used anywhere."""
+    voices = released(tmp_path / "raw", SPEAKERS, replace(WHOLE, cmvn="none")).verifier
+    people = [[voice(10 * who + take, 0.5) for take in range(4)] for who in range(1, 7)]
+    brought = voices.among(people, RATE)
+    shipped = replace(voices, impostors=brought.impostors)
+    clip = brought.features([voice(0)], RATE)[0]
+    moved = [(1 + 0.002 * step) * clip for step in range(500)]
+    doubted = [[bool(each.unlike({"a clip": frames})) for frames in moved] for each in (brought, shipped)]
+    assert all(later <= sooner for later, sooner in zip(*doubted, strict=True))
+    assert 0 < sum(doubted[0]) < sum(doubted[1])
+
+
 def test_what_a_model_is_not_for_is_refused(words: Bundle, voices: Bundle, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no words to recognize: it is there to verify and identify"):
         voices.recognize(voice(0), RATE)

@@ -2,6 +2,7 @@
 
 import copy
 import datetime
+import hashlib
 import math
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import yaml
 
 from ppspeech.bundle import DataTouch, PrivacyStatement, deployment_yaml, in_words, load_bundle, privacy_schema
 from ppspeech.bundle.card import model_card
+from ppspeech.bundle.statement import FORMAT
 from ppspeech.errors import BundleError
-from ppspeech.privacy import Accountant, Guarantee, LaplaceEvent, Relation
+from ppspeech.figures import Figure
+from ppspeech.privacy import Accountant, GaussianEvent, Guarantee, LaplaceEvent, Relation, gaussian_sigma
 from tests.bundle.conftest import gaussian_account, plain_account, small_config, statement_of, touches
 
 
@@ -60,12 +63,13 @@ def broken() -> list[tuple[str, dict[str, Any]]]:
         add(f"without {field}", 0, field, remove=True)
     for field in valid()[0]["guarantee"]:
         add(f"guarantee without {field}", 0, "guarantee", field, remove=True)
-    for field in ("topic", "status", "note"):
+    for field in ("topic", "status", "note", "charge"):
         add(f"touch without {field}", 0, "touches", 0, field, remove=True)
     add("extra field", 0, "seed", value=17)
     add("extra field in guarantee", 0, "guarantee", "seed", value=17)
     add("extra field in touch", 0, "touches", 0, "seed", value=17)
-    add("other format", 0, "format", value=2)
+    add("earlier format", 0, "format", value=1)
+    add("other format", 0, "format", value=3)
     add("zcdp", 0, "guarantee", "kind", value="zcdp")
     add("broken", 1, "guarantee", "kind", value="broken")
     add("unknown unit", 0, "guarantee", "unit", value="person")
@@ -80,9 +84,18 @@ def broken() -> list[tuple[str, dict[str, Any]]]:
     add("rho", 0, "guarantee", "rho", value=1.0)
     add("pure with delta", 2, "guarantee", "delta", value=0.1)
     add("delta 1", 0, "guarantee", "delta", value=1)
+    add("a delta of one half", 0, "guarantee", "delta", value=0.5)
     add("float_safe", 0, "guarantee", "float_safe", value="yes")
     add("assumptions", 0, "guarantee", "assumptions", value="none")
     add("covers nothing", 0, "covers", value=[])
+    add("covers more", 0, "covers", value=["everything"])
+    add("covers both", 0, "covers", value=[*valid()[0]["covers"], "the metrics"])
+    add("charged to nothing", 0, "touches", 3, "charge", value=None)
+    add("charged to a name", 0, "touches", 3, "charge", value="gaussian")
+    add("a charge that is none", 0, "touches", 0, "charge", value=0)
+    add("groups no list", 2, "groups", value={})
+    add("a group without epsilon", 2, "groups", 0, "epsilon", remove=True)
+    add("a group of half a person", 2, "groups", 0, "size", value=0.5)
     add("none covers", 1, "covers", value=["all"])
     add("covers a number", 0, "covers", value=[1])
     add("empty caveat", 0, "caveats", value=[""])
@@ -93,7 +106,7 @@ def broken() -> list[tuple[str, dict[str, Any]]]:
     add("topic missing", 0, "touches", value=valid()[0]["touches"][1:])
     add("topic twice", 0, "touches", value=valid()[0]["touches"] + valid()[0]["touches"][:1])
     add("optional topic twice", 0, "touches", value=valid()[0]["touches"] + 2 * [
-        {"topic": "labels", "status": "untouched", "note": "public"}])  # fmt: skip
+        {"topic": "metrics", "status": "untouched", "note": "public", "charge": None}])  # fmt: skip
     add("touches no list", 0, "touches", value={})
     add("no method", 0, "method", value="")
     return found
@@ -111,14 +124,12 @@ def test_touches_are_checked_where_they_are_made() -> None:
         DataTouch("weather", "charged", "x")  # type: ignore[arg-type]
     with pytest.raises(BundleError, match="printable text"):
         DataTouch("tuning", "charged", "")
-    with pytest.raises(BundleError, match="covers has 101 lines"):
-        PrivacyStatement(
-            guarantee=gaussian_account().guarantee(1e-5),
-            method="pld",
-            covers=("x",) * 101,
-            touches=touches(),
-            caveats=(),
-        )
+    for charge, status in ((0, "untouched"), (None, "charged")):
+        with pytest.raises(BundleError, match="names the event that pays for it"):
+            DataTouch("tuning", status, "x", charge)  # type: ignore[arg-type]
+    many = [f"caveat {number}" for number in range(101)]
+    with pytest.raises(BundleError, match="caveats has 103 lines"):
+        PrivacyStatement.of(gaussian_account(), small_config(), touches(), delta=1e-5, caveats=many)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (1.0, 1e-5), (3.0, 0.01)])
@@ -175,10 +186,43 @@ def test_the_card_says_what_is_and_what_is_not_covered() -> None:
     assert "Not measured" in card
 
 
-def test_statements_of_the_first_bundles_are_read() -> None:
-    statement = statement_of(gaussian_account())
-    plain = statement.to_json()
-    assert "normalization" in {touch["topic"] for touch in plain["touches"]}
-    for touch in plain["touches"]:
-        touch["topic"] = touch["topic"].replace("ization", "isation")
-    assert PrivacyStatement.from_json(plain) == statement
+def test_topics_that_nobody_speaks_about_are_not_covered() -> None:
+    said = PrivacyStatement.of(gaussian_account(), small_config(), touches()[:2], delta=1e-5)
+    assert [touch.status for touch in said.touches] == ["untouched"] * 2 + ["not_covered"] * 5
+
+
+@pytest.mark.parametrize(("epsilon", "group"), [(1.0, 320), (4.0, 3052)])
+def test_the_card_says_what_is_left_for_a_person_of_eighty_utterances(epsilon: float, group: int) -> None:
+    """At the same delta: not eighty times epsilon, by far."""
+    one = Relation("utterance", "add_remove")
+    account = Accountant(one)
+    account.compose(GaussianEvent(gaussian_sigma(epsilon, 1e-5), one))
+    assert account.group_epsilon(80, 1e-5) == pytest.approx(group, rel=2e-3)
+    statement = PrivacyStatement.of(account, small_config(), (), delta=1e-5)
+    assert [each.size for each in statement.groups] == [10, 100]
+    card = model_card(small_config(), statement, account, ())
+    for each in statement.groups:
+        assert each.epsilon is not None
+        assert each.epsilon > each.size * epsilon
+        assert f"- with {each.size} utterances in the data, epsilon is {each.epsilon:.4g} at the same delta" in card
+    assert "One utterance is protected, not a person" in card
+
+
+def test_a_person_is_one_unit_where_the_unit_is_a_speaker() -> None:
+    assert statement_of(gaussian_account()).groups == ()
+
+
+CARDS = "b734f8653060640e82852b484bbed80db45be2720c0119272504eb87aef7ad7a"
+
+
+def test_the_wording_of_the_card_is_part_of_the_format() -> None:
+    """Loading compares it byte by byte. Whoever changes it raises FORMAT, says what renews older bundles, and then
+    changes the digest here.
+    """
+    accounts = gaussian_account(), plain_account(), pure_account()
+    cards = [
+        model_card(small_config(), statement_of(account, delta), account, metrics)
+        for account, delta in zip(accounts, (1e-5, 0.0, 0.0), strict=True)
+        for metrics in ((), [Figure("test.accuracy", 0.91, note="12 unseen | speakers")])
+    ]
+    assert (FORMAT, hashlib.sha256("".join(cards).encode()).hexdigest()) == (2, CARDS)

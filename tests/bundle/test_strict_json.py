@@ -44,6 +44,7 @@ def test_exact_values_pass_and_return() -> None:
     [
         ("count", 1.0), ("count", True), ("count", "1"), ("count", None), ("count", 10**7),
         ("ratio", True), ("ratio", "2"), ("ratio", float("inf")), ("ratio", float("nan")), ("ratio", None),
+        ("ratio", 10**400), ("values", [-(10**309)]),
         ("flag", 1), ("choice", "b"), ("choice", True), ("maybe", "x"), ("values", 1), ("values", ["1"]),
         ("values", (1.0,)), ("inner", {}), ("inner", {"name": 1}), ("inner", {"name": "x", "y": 1}), ("inner", []),
     ],

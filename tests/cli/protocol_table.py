@@ -5,8 +5,11 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
 
 from ppspeech.crypto.paillier.primes import prime_pair
+from ppspeech.filters import LinearFilter
+from ppspeech.protocols.filters import digest_of
 from tests.protocols.test_discrete_keyword import made_tables, plain_tables, sure_symbols
 from tests.protocols.word_reference import made_models, made_utterance, plain_models, plain_word
 
@@ -72,6 +75,8 @@ def rows() -> dict[str, Row]:
         ("client", [spoken.tolist()], f"client0: {plain_word(words, spoken)}"),
         ("server", [plain_models(words)], "done"),
     ]
+    common = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    filtered = {"inputs": 3, "features": 2, "classes": 2, "rounds": 1, "settings": {"steps": 1}, "gather_seconds": 30}
     return {
         "millionaires": pair(("alice", [7], "alice is richer"), ("bob", [5], "alice is richer"), bits=8),
         "aggregate": Row(
@@ -110,8 +115,7 @@ def rows() -> dict[str, Row]:
             ("server", [[[1.0, 0.0]], 0.5], "accepted"),
             features=2,
             models=1,
-            limit=1.0,
-            score_bits=8,
+            bits=64,
         ),
         "speaker_verification_mixture": pair(
             ("client", [[[2.0, 0.0]] * 3, 1], KNOWS),
@@ -149,10 +153,10 @@ def rows() -> dict[str, Row]:
         ),
         "personal_filters": Row(
             [
-                ("aggregator", [[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0.0, 0.0]], "'standing': 'done'"),
+                ("aggregator", [common, [0.0, 0.0]], "'standing': 'done'"),
                 *[("contributor", [draw(8, 3, seed=seed), [0, 1] * 4], "all rounds are done") for seed in range(2)],
             ],
-            {"inputs": 3, "features": 2, "classes": 2, "rounds": 1, "settings": {"steps": 1}, "gather_seconds": 30},
+            filtered | {"common": digest_of(LinearFilter.of(torch.tensor(common)))},
             hub="aggregator",
         ),
         "train_average": training(about_rows | {"penalty": 0.1, "sizes": [20, 20]}, [labeled] * 2, "linear_table"),

@@ -21,6 +21,7 @@ EVIL = "no[/red][bold]:smile:such"
 TAKEN = "a[red]:smile:file"
 
 ABSENT: dict[str, tuple[str, ...]] = {
+    "attack": (EVIL,),
     "audit": (EVIL,),
     "bench": (EVIL,),
     "classify": (EVIL, "rows.csv"),

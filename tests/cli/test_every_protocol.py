@@ -12,7 +12,7 @@ import pytest
 
 from ppspeech.network import Address, make_certificate
 from ppspeech.network.group.file import Group, Member
-from ppspeech.network.tls.connect import listen
+from ppspeech.network.tls.listener import listen
 from ppspeech.protocols import PROTOCOLS
 from tests.cli.protocol_table import Row, rows
 

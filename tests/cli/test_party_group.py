@@ -25,7 +25,7 @@ from ppspeech.errors import PpspeechError
 from ppspeech.network import Address, Limits, make_certificate
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.group.identity import Identity
-from ppspeech.network.tls.connect import listen
+from ppspeech.network.tls.listener import listen
 from ppspeech.protocols import NOBODY, PROTOCOLS, Party, rehearse
 from ppspeech.protocols import party as registry
 from ppspeech.training.together import terms_of

@@ -23,6 +23,7 @@ from ppspeech.crypto.shares import (
     maximum,
     multiply_bit,
     record,
+    select,
     truncate_local,
 )
 from ppspeech.crypto.shares.correlations import Offered
@@ -210,6 +211,14 @@ PROGRAMS: dict[str, tuple[Program, list[np.ndarray], int, bool]] = {
         3,
         False,
     ),
+    "choice between two": (
+        lambda e, x: select(
+            Shared(e, x[:, 0], Ring(3)).is_negative(), Shared(e, x[:, 1], Ring(3)), Shared(e, x[:, 0], Ring(3))
+        ),
+        all_shares(3, 2),
+        3,
+        False,
+    ),
     "extension": (lambda e, x: extend(Shared(e, x[:, 0], Ring(5)), Ring(6)), all_shares(5, 1), 6, False),
     "floor": (lambda e, x: at_least(Shared(e, x[:, 0], Ring(6)), -6, 2, 1, Ring(4)), all_shares(6, 1), 4, False),
     "floor, the carry walking": (
@@ -219,6 +228,7 @@ PROGRAMS: dict[str, tuple[Program, list[np.ndarray], int, bool]] = {
         False,
     ),
     "argmax": (lambda e, x: argmax(Shared(e, x, Ring(2))), all_shares(2, 3), 1, False),
+    "argmax of two": (lambda e, x: argmax(Shared(e, x, Ring(4))), all_shares(4, 2), 1, False),
     "log-add": (
         lambda e, x: log_add(e, x[:, 0], blank(len(x)), LogAdd(Ring(7), 0, 0)),
         [uniform_residues((128, 1), 7) for _ in Side],

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.data import Samples, load_corpus
-from ppspeech.errors import CorpusError, ModelError, PpspeechError
+from ppspeech.errors import CorpusError, ModelError, PpspeechError, PrivacyError
 from ppspeech.filters import FeatureNoise, LinearFilter
 from ppspeech.filters.apply import private_file, read_filtered, write_filtered
 from ppspeech.privacy.guarantee import Guarantee
@@ -81,17 +81,45 @@ def test_nothing_in_the_folder_names_a_person(tmp_path: Path) -> None:
     assert len(orders) > 1  # 9! orders: four equal ones, or one as in the corpus, would show whose sample is whose
 
 
-def test_noise_is_stated_for_the_person_with_the_most_samples(tmp_path: Path) -> None:
-    noise = FeatureNoise(bound=1.0, epsilon=0.5)
-    _, inputs, guarantee = written(tmp_path / "out", frames=True, noise=noise)
-    most = sum(len(clip) for clip in inputs[6:])  # the last person has the longest clips
+def test_noise_is_stated_for_a_person_with_as_many_samples_as_are_allowed(tmp_path: Path) -> None:
+    noise, most = FeatureNoise(bound=1.0, epsilon=0.5), 30  # more than anyone has
+    _, _, guarantee = written(tmp_path / "out", frames=True, noise=noise, most=most)
     assert guarantee.epsilon == pytest.approx(0.5 * most)
     statement = json.loads((tmp_path / "out" / "filtering.json").read_text())["statement"]
     assert statement["most_samples_of_one_person"] == most
+    assert [line.split(":")[0] for line in statement["not_covered"]] == ["labels", "lengths"]
     assert Guarantee.from_json(statement["each_sample"]).epsilon == 0.5
     read = torch.cat(list(read_filtered(tmp_path / "out").inputs))
     # Clipped to norm 1, then noise of norm Gamma(2, 2 B / epsilon): 8 on average, over 54 frames +- 0.8.
     assert 4 < read.norm(dim=-1).mean() < 12
+
+
+def test_what_is_promised_does_not_tell_how_much_someone_said(tmp_path: Path) -> None:
+    """Of two neighbors, one with a clip more, the statements are equal, and nobody has more than is allowed."""
+    noise, most = FeatureNoise(bound=1.0, epsilon=0.5), 12
+    told = []
+    for name, left_out in (("all", ()), ("neighbor", (8,))):
+        every = samples(frames=True)
+        keep = [place for place in range(9) if place not in left_out]
+        given = Samples(*([column[place] for place in keep] for column in (every.inputs, every.kept, every.private)),
+                        [every.recordings[place] for place in keep])  # fmt: skip
+        write_filtered(tmp_path / name, LinearFilter(4, 2), given, keep="word", noise=noise, most=most)
+        told.append(json.loads((tmp_path / name / "filtering.json").read_text())["statement"])
+        read = read_filtered(tmp_path / name)
+        counts = dict.fromkeys(read.private, 0)
+        for who, clip in zip(read.private, read.inputs, strict=True):
+            counts[who] += len(clip)
+        assert counts == {"person0": 9, "person1": 12, "person2": 12}
+    assert told[0] == told[1]
+
+
+def test_noise_and_a_public_number_go_together(tmp_path: Path) -> None:
+    for given in ({"noise": FeatureNoise(bound=1.0, epsilon=0.5)}, {"most": 3}):
+        with pytest.raises(PrivacyError, match="give both noise and most"):
+            written(tmp_path / "out", **given)
+    with pytest.raises(PrivacyError, match="most must be a whole number"):
+        written(tmp_path / "out", noise=FeatureNoise(bound=1.0, epsilon=0.5), most=0)
+    assert not list(tmp_path.iterdir())
 
 
 def test_damage_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
 from tests.mutants.mutant import mutant
+from tests.mutants.promises import PROMISES
 
 BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
 CHECK, SETUP, HASH, AES = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash", "aes"))
@@ -15,8 +16,10 @@ STATES, RANGE, RANGE_TESTS = "protocols/scores/states.py", "protocols/scores/ran
 BASE_TESTS = "tests/crypto/test_base_ot.py"
 CHECK_TESTS = "tests/crypto/test_transfer_check.py"
 KEY_TESTS, KEY_LIFE_TESTS = "tests/crypto/lattice/test_public_key.py", "tests/protocols/test_key_life.py"
+HARDENED_TESTS = "tests/protocols/test_speaker_hardened.py"
 OPENED_TESTS = "tests/crypto/test_opened.py"
 STATE_TESTS = "tests/crypto/test_ot_state.py"
+SERVER_TESTS, SUM_TESTS = "tests/network/test_server.py", "tests/protocols/test_aggregation.py"
 TRANSFER_TESTS = "tests/crypto/test_transfers.py"
 
 MUTANTS = [
@@ -356,14 +359,14 @@ MUTANTS = [
     # Speakers.
     mutant(
         "m12 secrets of one bit bind a row",
-        "a client moves its score: 3 bits of security",
-        "tests/protocols/test_speaker_hardened.py",
-        (HARDENED, "uniform_residues((plan.models, WORDS - 1))", "uniform_residues((plan.models, WORDS - 1), 1)"),
+        "a client moves its score: 2 bits of security",
+        HARDENED_TESTS,
+        (HARDENED, "uniform_residues(WORDS - 1)])", "uniform_residues(WORDS - 1, 1)])"),
     ),
     mutant(
         "m21 labels that are always the same",
         "a client says yes",
-        "tests/protocols/test_speaker_hardened.py",
+        HARDENED_TESTS,
         (
             HARDENED,
             "np.frombuffer(uniform_bytes(LABEL), np.uint8) for _ in range(2)",
@@ -371,10 +374,80 @@ MUTANTS = [
         ),
     ),
     mutant(
-        "m33 tables' keys independent of the claim",
-        "all models' tables open",
-        "tests/protocols/test_speaker_hardened.py",
-        (HARDENED, 'model.to_bytes(4, "big") + keys.tobytes()', 'model.to_bytes(4, "big")'),
+        "m33 records' keys independent of the claim",
+        "all models' records open",
+        HARDENED_TESTS,
+        (HARDENED, "np.repeat(keys, blocks, axis=0)", "np.repeat(0 * keys, blocks, axis=0)"),
+    ),
+    mutant(
+        "rows that open without their sums",
+        "a client that moves its score is accepted as anybody",
+        HARDENED_TESTS,
+        (HARDENED, "hash_blocks(np.ascontiguousarray(openers), first)", "hash_blocks(0 * openers, first)"),
+    ),
+    mutant(
+        "codes in records without a mask",
+        "a client reads the template of any place",
+        HARDENED_TESTS,
+        (HARDENED, "mask = uniform_residues(terms.bits, 1).astype(np.int64)", "mask = np.zeros(terms.bits, np.int64)"),
+    ),
+    mutant(
+        "thresholds in records without a mask",
+        "a client reads the secrets that bind rows, and is accepted as anybody",
+        HARDENED_TESTS,
+        (HARDENED, "masks = uniform_residues(WORDS)\n", "masks = np.zeros(WORDS, np.uint64)\n"),
+    ),
+    mutant(
+        "claims and codes without a mask",
+        "the server reads who is claimed, and the voice's code",
+        HARDENED_TESTS,
+        (
+            HARDENED,
+            "choices = uniform_residues(terms.claim_bits + terms.bits, 1).astype(np.bool_)",
+            "choices = np.zeros(terms.claim_bits + terms.bits, np.bool_)",
+        ),
+    ),
+    mutant(
+        "empty places that any code agrees with",
+        "a client is accepted at a place that nobody has",
+        HARDENED_TESTS,
+        (HARDENED, "least = np.full(terms.models, terms.bits)", "least = np.ones(terms.models, np.int64)"),
+    ),
+    mutant(
+        "decisions for the server on shares that can be shifted",
+        "a client logs in as anybody",
+        "tests/service/test_speaker_scoring.py",
+        (
+            "service/server/speakers.py",
+            'self.scoring or ("hardened" if self.decision == "server" else "linear")',
+            'self.scoring or "linear"',
+        ),
+    ),
+    mutant(
+        "thresholds below what is common to all",
+        "a client without a voice is accepted as nearly anybody",
+        "tests/service/test_speaker_scoring.py",
+        (
+            "service/server/linear_scoring.py",
+            "max(rare, *cosines_of(beyond.clip(max=bits), bits))",
+            "rare",
+        ),
+    ),
+    mutant(
+        "places in the order of enrollment",
+        "who enrolls learns how many are enrolled",
+        "tests/service/test_speakers.py",
+        ("service/server/stores.py", "secrets.choice(free)", "free[0]"),
+    ),
+    mutant(
+        "a kept utterance asked about when it begins",
+        "the server learns how long was spoken",
+        "tests/service/test_service.py",
+        (
+            "service/client/words.py",
+            "            listening = BufferedListening(",
+            "            self._client.session(meet_as_client)._ping()\n            listening = BufferedListening(",
+        ),
     ),
     mutant(
         "m18 speakers in a fixed order",
@@ -390,8 +463,56 @@ MUTANTS = [
     mutant(
         "m15 session keys' signatures not checked",
         "the curator puts itself between all parties",
-        "tests/protocols/test_aggregation.py tests/training/test_parties.py tests/network/test_group.py",
-        ("protocols/sums/masks.py", "self._signatures.check(place, key, introductions[place][KEY_BYTES:])", "pass"),
+        SUM_TESTS,
+        ("protocols/sums/masks.py", "self._signatures.check(place, keys, signed[place])", "pass"),
+    ),
+    mutant(
+        "session keys signed one by one",
+        "a key that was once lost is handed out again in a later session",
+        SUM_TESTS,
+        (
+            "protocols/sums/masks.py",
+            "verify(signed, self._statement(keys), self._group.member(name).pin)",
+            "verify(signed, self._statement(keys[place : place + 1]), self._group.member(name).pin)",
+        ),
+        (
+            "protocols/sums/masks.py",
+            "return self._identity.sign(self._statement(keys))",
+            "return self._identity.sign(self._statement(keys[self.place : self.place + 1]))",
+        ),
+    ),
+    mutant(
+        "a sum is booked when it comes back",
+        "a curator that denies sums averages the noise away, unbooked",
+        SUM_TESTS,
+        (
+            "protocols/sums/joint.py",
+            "        self._releases += 1\n        return _to_values(self._add_up(steps), self.shares.grid.step, value)",
+            "        total = self._add_up(steps)\n        self._releases += 1\n"
+            "        return _to_values(total, self.shares.grid.step, value)",
+        ),
+    ),
+    mutant(
+        "a session goes on after a sum that did not come",
+        "a curator that denies sums gets any number in one session",
+        SUM_TESTS,
+        ("protocols/sums/aggregation.py", "        self._over = True  # until", "        self._over = False  # until"),
+    ),
+    mutant(
+        "any number of sessions with one file",
+        "a curator that denies sums averages the noise away, one session after another",
+        SUM_TESTS,
+        ("protocols/sums/ledger.py", "        if sessions >= MOST_SESSIONS:", "        if sessions < 0:"),
+    ),
+    mutant(
+        "the aggregator chooses the common filter",
+        "it sees of the first samples what it likes",
+        "tests/protocols/test_personal_filters.py",
+        (
+            "protocols/filters/personal_filters.py",
+            "        if hashlib.sha256(common).hexdigest() != terms.common:",
+            "        if not common:",
+        ),
     ),
     mutant(
         "m11 noise for all parties instead of the honest",
@@ -472,6 +593,108 @@ MUTANTS = [
             "        handler.answer(record, request)\n",
             "        handler.answer(record, request)\n        budget.spend(model, visitor.client, spent)\n",
         ),
+    ),
+    mutant(
+        "every IPv6 address is a client",
+        "one subscriber has 2^64 budgets",
+        "tests/service/test_budget.py",
+        ("service/server/book.py", 'f"address:{neighborhood(peer.address)}"', 'f"address:{peer.address}"'),
+    ),
+    mutant(
+        "every newcomer has a row of its own",
+        "whoever has many addresses fills the disk, and has as many budgets",
+        "tests/service/test_budget.py",
+        ("service/server/stores.py", "ask(_CLIENTS, model)[0][0] >= MOST_CLIENTS", "ask(_CLIENTS, model)[0][0] < 0"),
+    ),
+    mutant(
+        "tables that others read",
+        "whoever has an account has everyone's templates",
+        "tests/test_storage.py",
+        ("storage.py", "os.O_CREAT | os.O_RDWR, 0o600)", "os.O_CREAT | os.O_RDWR, 0o644)"),
+    ),
+    mutant(
+        "one address may have all sessions",
+        "it holds the server shut for everybody else",
+        SERVER_TESTS,
+        ("network/server/server.py", "if held[each.who] < capacity.for_one]", "if held[each.who] >= 0]"),
+    ),
+    mutant(
+        "one address may have all handshakes",
+        "it holds the server shut for everybody else",
+        SERVER_TESTS,
+        (
+            "network/server/server.py",
+            "if stalling[each.who] < capacity.stalling_for_one]",
+            "if stalling[each.who] >= 0]",
+        ),
+    ),
+    mutant(
+        "any time between HELLO and the first message",
+        "who says HELLO and no more holds a place for an hour",
+        SERVER_TESTS,
+        (
+            "network/server/worker.py",
+            "channel.expect_within(capacity.opening_seconds, lambda",
+            "channel.expect_within(3600.0, lambda",
+        ),
+    ),
+    mutant(
+        "who stalls never gives way",
+        "a few addresses hold all handshakes",
+        SERVER_TESTS,
+        ("network/server/server.py", "        if self._ready:\n            self._hurry(now)\n", ""),
+    ),
+    mutant(
+        "who begins again and again has a process each time",
+        "garbage, which costs nothing, keeps the server busy with processes",
+        SERVER_TESTS,
+        (
+            "network/server/server.py",
+            "if self._tries.left(each.who, now) >= 1]",
+            "if self._tries.left(each.who, now) > -1e9]",
+        ),
+    ),
+    mutant(
+        "a full waiting room refuses the last to come",
+        "a crowd from one address keeps everybody out",
+        SERVER_TESTS,
+        ("network/server/server.py", "        most = max(waiting.values())", "        most = min(waiting.values())"),
+    ),
+    mutant(
+        "our certificate shown before the pin is checked",
+        "an impostor learns who called",
+        "tests/network/test_tls.py",
+        (
+            "network/tls/context.py",
+            "own = None if self.pin is not None and pinned is None else self.certificate",
+            "own = self.certificate",
+        ),
+    ),
+    mutant(
+        "whoever comes first is the other party",
+        "a stranger takes part in our protocol",
+        "tests/network/test_tls.py",
+        (
+            "network/tls/listener.py",
+            "        if not hmac.compare_digest(channel.receive(TICKET, len(ticket)), ticket):",
+            "        if not channel.receive(TICKET, len(ticket)):",
+        ),
+    ),
+    mutant(
+        "callers are greeted one after another",
+        "a stranger who stalls keeps a group from meeting",
+        "tests/network/test_group.py",
+        (
+            "network/tls/listener.py",
+            "threading.Thread(target=self._receive, args=(self._number, connection), daemon=True).start()",
+            "self._receive(self._number, connection)",
+        ),
+    ),
+    mutant(
+        "control characters reach the terminal",
+        "a peer's words write over what was said",
+        "tests/test_screen.py",
+        ("screen.py", "yield segment if segment.control else", "yield segment if segment else"),
     ),
     mutant(
         "certificates that sign others",
@@ -635,4 +858,5 @@ MUTANTS = [
             "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
         ),
     ),
+    *PROMISES,
 ]

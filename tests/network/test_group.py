@@ -1,7 +1,9 @@
 """Groups: files that make sense, parties who meet over TLS whoever comes first, and clear words when one does not."""
 
+import contextlib
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -179,6 +181,33 @@ def test_a_stranger_is_refused_and_does_not_end_the_set_up(tmp_path: Path) -> No
     assert isinstance(found["mallory"], PeerGoneError)
 
 
+def test_strangers_who_stall_keep_nobody_waiting(tmp_path: Path) -> None:
+    """Forty who say nothing, half a handshake, or HELLO and no more: each had kept the hub for five seconds."""
+    group, parties = make_group(tmp_path, ["alice", "bob", "carol"], "alice", wait=20)
+    address, pin = group.member("alice").address, group.member("alice").pin
+    assert address is not None
+    strangers: list[Any] = [socket.create_connection((address.host, address.port)) for _ in range(40)]
+    for stranger in strangers[::2]:
+        stranger.sendall(b"\x16\x03\x01\x02")
+
+    def late() -> list[str]:
+        with contextlib.suppress(ProtocolError):
+            strangers.extend(
+                connect(address, "adding", {"group": group.digest}, tls=ClientTls(pin=pin), limits=QUICK)
+                for _ in range(4)
+            )
+        return member_job(group, parties, "carol")()
+
+    began = time.monotonic()
+    found = run_threads(
+        {"alice": member_job(group, parties, "alice"), "bob": member_job(group, parties, "bob"), "carol": late}
+    )
+    assert found["alice"] == ["bob", "carol"], found
+    assert time.monotonic() - began < 5  # less than one of them may take
+    for stranger in strangers:
+        stranger.close()
+
+
 def test_parties_with_other_files_do_not_meet(tmp_path: Path) -> None:
     group, parties = make_group(tmp_path, ["alice", "bob"], "alice", wait=1.0)
     other = Group(group.protocol, group.members, group.hub, {"scale": 3}, 1.0)
@@ -277,6 +306,10 @@ parties:
         (("hub: a", "params: {1: 2}"), "params"),
         (("hub: a", "params: [1]"), "mappings"),
         (("hub: a", "x: !!python/object/apply:os.system ['true']"), "no YAML"),
+        (("hub: a", "params: {x: &a [1, 1], y: *a}"), "aliases"),
+        (("hub: a", f"params: {{x: {'9' * 5000}}}"), "no YAML"),
+        (("hub: a", "params: {x: 2001-99-99}"), "no YAML"),
+        (("hub: a", f"params: {'[' * 100_000}"), "no YAML"),
         (("parties:", "parties: 3\nrest:"), "the group's file (has|lacks)"),
     ],
 )

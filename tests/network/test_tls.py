@@ -6,6 +6,7 @@ import socket
 import ssl
 import stat
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -382,6 +383,66 @@ def test_each_knows_who_the_other_is(tmp_path: Path, identity: Identity) -> None
                 channel.send(1, b"")
             serving.join()
         assert seen.pop() == Peer("127.0.0.1", shown)
+
+
+def test_who_stalls_longest_gives_way_and_nothing_stays_behind(identity: Identity) -> None:
+    before = threading.active_count()
+
+    def call(address: Address) -> None:
+        connect(address, "toy", {}, tls=identity.client, limits=QUICK).close()
+
+    with Listener(LOCAL, tls=identity.server, limits=Limits(handshake_seconds=60)) as listener:
+        where = (listener.address.host, listener.address.port)
+        stalled = [socket.create_connection(where, timeout=10) for _ in range(6)]
+        with listener.reception("toy", {}, lambda channel: "guest", most=3) as reception:
+            left = [reception.next(10) for _ in range(3)]  # the first three, for the three after them
+            assert all(isinstance(each, PeerGoneError) for each in left)
+            assert reception.next(0.1) is None
+            assert [connection.recv(1) for connection in stalled[:3]] == [b""] * 3
+            calling = threading.Thread(target=call, args=(listener.address,))
+            calling.start()
+            while isinstance(came := reception.next(10), ProtocolError):
+                assert isinstance(came, PeerGoneError)
+            assert came is not None
+            assert came[1] == "guest"
+            calling.join()
+            came[0].close()
+        assert stalled[-1].recv(1) == b""
+        for connection in stalled:
+            connection.close()
+    for _ in range(100):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.05)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("ticket", [b"", b"x" * 16, b"x" * 15, b"x" * 17])
+def test_a_listener_takes_the_one_with_its_ticket(identity: Identity, ticket: bytes) -> None:
+    refused: list[ProtocolError] = []
+    heard: list[bytes] = []
+
+    def serve(listener: Listener) -> None:
+        with listener.wait("toy", {}, seconds=20, ticket=b"0123456789abcdef", tell=refused.append) as channel:
+            heard.append(channel.receive(1, size=2))
+
+    with Listener(LOCAL, tls=identity.server, limits=QUICK) as listener:
+        serving = threading.Thread(target=serve, args=(listener,))
+        serving.start()
+        with connect(listener.address, "toy", {}, tls=identity.client, limits=QUICK, ticket=ticket) as stranger:
+            stranger.send(1, b"no")
+            with pytest.raises(PeerGoneError):
+                stranger.receive(1, size=2)
+        with pytest.raises(PeerGoneError):  # nor does one end the wait who wants something else
+            connect(listener.address, "other", {}, tls=identity.client, limits=QUICK)
+        with connect(
+            listener.address, "toy", {}, tls=identity.client, limits=QUICK, ticket=b"0123456789abcdef"
+        ) as right:
+            right.send(1, b"hi")
+        serving.join()
+    assert heard == [b"hi"]
+    assert len(refused) == 2
+    assert all(b"0123456789abcdef".decode() not in str(error) for error in refused)
 
 
 def test_a_peer_without_a_network_or_that_has_left() -> None:

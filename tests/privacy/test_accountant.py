@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,13 +24,16 @@ from ppspeech.privacy import (
     PureEvent,
     Relation,
     SampledGaussianEvent,
+    SkellamEvent,
     ZcdpEvent,
     gaussian_sigma,
 )
+from ppspeech.privacy.accounting.accountant import _by_chain
 from ppspeech.privacy.accounting.composition import advanced_composition, basic_composition, split_gaussian
 from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 
-R: Any = {"relation": Relation("record", "add_remove")}
+ONE = Relation("record", "add_remove")
+R: Any = {"relation": ONE}
 
 
 def optimal_composition(epsilon: float, delta: float, count: int, total_delta: float) -> float:
@@ -229,3 +233,43 @@ def test_the_parts_of_a_budget_add_up_to_it() -> None:
 def test_bad_shares_are_refused(shares: tuple[float, ...]) -> None:
     with pytest.raises(PrivacyError):
         split_gaussian(1.0, 1e-5, shares)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        GaussianEvent(6.0, ONE),
+        PureEvent(0.2, ONE),
+        LaplaceEvent(5.0, ONE),
+        DiscreteGaussianEvent(9000.0, 1000.0, 4000.0, 16, ONE),
+        SkellamEvent(1e8, 1000.0, 4000.0, 16, ONE),
+        SampledGaussianEvent(4.0, 0.1, 20, ONE),
+        SampledGaussianEvent(9.0, 1.0, 2, ONE),
+        ApproximateEvent(0.3, 1e-9, ONE),
+    ],
+    ids=lambda event: event.type_name,
+)
+def test_a_group_is_told_no_less_than_its_members(event: Event) -> None:
+    """A person with more units is never promised more than one with fewer, nor than one with a single unit."""
+    account = Accountant(ONE)
+    account.compose(event, 2)
+    found = [account.group_epsilon(size, 1e-5) for size in (1, 2, 5, 20)]
+    assert found[0] >= account.epsilon(1e-5) * (1 - 1e-3)
+    assert all(more > fewer for fewer, more in pairwise(found))
+    assert found[1] > 1.5 * found[0]
+
+
+def test_a_chain_of_neighbors_is_never_better_than_the_sensitivity() -> None:
+    account = Accountant(ONE)
+    account.compose(GaussianEvent(6.0, ONE), 2)
+    for size in (2, 3, 5):
+        assert _by_chain(account, size, 1e-5) > account.group_epsilon(size, 1e-5)
+
+
+def test_deltas_of_a_chain_add_up_also_where_epsilon_is_zero() -> None:
+    """Whoever publishes one in a million as it is publishes one of a hundred units once in ten thousand."""
+    account = Accountant(ONE)
+    account.compose(ApproximateEvent(0.0, 1e-6, ONE))
+    assert account.epsilon(1e-5) == 0
+    assert account.group_epsilon(5, 1e-5) < 1e-3
+    assert account.group_epsilon(100, 1e-5) == math.inf

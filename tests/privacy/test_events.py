@@ -10,14 +10,18 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import (
+    Accountant,
     ApproximateEvent,
     BoundedRangeEvent,
+    ComposedEvent,
     DiscreteGaussianEvent,
     DiscreteLaplaceEvent,
     Event,
+    ExactPureEvent,
     GaussianEvent,
     LaplaceEvent,
     LogisticObjectiveGaussianEvent,
@@ -42,6 +46,7 @@ from ppspeech.privacy.accounting.events import register_event
 R: Any = {"relation": Relation("record", "add_remove")}
 EVENTS: list[Event] = [
     PureEvent(1.0, **R),
+    ExactPureEvent(1.0, **R),
     BoundedRangeEvent(1.0, **R),
     ApproximateEvent(0.5, 1e-6, **R),
     ZcdpEvent(0.1, **R),
@@ -213,9 +218,67 @@ def test_group_privacy_multiplies_sensitivity() -> None:
     assert group_privacy(PureEvent(0.5, **R), 3, "speaker").pure() == 1.5
     assert group_privacy(ZcdpEvent(0.1, **R), 3, "speaker").zcdp() == pytest.approx(0.9)
     assert group_privacy(DiscreteLaplaceEvent(10.0, 2, **R), 3, "speaker").pure() == pytest.approx(0.6)
+    assert group_privacy(SkellamEvent(1e8, 1000.0, 4000.0, 16, **R), 3, "speaker") == SkellamEvent(
+        1e8, 3000.0, 12000.0, 16, Relation("speaker", "add_remove")
+    )
     assert group_privacy(NonPrivateEvent("x", **R), 3, "speaker").epsilon(1e-5) == math.inf
+    assert group_privacy(ExactPureEvent(0.5, **R), 3, "speaker") == ExactPureEvent(
+        1.5, Relation("speaker", "add_remove")
+    )
     with pytest.raises(PrivacyError, match="larger unit directly"):
         group_privacy(ApproximateEvent(1.0, 1e-6, **R), 3, "speaker")
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ("speaker", "frame"),
+        ("speaker", "utterance"),
+        ("utterance", "utterance"),
+        ("record", "frame"),
+        ("party", "speaker"),
+    ],
+)
+def test_a_guarantee_does_not_go_down_to_what_a_unit_is_made_of(own: Any, other: Any) -> None:
+    """A speaker one of whose frames changes is another speaker: a removal and an addition, twice the sensitivity."""
+    event = GaussianEvent(2.0, Relation(own, "add_remove"))
+    moved = GaussianEvent(1.0, Relation(own, "replace"))  # what such a change costs
+    assert moved.epsilon(1e-5) > 2 * event.epsilon(1e-5)
+    with pytest.raises(PrivacyError, match=f"a {other} does not hold several {own}s"):
+        group_privacy(event, 1, other)
+
+
+def test_a_sampled_sum_is_converted_to_a_group_by_who_of_it_joins() -> None:
+    """Against the law of a step with all three in it, shifted as far as they can, by its own integral."""
+    event, grouped = SampledGaussianEvent(3.0, 0.2, 1, **R), Relation("speaker", "add_remove")
+    found = group_privacy(event, 3, "speaker")
+    assert isinstance(found, SampledGaussianEvent)
+    assert (found.noise_multiplier, found.steps, found.relation) == (1.0, 1, grouped)
+    assert found.sampling == pytest.approx(1 - 0.8**3)
+    x = np.linspace(-60, 60, 200_001)
+    without = stats.norm.pdf(x, scale=3.0)
+    joined = stats.binom(3, 0.2).pmf(range(4))
+    present = sum(chance * stats.norm.pdf(x, loc=shift, scale=3.0) for shift, chance in enumerate(joined))
+    for epsilon in (0.0, 0.1, 0.3, 1.0):
+        for one, other in ((present, without), (without, present)):
+            true = np.maximum(one - math.exp(epsilon) * other, 0).sum() * (x[1] - x[0])
+            assert true <= found.delta(epsilon) + 1e-9
+    assert group_privacy(SampledGaussianEvent(3.0, 1.0, 2, **R), 3, "speaker").zcdp() == pytest.approx(1.0)
+    with pytest.raises(PrivacyError, match="under replace"):
+        group_privacy(SampledGaussianEvent(3.0, 0.2, 1, Relation("record", "replace")), 3, "speaker")
+
+
+EXACT = {"bounded_range", "discrete_gaussian", "discrete_laplace", "exact_pure", "skellam"}
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.type_name)
+def test_only_exact_noise_is_safe_in_its_bits(event: Event) -> None:
+    assert event.float_safe is (event.type_name in EXACT)
+    together = ComposedEvent((ExactPureEvent(1.0, **R), event))
+    assert together.float_safe is event.float_safe
+    account = Accountant(R["relation"])
+    account.compose(together)
+    assert account.guarantee(1e-5).float_safe is event.float_safe
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,17 @@ def test_all_rows_of_a_unit_together_move_it_by_no_more_than_one_row() -> None:
     assert torch.allclose(released, torch.eye(2, dtype=torch.double), atol=0.02)
 
 
+def test_frames_without_their_utterance_would_move_the_sum_beyond_the_bound() -> None:
+    """Fifty frames of one utterance, each of the largest norm: what untied rows would add is fifty times the bound."""
+    chosen = AnalyzeGauss(sigma=1e-3, radius=1.0, features=2, delta=1e-6, relation=Relation("utterance", "add_remove"))
+    frames = torch.tensor([[1.0, 0.0]]).expand(50, 2)
+    assert float((frames.mT @ frames).norm()) == 50 * moment_sensitivity(1.0, "add_remove")
+    with pytest.raises(PrivacyError, match="which utterance it is of"):
+        chosen.release(frames)
+    moved = chosen.release(frames, torch.zeros(50)).value
+    assert float(moved.norm()) == pytest.approx(1.0, abs=0.02)
+
+
 def test_directions_of_many_rows_are_right_at_epsilon_1() -> None:
     rng = np.random.default_rng(0)
     rows = torch.from_numpy(rng.normal(size=(50_000, 6)) * np.array([0.5, 0.3, 0.1, 0.1, 0.1, 0.1]))
@@ -162,9 +173,11 @@ def test_doors() -> None:
         mechanism(0)
     with pytest.raises(PrivacyError, match="sigma"):
         mechanism(3, sigma=-1.0)
-    with pytest.raises(PrivacyError, match="unit_ids"):
-        AnalyzeGauss(sigma=1.0, radius=1.0, features=3, delta=1e-6, relation=Relation("speaker", "add_remove")).release(
-            torch.zeros(2, 3)
-        )
+    for unit in ("utterance", "speaker", "party"):
+        tied = AnalyzeGauss(sigma=1.0, radius=1.0, features=3, delta=1e-6, relation=Relation(unit, "add_remove"))
+        with pytest.raises(PrivacyError, match=f"nothing here says which {unit} it is of"):
+            tied.release(torch.zeros(2, 3))
+        with pytest.raises(PrivacyError, match="2 rows need as many"):
+            tied.release(torch.zeros(2, 3), torch.zeros(3))
     with pytest.raises(PrivacyError, match="4 directions"):
         principal_directions(torch.eye(3), 4)

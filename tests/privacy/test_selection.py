@@ -94,3 +94,24 @@ def test_one_candidate_and_hopeless_candidates(kind: Any) -> None:
     mechanism = kind(epsilon=1.0, sensitivity=1.0, **R)
     assert mechanism.release(torch.tensor([-3.0])).value == 0
     assert {mechanism.release(torch.tensor([0.0, -1e6])).value for _ in range(20)} == {0}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_monotone_utilities_under_replace_cost_twice_as_much_and_are_refused(kind: Any) -> None:
+    """Who is replaced takes one from a count and gives one to another: what add_remove never does."""
+    counts, neighbor = torch.tensor([0.0, 20.0]), torch.tensor([1.0, 19.0])
+    chosen = kind(epsilon=1.0, sensitivity=1.0, monotone=True, **R)
+    loss = (chosen.probabilities(neighbor).log() - chosen.probabilities(counts).log()).abs().max()
+    assert float(loss) == pytest.approx(2.0, abs=1e-3)  # of a stated 1
+    with pytest.raises(PrivacyError, match="under replace one may rise and another fall"):
+        kind(epsilon=1.0, sensitivity=1.0, monotone=True, relation=Relation("record", "replace"))
+    plain = kind(epsilon=1.0, sensitivity=1.0, relation=Relation("record", "replace"))
+    assert float((plain.probabilities(neighbor).log() - plain.probabilities(counts).log()).abs().max()) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_coins_are_said_to_be_exact(kind: Any) -> None:
+    chosen = kind(epsilon=1.0, sensitivity=1.0, **R)
+    assert chosen.event.float_safe
+    assert chosen.guarantee.float_safe
+    assert chosen.guarantee.epsilon == 1.0

@@ -174,3 +174,17 @@ def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
 def test_queries_that_are_not_finite_are_refused() -> None:
     with pytest.raises(PrivacyError, match="query"):
         made().open().ask(math.nan, 0.0)
+
+
+def test_monotone_queries_under_replace_exceed_the_budget_and_are_refused() -> None:
+    """Queries answered below rise on the neighbor while those answered above fall, which replacing allows."""
+    mechanism = made(monotone=True)
+    pattern = (False,) * 300 + (True,) * 2
+    at = [
+        pattern_log_probabilities(mechanism, [move] * 300 + [-60.0 - move] * 2, 0.0, [pattern])[0]
+        for move in (0.0, 1.0)
+    ]
+    assert abs(at[0] - at[1]) > 1.3 * mechanism.epsilon
+    with pytest.raises(PrivacyError, match="under replace"):
+        made(monotone=True, relation=Relation("record", "replace"))
+    assert made(relation=Relation("record", "replace")).guarantee.float_safe

@@ -1,5 +1,6 @@
 """Sums through a curator: exact, uniform in between, noisy enough for insiders, and whole or not at all."""
 
+import contextlib
 import os
 import pickle
 import random
@@ -17,7 +18,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ppspeech.channel import Channel
-from ppspeech.errors import BadLengthError, NotInGroupError, PrivacyError, ProtocolError, RangeError, WrongKeyError
+from ppspeech.errors import (
+    BadLengthError,
+    NotInGroupError,
+    PpspeechError,
+    PrivacyError,
+    ProtocolError,
+    RangeError,
+    WrongKeyError,
+)
 from ppspeech.network import Address, Limits, MemoryChannel, Transcript, make_certificate, memory_pair
 from ppspeech.network.group.file import Group, Member
 from ppspeech.network.group.identity import Identity
@@ -35,9 +44,11 @@ from ppspeech.protocols.sums.aggregation import (
     noisy_steps,
 )
 from ppspeech.protocols.sums.joint import JointSum, PlainSum
+from ppspeech.protocols.sums.ledger import MOST_SESSIONS, Ledger
 from ppspeech.protocols.sums.masks import SessionKey, Signatures
 
 ALARM = 1e-6
+RECORD = Relation("record", "replace")
 QUICK = Limits(message_seconds=5, session_seconds=20)
 
 
@@ -142,8 +153,8 @@ def test_a_hundred_parties() -> None:
 @given(st.integers(2, 6), st.integers(1, 40))
 def test_masks_cancel_and_never_repeat(parties: int, count: int) -> None:
     keys = [SessionKey(None) for _ in range(parties)]
-    introductions = [key.introduction() for key in keys]
-    masks = [key.masks(introductions) for key in keys]
+    public = [key.public for key in keys]
+    masks = [key.masks(public, [b""] * parties) for key in keys]
     first = np.stack([mask.next(count) for mask in masks])
     second = np.stack([mask.next(count) for mask in masks])
     assert (first.sum(0, dtype=np.uint64) == 0).all()
@@ -199,7 +210,7 @@ def test_the_party_program_releases_the_noisy_sum(law: Any) -> None:
 
 
 @pytest.mark.parametrize("victim", ["p0", "p2", "curator"])
-@pytest.mark.parametrize("call", range(8))
+@pytest.mark.parametrize("call", range(10))
 def test_a_party_that_dies_ends_the_round_and_everyone_is_told(victim: str, call: int) -> None:
     """At every send and receive of a party: a sum that somebody holds is the sum of all, or there is none."""
     values = np.arange(12).reshape(4, 3)
@@ -207,7 +218,7 @@ def test_a_party_that_dies_ends_the_round_and_everyone_is_told(victim: str, call
     found = run_star(curating(3, 2), summing(values, 2), dies)
     whole = [(values + number).sum(0).tolist() for number in range(2)]
     survivors = {name: result for name, result in found.items() if name != victim}
-    uploads = call > 4  # of two rounds: key, roster, upload, sum, upload, sum
+    uploads = call > 6  # of two rounds: key, roster, signature, signatures, upload, sum, upload, sum
     for name, result in survivors.items():
         if isinstance(result, Exception):
             assert isinstance(result, RoundEndedError), result
@@ -263,27 +274,52 @@ class TestSignedKeys:
 
     def test_masks_cancel(self, group: tuple[Group, dict[str, Identity]]) -> None:
         keys = self.keys(group)
-        introductions = [key.introduction() for key in keys]
-        total = sum(key.masks(introductions).next(5) for key in keys)
+        public = [key.public for key in keys]
+        signed = [key.confirm(public) for key in keys]
+        total = sum(key.masks(public, signed).next(5) for key in keys)
         assert (total == 0).all()
 
     def test_a_curator_cannot_hand_out_keys_of_its_own(self, group: tuple[Group, dict[str, Identity]]) -> None:
-        """With an unsigned key the same attack goes through: the curator then knows the mask of the pair."""
+        """Without signatures the same attack goes through: the curator then knows the mask of the pair."""
         keys = self.keys(group)
-        introductions = [key.introduction() for key in keys]
-        fake = SessionKey(None).introduction()
-        for swapped in (fake, fake + introductions[1][32:], introductions[2]):
-            with pytest.raises(WrongKeyError):
-                keys[0].masks([introductions[0], swapped, introductions[2]])
+        public = [key.public for key in keys]
+        signed = [key.confirm(public) for key in keys]
+        fake = SessionKey(None)
+        swapped = [public[0], fake.public, public[2]]
+        for said in (b"", signed[1], signed[2]):
+            with pytest.raises(WrongKeyError, match="not signed by p1"):
+                keys[0].masks(swapped, [signed[0], said, signed[2]])
+        with pytest.raises(WrongKeyError, match="does not pass on the key we sent"):
+            keys[1].confirm(swapped)  # and who was left out signs nothing
         unsigned = [SessionKey(None) for _ in range(3)]
-        honest = [key.introduction() for key in unsigned]
-        unsigned[0].masks([honest[0], fake, honest[2]])
+        told = [unsigned[0].public, fake.public, unsigned[2].public]
+        known = fake.masks(told[:2], [b""] * 2).next(4)
+        assert (known == -unsigned[0].masks(told[:2], [b""] * 2).next(4)).all()
+
+    def test_a_curator_cannot_use_a_signature_twice(self, group: tuple[Group, dict[str, Identity]]) -> None:
+        """Whoever has learned the secret of a session key has not learned the masks of another session."""
+        before = self.keys(group)
+        public = [key.public for key in before]
+        recorded, lost = before[1].confirm(public), before[1]
+        later = self.keys(group)
+        told = [later[0].public, lost.public, later[2].public]
+        with pytest.raises(WrongKeyError, match="not signed by p1"):
+            later[0].masks(told, [later[0].confirm(told), recorded, later[2].confirm(told)])
+
+    def test_a_curator_cannot_tell_parties_of_different_keys(self, group: tuple[Group, dict[str, Identity]]) -> None:
+        keys, others = self.keys(group), self.keys(group)
+        public = [key.public for key in keys]
+        told = [public[0], public[1], others[2].public]  # what p1 is told, and signs
+        signed = [keys[0].confirm(public), keys[1].confirm(told), keys[2].confirm(public)]
+        with pytest.raises(WrongKeyError, match="not signed by p1"):
+            keys[0].masks(public, signed)
+        with pytest.raises(WrongKeyError, match="as another party's"):
+            keys[0].confirm([public[1], public[0], public[2]])
 
     def test_a_curator_cannot_leave_a_party_out(self, group: tuple[Group, dict[str, Identity]]) -> None:
         keys = self.keys(group)
-        introductions = [key.introduction() for key in keys]
         with pytest.raises(WrongKeyError, match="does not pass on the key we sent"):
-            keys[0].masks([introductions[1], introductions[2]])
+            keys[0].confirm([keys[1].public, keys[2].public])
         signatures = Signatures(group[0], group[1]["p0"])
         here, _ = memory_pair()
         with pytest.raises(RangeError, match="those in the group"):
@@ -292,21 +328,130 @@ class TestSignedKeys:
     def test_keys_that_give_no_secret_are_refused(self) -> None:
         key = SessionKey(None)
         with pytest.raises(NotInGroupError):
-            key.masks([key.introduction(), bytes(32)])
+            key.masks([key.public, bytes(32)], [b""] * 2)
 
     def test_secrets_cannot_be_copied(self) -> None:
         key = SessionKey(None)
-        for secret in (key, key.masks([key.introduction(), SessionKey(None).introduction()])):
+        for secret in (key, key.masks([key.public, SessionKey(None).public], [b""] * 2)):
             with pytest.raises(TypeError):
                 pickle.dumps(secret)
 
 
-@pytest.mark.parametrize("roster", [b"", b"\x00\x20" + bytes(32), b"\x00\x05hello", bytes(500)])
+class TestCurators:
+    """A curator that has every vector, and says that one is missing."""
+
+    @staticmethod
+    def denies(channels: Mapping[str, Channel]) -> list[np.ndarray]:
+        """Takes what it can get, for ever; what it then knows."""
+        curator, sums = CuratorSession(channels), []
+        with contextlib.suppress(ProtocolError):
+            while True:
+                sent = [np.frombuffer(channel.receive(Kind.MASKED_VECTOR, 80), "<u8") for channel in channels.values()]
+                sums.append(np.sum(sent, axis=0, dtype=np.uint64).view(np.int64))
+                for channel in curator._channels.values():
+                    channel.send(Kind.SUM, b"\x01p1 is gone: the round is over, nothing is published")
+        return sums
+
+    @staticmethod
+    def insists(session: Callable[[Channel], PartySession]) -> Callable[[Channel], Any]:
+        """A party that tries again whenever it is told that there was no sum."""
+
+        def run(channel: Channel) -> tuple[int, list[str]]:
+            began, said = session(channel), []
+            for _ in range(20):
+                try:
+                    began.sum(np.arange(10))
+                except RoundEndedError as error:
+                    said.append(str(error))
+            return began.sent, said
+
+        return run
+
+    def test_it_gets_one_sum_a_session(self) -> None:
+        found = run_star(self.denies, [self.insists(lambda channel: PartySession(channel, 2))] * 2)
+        assert [total.tolist() for total in found["curator"]] == [(2 * np.arange(10)).tolist()]
+        for party in ("p0", "p1"):
+            sent, said = found[party]
+            assert sent == 1
+            assert "p1 is gone" in said[0]
+            assert all("nothing more is sent" in each for each in said[1:])
+
+    def test_it_gets_few_sessions_of_one_file(self, tmp_path: Path) -> None:
+        known = 0
+        for attempt in range(6):
+            ledgers = [Path(tmp_path, f"p{place}.key") for place in range(2)]
+            programs = [
+                self.insists(lambda channel, key=key: PartySession(channel, 2, ledger=Ledger.beside(key, "terms")))
+                for key in ledgers
+            ]
+            found = run_star(self.denies, programs)
+            if attempt >= MOST_SESSIONS:
+                assert "remove" in str(found["p0"])
+                assert isinstance(found["p0"], PrivacyError)
+            known += 0 if isinstance(found["curator"], Exception) else len(found["curator"])
+        assert known == MOST_SESSIONS == 3
+        assert Ledger.beside(ledgers[0], "other terms").spent == (0, 0)
+        assert ledgers[0].with_suffix(".sums.sqlite").stat().st_mode & 0o077 == 0
+
+    def test_a_session_counts_once_however_many_sums_it_has(self, tmp_path: Path) -> None:
+        def adds(channel: Channel, key: Path) -> tuple[int, int]:
+            ledger = Ledger.beside(key, "terms")
+            session = PartySession(channel, 2, ledger=ledger)
+            for _ in range(5):
+                session.sum(np.arange(3))
+            return ledger.spent
+
+        keys = [tmp_path / "a.key", tmp_path / "b.key"]
+        found = run_star(curating(3, 5), [lambda channel, key=key: adds(channel, key) for key in keys])
+        assert found["p0"] == found["p1"] == (1, 5)
+
+    def test_what_it_denies_is_booked(self) -> None:
+        """Twenty sums of which it says that there were none: the account knows all of them."""
+
+        def denied(steps: np.ndarray) -> np.ndarray:
+            raise RoundEndedError("p1 is gone")
+
+        shares = shares_for(
+            "skellam", epsilon=1.0, delta=1e-5, parties=2, sensitivity=1.0, dimension=3, relation=RECORD
+        )
+        joint = JointSum(denied, shares)
+        for _ in range(20):
+            with pytest.raises(RoundEndedError):
+                joint(torch.zeros(3))
+        assert joint.account().events == ((shares.event, 20),)
+        assert joint.guarantee(1e-5).epsilon > 4
+
+    def test_a_place_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(PpspeechError, match="remembers what it has sent"):
+            Ledger.beside(tmp_path / "file" / "a.key", "terms")
+
+
+@pytest.mark.parametrize("roster", [b"", bytes(64), bytes(95), b"\x00\x05hello"])
 def test_a_roster_of_other_parties_is_refused(roster: bytes) -> None:
     here, there = memory_pair(QUICK)
     there.send(Kind.ROSTER, b"\x00" + roster)
     with pytest.raises(BadLengthError, match="roster"):
         PartySession(here, 3)
+
+
+@pytest.mark.parametrize(
+    "signed", [b"", bytes(4), bytes(5), bytes(8), b"\x00\x05hello", b"\x00\x00\x00\x00\x00\x05hell"]
+)
+def test_signatures_of_other_parties_are_refused(signed: bytes) -> None:
+    here, there = memory_pair(QUICK)
+
+    def curator() -> None:
+        key = there.receive(Kind.SESSION_KEY, 32)
+        there.send(Kind.ROSTER, b"\x00" + key + SessionKey(None).public + SessionKey(None).public)
+        there.receive(Kind.SIGNED_KEYS, 0)
+        there.send(Kind.SIGNATURES, b"\x00" + signed)
+
+    thread = threading.Thread(target=curator)
+    thread.start()
+    with pytest.raises(BadLengthError, match="signatures"):
+        PartySession(here, 3)
+    thread.join()
 
 
 def test_numbers_that_could_wrap_around_are_refused_before_they_are_sent() -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.channel import Channel
-from ppspeech.errors import ModelError, PeerGoneError, ProtocolError, RangeError
+from ppspeech.errors import ModelError, PeerGoneError, ProtocolError, RangeError, WrongKeyError
 from ppspeech.filters import LinearFilter
 from ppspeech.filters.personal import Filtered, PersonalFilter, PersonalSettings, improve_all_
 from ppspeech.network import (
@@ -40,13 +40,15 @@ from ppspeech.protocols.filters.personal_filters import (
     aggregator,
     attend_all,
     contributor,
+    digest_of,
 )
 from ppspeech.protocols.message_kinds import Kind
 from tests.filters.personal_crowd import common_filter, crowd
 
 SETTINGS = PersonalSettings(steps=1)
-TERMS = PersonalTerms(inputs=6, features=3, classes=2, rounds=2, settings=SETTINGS, most_samples=60, bound=50.0)
-PLAIN = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}}
+COMMON = digest_of(common_filter())
+TERMS = PersonalTerms(6, 3, 2, rounds=2, settings=SETTINGS, most_samples=60, bound=50.0, common=COMMON)
+PLAIN = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}, "common": COMMON}
 NAMES = ["ann", "bob", "cid", "dee"]
 LIMITS = Limits(message_seconds=10)
 
@@ -107,7 +109,7 @@ def test_the_conversation_computes_algorithm_3() -> None:
 
 
 def test_everyone_may_move_at_once() -> None:
-    terms = PersonalTerms(6, 3, 2, 4, SETTINGS, "asynchronous", 100)
+    terms = PersonalTerms(6, 3, 2, 4, SETTINGS, "asynchronous", 100, common=COMMON)
     parties = honest(terms)
     board, _, _ = play(programs_of(parties), terms)
     assert [seat.turns for seat in board.board.seats.values()] == [4] * 4
@@ -172,6 +174,31 @@ def test_a_contributor_sees_the_others_samples_without_names() -> None:
     assert [e.kind for e in received] == [Kind.COMMON_FILTER, *[Kind.OTHERS] * 3]
     others = sum(len(z) for _, z in crowd()[:3])
     assert [e.size for e in received[1:]] == [1 + others * (3 * 4 + 2)] * 2 + [1 + len(FINISHED)]
+
+
+def test_an_aggregator_with_a_filter_of_its_own_sees_nothing() -> None:
+    """One that keeps every input of one contributor, say: it would get the inputs themselves."""
+    parties = honest()
+    seen: list[Any] = []
+
+    def cheats(channel: Channel) -> None:
+        channel.receive(Kind.ENTER, TICKET_BYTES)
+        whole = np.eye(3, 6, dtype="<f4").tobytes() + np.zeros(3, "<f4").tobytes()
+        channel.send(Kind.COMMON_FILTER, NO_TICKET + whole)
+        try:
+            seen.append(channel.receive(Kind.TASK_LABELS, at_most=10_000))
+            seen.append(channel.receive(Kind.FILTERED, at_most=100_000))
+        except ProtocolError as error:
+            seen.append(error)
+
+    here, there = memory_pair(LIMITS)
+    cheating = threading.Thread(target=cheats, args=(there,))
+    cheating.start()
+    with pytest.raises(WrongKeyError, match="not the one that was agreed on"):
+        parties["ann"].take_part(here)
+    here.close()
+    cheating.join()
+    assert [type(each) for each in seen] == [PeerGoneError]
 
 
 def leaves(after: str) -> Program:
@@ -418,10 +445,10 @@ torch.set_num_threads(1)
 from ppspeech.filters import LinearFilter
 from ppspeech.network.local import Player, run_group
 from ppspeech.protocols import Party
-from ppspeech.protocols.filters.personal_filters import aggregator, contributor
+from ppspeech.protocols.filters.personal_filters import aggregator, contributor, digest_of
 from tests.filters.personal_crowd import common_filter, crowd
 common = common_filter()
-terms = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}}
+terms = {"inputs": 6, "features": 3, "classes": 2, "rounds": 2, "settings": {"steps": 1}, "common": digest_of(common)}
 def first(*met):
     return aggregator(Party.met(*met), common.weight.tolist(), common.bias.tolist(), **terms)
 def other(x, z):
@@ -454,9 +481,11 @@ def make(x: Tensor | None = None, z: Tensor | None = None) -> Contributor:
         (lambda: make(x=torch.full((60, 6), torch.nan)), RangeError, "samples"),
         (lambda: make(z=torch.full((60,), 2)), RangeError, "0..1"),
         (lambda: make(z=torch.zeros(60)), RangeError, "integers"),
-        (lambda: PersonalTerms(6, 3, 1), ModelError, "classes"),
-        (lambda: PersonalTerms(6, 3, 2, rounds=0), ModelError, "rounds"),
-        (lambda: PersonalTerms(6, 3, 2, order="random"), ModelError, "order must be"),  # type: ignore[arg-type]
+        (lambda: PersonalTerms(6, 3, 1, common=COMMON), ModelError, "classes"),
+        (lambda: PersonalTerms(6, 3, 2, rounds=0, common=COMMON), ModelError, "rounds"),
+        (lambda: PersonalTerms(6, 3, 2, order="random", common=COMMON), ModelError, "order must be"),  # type: ignore[arg-type]
+        (lambda: PersonalTerms(6, 3, 2, common="abc"), ModelError, "64 hexadecimal"),
+        (lambda: Aggregator(common_filter(2), NAMES, TERMS), ModelError, "write `common: [0-9a-f]{64}`"),
         (lambda: Aggregator(LinearFilter(5, 3), ["a", "b"], TERMS), ModelError, "6 inputs to 3"),
         (lambda: Aggregator(common_filter(), ["a"], TERMS), ModelError, "2 to 1000 contributors"),
         (lambda: Aggregator(common_filter(), ["a", "a"], TERMS), ModelError, "name of its own"),

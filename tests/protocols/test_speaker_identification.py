@@ -11,6 +11,7 @@ from ppspeech.crypto.message_kinds import Kind as CryptoKind
 from ppspeech.crypto.shares import TEXT_RING, read_text, text_residues
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols import PROTOCOLS, run_in_memory
+from ppspeech.protocols.meeting import Meeting
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan
 from ppspeech.protocols.speakers.identify import (
@@ -101,6 +102,34 @@ def test_the_order_is_new_for_every_query_and_uniform() -> None:
     who = enrolled(1, 4)
     places = [int(np.flatnonzero(who.arrange().names.any(axis=1))[0]) for _ in range(400)]
     assert stats.chisquare(np.bincount(places, minlength=4)).pvalue > 1e-4
+
+
+class Naming(Meeting):
+    """A client that follows the protocol, except that it adds 1.5 to its share of the first place's score."""
+
+    def multiply(self, plan, features):  # type: ignore[no-untyped-def]
+        shares = super().multiply(plan, features)
+        shares[0, 0] += plan.precision.result.encode(np.array([1.5])).view(np.uint64)[0]
+        return plan.precision.result.ring.reduce(shares)
+
+
+def test_an_active_client_reads_the_names_of_all_and_that_is_stated() -> None:
+    """The stated limit: whoever is at the first place, in a new order every time, wins; a dummy is nobody."""
+    who, found = enrolled(3, 4), set()
+    stranger = unit(generator.normal(size=32))
+    assert identify(who, stranger)[0] == Identity(None)
+    for _ in range(40):  # one of three names is missed with probability 3 (3/4)^40, 3e-5
+        one, *_ = ask(
+            lambda met: identify_as_client(met, who.job, stranger),
+            lambda met: identify_as_server(met, who.job, who.arrange()),
+            wrap=lambda met: Naming(met.channel, met.setup, met.lattice),
+        )
+        assert one is not None
+        found.add(one.name)
+        if len(found) == 4:
+            break
+    assert found >= set(NAMES[:3])
+    assert "reads the names" in PROTOCOLS["speaker_identification"].assumptions
 
 
 def test_the_transcript_is_that_of_the_formula() -> None:

@@ -153,6 +153,28 @@ def test_an_active_client_can_shift_its_share_and_is_accepted(recipient: Literal
     assert "shift its share" in PROTOCOLS["speaker_verification"].assumptions
 
 
+class Stretching(Meeting):
+    """A client that follows the protocol, except that it sends the signs of its voice: each is within the limit."""
+
+    def multiply(self, plan, features):  # type: ignore[no-untyped-def]
+        return super().multiply(plan, np.sign(features))
+
+
+def test_an_active_client_can_stretch_its_voice_and_is_accepted() -> None:
+    """The other stated limit: an authenticated share of its score would not help. Codes have one length."""
+    job, scorer = job_and_scorer(0.5)
+    stranger = unit(0.3 * MODELS[:, 1] + unit(generator.normal(size=32)))
+    assert 0.2 < float(stranger @ MODELS[:, 1]) < 0.5
+    assert decide(job, scorer, stranger, 1)[1] is False
+    *attacked, _, _ = ask(
+        lambda met: verify_as_client(met, job, stranger, 1),
+        lambda met: verify_as_server(met, job, scorer),
+        wrap=lambda met: Stretching(met.channel, met.setup, met.lattice),
+    )
+    assert attacked[1] is True
+    assert "longer vector" in PROTOCOLS["speaker_verification"].assumptions
+
+
 @pytest.mark.parametrize(
     ("embedding", "claimed"),
     [

@@ -7,11 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from ppspeech.errors import PeerGoneError, PpspeechError
-from ppspeech.network import memory_pair
+from ppspeech.network import StreamChannel, memory_pair
+from ppspeech.network.channel.stream import Peer
 from ppspeech.protocols import Kind
 from ppspeech.service import QueryBudget
 from ppspeech.service.requests import Ask, Request
-from ppspeech.service.server.book import Tally
+from ppspeech.service.server import stores
+from ppspeech.service.server.book import Tally, Visitor
 from ppspeech.service.server.session import Handler, run_session
 
 
@@ -70,6 +72,38 @@ def test_the_usual_budget_is_each_models_own(tmp_path: Path) -> None:
     assert budget.spend("large", "ann", 3) == (True, 999_997)
     assert budget.left("small", "ann") == 2
     assert QueryBudget(tmp_path / "c.sqlite").expect("small", 2) is None
+
+
+def test_whoever_has_many_addresses_fills_no_disk_and_gains_no_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stores, "MOST_CLIENTS", 10)
+    budget = QueryBudget(tmp_path / "b.sqlite", limit=2)
+    assert budget.spend("m", "ann", 1) == (True, 1)
+    answered = [budget.spend("m", f"address:2001:db8:0:{number}::/64", 1)[0] for number in range(500)]
+    assert sum(answered) == 9 + 2  # the rows that there were, and what all newcomers have together
+    assert len(budget._table.rows("SELECT * FROM queries")) == 11
+    assert budget.left("m", "bob") == 0
+    assert budget.spend("m", "ann", 1) == (True, 0)  # who was here before is not touched
+    assert budget.left("other", "bob") == 2
+
+
+@pytest.mark.parametrize(
+    ("peer", "client"),
+    [
+        (Peer("2001:db8:0:7::1", None), "address:2001:db8:0:7::/64"),
+        (Peer("2001:db8:0:7:ffff::2", None), "address:2001:db8:0:7::/64"),
+        (Peer("::ffff:192.0.2.1", None), "address:192.0.2.1"),
+        (Peer("192.0.2.1", "ab" * 32), f"certificate:{'ab' * 32}"),
+        (Peer(None, None), "local"),
+    ],
+)
+def test_a_subscriber_is_one_client(peer: Peer, client: str) -> None:
+    """Else one IPv6 network of 2^64 addresses has as many budgets."""
+    channel = object.__new__(StreamChannel)
+    channel._stream = SimpleNamespace(peer=peer)  # type: ignore[assignment]
+    channel.session = bytes(16)
+    assert Visitor.of(channel).client == client
 
 
 def test_what_cannot_be_a_budget(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_load(serve: Callable[..., AbstractContextManager[Running]], bundles: di
                     took.append(time.monotonic() - started)
         return wrong, took
 
-    capacity = Capacity(sessions=2 * CLIENTS, handshakes=CLIENTS, waiting_seconds=120)
+    capacity = Capacity(sessions=2 * CLIENTS, handshakes=2 * CLIENTS, per_address=2 * CLIENTS, waiting_seconds=120)
     with (
         serve({"whole": bundle}, capacity=capacity, limits=PATIENT) as running,
         ThreadPoolExecutor(CLIENTS + 1) as pool,

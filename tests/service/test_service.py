@@ -118,6 +118,31 @@ def test_listening(running: Running, model: str) -> None:
         assert_right(bundle, voice(9), client.recognize(voice(9), RATE).value)
 
 
+def test_nothing_is_sent_before_an_utterance_that_is_kept_is_over(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first message on, the server sees what it sees of a recorded clip, not how long was listened."""
+    sent: list[int] = []
+    send = StreamChannel.send
+
+    def spied(channel: StreamChannel, kind: int, payload: bytes) -> None:
+        sent.append(kind)
+        send(channel, kind, payload)
+
+    with running.connect() as client:
+        clip = client.recognize(voice(0), RATE)
+        monkeypatch.setattr(StreamChannel, "send", spied)
+        with client.stream() as listening:
+            for chunk in voice(0).split(700):
+                listening.feed(chunk)
+                assert not sent
+            kept = listening.finish()
+    assert sent[0] == Kind.REQUEST
+    assert kept.transcript.shape() == clip.transcript.shape()
+    assert kept.value == clip.value
+    assert kept.seconds > kept.offline_seconds == 0
+
+
 def test_what_goes_wrong_while_listening_ends_one_session_and_no_more(running: Running) -> None:
     with running.connect("live") as client:
         with pytest.raises(AudioError, match="listens at 16000 Hz"), client.stream(rate=8_000):

@@ -34,7 +34,7 @@ def test_bytes_and_rounds_are_exact(
     side: Literal["client", "server"] = "server" if scoring == "hardened" else "client"
     plan = plan_speakers(bundle, SpeakerDeployment(**sizes, decision=side))
     costs = {each.mode: each.cost for each in plan.modes}
-    resumed = 0 if scoring == "hardened" else RESUME_BYTES
+    resumed = RESUME_BYTES
     deployment = SpeakerDeployment(
         **sizes, scoring=scoring, threshold=0.2, decision=side, enrolls=True, stores=scoring == "linear"
     )
@@ -61,11 +61,11 @@ def test_bytes_and_rounds_are_exact(
 def test_what_cannot_be_had_is_said(bundle: Bundle, bundles: dict[str, Bundle]) -> None:
     plan = plan_speakers(bundle, SpeakerDeployment(places=5000, frames=10), members=4)
     modes = {each.mode for each in plan.modes}
-    assert modes == {"linear verify", "linear identify", "gmm verify"}
-    assert [warning.split()[0] for warning in plan.warnings] == ["mixtures", "hardened:", "private"]
+    assert modes == {"linear verify", "linear identify", "gmm verify", "hardened verify"}
+    assert [warning.split()[0] for warning in plan.warnings] == ["mixtures", "private"]
     assert plan.to_json()["gallery_bytes"] == 0
     few = plan_speakers(bundle, SpeakerDeployment(places=2, frames=10))
-    assert {each.mode for each in few.modes} == modes | {"gmm identify", "hardened verify", "private verify"}
+    assert {each.mode for each in few.modes} == modes | {"gmm identify", "private verify"}
     assert ["no cohort" in warning for warning in few.warnings] == [True]
     assert not plan_speakers(bundle, SpeakerDeployment(places=2, frames=10, threshold=0.5)).warnings
     leaks = {each.mode: each.statement.leakage for each in few.modes}

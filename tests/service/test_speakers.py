@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ppspeech.audio import Mfcc
 from ppspeech.bundle import Bundle
@@ -76,11 +77,10 @@ def test_decisions_and_names_are_those_of_plain_cosines(served: Running, bundle:
     shapes = []
     with ask(served, bundle, keep_payloads=True) as client:
         assert client.identify([voice(0)], RATE).value is None  # nobody is enrolled yet
-        for place, (name, seed) in enumerate(ENROLLED.items()):
-            assert client.enroll(name, [voice(seed)], RATE) == place
+        places = [client.enroll(name, [voice(seed)], RATE) for name, seed in ENROLLED.items()]
         for trial in (1, 5):
             cosines = {name: plain_cosine(bundle, seed, trial) for name, seed in ENROLLED.items()}
-            for place, cosine in enumerate(cosines.values()):
+            for place, cosine in zip(places, cosines.values(), strict=True):
                 answer = client.verify(place, [voice(trial)], RATE)
                 shapes.append(answer.transcript.shape())
                 decisions.add(answer.value)
@@ -91,7 +91,8 @@ def test_decisions_and_names_are_those_of_plain_cosines(served: Running, bundle:
             assert answer.value == expected or abs(cosines[best] - THRESHOLD) < 0.01
             wire = b"".join(entry.payload or b"" for entry in answer.transcript.entries)
             assert b"ann" not in wire
-        assert client.verify(4, [voice(0)], RATE).value is False  # an empty place
+        empty = min(set(range(5)) - set(places))
+        assert client.verify(empty, [voice(0)], RATE).value is False
     assert decisions == {True, False}
     assert all(shape == shapes[0] for shape in shapes)  # whichever place is claimed
     time.sleep(0.3)
@@ -120,14 +121,16 @@ def test_enrollment_has_its_limits(served: Running, bundle: Bundle) -> None:
         assert client.identify([voice(3)], RATE).value is not None
 
 
-def test_the_server_may_keep_the_decision_and_refuse_to_enroll(serve: Serve, bundle: Bundle) -> None:
-    deployment = SpeakerDeployment(places=2, threshold=THRESHOLD, decision="server", enrolls=True)
+@pytest.mark.parametrize("scoring", [None, "linear"])
+def test_the_server_may_keep_the_decision(serve: Serve, bundle: Bundle, scoring: str | None) -> None:
+    chosen = {"decision": "server", "scoring": scoring}
+    deployment = SpeakerDeployment(places=2, threshold=THRESHOLD, enrolls=True, **chosen)  # type: ignore[arg-type]
     with serve({"voices": bundle}, speakers=deployment, limit=2) as running, ask(running, bundle) as client:
-        client.enroll("ann", [voice(0)], RATE)
-        assert client.verify(0, [voice(0)], RATE).value is None
-        assert client.verify(1, [voice(0)], RATE).value is None
+        place = client.enroll("ann", [voice(0)], RATE)
+        assert client.verify(place, [voice(0)], RATE).value is None
+        assert client.verify(1 - place, [voice(0)], RATE).value is None
         with pytest.raises(BudgetSpentError):
-            client.verify(0, [voice(0)], RATE)
+            client.verify(place, [voice(0)], RATE)
     lines = [json.loads(line) for line in running.log.read_text().splitlines()]
     assert [line["accepted"] for line in lines if line["event"] == "claim decided"] == [True, False]
 
@@ -150,14 +153,17 @@ def test_another_bundle_or_no_enrollment(
 def test_galleries(tmp_path: Path) -> None:
     gallery = Gallery(tmp_path / "g.sqlite", "m", places=2, features=3)
     unit = np.array([0.6, 0.8, 0.0])
-    assert gallery.enroll("ann", unit) == 0
+    place = gallery.enroll("ann", unit)
     assert gallery.enroll("ann", unit) is None
-    assert gallery.enroll("bob", unit[::-1]) == 1
+    assert gallery.enroll("bob", unit[::-1]) == 1 - (place or 0)
     assert gallery.enroll("eve", unit) is None
-    names, templates = Gallery(tmp_path / "g.sqlite", "m", 2, 3).load()
-    assert names == ["ann", "bob"]
-    np.testing.assert_allclose(templates, [unit, unit[::-1]], atol=1e-6)
-    assert Gallery(tmp_path / "g.sqlite", "other", 2, 3).load()[0] == []
+    known = Gallery(tmp_path / "g.sqlite", "m", 2, 3).load()
+    turn = 1 if place == 0 else -1
+    assert (known.names, known.places.tolist()) == (["ann", "bob"][::turn], [0, 1])
+    np.testing.assert_allclose(known.templates, [unit, unit[::-1]][::turn], atol=1e-6)
+    assert not Gallery(tmp_path / "g.sqlite", "other", 2, 3).load()
+    with pytest.raises(PpspeechError, match="at place 1, and there are 1 places: serve places=2 or more"):
+        Gallery(tmp_path / "g.sqlite", "m", 1, 3).load()
     for name, vector in (
         ("", unit),
         ("a\nb", unit),
@@ -174,12 +180,25 @@ def test_galleries(tmp_path: Path) -> None:
     with pytest.raises(PpspeechError, match="cannot hold"):
         Gallery(tmp_path / "no.sqlite", "m", 2, 3)
     means = Gallery(tmp_path / "g.sqlite", "m", 2, 3, "means")
-    assert means.load()[0] == []  # a kind has speakers of its own
-    assert means.enroll("ann", 5 * unit) == 0
-    np.testing.assert_allclose(means.load()[1], [5 * unit], atol=1e-6)
+    assert not means.load()  # a kind has speakers of its own
+    assert means.enroll("ann", 5 * unit) in {0, 1}
+    np.testing.assert_allclose(means.load().templates, [5 * unit], atol=1e-6)
     for wrong in (np.full(3, np.inf), np.full(3, 1e4)):
         with pytest.raises(RangeError, match="means"):
             means.enroll("bob", wrong)
+
+
+def test_places_do_not_tell_how_many_are_enrolled(tmp_path: Path) -> None:
+    """Chi-square at 1e-4 over 8 places: of the first, and of the fourth who is enrolled."""
+    unit = np.array([0.6, 0.8, 0.0])
+    counts = np.zeros((2, 8), np.int64)
+    for model in range(80):
+        gallery = Gallery(tmp_path / "g.sqlite", str(model), places=8, features=3)
+        first, *_, fourth = (gallery.enroll(name, unit) for name in "abcd")
+        assert gallery.load().places.tolist() == sorted(set(gallery.load().places.tolist()))
+        counts[0, first] += 1
+        counts[1, fourth] += 1
+    assert all(stats.chisquare(each).pvalue > 1e-4 for each in counts)
 
 
 FINE = {
@@ -207,7 +226,6 @@ MIXTURE = MixturePlan(30, 5, 2, models=5)
         {"scoring": "gmm", "mixture": replace(MIXTURE, cohort=3)},
         {"scoring": "hardened"},
         {"scoring": "hardened", "decision": "server", "normed": True},
-        {"scoring": "hardened", "decision": "server", "places": 100},
     ],
     ids=str,
 )

@@ -16,7 +16,8 @@ WORDS = ["zero", "one", "two"]
 
 @pytest.fixture
 def voices() -> SpeechDataModule:
-    options = {"words": WORDS, "speakers": 8, "takes": 2}
+    # The seed is not that of the public start, which must not have heard them.
+    options = {"words": WORDS, "speakers": 8, "takes": 2, "seed": 1}
     return SpeechDataModule("synthetic", options, test=0.25, batch_size=16)
 
 

@@ -115,14 +115,14 @@ class OwnLoader(Mine):
 
 
 def test_what_no_noise_covers_is_refused(trainer: Make) -> None:
-    run = trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0)], enable_checkpointing=False)
+    run = trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0, unit="record")], enable_checkpointing=False)
     with pytest.raises(PrivacyError, match="seen changed in private training"):
         run.fit(Remembers(), datamodule=data())
 
 
 def test_a_loader_of_the_modules_own_is_sampled_too(trainer: Make) -> None:
     module = OwnLoader()
-    trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0)]).fit(module)
+    trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0, unit="record")]).fit(module)
     assert len(set(module.sizes)) > 3
 
 
@@ -141,6 +141,7 @@ REFUSED: list[Any] = [
     (OwnLoader, {"train_dataloaders": DataLoader(rows(), 32)}, {}, "takes its batches elsewhere"),
     (lambda: Mine(nn.BatchNorm1d(8)), {"datamodule": data()}, {}, "net.1 mixes the examples.*GroupNorm"),
     (Mine, {"datamodule": data()}, {"unit": "speaker"}, "TensorDataset has no `speakers`"),
+    (Mine, {"datamodule": data()}, {"unit": "utterance"}, "TensorDataset has no `utterances`.*protect one record"),
     (Mine, {"datamodule": data(Worded())}, {}, "holds tensors, in dicts, lists or tuples, got list|got str"),
 ]
 
@@ -151,7 +152,9 @@ def test_what_would_break_the_guarantee_is_refused(
 ) -> None:
     module = make()
     with pytest.raises(PrivacyError, match=message):
-        trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=4.0, **settings)]).fit(module, **given)
+        trainer(max_epochs=1, callbacks=[PrivacyHook(**({"epsilon": 4.0, "unit": "record"} | settings))]).fit(
+            module, **given
+        )
     assert "training_step" not in vars(module), "a failed fit leaves the module as it was"
 
 

@@ -9,8 +9,9 @@ import torch
 
 from ppspeech.bundle import load_bundle
 from ppspeech.errors import ModelError, PpspeechError, PrivacyError, RangeError
+from ppspeech.privacy import Accountant, Relation
 from ppspeech.training.together.average import JointTraining, local_minimizer, train_jointly
-from ppspeech.training.together.group import as_plain, terms_of, write_plain
+from ppspeech.training.together.group import as_plain, observed, terms_of, write_plain
 from tests.training.joint_parties import PRIVATE, PUBLIC, SIZES, examples, together
 
 
@@ -155,5 +156,44 @@ def test_every_model_becomes_a_bundle_that_scores_rows_as_they_come(model: Any, 
     wanted = fit.module.scores(x)
     bundle = write_plain(tmp_path / "model", training, as_plain(training, fit))
     assert bundle.statement.guarantee == fit.guarantee
+    stated = {touch.topic: touch.status for touch in bundle.statement.touches}
+    assert {topic for topic, status in stated.items() if status == "untouched"} == {
+        "early_stopping", "threshold", "initialization"
+    }  # fmt: skip
+    assert "one utterance" not in " ".join(bundle.statement.caveats)
     found = load_bundle(tmp_path / "model").model((4 * x).float())
     torch.testing.assert_close(found, wanted.float(), rtol=1e-4, atol=1e-4)
+
+
+def test_what_terms_do_not_show_is_not_covered() -> None:
+    """The terms may have been tuned on the rows they protect, their sizes are known, and a run may end early."""
+    terms = JointTraining(**PUBLIC)
+    account = Accountant(Relation("record", "replace"))
+    account.compose(terms.shares().event, 2)
+    said = {touch.topic: touch for touch in observed(terms, account)}
+    assert {touch.status for topic, touch in said.items() if topic not in {"threshold", "initialization"}} == {
+        "not_covered"
+    }
+    assert "2 sums were released, the terms say 1" in said["early_stopping"].note
+    assert "number of records is public" in said["counts"].note
+    hidden = JointTraining(**PRIVATE)
+    alone = Accountant(Relation("record", "add_remove"))
+    alone.compose(hidden.shares().event)
+    found = {touch.topic: touch.status for touch in observed(hidden, alone)}
+    assert (found["counts"], found["early_stopping"], found["tuning"]) == ("untouched", "untouched", "not_covered")
+
+
+def test_rows_of_an_utterance_are_tied_to_it_or_refused() -> None:
+    training = JointTraining(**(PUBLIC | {"unit": "utterance"}))
+    x, y = examples(20)
+    with pytest.raises(PrivacyError, match="give groups, the utterance of every row"):
+        local_minimizer(training, x, y, 0)
+    with pytest.raises(PrivacyError, match="one utterance has up to 2 rows"):
+        local_minimizer(training, x, y, 0, torch.arange(20) // 2)
+    rows = torch.cat([x, y.unsqueeze(1)], dim=1).tolist()
+    with pytest.raises(PrivacyError, match="give groups"):
+        training.examine(0, rows)
+    training.examine(0, rows, list(range(20)))
+    torch.testing.assert_close(
+        local_minimizer(training, x, y, 0, torch.arange(20)), local_minimizer(JointTraining(**PUBLIC), x, y, 0)
+    )

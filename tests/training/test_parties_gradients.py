@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,33 @@ def test_clipped_gradients_against_autograd_one_record_at_a_time(kind: str, clip
         (gradient,) = torch.autograd.grad(module.loss(x[row : row + 1], y[row : row + 1]).sum(), module.weight)
         expected += gradient * min(1.0, clip / max(float(gradient.norm()), 1e-300))
     torch.testing.assert_close(clipped_gradient(module, x, y, clip), expected)
+
+
+def test_a_speaker_of_many_rows_moves_the_sum_by_no_more_than_the_clip() -> None:
+    """Fifty rows that pull one way: clipped one by one they move it fifty times too far, averaged first they do not."""
+    module = LogisticRegression(2, dtype=torch.double)
+    x, y = torch.tensor([[3.0, 4.0]]).expand(50, 2), torch.ones(50, dtype=torch.int64)
+    assert float(clipped_gradient(module, x, y, 0.5).norm()) == pytest.approx(25.0)
+    assert float(clipped_gradient(module, x, y, 0.5, torch.zeros(50)).norm()) <= 0.5
+    terms = JointDescent(rounds=1, step=0.1, clip=0.5, regularization=1.0, unit="speaker")
+    with pytest.raises(PrivacyError, match="give groups, the speaker of every row"):
+        descend_jointly_(module, lambda gradient: gradient, x, y, terms)
+    seen = []
+    descend_jointly_(module, lambda gradient: seen.append(gradient) or gradient, x, y, terms, torch.zeros(50))  # type: ignore[func-returns-value]
+    assert float(seen[0].norm()) <= 0.5
+    with pytest.raises(PrivacyError, match="one utterance has up to 50 rows"):
+        descend_jointly_(module, lambda g: g, x, y, replace(terms, unit="utterance"), torch.zeros(50))
+
+
+def test_noise_of_other_terms_is_refused() -> None:
+    module = LogisticRegression(2, dtype=torch.double)
+    x, y = examples(9, classes=2)[0][:, :2], torch.zeros(9, dtype=torch.int64)
+    terms = JointDescent(rounds=1, step=0.1, clip=1.0, regularization=1.0)
+    for other in (replace(terms, clip=0.5), replace(terms, unit="utterance")):
+        shares = other.shares(module, epsilon=1.0, delta=1e-5, parties=2)
+        assert shares.relation.unit == other.unit
+        with pytest.raises(PrivacyError, match="take the shares that its own terms give"):
+            descend_jointly_(module, JointSum(lambda steps: steps, shares), x, y, terms)
 
 
 def test_a_personal_model_fits_its_own_data_and_stays_near_the_common_one() -> None:

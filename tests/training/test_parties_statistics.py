@@ -153,7 +153,7 @@ def test_a_joint_large_margin_classifier_becomes_a_bundle(tmp_path: Path) -> Non
     )
     rows = [examples(12, values, seed=seed) for seed in range(2)]
     programs = [
-        lambda add_up, place=place, own=own: train_jointly(training, add_up, *own, place)
+        lambda add_up, place=place, own=own: train_jointly(training, add_up, *own, place, torch.arange(12))
         for place, own in enumerate(rows)
     ]
     found = together(programs, [training.dimension])[0]

@@ -114,6 +114,28 @@ def test_speakers_count_once() -> None:
     assert any("average" in line for line in fit.guarantee.assumptions)
 
 
+def test_one_row_an_utterance_is_as_good_as_one_row_a_record() -> None:
+    x, y = clouds(40)
+    found = []
+    for unit, groups in (("record", None), ("utterance", torch.arange(40))):
+        fit = fit_privately(modules()["logistic"], x, y, budget(relation=Relation(unit, "add_remove")), groups)  # type: ignore[arg-type]
+        assert isinstance(fit.plan, Perturbation)
+        assert not fit.plan.averaged
+        found.append((fit.plan.scale, fit.guarantee.epsilon))
+    assert found[0] == found[1]
+
+
+def test_what_the_solver_found_is_not_printed() -> None:
+    """The minimizer before the noise is in the fit, for whoever trains; not in what a log would show."""
+    module, (x, y) = modules()["softmax"], clouds()
+    hook = OutputPerturbation(epsilon=2.0, delta=1e-5, relation=Relation("record", "replace"), regularization=30.0)
+    fit = fit_privately(module, x, y, hook)
+    assert "solution" not in repr(fit)
+    assert "theta" not in repr(fit)
+    for value in fit.solution.theta.flatten().tolist():
+        assert f"{value:.4f}"[:6] not in repr(fit)
+
+
 def test_output_perturbation_goes_through_the_same_door() -> None:
     module = modules()["softmax"]
     x, y = clouds()
@@ -128,8 +150,13 @@ def test_what_cannot_be_private_is_refused() -> None:
     x, y = clouds(20)
     with pytest.raises(PrivacyError, match="radius"):
         fit_privately(LogisticRegression(2), x, y, budget())
-    with pytest.raises(PrivacyError, match="owns several rows"):
-        fit_privately(modules()["logistic"], x, y, budget(relation=Relation("speaker", "add_remove")))
+    for unit in ("speaker", "utterance", "party"):
+        hook = budget(relation=Relation(unit, "add_remove"))
+        with pytest.raises(PrivacyError, match=f"give groups, the {unit} of every row"):
+            fit_privately(modules()["logistic"], x, y, hook)
+    frames = torch.arange(20) // 5  # of four utterances
+    with pytest.raises(PrivacyError, match="one utterance has up to 5 rows"):
+        fit_privately(modules()["logistic"], x, y, budget(relation=Relation("utterance", "add_remove")), frames)
     with pytest.raises(PrivacyError, match="one Gaussian a class, got 2"):
         fit_privately(modules()["mixture"], x, y, budget())
     with pytest.raises(PrivacyError, match="belongs to large-margin"):

@@ -2,6 +2,7 @@
 
 import csv
 import shlex
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ EVERY = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 CONFIGS = [path for path in EVERY if "dialect of train.py" in path.read_text()]
 FILTERS = [path for path in EVERY if "dialect of `ppspeech filter train`" in path.read_text()]
 KEYWORDS = next(config for config in CONFIGS if config.stem == "keyword_hmm")
-SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4}", "--trainer.logger", "false"]
+SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4, seed: 1}", "--trainer.logger", "false"]
 QUIET = ["--trainer.enable_progress_bar", "false"]
 QUICK = {
     "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "large_margin": 1, "speaker_ubm": 2
@@ -41,7 +42,9 @@ def test_every_recipe_promises_a_result_and_runs_small(
     epochs = ["--trainer.max_epochs", str(QUICK[config.stem])]
     quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
     main(["fit", "--config", str(config), *SMALL, *promise, *epochs, *quiet])
-    assert "test_accuracy" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "test_accuracy" in said
+    assert ("1 - equal error rate" in said) == config.stem.startswith("speaker")
 
 
 def test_every_config_names_its_dialect_and_is_read_by_it() -> None:
@@ -81,6 +84,17 @@ def test_every_filter_of_speech_is_learned_from_a_plain_folder(config: Path, pla
     few = {"expect": {}, "attackers": ("logistic",), "iterations": 2}
     learned = learn(replace(recipe, corpus=str(plain_folder), **few))  # type: ignore[arg-type]
     assert set(learned.evidence) == {"minimax", "none", "pca"}
+
+
+def test_nobody_to_try_is_told_before_training(
+    plain_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the takes to choose from; after training, all of it would be lost."""
+    monkeypatch.setattr("ppspeech.training.SpeakerUbm.training_step", lambda *_: pytest.fail("trained"))
+    speakers = next(config for config in CONFIGS if config.stem == "speaker_ubm")
+    fit = ["fit", "--config", str(speakers), "--data.corpus", str(plain_folder), "--trainer.logger", "false", *QUIET]
+    with pytest.raises(ModelError, match=r"0 trials: the takes held out are \[0, 1\]; .*--model.enroll_takes \[0\]"):
+        main([*fit, "--model.enroll_takes", "[0, 1, 2]", "--trainer.default_root_dir", str(tmp_path)])
 
 
 def test_a_promise_is_for_the_recipes_own_corpus(plain_folder: Path, tmp_path: Path) -> None:
@@ -128,6 +142,26 @@ def test_word_models_are_trained_on_filtered_speech_and_released(
     )
     with pytest.raises(AudioError, match="not computed from sound"):
         bundle.recognize(corpus[0].path)
+
+
+@pytest.mark.parametrize(
+    "place", ["ppspeech.training.recipe.quiet_lightning", "ppspeech.training.WordModels.training_step"]
+)
+def test_ctrl_c_is_a_word_while_it_starts_and_while_it_trains(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def press(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, press)
+    before = signal.getsignal(signal.SIGINT)  # Lightning ignores further ones
+    said = CliRunner().invoke(
+        app, ["train", "keyword_hmm", *SMALL, *QUIET, "--trainer.default_root_dir", str(tmp_path)]
+    )
+    signal.signal(signal.SIGINT, before)
+    assert said.exit_code == 130, said.output
+    assert "stopped: nothing half-written is left behind" in said.output
+    assert not list(tmp_path.rglob("*.ckpt"))
 
 
 def test_training_on_everything_says_that_nothing_was_tested(

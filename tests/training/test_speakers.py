@@ -12,6 +12,7 @@ from ppspeech.bundle import Verifier
 from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import ModelError
 from ppspeech.training import SpeakerUbm, load_checkpoint
+from ppspeech.training.speakers import _draw_det
 
 Make = Callable[..., lightning.Trainer]
 
@@ -54,3 +55,9 @@ def test_a_cohort_that_will_not_be_there_is_refused_before_training(cohort: str,
     model = SpeakerUbm(components=2, cohort=cohort)  # type: ignore[arg-type]
     with pytest.raises(ModelError, match=said):
         trainer(max_epochs=1).fit(model, datamodule=SpeechDataModule("synthetic", options, test=0.5))
+
+
+def test_a_det_curve_says_what_it_is_of(tmp_path: Path) -> None:
+    scores, genuine = torch.tensor([0.1, 0.2, 0.3, 0.9]), torch.tensor([False, True, False, True])
+    _draw_det(scores, genuine, tmp_path / "det.svg")
+    assert "equal error rate 50.00% of 4 trials" in (tmp_path / "det.svg").read_text()

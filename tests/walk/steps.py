@@ -4,43 +4,11 @@ A stage begins in an empty folder that sees `configs`. A step is a command line 
 what it prints must match `says`, whose named groups later steps use as {name}.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
+
+from tests.walk.step import Step, python
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that is done, and what must hold.
-
-    `makes`: files that must then be there. `goes_on`: a server, which runs until the stage is over. `slow`: only with
-    --slow. `needs`: a folder of real data without which the step is left out. `python`: `run` is Python.
-    """
-
-    name: str
-    run: str
-    says: str = ""
-    code: int = 0
-    makes: tuple[str, ...] = ()
-    goes_on: bool = False
-    slow: bool = False
-    needs: str = ""
-    python: bool = False
-
-    def filled(self, known: Mapping[str, str]) -> str:
-        """The command with what earlier steps have told."""
-        filled = self.run
-        for name, value in known.items():
-            filled = filled.replace("{" + name + "}", value)
-        return filled
-
-
-def python(name: str, code: str, says: str = "", **more: object) -> Step:
-    """A step in Python."""
-    return Step(name, dedent(code), says, python=True, **more)  # type: ignore[arg-type]
 
 
 QUICK = "--trainer.logger false --trainer.enable_progress_bar false --trainer.default_root_dir run --expect {}"
@@ -134,7 +102,8 @@ OWN = [
 ]
 
 WORDS = [
-    Step("a corpus", 'ppspeech synth mine --words "go,stop,left" --speakers 8 --takes 2', "48 recordings"),
+    # Other takes than those that private training starts from.
+    Step("a corpus", 'ppspeech synth mine --words "go,stop,left" --speakers 8 --takes 2 --seed 1', "48 recordings"),
     Step(
         "train word models on one's own folder",
         f"ppspeech train keyword_hmm --data.corpus mine {QUICK}",
@@ -173,6 +142,13 @@ WORDS = [
     Step("recognize without showing the voice", "ppspeech recognize {address} clip.wav --pin {pin}", "stop"),
     Step("with a wrong pin", "ppspeech recognize {address} clip.wav --pin " + "ab" * 32, "not the pinned one", 2),
     Step("without a pin", "ppspeech recognize {address} clip.wav", "pin", 2),
+    Step("attack it", "ppspeech attack words --quick --only chosen_key", "failed|stated", slow=True),
+    Step(
+        "attack the server that runs",
+        "ppspeech attack {address} --pin {pin} --bundle words --quick --only chosen_key",
+        "failed|stated",
+        slow=True,
+    ),
     Step(
         "train with differential privacy",
         f"ppspeech train keyword_dp --data.corpus mine {QUICK}",
@@ -181,6 +157,26 @@ WORDS = [
     ),
     Step("release it", "ppspeech export {checkpoint} --out private", "-DP for one utterance", slow=True),
     Step("attack what it states", "ppspeech audit private", "private|gaussian", slow=True),
+    Step(
+        "to listen while people speak",
+        f"ppspeech train keyword_live --data.corpus mine {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release that", "ppspeech export {checkpoint} --out live --not-private", "live: keyword_hmm", slow=True),
+    python(
+        "hear it live",
+        """
+        from ppspeech import connect, serve
+        from ppspeech.audio import read_audio
+        with serve("live") as server, connect(server.address, pin=server.pin) as client, client.stream() as listening:
+            assert listening.is_live
+            listening.feed(read_audio("clip.wav", 16_000))
+            print(listening.finish().value)
+        """,
+        "stop",
+        slow=True,
+    ),
     Step(
         "for a margin",
         f"ppspeech train keyword_large_margin --data.corpus mine {QUICK}",
@@ -244,21 +240,45 @@ SPEAKERS = [
         goes_on=True,
         slow=True,
     ),
-    Step("enroll", "ppspeech enroll voices ann.wav --name ann --server {address} --pin {pin}", "", slow=True),
+    Step(
+        "enroll",
+        "ppspeech enroll voices ann.wav --name ann --server {address} --pin {pin} --json",
+        r'"place": (?P<place>\d+)',
+        slow=True,
+    ),
     Step(
         "verify under encryption",
-        "ppspeech verify voices ann_again.wav --claim 0 --server {address} --pin {pin}",
+        "ppspeech verify voices ann_again.wav --claim {place} --server {address} --pin {pin}",
         "accepted|rejected",
         slow=True,
     ),
     Step(
         "identify under encryption", "ppspeech identify voices ann_again.wav --server {address} --pin {pin}", slow=True
     ),
+    Step(
+        "serve people by mixtures",
+        "ppspeech serve voices --enroll --state mixed --speakers scoring=gmm,cohort=others --listen 127.0.0.1:0",
+        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step(
+        "enroll there",
+        "ppspeech enroll voices ann.wav --name ann --server {address} --pin {pin} --json",
+        r'"place": (?P<place>\d+)',
+        slow=True,
+    ),
+    Step(
+        "verify there",
+        "ppspeech verify voices ann_again.wav --claim {place} --server {address} --pin {pin}",
+        "accepted|rejected",
+        slow=True,
+    ),
     python(
         "what is kept is closed to others",
         """
         from pathlib import Path
-        for path in (Path("kept"), *Path("kept").rglob("*")):
+        for path in (Path("kept"), Path("mixed"), *Path("kept").rglob("*"), *Path("mixed").rglob("*")):
             assert path.stat().st_mode & 0o077 == 0, (path, oct(path.stat().st_mode))
         """,
         slow=True,
@@ -360,12 +380,12 @@ TOGETHER = [
     Step(
         "alice waits with a number",
         "ppspeech party millionaires --role alice --listen 127.0.0.1:0 --input 5 --transcript",
-        r"--connect (?P<there>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        r"--connect (?P<there>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64}) --ticket (?P<ticket>[0-9a-f]{32})",
         goes_on=True,
     ),
     Step(
         "bob has a larger one",
-        "ppspeech party millionaires --role bob --connect {there} --pin {pin} --input 7 --transcript",
+        "ppspeech party millionaires --role bob --connect {there} --pin {pin} --ticket {ticket} --input 7 --transcript",
         "(?s)base_point.*alice is not richer",
     ),
     Step(
@@ -429,7 +449,13 @@ LIBRARY = [
         """,
     ),
     python(
-        "everything in one import", "import ppspeech; ppspeech.audio; print(ppspeech.load_bundle('words').labels)", "go"
+        "everything in one import",  # by a process that has imported nothing yet, unlike those of other steps
+        """
+        import subprocess, sys
+        code = "import ppspeech; ppspeech.audio; print(ppspeech.load_bundle('words').labels)"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        """,
+        "go",
     ),
 ]
 

@@ -11,7 +11,8 @@ import typer
 
 from ppspeech.cli import app
 from tests.fresh import TOP
-from tests.walk.steps import README, STAGES, Step
+from tests.walk.step import Step
+from tests.walk.steps import README, STAGES
 from tests.walk.walk import walk
 
 RECIPES = {path.stem for path in (TOP / "configs").glob("*.yaml")}

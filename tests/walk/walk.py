@@ -19,7 +19,8 @@ from pathlib import Path
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
 from tests.fresh import TOP, Running, start
-from tests.walk.steps import STAGES, Step
+from tests.walk.step import Step
+from tests.walk.steps import STAGES
 
 PATIENCE = 120.0  # seconds for what a step prints when it goes on running
 
@@ -115,25 +116,22 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.walk", description=__doc__.split("\n")[0])
     parser.add_argument("stages", nargs="*", choices=[*STAGES, []], metavar="STAGE", help=", ".join(STAGES))
     parser.add_argument("--slow", action="store_true", help="also the long steps")
-    parser.add_argument("--json", action="store_true", help="figures, one JSON object a line")
+    parser.add_argument("--json", action="store_true", help="figures, one JSON object a line; steps on standard error")
     chosen = parser.parse_args(words)
     outcomes: list[Outcome] = []
+    told = sys.stderr if chosen.json else sys.stdout
     for stage in chosen.stages or STAGES:
         for outcome in walk(stage, slow=chosen.slow):
             outcomes.append(outcome)
             mark = "FAILS " if outcome.fault else "holds "
-            if not chosen.json:
-                print(f"{mark} {outcome.seconds:5.1f} s  {stage}: {outcome.step.name}", flush=True)
-                if outcome.fault:
-                    print(f"         $ {outcome.step.run}\n         {outcome.fault}", flush=True)
+            print(f"{mark} {outcome.seconds:5.1f} s  {stage}: {outcome.step.name}", file=told, flush=True)
+            if outcome.fault:
+                print(f"         $ {outcome.step.run}\n         {outcome.fault}", file=told, flush=True)
     passed, total = sum(not outcome.fault for outcome in outcomes), len(outcomes)
     if chosen.json:
         for metric, value in (("passed", passed), ("total", total), ("seconds", sum(o.seconds for o in outcomes))):
             unit = "s" if metric == "seconds" else ""
             print(json.dumps({"metric": f"users.walk.{metric}", "value": value, "unit": unit}))
-        for outcome in outcomes:
-            if outcome.fault:
-                print(json.dumps({"step": outcome.step.name, "fault": outcome.fault}))
     else:
         print(f"{passed} of {total} steps hold, {sum(outcome.seconds for outcome in outcomes):.0f} s")
     sys.exit(passed < total)

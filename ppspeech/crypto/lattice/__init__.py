@@ -4,6 +4,7 @@ One party holds a key and numbers, the other weights. Each protocol is three pur
 finish; a party program only sends and receives what they return.
 """
 
+from ppspeech.crypto.lattice.blake2xb import expand_seeds
 from ppspeech.crypto.lattice.correlation import (
     CorrelationCut,
     client_correlation_finish,
@@ -22,11 +23,13 @@ from ppspeech.crypto.lattice.matrix_product import (
     encode_weights,
     plan_product,
     server_reply,
+    weight_polynomials,
 )
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
 from ppspeech.crypto.lattice.public_key import COIN_BYTES, key_length
 from ppspeech.crypto.lattice.streaming import FrameSender, plan_stream, publish_model, receive_scores
 from ppspeech.crypto.lattice.vectors import CKKS_PRIMES, CKKS_SCALE, DEGREE, VectorEvaluator, VectorKeyHolder
+from ppspeech.crypto.lattice.wire import dump_query, dump_reply, key_identity, load_reply
 
 __all__ = [
     "CKKS_PRIMES",
@@ -51,10 +54,15 @@ __all__ = [
     "client_correlation_query",
     "client_finish",
     "client_query",
+    "dump_query",
+    "dump_reply",
     "encode_signal",
     "encode_weights",
     "error_bound",
+    "expand_seeds",
+    "key_identity",
     "key_length",
+    "load_reply",
     "plan_correlation",
     "plan_product",
     "plan_stream",
@@ -63,4 +71,5 @@ __all__ = [
     "seal_context",
     "server_correlation_reply",
     "server_reply",
+    "weight_polynomials",
 ]

@@ -25,6 +25,8 @@ from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
 
+MOST_AT_ONCE = 1 << 22  # coefficients that are transformed together: memory beyond the weights themselves
+
 
 @dataclass(frozen=True, eq=False)
 class EncodedWeights:
@@ -41,12 +43,17 @@ class EncodedWeights:
             raise PpspeechError(f"weight polynomials must have {parameters.degree} coefficients, got {degree}")
         transform = transform_of(parameters)
         prime = np.int64(parameters.prime)
-        if np.abs(polynomials).max() >= prime // 2:
-            raise PpspeechError("weights must be far below the prime; use fewer bits")
-        residues = np.where(polynomials < 0, polynomials + prime, polynomials).view(np.uint64).reshape(-1, degree)
-        transform.forward_(residues, workers)
-        factors = transform.for_accumulation(residues, workers).reshape(outputs, terms, degree)
-        return EncodedWeights(parameters, np.ascontiguousarray(factors.transpose(2, 0, 1)))
+        factors = np.empty((degree, outputs, terms), np.uint64)
+        at_once = max(1, MOST_AT_ONCE // (terms * degree))
+        for start in range(0, outputs, at_once):  # a session has little memory, and a gallery many outputs
+            some = polynomials[start : start + at_once]
+            if max(int(some.max()), -int(some.min())) >= prime // 2:
+                raise PpspeechError("weights must be far below the prime; use fewer bits")
+            residues = np.where(some < 0, some + prime, some).view(np.uint64).reshape(-1, degree)
+            transform.forward_(residues, workers)
+            found = transform.for_accumulation(residues, workers).reshape(len(some), terms, degree)
+            factors[:, start : start + at_once] = found.transpose(2, 0, 1)
+        return EncodedWeights(parameters, factors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,10 +92,11 @@ def plan_product(rows: int, inner: int, columns: int, precision: Precision | Non
 
 def encode_weights(plan: MatrixPlan, weights: Reals, workers: int = 1) -> EncodedWeights:
     """The server's matrix `(inner, columns)`, once a model. Raises RangeError if a weight does not fit its scale."""
-    return EncodedWeights.of(plan.precision.parameters, _weight_polynomials(plan, weights), workers)
+    return EncodedWeights.of(plan.precision.parameters, weight_polynomials(plan, weights), workers)
 
 
-def _weight_polynomials(plan: MatrixPlan, weights: Reals) -> NDArray[np.int64]:
+def weight_polynomials(plan: MatrixPlan, weights: Reals) -> NDArray[np.int64]:
+    """The weights `(inner, columns)` where the plan puts them: integers, `(outputs, terms, degree)`."""
     if weights.shape != (plan.inner, plan.columns):
         raise PpspeechError(f"weights must have shape {(plan.inner, plan.columns)}, got {weights.shape}")
     job, n, q = plan.job, plan.block_inner, plan.block_columns

@@ -1,7 +1,9 @@
 """Oblivious transfer: 128 base transfers, extended to as many as are needed; every extension is checked."""
 
 from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
+from ppspeech.crypto.transfer.block_hash import BlockHash
 from ppspeech.crypto.transfer.codes import LARGEST_BITS, Batch, CodeReceiver, CodeSender
+from ppspeech.crypto.transfer.extension import Code
 from ppspeech.crypto.transfer.setup import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND, PairSetup, Side
 
 __all__ = [
@@ -11,6 +13,8 @@ __all__ = [
     "SETUP_BYTES_FIRST",
     "SETUP_BYTES_SECOND",
     "Batch",
+    "BlockHash",
+    "Code",
     "CodeReceiver",
     "CodeSender",
     "PairSetup",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ppspeech.data.layout import NUMPY_DAMAGE
 from ppspeech.errors import CorpusError
 
 # An array's kind (`f` float, `i` signed, `u` unsigned, `b` bool, `U` text) and its shape.
@@ -17,7 +18,7 @@ Expected = tuple[str, tuple[int, ...]]
 
 # A damaged archive fails wherever its bytes stop making sense: in the directory, in a member's compression, its
 # checksum or its header. A plain .npy file is not even a context manager (TypeError).
-DAMAGE = (ValueError, OSError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error)
+DAMAGE = (*NUMPY_DAMAGE, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def read_arrays(path: Path, expected: Mapping[str, Expected]) -> dict[str, NDArray[Any]]:

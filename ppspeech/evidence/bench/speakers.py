@@ -20,7 +20,7 @@ from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds, machine
 from ppspeech.evidence.bench.speaker_trials import eer_differences
-from ppspeech.evidence.bench.two_parties import STRANGERS, Measured, Meet, Timed, Tls, certificates, measure
+from ppspeech.evidence.bench.two_parties import Measured, Meet, Timed, Tls, certificates, measure
 from ppspeech.figures import Figure
 from ppspeech.protocols import Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
@@ -61,12 +61,12 @@ def run(quick: bool) -> list[Figure]:
     work = jobs()
     with certificates() as tls:
         measured = measure(work, repeats, tls=tls)
-        hardened = _hardened(tls, 2 if quick else 5)
+        hardened = _hardened(tls, repeats, measured)
         templates = _templates(tls, repeats)
     note = f"two processes, TLS on loopback; best of {repeats} after a warm-up; {load}"
     peer = _tenseal_dot(4 if quick else 20)
     figures = [figure for name, each in measured.items() for figure in _figures(name, each, note, peer)]
-    return [*figures, hardened, *templates, *eer_differences(quick)]
+    return [*figures, *hardened, *templates, *eer_differences(quick)]
 
 
 def jobs() -> list[Timed]:
@@ -193,30 +193,44 @@ def _tenseal_dot(columns: int) -> float:
     return 1e3 * seconds / columns
 
 
-def _hardened(tls: Tls, repeats: int) -> Figure:
-    """One model of 256 numbers against a client that may do anything."""
+def _hardened(tls: Tls, repeats: int, linear: dict[str, Measured]) -> list[Figure]:
+    """Claims against a client that may do anything, beside the linear protocol, which trusts it."""
     generator = np.random.default_rng(2)
-    plan = HardenedTerms(DIMENSIONS, 1)
-    model = _unit(generator.normal(size=(DIMENSIONS, 1))).clip(-plan.limit, plan.limit)
-    scorer = HardenedScorer.of(plan, LinearColumns.of(model), THRESHOLD)
+    work = [_claim(generator, count) for count in (1, *ENROLLED)]
+    measured = measure(work, repeats, meet=(_agree(Side.SECOND), _agree(Side.FIRST)), tls=tls)
+    figures = []
+    for job in work:
+        terms, ours = HardenedTerms.usual(DIMENSIONS, int(job.name)), 1e3 * measured[job.name].total
+        formula = (
+            f"{terms.models} enrolled, codes of D = {terms.bits} bits of {DIMENSIONS} numbers, offline and online; up "
+            f"{terms.bytes_up:,}, down N (D / 8 + 24) + 56 D = {terms.bytes_down:,} bytes"
+        )
+        if job.name in linear:
+            beside = "linear scores", 1e3 * linear[job.name].total
+            figures.append(Figure.less(f"speakers.hardened.{job.name}.ms", ours, "ms", *beside, note=formula))
+        else:
+            figures.append(Figure("speakers.hardened.ms", ours, "ms", note=formula))
+    return figures
 
-    def client(_: None, channel: Channel) -> Callable[[], object]:
-        return lambda: prove_as_client(channel, plan, model[:, 0], 0)
 
-    def server(_: None, channel: Channel) -> Callable[[], object]:
+def _claim(generator: np.random.Generator, count: int) -> Timed:
+    terms = HardenedTerms.usual(DIMENSIONS, count)
+    models = _unit(generator.normal(size=(DIMENSIONS, count))).T
+    scorer, claimed = HardenedScorer.of(terms, dict(enumerate(models)), THRESHOLD), min(CLAIMED, count - 1)
+
+    def server(setup: PairSetup, channel: Channel) -> Callable[[], object]:
         def judge() -> None:
-            if not judge_as_server(channel, scorer):
+            if not judge_as_server(channel, setup, scorer):
                 raise PpspeechError("the hardened verification rejects the speaker of its own model")
 
         return judge
 
-    job = Timed("hardened", client, server, lambda _: True, plan.bytes_up + plan.bytes_down)
-    seconds = measure([job], repeats, meet=STRANGERS, tls=tls)["hardened"].total
-    formula = (
-        f"1 model x {DIMENSIONS} numbers of {plan.level_bits} bits; up 32 (F b + log2 N) + 16 = {plan.bytes_up:,}, "
-        f"down 32 + N (32 F b + 16 x 2^{plan.score_bits}) = {plan.bytes_down:,} bytes; F b Diffie-Hellman transfers"
+    return Timed(
+        str(count),
+        lambda setup, channel: lambda: prove_as_client(channel, setup, terms, models[claimed], claimed),
+        server,
+        lambda _: True,
     )
-    return Figure("speakers.hardened.ms", 1e3 * seconds, "ms", note=formula)
 
 
 def _templates(tls: Tls, repeats: int) -> list[Figure]:

@@ -13,7 +13,7 @@ Everything that shapes the model is a public constant, and nothing is tuned on t
 Five codings and several norms of the weights were compared on a split of the *training* rows when this was written, as
 everyone does on a public benchmark, and the best was kept; that look is not part of the epsilon stated.
 
-Needs the table adult and diffprivlib; --quick takes about 45 s.
+Needs the table adult and diffprivlib; --quick takes about 25 s.
 """
 
 import math

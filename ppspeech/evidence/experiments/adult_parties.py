@@ -19,7 +19,7 @@ five processes and a curator over TLS on the same integers.
 One party with all rows does better with noise in the objective than on the minimizer, and averages stay behind that.
 `descent` does not, in 40 sums instead of one: see `parties_descent`.
 
-Needs the table adult; --quick takes about 75 s.
+Needs the table adult; --quick takes about 25 s.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Spoken digits of AudioMNIST: forty people to train on, twenty never heard to test on.
 
-Needs the corpus audiomnist; --quick takes about 25 s.
+Needs the corpus audiomnist; --quick takes about 15 s.
 """
 
 from pathlib import Path

@@ -3,7 +3,7 @@
 Features that are not normalized reach far from 0. Both ways of computing clip them alike, at limits from the front end
 and the model, so that their answers are the same for every clip.
 
-Needs the corpus fsdd.
+Needs the corpus fsdd; --quick takes about 50 s.
 """
 
 from dataclasses import replace

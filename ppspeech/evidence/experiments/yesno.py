@@ -1,6 +1,6 @@
 """Eight words a file, yes or no: trained on transcripts alone, decoded through a graph with optional silence.
 
-Needs the corpus yesno.
+Needs the corpus yesno; --quick takes about 10 s.
 """
 
 from pathlib import Path

@@ -16,8 +16,9 @@ from ppspeech.network.channel.session import StreamChannel
 from ppspeech.network.group.file import Group
 from ppspeech.network.group.identity import LARGEST, Identity, verify
 from ppspeech.network.limits import Limits
-from ppspeech.network.tls.connect import Listener, connect
+from ppspeech.network.tls.connect import connect
 from ppspeech.network.tls.context import ClientTls, ServerTls
+from ppspeech.network.tls.listener import Listener
 
 INTRODUCTION = 80
 BEGIN = 81
@@ -113,35 +114,33 @@ def _receive_guests(
 ) -> None:
     """Wait for those who connect; one who comes again takes the place it had."""
     refused = ""
-    while missing := [guest for guest in guests if guest not in channels]:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            names = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
-            word = f"{names} did not come within {group.wait_seconds:g} seconds"
-            _tell_all(channels, guests, word)
-            raise PeerTimeoutError(word + (f"; someone was refused: {refused}" if refused else ""))
-        try:
-            channel = listener.wait(group.protocol, {"group": group.digest}, min(left, 1.0))
-        except PeerTimeoutError:
-            continue
-        except ProtocolError as error:
-            refused = str(error)
-            continue
-        try:
-            guest = _recognize(channel, group, guests, group.member(name).pin)
-        except ProtocolError as error:
-            channel.fail(error)
-            refused = str(error)
-            continue
-        if guest in channels:
-            channels[guest].abort()
-            say(f"{guest} came again")
-        channels[guest] = channel
-        say(f"{guest} is there ({len([g for g in guests if g in channels])} of {len(guests)})")
+    own_pin = group.member(name).pin
+
+    def admit(channel: StreamChannel) -> str:
+        return _recognize(channel, group, guests, own_pin)
+
+    with listener.reception(group.protocol, {"group": group.digest}, admit) as reception:
+        while missing := [guest for guest in guests if guest not in channels]:
+            came = reception.next(deadline - time.monotonic())
+            if came is None:
+                names = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+                word = f"{names} did not come within {group.wait_seconds:g} seconds"
+                _tell_all(channels, guests, word)
+                raise PeerTimeoutError(word + (f"; someone was refused: {refused}" if refused else ""))
+            if isinstance(came, ProtocolError):
+                refused = str(came)
+                continue
+            channel, guest = came
+            if guest in channels:
+                channels[guest].abort()
+                say(f"{guest} came again")
+            channels[guest] = channel
+            say(f"{guest} is there ({len([g for g in guests if g in channels])} of {len(guests)})")
 
 
 def _recognize(channel: StreamChannel, group: Group, guests: list[str], own_pin: str) -> str:
     """Which guest is calling."""
+    channel.expect_within(channel.limits.handshake_seconds, lambda: None)
     signed = channel.receive(INTRODUCTION, at_most=LARGEST)
     pin = hashlib.sha256(signed[2 : 2 + int.from_bytes(signed[:2], "big")]).hexdigest()
     for guest in guests:

@@ -21,8 +21,8 @@ from ppspeech.network.group.identity import Identity
 from ppspeech.network.group.join import join
 from ppspeech.network.limits import Limits
 from ppspeech.network.tls.certificates import make_certificate
-from ppspeech.network.tls.connect import Listener
 from ppspeech.network.tls.context import ServerTls
+from ppspeech.network.tls.listener import Listener
 
 Program = Callable[[Mapping[str, Channel], Group, Identity], Any]
 """A party: its channels by name, the group and who it is itself; returns what JSON can hold."""

@@ -18,8 +18,9 @@ from ppspeech.network.channel.session import StreamChannel
 from ppspeech.network.channel.stream import ByteStream
 from ppspeech.network.limits import Limits
 from ppspeech.network.local.slow_link import slow_link
-from ppspeech.network.tls.connect import Listener, connect
+from ppspeech.network.tls.connect import connect
 from ppspeech.network.tls.context import ClientTls, ServerTls
+from ppspeech.network.tls.listener import Listener
 
 First = TypeVar("First")
 Second = TypeVar("Second")

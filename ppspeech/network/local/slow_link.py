@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ppspeech.network.address import Address
-from ppspeech.network.tls.connect import listen
+from ppspeech.network.tls.listener import listen
 
 CHUNK = 1 << 18
 

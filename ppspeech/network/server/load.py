@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 FEW = 4  # places of a kind that there always are
+MANY = 1000  # neighborhoods after which those are forgotten of whom there is nothing to remember
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Capacity:
             there cannot take all the places; a quarter by default, and at least 4. When all are taken, one who has
             stalled gives way to one who waits.
         per_address: processes at a time for one IPv4 address or IPv6 network of 64 bits; a quarter by default, and at
-            least 4. Who has that many waits while others go ahead.
+            least 4. Who has that many waits while others go ahead, as does who has begun often and said nothing.
         waiting: connections that wait for a process, silent ones included. When all these places are taken, whoever has
             most of them gives one up.
         waiting_seconds: how long a connection that has something to say may wait for a process.
@@ -50,9 +51,51 @@ class Capacity:
         return self.handshakes or max(FEW, self.sessions // 4)
 
     @property
+    def kept_free(self) -> int:
+        """Of these, those that none may have who has stalled often of late."""
+        return self.stalling // 4
+
+    @property
+    def stalling_for_one(self) -> int:
+        """Of these, those of one address."""
+        return max(1, self.stalling // 2)
+
+    @property
     def for_one(self) -> int:
         """Processes one address may have."""
         return self.per_address or max(FEW, self.sessions // 4)
+
+
+@dataclass
+class Tries:
+    """How often a neighborhood may begin: `burst` times at once, then `rate` times a second.
+
+    Whoever goes on to say something gets its try back, so that this slows down those alone who begin and begin again:
+    each costs a process, which is more than it costs them.
+    """
+
+    burst: int
+    rate: float = 2.0
+    _left: dict[str, tuple[float, float]] = field(default_factory=dict)  # how many, and when that was so
+
+    def left(self, who: str, now: float) -> float:
+        """How many there are now."""
+        tries, since = self._left.get(who, (self.burst, now))
+        return min(float(self.burst), tries + self.rate * (now - since))
+
+    def are_many(self, who: str, now: float) -> bool:
+        """Whether at least half are left: who it is either is new here or has made good use of most."""
+        return 2 * self.left(who, now) >= self.burst
+
+    def take(self, who: str, now: float) -> None:
+        """Use one up. Who has all of theirs is forgotten, so that what is kept is no longer than who came lately."""
+        self._left[who] = self.left(who, now) - 1, now
+        if len(self._left) > MANY:
+            self._left = {each: held for each, held in self._left.items() if self.left(each, now) < self.burst}
+
+    def give_back(self, who: str, now: float) -> None:
+        """It was well used."""
+        self._left[who] = self.left(who, now) + 1, now
 
 
 @dataclass

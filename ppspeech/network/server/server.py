@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import select
 import selectors
 import signal
 import socket
@@ -18,14 +19,16 @@ from typing import NoReturn
 
 from ppspeech.network.address import Address, neighborhood
 from ppspeech.network.limits import Limits
-from ppspeech.network.server.load import Capacity, Counters
+from ppspeech.network.server.load import Capacity, Counters, Tries
 from ppspeech.network.server.worker import REPORT_BYTES, Service, be_worker
-from ppspeech.network.tls.connect import listen
 from ppspeech.network.tls.context import ServerTls
+from ppspeech.network.tls.listener import listen
 
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
+CALLS = 64  # that are taken in one step
+HUNG_UP = getattr(select, "POLLRDHUP", 0)  # where a system has it; others tell of connections that are lost
 KILL_SECONDS = 2.0  # how much later than its own deadline a process is killed
 STALLED_SECONDS = 2.0  # after which a client that has not begun may have to give its place to one who waits
 
@@ -64,7 +67,8 @@ class Server:
     milliseconds; sessions of speech protocols take longer.
 
     Places are shared by neighborhoods, an IPv4 address or an IPv6 network of 64 bits: whoever has fewest goes first, so
-    that a crowd from one place waits for itself and not the others for it.
+    that a crowd from one place waits for itself and not the others for it; and who begins again and again without
+    saying anything that makes sense is given a process now and then (`Tries`), not one each time.
 
     Two duties come with the fork. Load what the services need before `run`, but do not start threads (OpenMP, torch)
     there: they do not survive it. And hold no generator of random numbers there: every session would draw the same.
@@ -94,6 +98,7 @@ class Server:
         self._context = tls.context() if tls is not None else None
         self._limits = limits or Limits()
         self._capacity = capacity or Capacity()
+        self._tries = Tries(self._capacity.stalling_for_one)
         self._children: dict[int, _Child] = {}  # by their pipe
         self._silent: dict[int, _Waiting] = {}  # by their descriptor, oldest first
         self._ready: list[_Waiting] = []  # in the order in which they spoke
@@ -154,6 +159,8 @@ class Server:
             self._refuse(self._forget_silent(number))
         while self._ready and self._ready[0].until < now:
             self._refuse(self._ready.pop(0))
+        if self._ready:
+            self._forget_gone()
         for child in self._children.values():
             if child.kill_at < now:
                 _kill(child)
@@ -165,17 +172,30 @@ class Server:
             self._hurry(now)
 
     def _accept(self) -> None:
-        try:
-            connection, source = self._listening.accept()
-        except OSError as error:  # the client left again, or we are out of descriptors
-            logger.warning("cannot accept a connection: %s", error)
-            time.sleep(TICK_SECONDS)
-            return
-        until = time.monotonic() + self._limits.handshake_seconds
-        self._silent[connection.fileno()] = _Waiting(connection, neighborhood(source[0]), until)
-        self._selector.register(connection, selectors.EVENT_READ)
-        if len(self._silent) + len(self._ready) > self._capacity.waiting:
-            self._make_room()
+        """Take all who have called: one a step would leave those who come last waiting for all the others' steps."""
+        for _ in range(CALLS):
+            try:
+                connection, source = self._listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # the client left again, or we are out of descriptors
+                logger.warning("cannot accept a connection: %s", error)
+                time.sleep(TICK_SECONDS)
+                return
+            until = time.monotonic() + self._limits.handshake_seconds
+            self._silent[connection.fileno()] = _Waiting(connection, neighborhood(source[0]), until)
+            self._selector.register(connection, selectors.EVENT_READ)
+            if len(self._silent) + len(self._ready) > self._capacity.waiting:
+                self._make_room()
+
+    def _forget_gone(self) -> None:
+        """Give up those who wait and have left meanwhile: a process for them would be for nobody."""
+        poll, waiting = select.poll(), {each.connection.fileno(): each for each in self._ready}
+        for number in waiting:
+            poll.register(number, HUNG_UP)
+        for number, _ in poll.poll(0):
+            self._ready.remove(waiting[number])
+            self._refuse(waiting[number])
 
     def _make_room(self) -> None:
         """Give up a connection of the neighborhood with most of them: its oldest silent one, else its last to speak."""
@@ -200,22 +220,40 @@ class Server:
 
     def _next(self) -> _Waiting | None:
         """Who gets a process now: of those who wait and have places left, the first of whoever stalls least."""
-        capacity, stalling = self._capacity, self._stalling()
-        if not self._ready or len(self._children) >= capacity.sessions or stalling.total() >= capacity.stalling:
+        now, stalling, capacity = time.monotonic(), self._stalling(), self._capacity
+        if not self._ready or len(self._children) >= capacity.sessions:
             return None
+        free = capacity.stalling - stalling.total()
+        can = [
+            each for each in self._with_places(now, stalling) if free > (capacity.kept_free * self._stalls(each, now))
+        ]
         held = Counter(child.who for child in self._children.values())
-        part = max(1, capacity.stalling // 2)
-        can = [each for each in self._ready if held[each.who] < capacity.for_one and stalling[each.who] < part]
-        return min(can, key=lambda each: (stalling[each.who], held[each.who]), default=None)
+        order = lambda each: (self._stalls(each, now), stalling[each.who], held[each.who])  # noqa: E731
+        return min(can, key=order, default=None)
 
     def _hurry(self, now: float) -> None:
         """End the session that has stalled longest, of the neighborhood that stalls most, for one who stalls less."""
         stalling = self._stalling()
-        least = min(stalling[each.who] for each in self._ready)
+
+        def order(each: _Waiting | _Child) -> tuple[bool, int]:
+            return self._stalls(each, now), stalling[each.who]
+
+        first = min((order(each) for each in self._with_places(now, stalling)), default=None)
         late = [child for child in self._children.values() if not child.opened and now - child.since > STALLED_SECONDS]
-        late = [child for child in late if stalling[child.who] > least]
+        late = [child for child in late if first is not None and order(child) > first]
         if late and (len(self._children) >= self._capacity.sessions or stalling.total() >= self._capacity.stalling):
-            _kill(max(late, key=lambda child: (stalling[child.who], -child.since)))
+            _kill(max(late, key=lambda child: (*order(child), -child.since)))
+
+    def _with_places(self, now: float, stalling: Counter[str]) -> list[_Waiting]:
+        """Those who wait whose neighborhoods have places and tries left, in the order in which they spoke."""
+        capacity, held = self._capacity, Counter(child.who for child in self._children.values())
+        can = [each for each in self._ready if held[each.who] < capacity.for_one]
+        can = [each for each in can if stalling[each.who] < capacity.stalling_for_one]
+        return [each for each in can if self._tries.left(each.who, now) >= 1]
+
+    def _stalls(self, each: "_Waiting | _Child", now: float) -> bool:
+        """Whether whoever it is has stalled often of late."""
+        return not self._tries.are_many(each.who, now)
 
     def _stalling(self) -> Counter[str]:
         """Sessions that have not begun, by neighborhood."""
@@ -242,6 +280,7 @@ class Server:
         os.set_blocking(reader, False)
         self.counters.started += 1
         now = time.monotonic()
+        self._tries.take(waiting.who, now)
         kill_at = now + self._limits.handshake_seconds + KILL_SECONDS
         self._children[reader] = _Child(pid, reader, waiting.who, now, kill_at)
         self._selector.register(reader, selectors.EVENT_READ)
@@ -269,7 +308,9 @@ class Server:
             if not child.greeted and b'"protocol"' in child.said:
                 child.greeted = True
                 child.kill_at = time.monotonic() + self._limits.session_seconds + KILL_SECONDS
-            child.opened = child.opened or b'"opened"' in child.said
+            if not child.opened and b'"opened"' in child.said:
+                child.opened = True
+                self._tries.give_back(child.who, time.monotonic())
             return
         self._end(child)
         self._count(child)
@@ -287,13 +328,15 @@ class Server:
             failure, sent, received = last["failure"], int(last["sent"]), int(last["received"])
             if failure is not None and not str(failure).isidentifier():
                 raise ValueError("not the name of an error")
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
             self.counters.failed["Killed"] += 1
             return
         self.counters.bytes_sent += sent
         self.counters.bytes_received += received
         if failure is None:
             self.counters.finished += 1
+            if not child.opened:  # it had nothing to say, and has heard what it came for
+                self._tries.give_back(child.who, time.monotonic())
         else:
             self.counters.failed[str(failure)] += 1
 

@@ -28,6 +28,8 @@ Method = Literal["auto", "basic", "advanced", "zcdp", "rdp", "pld"]
 METHODS: tuple[Method, ...] = tuple(method for method in get_args(Method) if method != "auto")
 FORMAT = 1
 
+MOST_GROUP = 1e4  # an epsilon beyond which a group's is not looked for
+
 Entry = tuple[Event, int]
 
 
@@ -116,14 +118,34 @@ class Accountant:
         best = min(epsilons, key=lambda method: epsilons[method], default="none")
         return AccountReport(self.relation, delta, epsilons.get(best, 0.0), best, epsilons, self.events)
 
-    def guarantee(self, delta: float, *, float_safe: bool = False, assumptions: tuple[str, ...] = ()) -> Guarantee:
+    @property
+    def float_safe(self) -> bool:
+        """Whether the promise holds for the released bits: it does if it does for every event."""
+        return all(event.float_safe for event in self._counts)
+
+    def group_epsilon(self, size: int, delta: float) -> float:
+        """The epsilon at this delta for someone who holds `size` of the units; infinite if nothing bounds it.
+
+        Through the sensitivity where all events convert (`group_privacy`), else by the account's own profile: a
+        chain of `size` neighbors is (size e, delta(e) (exp(size e) - 1) / (exp(e) - 1))-DP for every e.
+        """
+        check_probability("delta", delta, zero=True)
+        check_count("size", size)
+        holder = Relation("party", self.relation.adjacency)
+        try:
+            events = tuple((event.grouped(size, holder), count) for event, count in self.events)
+        except PrivacyError:
+            return _by_chain(self, size, delta)
+        return _of_weak(_merged(events), delta)
+
+    def guarantee(self, delta: float, *, assumptions: tuple[str, ...] = ()) -> Guarantee:
         """The account as a statement; kind `none` if some event is not private or nothing bounds epsilon."""
         epsilon = self.epsilon(delta)
         reasons = [event.reason for event in self._counts if isinstance(event, NonPrivateEvent)]
         if math.isinf(epsilon):
             caveat = "; ".join(reasons) or f"no finite epsilon at delta = {delta}"
             return Guarantee(kind="none", relation=self.relation, caveat=caveat)
-        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "float_safe": float_safe}
+        terms: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "float_safe": self.float_safe}
         kind: Kind = "pure" if delta == 0 else "approximate"
         return Guarantee(kind=kind, relation=self.relation, assumptions=assumptions, **terms)
 
@@ -182,6 +204,11 @@ class ComposedEvent(Event):
         """That of all parts."""
         return check_relation(getattr(self.parts[0], "relation", None))
 
+    @property
+    def float_safe(self) -> bool:
+        """If all parts are."""
+        return self._account().float_safe
+
     def delta(self, epsilon: float) -> float:
         """The accountant's."""
         return self._account().delta(epsilon)
@@ -211,6 +238,48 @@ class ComposedEvent(Event):
         for part in self.parts:
             account.compose(part)
         return account
+
+
+def _of_weak(events: tuple[Entry, ...], delta: float) -> float:
+    """The epsilon of events however weak: not by loss distributions, which are the longer the weaker an event is."""
+    if len(events) == 1 and events[0][1] == 1 and events[0][0].zcdp() is not None:
+        return events[0][0].epsilon(delta)
+    pure = _added([event.pure() for event, _ in events])
+    found = [] if pure is None else [sum(count * (event.pure() or 0.0) for event, count in events)]
+    for method in ("zcdp", "rdp") if delta > 0 else ():
+        with suppress(UnsupportedAnalysisError):
+            found.append(_EPSILON[method](events, delta))
+    return min(found, default=math.inf)
+
+
+def _by_chain(account: Accountant, size: int, delta: float) -> float:
+    """The epsilon of a chain of `size` neighbors at this delta, from the account's delta(epsilon)."""
+    best = size * account.epsilon(0.0)  # where it is pure
+    low = high = max(account.epsilon(delta), 1e-6)  # at 0 too a chain adds up deltas
+    if delta == 0 or math.isinf(high):
+        return best
+
+    def enough(step: float) -> bool:
+        grown = size * step + math.log(-math.expm1(-size * step) / math.expm1(step))
+        return math.log(max(_quick_delta(account.events, step), 1e-300)) + grown <= math.log(delta)
+
+    while not enough(high):
+        low, high = high, 1.1 * high
+        if size * high > min(best, MOST_GROUP):
+            return best
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return size * high
+
+
+def _quick_delta(events: tuple[Entry, ...], epsilon: float) -> float:
+    """The delta at this epsilon by the methods that need no search."""
+    found = [1.0]
+    for method in ("pld", "rdp"):
+        with suppress(UnsupportedAnalysisError):
+            found.append(_DELTA[method](events, epsilon))
+    return min(found)
 
 
 def _added(found: list[float | None]) -> float | None:

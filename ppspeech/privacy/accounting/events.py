@@ -17,7 +17,7 @@ from ppspeech.privacy.accounting.hockey_stick import smallest_epsilon
 from ppspeech.privacy.accounting.loss import TAIL, LossDistribution, loss_from_survival, loss_of_pair
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp, epsilon_from_zcdp
 from ppspeech.privacy.parameters import check_count, check_positive, check_probability
-from ppspeech.privacy.relation import Relation, Unit, relation_from_json, relation_to_json
+from ppspeech.privacy.relation import HOLDERS, Relation, Unit, relation_from_json, relation_to_json
 from ppspeech.registry import Registry
 
 INTERVAL = 1e-4  # default bucket width of privacy loss distributions
@@ -39,6 +39,11 @@ class Event(Protocol):
     @property
     def relation(self) -> Relation:
         """What is protected, and what neighboring means."""
+
+    @property
+    def float_safe(self) -> bool:
+        """Whether the released bits themselves obey the bounds: only where the noise was drawn on a grid, exactly."""
+        return False
 
     def delta(self, epsilon: float) -> float:
         """The smallest known delta at this epsilon >= 0."""
@@ -173,7 +178,7 @@ def _frozen(value: Any) -> Any:
 @register_event("pure")
 @dataclass(frozen=True, slots=True)
 class PureEvent(PureLike):
-    """Any mechanism known only to be epsilon-DP (gamma-norm noise, sparse vector, permute-and-flip)."""
+    """Any mechanism known only to be epsilon-DP, for real numbers (gamma-norm noise)."""
 
     stated_epsilon: float
     relation: Relation
@@ -184,6 +189,31 @@ class PureEvent(PureLike):
     def pure(self) -> float:
         """The stated epsilon."""
         return self.stated_epsilon
+
+
+@register_event("exact_pure")
+@dataclass(frozen=True, slots=True)
+class ExactPureEvent(PureLike):
+    """Any mechanism known only to be epsilon-DP, to the bit (sparse vector, permute-and-flip)."""
+
+    stated_epsilon: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        check_positive("stated_epsilon", self.stated_epsilon, zero=True)
+
+    @property
+    def float_safe(self) -> bool:
+        """Its coins and noise are exact."""
+        return True
+
+    def pure(self) -> float:
+        """The stated epsilon."""
+        return self.stated_epsilon
+
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """M epsilon."""
+        return ExactPureEvent(size * self.stated_epsilon, relation)
 
 
 @register_event("approximate")
@@ -280,8 +310,13 @@ def group_privacy(event: Event, size: int, unit: Unit) -> Event:
     The bound `size` must be enforced (`limit_contributions`), not assumed. Additive noise is converted through its
     sensitivity, anything else through M epsilon or M^2 rho. Direct sensitivity of the large unit (per-speaker
     clipping) is usually far better. Raises PrivacyError for events known only by (epsilon, delta) or by sampling, which
-    convert badly.
+    convert badly; and for a unit that holds none of the event's: where one frame of a speaker changes, the speaker is
+    another one, which is a removal and an addition.
     """
+    own = event.relation.unit
+    if unit not in HOLDERS[own]:
+        known = ", ".join(HOLDERS[own]) or "nothing larger"
+        raise PrivacyError(f"a {unit} does not hold several {own}s: an event for one {own} converts to {known}")
     return event.grouped(check_count("size", size), Relation(unit, event.relation.adjacency))
 
 

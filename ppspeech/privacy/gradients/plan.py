@@ -75,6 +75,19 @@ class SampledGaussianEvent(Event):
         reach = 1.0 if self.relation.adjacency == "add_remove" else 2.0
         return self.steps * (reach / self.noise_multiplier) ** 2 / 2
 
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """Of add_remove: somebody of the group joins a step with 1 - (1 - q)^M, and moves its sum by at most M C.
+
+        Given everyone else's coins, the law with the group is a mixture over who of it joins; hockey sticks are convex
+        in such mixtures, and grow with the shift.
+        """
+        if self.zcdp() is not None:
+            return Event.grouped(self, size, relation)
+        if self.relation.adjacency != "add_remove":
+            raise PrivacyError("a sampled sum under replace is not converted to a group: protect the larger unit")
+        joins = -math.expm1(size * math.log1p(-self.sampling))
+        return SampledGaussianEvent(self.noise_multiplier / size, joins, self.steps, relation)
+
     def pld(self, interval: float = INTERVAL) -> LossDistribution:
         """One step's distribution, composed with itself."""
         return _loss(self.noise_multiplier, self.sampling, self.steps, self.relation.adjacency, interval)

@@ -62,6 +62,11 @@ class DiscreteGaussianEvent(Event):
         if self.l1 < self.l2 * (1 - 1e-12):
             raise PrivacyError(f"an l1 sensitivity ({self.l1}) is never below the l2 sensitivity ({self.l2})")
 
+    @property
+    def float_safe(self) -> bool:
+        """The noise is exact, and rounding is inside the sensitivity."""
+        return True
+
     def delta(self, epsilon: float) -> float:
         """The smallest of the exact sum (one dimension), the shifted profile and the zCDP bound."""
         if self._summable():
@@ -199,7 +204,7 @@ class DiscreteGaussian:
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         event, assumptions = self.event, (f"l2 sensitivity at most {self.sensitivity:.6g}",)
-        return Guarantee.of(event, self.delta, rho=event.zcdp(), float_safe=True, assumptions=assumptions)
+        return Guarantee.of(event, self.delta, rho=event.zcdp(), assumptions=assumptions)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""

@@ -39,6 +39,11 @@ class DiscreteLaplaceEvent(PureLike):
         check_positive("scale", self.scale)
         check_count("l1", self.l1)
 
+    @property
+    def float_safe(self) -> bool:
+        """The noise is exact, and rounding is inside the sensitivity."""
+        return True
+
     def delta(self, epsilon: float) -> float:
         """The sum of (1 - exp(epsilon - loss)) over the losses above epsilon, in closed form."""
         # Loss (l1 - 2y) / scale, y the noise clamped to 0..l1; P(y = 0) = 1/(1+q), P(y = k) = (1-q) q^k / (1+q).
@@ -117,7 +122,7 @@ class DiscreteLaplace:
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         assumptions = (f"l1 sensitivity at most {self.sensitivity:.6g}",)
-        return Guarantee.of(self.event, float_safe=True, assumptions=assumptions)
+        return Guarantee.of(self.event, assumptions=assumptions)
 
     def release(self, value: Tensor) -> Released[Tensor]:
         """The value of any shape with `dimension` coordinates, rounded and with fresh noise."""

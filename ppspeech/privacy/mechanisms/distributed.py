@@ -79,6 +79,11 @@ class SkellamEvent(Event):
         if self.l2 < 1 or self.l1 < self.l2 * (1 - 1e-12):
             raise PrivacyError(f"whole vectors that differ have 1 <= l2 <= l1, got {self.l2} and {self.l1}")
 
+    @property
+    def float_safe(self) -> bool:
+        """The noise is exact, and rounding is inside the sensitivity."""
+        return True
+
     def delta(self, epsilon: float) -> float:
         """The smaller of both bounds."""
         by_order = min(delta_at_order(alpha, self.rdp(alpha), epsilon) for alpha in ORDERS)
@@ -109,6 +114,10 @@ class SkellamEvent(Event):
 
         reach = s * 8.3
         return loss_from_survival(survival, survival, top=center + reach, bottom=center - reach, interval=interval)
+
+    def grouped(self, size: int, relation: Relation) -> Event:
+        """The value moves by `size` sensitivities."""
+        return replace(self, l2=self.l2 * size, l1=self.l1 * size, relation=relation)
 
     def _gaussian(self) -> DiscreteGaussianEvent:
         sigma = math.sqrt(self.variance)
@@ -207,7 +216,7 @@ class SkellamShares(_Shares):
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee.of(self.event, self.delta, float_safe=True, assumptions=self.assumptions)
+        return Guarantee.of(self.event, self.delta, assumptions=self.assumptions)
 
     @classmethod
     def losses(cls, event: SkellamEvent, runs: int, present: bool) -> Tensor:
@@ -256,7 +265,7 @@ class PolyaShares(_Shares):
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
-        return Guarantee.of(self.event, float_safe=True, assumptions=self.assumptions)
+        return Guarantee.of(self.event, assumptions=self.assumptions)
 
     def share(self, count: int = 1) -> NDArray[np.int64]:
         """Fresh noise of one party in steps of the grid, `(dimension,)`; `count` times that for experiments."""

@@ -21,6 +21,7 @@ from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
 from ppspeech.privacy.parameters import check_count, check_positive
 from ppspeech.privacy.relation import Adjacency, Relation
+from ppspeech.privacy.rows import check_rows
 
 
 @mechanism("analyze_gauss", DiscreteGaussianEvent)
@@ -29,9 +30,9 @@ class AnalyzeGauss:
     """Releases the second moments of rows with noise; what may be computed from them is free.
 
     Formal guarantee: that of `DiscreteGaussian` with l2 sensitivity R^2 (add_remove) or sqrt(2) R^2 (replace), for one
-    `unit`, which is one row unless unit ids are given. Norms are enforced by clipping, and the released bits
-    themselves obey it. `sigma`: of the noise on the diagonal, > 0; `radius`: R, a public constant; longer rows are
-    clipped; `features`: d, length of a row.
+    row (unit `record` or `frame`) or for all rows of a unit together, by unit ids. Norms are enforced by clipping, and
+    the released bits themselves obey it. `sigma`: of the noise on the diagonal, > 0; `radius`: R, a public constant;
+    longer rows are clipped; `features`: d, length of a row.
     """
 
     sigma: float
@@ -83,15 +84,12 @@ class AnalyzeGauss:
 
         `rows`: `(rows, features)`; each is clipped to the radius. No rows at all is a data set too; `unit_ids`: whose
         each row is, `(rows,)`, where a unit has several: the sum over a unit is then clipped as a whole, to a Frobenius
-        norm of R^2. Raises PrivacyError for rows of another length, or not finite; or, for the unit `speaker` or
-        `party`, without ids, which alone say which rows belong together.
+        norm of R^2. Raises PrivacyError for rows of another length, or not finite; or, for any unit but `record` and
+        `frame`, without ids, which alone say which rows belong together.
         """
         if rows.dim() != 2 or rows.shape[1] != self.features:
             raise PrivacyError(f"calibrated for rows of {self.features} features, got shape {tuple(rows.shape)}")
-        if unit_ids is None and self.relation.unit in {"speaker", "party"}:
-            raise PrivacyError(
-                f"a {self.relation.unit} has many rows: give unit_ids, so that they can be bounded together"
-            )
+        check_rows(self.relation.unit, len(rows), unit_ids)
         clipped = clip_norm(rows.detach().to(torch.float64), self.radius)
         if unit_ids is None:
             moments = clipped.mT @ clipped

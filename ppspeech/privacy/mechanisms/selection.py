@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import PureEvent, PureLike, pure_delta, register_event
+from ppspeech.privacy.accounting.events import ExactPureEvent, PureLike, pure_delta, register_event
 from ppspeech.privacy.accounting.renyi import delta_from_zcdp
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report
 from ppspeech.privacy.audit.exact import audit_exact
@@ -17,7 +17,7 @@ from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.parameters import check_positive, check_positives
-from ppspeech.privacy.relation import Relation
+from ppspeech.privacy.relation import Relation, check_monotone
 from ppspeech.privacy.samplers.discrete import bernoulli_exp
 from ppspeech.privacy.samplers.randomness import random_below, random_order
 
@@ -39,6 +39,11 @@ class BoundedRangeEvent(PureLike):
     def __post_init__(self) -> None:
         check_positive("stated_epsilon", self.stated_epsilon, zero=True)
 
+    @property
+    def float_safe(self) -> bool:
+        """Its coins are exact."""
+        return True
+
     def delta(self, epsilon: float) -> float:
         """The smaller of the pure profile and that of zCDP."""
         return min(pure_delta(self.stated_epsilon, epsilon), delta_from_zcdp(self.zcdp(), epsilon))
@@ -54,7 +59,7 @@ class BoundedRangeEvent(PureLike):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
-    """What both ways to choose share; `monotone`: one more unit moves all utilities in one direction."""
+    """What both ways to choose share; `monotone`: one more unit moves all utilities in one direction (add_remove)."""
 
     epsilon: float
     sensitivity: float
@@ -63,6 +68,7 @@ class _Choice:
 
     def __post_init__(self) -> None:
         check_positives(self, "epsilon", "sensitivity")
+        check_monotone(self.monotone, self.relation)
 
     @property
     def rate(self) -> Fraction:
@@ -70,13 +76,16 @@ class _Choice:
         return Fraction(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotone else 2)
 
     @property
+    def event(self) -> PureLike:
+        """What one choice costs."""
+        raise NotImplementedError
+
+    @property
     def guarantee(self) -> Guarantee:
         """What one choice promises."""
         alike = ", all in one direction" if self.monotone else ""
         assumptions = (f"every utility, as computed, moves by at most {self.sensitivity:.6g}{alike}",)
-        return Guarantee(
-            kind="pure", relation=self.relation, epsilon=self.epsilon, float_safe=True, assumptions=assumptions
-        )
+        return Guarantee.of(self.event, assumptions=assumptions)
 
 
 @mechanism("exponential", BoundedRangeEvent)
@@ -117,7 +126,7 @@ class Exponential(_Choice):
         return [_audited("exponential", cls(epsilon=1.0, sensitivity=1.0, relation=ONE_RECORD))]
 
 
-@mechanism("permute_and_flip", PureEvent)
+@mechanism("permute_and_flip", ExactPureEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermuteAndFlip(_Choice):
     """Goes through the candidates in random order and takes r with probability exp(-epsilon (u* - u(r)) / 2 sens)
@@ -130,9 +139,9 @@ class PermuteAndFlip(_Choice):
     """
 
     @property
-    def event(self) -> PureEvent:
+    def event(self) -> ExactPureEvent:
         """What one choice costs."""
-        return PureEvent(self.epsilon, self.relation)
+        return ExactPureEvent(self.epsilon, self.relation)
 
     def probabilities(self, utilities: Tensor) -> Tensor:
         """The law of the choice, `(candidates,)`; for analysis, not for release.

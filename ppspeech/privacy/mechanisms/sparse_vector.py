@@ -20,14 +20,14 @@ from scipy.special import logsumexp
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.accounting.events import PureEvent
+from ppspeech.privacy.accounting.events import ExactPureEvent
 from ppspeech.privacy.audit.catalogue import ONE_RECORD, exact_report
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.report import AuditReport
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.parameters import check_count, check_finite, check_positive, check_positives
-from ppspeech.privacy.relation import Relation
+from ppspeech.privacy.relation import Relation, check_monotone
 from ppspeech.privacy.samplers.discrete import sample_discrete_laplace
 from ppspeech.privacy.samplers.grid import Grid, dyadic
 
@@ -40,7 +40,7 @@ class Answer:
     value: float | None = None
 
 
-@mechanism("sparse_vector", PureEvent)
+@mechanism("sparse_vector", ExactPureEvent)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector:
     """Answers any number of threshold questions until `positives` were answered yes.
@@ -51,7 +51,7 @@ class SparseVector:
 
     Epsilon_1 is for the threshold's noise, drawn once, epsilon_2 for the comparisons, and epsilon_3 for numeric answers
     with fresh noise, 0 for none. After c = `positives` the run is over. `monotone`: one more unit moves all queries in
-    the same direction, which halves the noise.
+    the same direction, which halves the noise; not under `replace`, where one may rise and another fall.
     """
 
     epsilon_threshold: float
@@ -66,6 +66,7 @@ class SparseVector:
         check_positives(self, "epsilon_threshold", "epsilon_queries", "sensitivity")
         check_positive("epsilon_answers", self.epsilon_answers, zero=True)
         check_count("positives", self.positives)
+        check_monotone(self.monotone, self.relation)
 
     @classmethod
     def calibrated(
@@ -114,9 +115,9 @@ class SparseVector:
         return dyadic(factor * self.grid.sensitivity / self.epsilon_queries)
 
     @property
-    def event(self) -> PureEvent:
+    def event(self) -> ExactPureEvent:
         """What one run costs, however many questions are asked."""
-        return PureEvent(self.epsilon, self.relation)
+        return ExactPureEvent(self.epsilon, self.relation)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -124,7 +125,7 @@ class SparseVector:
         alike = " in one direction" if self.monotone else ""
         moves = f"every query moves by at most {self.sensitivity:.6g}{alike}"
         assumptions = (moves, "thresholds do not depend on private data")
-        return Guarantee.of(self.event, float_safe=True, assumptions=assumptions)
+        return Guarantee.of(self.event, assumptions=assumptions)
 
     def open(self) -> "SparseVectorRun":
         """Start a run; book `event` once for it."""

@@ -1,6 +1,8 @@
 """Algorithm 3 of Hamm 2015: contributors learn filters of their own, and show each other nothing but filtered samples.
 
-An aggregator hands out a common filter, learned from public data, and passes on what the contributors show:
+An aggregator hands out a common filter, learned from public data, and passes on what the contributors show. The filter
+is one that all have agreed on, by its digest: the first samples go through it, so an aggregator that chose it, for each
+contributor anew, would choose what it sees of them.
 
     1. contributor -> aggregator   a ticket, if it was here before
     2. aggregator -> contributor   the common filter, and a ticket to come back with
@@ -15,6 +17,8 @@ between two turns makes nobody's copy wrong. Whoever breaks the protocol, or sen
 expelled and what it showed removed; whoever merely vanishes keeps its place.
 """
 
+import hashlib
+import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -26,7 +30,15 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.channel import Channel
-from ppspeech.errors import BadLengthError, ModelError, PeerGoneError, PeerTimeoutError, ProtocolError, RangeError
+from ppspeech.errors import (
+    BadLengthError,
+    ModelError,
+    PeerGoneError,
+    PeerTimeoutError,
+    ProtocolError,
+    RangeError,
+    WrongKeyError,
+)
 from ppspeech.filters import Filtered, LinearFilter, PersonalFilter, PersonalSettings, improve_
 from ppspeech.protocols.filters.board import NO_TICKET, TICKET_BYTES, Board, Order, Standing, SupersededError
 from ppspeech.protocols.message_kinds import Kind
@@ -54,7 +66,7 @@ class PersonalTerms:
 
     D `inputs` become d `features`. `classes`: of the task, 2 to 65,536. `rounds`: turns of each contributor. `bound`:
     on every filtered number's magnitude; the common filter's features have deviation about 1. `gather_seconds`: how
-    long the aggregator lets those who came wait for those who have not.
+    long the aggregator lets those who came wait for those who have not. `common`: digest of the common filter.
     """
 
     inputs: int
@@ -66,6 +78,7 @@ class PersonalTerms:
     most_samples: int = 10_000
     bound: float = 1e3
     gather_seconds: float = 60.0
+    common: str = field(kw_only=True)
 
     def __post_init__(self) -> None:
         if min(self.inputs, self.features, self.rounds, self.most_samples) < 1 or not self.bound > 0:
@@ -74,6 +87,8 @@ class PersonalTerms:
             raise ModelError(f"a task has 2 to 65,536 classes, got {self.classes}")
         if self.order not in get_args(Order):
             raise ModelError(f"order must be one of {', '.join(get_args(Order))}, got {self.order!r}")
+        if not re.fullmatch("[0-9a-f]{64}", self.common):
+            raise ModelError(f"common is the SHA-256 of the common filter, 64 hexadecimal digits, got {self.common!r}")
 
     @classmethod
     def of(cls, terms: Mapping[str, Any]) -> "PersonalTerms":
@@ -89,7 +104,8 @@ personal_filters = register_protocol(
     leakage=(
         "to the aggregator: who sent which filtered samples and labels, in every round, those behind the common filter "
         "first, from which personal maps can be worked out; to contributors: the same of the others together, without "
-        "names. Filtered samples are not noisy: nothing is proven about what can be inferred from them"
+        "names. Filtered samples are not noisy: nothing is proven about what can be inferred from them, and there "
+        "is no simulator"
     ),
     assumptions=(
         "all compute as they should: numbers within bounds that are chosen to mislead are not found out; the channels "
@@ -136,9 +152,13 @@ class Contributor:
         channel.send(Kind.ENTER, self._ticket)  # 1
         size = 4 * terms.features * (terms.inputs + 1)
         answer = channel.receive(Kind.COMMON_FILTER, TICKET_BYTES + size)  # 2
-        self._ticket = answer[:TICKET_BYTES]
+        self._ticket, common = answer[:TICKET_BYTES], answer[TICKET_BYTES:]
+        if hashlib.sha256(common).hexdigest() != terms.common:
+            raise WrongKeyError(
+                "the aggregator's common filter is not the one that was agreed on: nothing is shown to it"
+            )
         if self.filter is None:
-            self.filter = self._make(_read_filter(answer[TICKET_BYTES:], terms)).double()
+            self.filter = self._make(_read_filter(common, terms)).double()
         channel.send(Kind.TASK_LABELS, _labels_bytes(self.labels))  # 3
         channel.send(Kind.FILTERED, self._filtered())
         largest = MOST_CONTRIBUTORS * terms.most_samples * (4 * terms.features + 2)
@@ -172,6 +192,10 @@ class Aggregator:
             )
         if not 2 <= len(set(contributors)) == len(contributors) <= MOST_CONTRIBUTORS:
             raise ModelError(f"need 2 to {MOST_CONTRIBUTORS} contributors, each with a name of its own")
+        if terms.common != (found := digest_of(common)):
+            raise ModelError(
+                f"the common filter is not the one agreed on: write `common: {found}` into the terms of all"
+            )
         self.common, self.terms = common, terms
         waiting = terms.gather_seconds if gather_seconds is None else gather_seconds
         self.board = Board(contributors, terms.rounds, terms.order, waiting)
@@ -187,8 +211,7 @@ class Aggregator:
                 self.board.leave(name, 0, expelled=not _vanished(error))
             return f"{name or 'someone'} did not come in: {error}"
         try:
-            common = _features_bytes(self.common.weight) + _features_bytes(self.common.bias)
-            channel.send(Kind.COMMON_FILTER, ticket + common)  # 2
+            channel.send(Kind.COMMON_FILTER, ticket + _filter_bytes(self.common))  # 2
             payload = channel.receive(Kind.TASK_LABELS, at_most=2 * self.terms.most_samples)  # 3
             labels = _read_labels(payload, self.terms)
             self._show(channel, who, session, labels, turn=False)
@@ -251,6 +274,11 @@ def aggregator(party: Party, weight: Any, bias: Any, /, **terms: Any) -> dict[st
     }
 
 
+def digest_of(common: LinearFilter) -> str:
+    """What all agree on: SHA-256 of a filter's weight and bias as they travel, in hexadecimal."""
+    return hashlib.sha256(_filter_bytes(common)).hexdigest()
+
+
 def attend_all(party: Aggregator, channels: Mapping[str, Channel]) -> dict[str, str]:
     """Attend to every contributor at the same time; when all are done, how each session ended, in words."""
     words: dict[str, str] = {}
@@ -277,6 +305,10 @@ def _within(labels: Tensor, classes: int) -> bool:
 
 def _features_bytes(features: Tensor) -> bytes:
     return bytes(features.numpy(force=True).astype("<f4").tobytes())
+
+
+def _filter_bytes(common: LinearFilter) -> bytes:
+    return _features_bytes(common.weight) + _features_bytes(common.bias)
 
 
 def _labels_bytes(labels: Tensor) -> bytes:

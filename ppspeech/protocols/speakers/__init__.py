@@ -1,7 +1,14 @@
 """Who speaks: verified or identified, by linear scores or mixtures; against active clients; from sealed galleries."""
 
+from ppspeech.protocols.speakers.codes import cosines_of, voice_codes
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober
-from ppspeech.protocols.speakers.hardened import HardenedScorer, HardenedTerms, judge_as_server, prove_as_client
+from ppspeech.protocols.speakers.hardened import (
+    MOST_BITS,
+    HardenedScorer,
+    HardenedTerms,
+    judge_as_server,
+    prove_as_client,
+)
 from ppspeech.protocols.speakers.identify import (
     UNLIKELY,
     Arranged,
@@ -16,6 +23,7 @@ from ppspeech.protocols.speakers.identify import (
 from ppspeech.protocols.speakers.verify import Verification, decide, verify_as_client, verify_as_server
 
 __all__ = [
+    "MOST_BITS",
     "MOST_PLACES",
     "PROBES_A_KEY",
     "UNLIKELY",
@@ -31,6 +39,7 @@ __all__ = [
     "Verification",
     "arrange_columns",
     "arrange_mixtures",
+    "cosines_of",
     "decide",
     "identify_as_client",
     "identify_as_server",
@@ -39,4 +48,5 @@ __all__ = [
     "prove_as_client",
     "verify_as_client",
     "verify_as_server",
+    "voice_codes",
 ]

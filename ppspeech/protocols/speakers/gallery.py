@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.channel import Channel
@@ -145,15 +146,20 @@ class KeySpentError(PpspeechError):
 class Keeper:
     """The party with the enrollment key, which answers `PROBES_A_KEY` probes in all processes that inherit it.
 
-    Templates are `(enrolled, features)`, none longer than `plan.norm`; a probe matches at or above the threshold, which
-    is one for all or each template's own.
+    Templates are `(enrolled, features)`, none longer than `plan.norm`, at `places` of their own, or the first ones; a
+    probe matches at or above the threshold, which is one for all or each template's own.
 
     Raises RangeError for templates that cannot be, or a threshold out of their products' reach; ModelError for more
     templates than places.
     """
 
     def __init__(
-        self, plan: GalleryPlan, templates: Reals, threshold: float | Reals, key: KeyHolder | None = None
+        self,
+        plan: GalleryPlan,
+        templates: Reals,
+        threshold: float | Reals,
+        key: KeyHolder | None = None,
+        places: NDArray[np.int64] | None = None,
     ) -> None:
         if not 1 <= len(templates) <= plan.places:
             raise ModelError(f"a gallery of {plan.places} places cannot hold {len(templates)} templates")
@@ -163,9 +169,10 @@ class Keeper:
         self._key = key or KeyHolder()
         self._left = multiprocessing.Value("Q", PROBES_A_KEY)
         self._templates = np.zeros((plan.places, plan.features))
-        self._templates[: len(templates)] = check_vectors(templates, plan.features, plan.norm, "templates")
+        used = np.arange(len(templates)) if places is None else places
+        self._templates[used] = check_vectors(templates, plan.features, plan.norm, "templates")
         offsets = np.full(plan.places, -(2.0**plan.reach))
-        offsets[: len(templates)] = np.negative(threshold)
+        offsets[used] = np.negative(threshold)
         scores = plan.verification.plan
         self._offsets = scores.ring.from_signed(scores.scale.encode(offsets))
 

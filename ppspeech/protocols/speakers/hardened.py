@@ -1,20 +1,23 @@
-"""Verification that an active client cannot bend: nothing it says after its voice changes the decision, except to no.
+"""Verification that an active client cannot bend: whatever it sends, the decision is that of one code and one place.
 
-`verify` hands the client a share of the score, and a share can be shifted. Here it gets a residue that is
-useless unless it is the right one. With x in levels of `level_bits` bits and the score s = sum of the set bits' parts:
+`verify` hands the client a share of the score, and a share can be shifted; its vector may be of any length. Here a
+voice is a code x of signs (`codes`), none longer than another, and what the client holds is useless unless it is the
+right one. Let w_u be the code of place u, t_u how many bits must agree with it, s the number that do, less t_u.
 
-    1. client, server one transfer (Diffie-Hellman, no extension) for every bit of the voice and of the claim
-    2. server         for every voice bit and model, the step between its two pads: bit 0 opens r, bit 1 opens
-                      r + part (1, α_1, α_2, α_3) mod 2^64, so that the client's sums are
-                          p = s + R,    z_i = α_i s + R_i
-    3. server         for every model and every p there can be, the label "yes" or "no" behind
-                      H(z_1, z_2, z_3, key of the model, p); the claim's bits open the key of one model
-    4. client         opens the row p of the model it claims and sends the label back; it cannot tell which it is
+    1. client, server  offline: a transfer for every bit of a claim and of a code, of random choices
+    2. client          its claim, masked with the choices
+    3. server          a record for every place u, under a key that the claim's transfers open for one u; ρ masks all
+                           w_u ⊕ ρ    and    (zeros of ρ - t_u) (1, α_1, α_2) + Q   mod 2^64
+    4. client          h = x ⊕ (w_u ⊕ ρ), masked with the choices; bits agree where h = ρ
+    5. server          for every bit the step between its two pads: 0 opens r, 1 opens r ± (1, α_1, α_2), + where ρ is
+                       1, so that the client's sums are    p = s + R,    z_i = α_i s + R_i;
+                       and for every s there can be, the label "yes" or "no" behind H(z_1, z_2, p)
+    6. client          the label of its row p; it cannot tell which it is
 
-To open another row p + d, the client needs α_i d for all three i, which are secret and uniform: a multiple of d <= 2^16
-leaves 48 bits of each α_i, 144 together. A label that was never opened is one of 2^128. Against a client that does
-anything, and a server that follows the protocol. Which voice it sends remains the client's choice, as in any remote
-biometry; all voices within the levels are scored without wrapping around.
+Against a client that does anything, and a server that follows the protocol: whatever h it asks for is that of the code
+x = h ⊕ (w_u ⊕ ρ), where w_u ⊕ ρ is uniform to it. To open another row p + d, it needs α_1 d and α_2 d, which are secret
+and uniform: a multiple of d < 2^14 leaves 51 bits of each, 102 together. A label that was never opened is one of 2^128.
+Which voice it sends remains the client's choice, as in any remote biometry. `docs/THEORY.md` has the proof.
 """
 
 import hashlib
@@ -23,22 +26,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Bytes, Reals, Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto import uniform_bytes, uniform_residues
 from ppspeech.crypto.shares import check_index
-from ppspeech.crypto.transfer import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
+from ppspeech.crypto.transfer import BlockHash, Code, PairSetup, Side
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.scores.linear import LinearColumns
+from ppspeech.protocols.speakers.codes import least_agreeing, voice_codes
 from ppspeech.protocols.speakers.verify import say
 
 LABEL = 16
-WORDS = 4  # of a pad for one model: one that points to a row, three that open it
+WORDS = 3  # of what the client adds up: one that points to a row, two that open it
+BLOCK = 16
+MOST_BITS = 8192
+MANY = 2000  # models
 
 
 @dataclass(frozen=True)
@@ -47,39 +52,25 @@ class HardenedTerms:
 
     Attributes:
         models: how many are offered; the claimed one hides among them.
-        limit: public bound on the magnitude of each number.
-        level_bits: the numbers are rounded to 2^level_bits levels between -limit and limit.
-        score_bits: rows of a model's table, as a power of two.
-        reach: scores stay within ±2^reach.
+        bits: of a code, a power of two, 64 to 8192; the more, the closer numbers of agreeing bits are to cosines.
     """
 
     features: int
     models: int
-    limit: float = 0.25
-    level_bits: int = 6
-    score_bits: int = 14
-    reach: int = 2
+    bits: int = MOST_BITS
 
     def __post_init__(self) -> None:
         if self.features < 1 or self.models < 1:
             raise ModelError(f"a plan has features and models, got {self}")
-        if not self.limit > 0 or not 1 <= self.level_bits <= 12 or not 2 <= self.score_bits <= 16:
-            raise RangeError(f"levels have 1 to 12 bits within a limit > 0, tables 2^2 to 2^16 rows, got {self}")
+        if not 64 <= self.bits <= MOST_BITS or self.bits & (self.bits - 1):
+            raise RangeError(f"codes have 64, 128, … or {MOST_BITS} bits, got {self.bits}")
 
-    @property
-    def step(self) -> float:
-        """Between two levels."""
-        return 2 * self.limit / ((1 << self.level_bits) - 1)
-
-    @property
-    def unit(self) -> float:
-        """Of a score."""
-        return float(2.0 ** (self.reach + 1 - self.score_bits))
-
-    @property
-    def voice_bits(self) -> int:
-        """Transfers for the embedding."""
-        return self.features * self.level_bits
+    @staticmethod
+    def usual(features: int, models: int) -> "HardenedTerms":
+        """Codes of 8192 bits, which tell people apart almost as cosines do; of half as many beyond 2,000 models, so
+        that 10,000 take 6 MB.
+        """
+        return HardenedTerms(features, models, MOST_BITS if models <= MANY else MOST_BITS // 2)
 
     @property
     def claim_bits(self) -> int:
@@ -87,30 +78,46 @@ class HardenedTerms:
         return (self.models - 1).bit_length()
 
     @property
+    def rows(self) -> int:
+        """Of the table: scores there can be."""
+        return 2 * self.bits
+
+    @property
+    def record_bytes(self) -> int:
+        """Of what is sent for one model: its code, and its threshold in words."""
+        return self.bits // 8 + 8 * WORDS
+
+    @property
+    def offline_bytes(self) -> int:
+        """What the client sends for transfers."""
+        return Code.total_bytes(self.claim_bits + self.bits)
+
+    @property
     def bytes_up(self) -> int:
-        """What the client sends: two points for each transfer, and a label."""
-        return ANSWER_BYTES * (self.voice_bits + self.claim_bits) + LABEL
+        """What the client sends: transfers, the claim, its code and a label."""
+        return self.offline_bytes + -(-self.claim_bits // 8) + self.bits // 8 + LABEL
 
     @property
     def bytes_down(self) -> int:
-        """What the server sends: a point, pads' steps, and tables."""
-        return POINT_BYTES + self.models * (8 * WORDS * self.voice_bits + (LABEL << self.score_bits))
+        """What the server sends: records, pads' steps, and the table."""
+        return self.models * self.record_bytes + 8 * WORDS * self.bits + LABEL * self.rows
 
-    def levels(self, embedding: Reals) -> NDArray[np.bool_]:
-        """The bits of an embedding's levels, `(features * level_bits,)`. Raises RangeError if it is not within them."""
+    def code(self, embedding: Reals) -> NDArray[np.bool_]:
+        """The code of an embedding, `(bits,)`. Raises RangeError if it is none."""
         given = np.asarray(embedding, np.float64)
-        if given.shape != (self.features,) or not (np.abs(given) <= self.limit).all():
-            raise RangeError(f"an embedding is {self.features} numbers within ±{self.limit}: clip it before")
-        level = np.rint((given + self.limit) / self.step).astype(np.int64)
-        return ((level[:, None] >> np.arange(self.level_bits)) & 1).astype(np.bool_).reshape(-1)
+        if given.shape != (self.features,):
+            raise RangeError(f"an embedding is {self.features} numbers, got shape {given.shape}")
+        code: NDArray[np.bool_] = voice_codes(given[None], self.bits)[0]
+        return code
 
 
 hardened = register_protocol(
     "speaker_verification_hardened",
-    functionality="whether the client's embedding is accepted as the enrolled speaker it claims to be, to the server",
+    functionality="whether the code of the client's embedding agrees, in as many bits as the server asks for, with "
+    "that of the enrolled speaker it claims to be, to the server",
     leakage="how many models there are; the server learns that some enrolled speaker was claimed",
-    assumptions="the server follows the protocol, the client may do anything; Diffie-Hellman on ed25519, AES, SHA-256 "
-    "an oracle",
+    assumptions="the server follows the protocol, the client may do anything; Diffie-Hellman on ed25519, AES a random "
+    "permutation, SHA-256 an oracle",
     terms=HardenedTerms,
 )
 
@@ -120,122 +127,141 @@ class HardenedScorer:
     """The server's side; `of` makes one.
 
     Attributes:
-        parts: what each bit adds to a model's score, `(voice_bits, models)`, in units.
-        constants: scores of all bits zero, threshold taken off, `(models,)`.
-        error: how far a score can be from the plain one.
+        codes: of the models, packed, `(models, bits / 8)`.
+        least: bits that must agree, 1 to `bits`, `(models,)`.
     """
 
-    plan: HardenedTerms
-    parts: NDArray[np.int64]
-    constants: NDArray[np.int64]
-    error: float
+    terms: HardenedTerms
+    codes: Bytes
+    least: NDArray[np.int64]
 
     @staticmethod
-    def of(plan: HardenedTerms, columns: LinearColumns, threshold: float) -> "HardenedScorer":
-        """From models in the clear, Z-normed if they are; T-norm is not offered here.
-
-        Raises RangeError if any embedding within the levels could leave the range of scores; ModelError if the models
-        are not those of the plan, or have a cohort.
+    def of(terms: HardenedTerms, models: dict[int, Reals], thresholds: Reals | float) -> "HardenedScorer":
+        """From directions by place, each with a threshold in cosines, or one for all. A place without a direction has a
+        code that nobody knows, of which all bits must agree. Raises RangeError for other places, directions or cosines.
         """
-        if columns.models.shape != (plan.features, plan.models) or columns.cohort.shape[1]:
-            raise ModelError(f"{plan} takes weights of shape {(plan.features, plan.models)} and no cohort")
-        places = 2.0 ** np.arange(plan.level_bits) * plan.step / plan.unit
-        parts = np.rint(columns.models[:, None, :] * places[:, None]).astype(np.int64).reshape(-1, plan.models)
-        lowest = columns.bias - threshold - plan.limit * columns.models.sum(axis=0)
-        constants = np.rint(lowest / plan.unit).astype(np.int64)
-        highest = constants + np.maximum(parts, 0).sum(axis=0)
-        deepest = constants + np.minimum(parts, 0).sum(axis=0)
-        half = 1 << (plan.score_bits - 1)
-        if highest.max() >= half or deepest.min() < -half:
-            raise RangeError(
-                f"scores can lie between {deepest.min() * plan.unit:.3g} and {highest.max() * plan.unit:.3g}, and the "
-                f"plan has room for ±{2.0**plan.reach:g}: raise its reach or lower its limit"
-            )
-        rounded = plan.step / 2 * np.abs(columns.models).sum(axis=0).max() + plan.unit / 2 * (len(parts) + 1)
-        return HardenedScorer(plan, parts, constants, float(rounded))
+        codes = np.frombuffer(uniform_bytes(terms.models * terms.bits // 8), np.uint8).reshape(terms.models, -1).copy()
+        least = np.full(terms.models, terms.bits)
+        places = np.array(list(models), np.int64)
+        for place in models:
+            check_index(place, terms.models)
+        if models:
+            directions = np.stack(list(models.values()))
+            if directions.shape[1:] != (terms.features,):
+                raise RangeError(f"directions have {terms.features} numbers, got shape {directions.shape[1:]}")
+            codes[places] = np.packbits(voice_codes(directions, terms.bits), axis=1)
+            least[places] = least_agreeing(np.broadcast_to(thresholds, len(places)), terms.bits)
+        return HardenedScorer(terms, codes, least)
 
 
-def prove_as_client(channel: Channel, plan: HardenedTerms, embedding: Reals, claimed: int) -> None:
+def prove_as_client(channel: Channel, setup: PairSetup, terms: HardenedTerms, embedding: Reals, claimed: int) -> None:
     """The client's program; the decision is the server's. Raises RangeError for a bad voice or claim, nothing sent."""
-    voice = plan.levels(embedding)
-    check_index(claimed, plan.models)
-    claim = (claimed >> np.arange(plan.claim_bits) & 1).astype(np.bool_)
-    keys, _ = choose_keys(channel, np.concatenate([voice, claim]))  # 1
-    pads = _pads(keys[: plan.voice_bits], plan.models)
-    steps = channel.receive(Kind.MASKED_INPUTS, 8 * pads.size)  # 2
-    pads[voice] += np.frombuffer(steps, "<u8").reshape(pads.shape)[voice]
-    sums = pads.sum(axis=0, dtype=np.uint64)[claimed]
-    tables = channel.receive(Kind.DECISION_TABLE, plan.models * LABEL << plan.score_bits)  # 3
-    row = int(sums[0]) & ((1 << plan.score_bits) - 1)
-    at = LABEL * ((claimed << plan.score_bits) + row)
-    opener = _row_keys(sums[None, 1:], _model_key(keys[plan.voice_bits :], claimed), np.array([row]))
-    label = np.frombuffer(tables[at : at + LABEL], np.uint8) ^ opener[0]
-    channel.send(Kind.DECISION, label.tobytes())  # 4
+    code = terms.code(embedding)
+    check_index(claimed, terms.models)
+    claim = (claimed >> np.arange(terms.claim_bits) & 1).astype(np.bool_)
+    with setup.session(channel):
+        choices = uniform_residues(terms.claim_bits + terms.bits, 1).astype(np.bool_)
+        keys = setup.receiver.choose_keys(channel, choices)  # 1
+        claim_keys, code_keys = keys[: terms.claim_bits], keys[terms.claim_bits :]
+        channel.send(Kind.CLAIM, np.packbits(claim ^ choices[: terms.claim_bits]).tobytes())  # 2
+        records = channel.receive(Kind.RECORDS, terms.models * terms.record_bytes)  # 3
+        sealed = np.frombuffer(records, np.uint8).reshape(terms.models, -1)[claimed]
+        record = sealed ^ _record_pads(setup, terms, np.bitwise_xor.reduce(claim_keys, axis=0)[None], claimed)[0]
+        masked, offset = record[: -8 * WORDS], record[-8 * WORDS :]
+        asked = code ^ np.unpackbits(masked).astype(np.bool_)
+        channel.send(Kind.VOICE_CODE, np.packbits(asked ^ choices[terms.claim_bits :]).tobytes())  # 4
+        pads = _pads(setup, code_keys)
+        steps = np.frombuffer(channel.receive(Kind.MASKED_INPUTS, pads.nbytes), "<u8").reshape(pads.shape)  # 5
+        pads[asked] += steps[asked]
+        sums = pads.sum(axis=0, dtype=np.uint64) + np.frombuffer(offset.tobytes(), "<u8")
+        table = np.frombuffer(channel.receive(Kind.DECISION_TABLE, LABEL * terms.rows), np.uint8).reshape(-1, LABEL)
+        row = int(sums[0]) % terms.rows
+        channel.send(Kind.DECISION, (table[row] ^ _row_pads(setup, sums[None, 1:], row)[0]).tobytes())  # 6
 
 
-def judge_as_server(channel: Channel, scorer: HardenedScorer) -> bool:
+def judge_as_server(channel: Channel, setup: PairSetup, scorer: HardenedScorer) -> bool:
     """The server's program: the decision; whatever is not the label of "yes" is a no."""
-    plan = scorer.plan
-    keys, _ = offer_keys(channel, plan.voice_bits + plan.claim_bits)  # 1
-    none, one = (_pads(keys[: plan.voice_bits, bit], plan.models) for bit in (0, 1))
-    secrets = np.ones((plan.models, WORDS), np.uint64)
-    secrets[:, 1:] = uniform_residues((plan.models, WORDS - 1))
-    parts = scorer.parts.view(np.uint64)[:, :, None] * secrets
-    channel.send(Kind.MASKED_INPUTS, (none + parts - one).astype("<u8").tobytes())  # 2
-    masks = none.sum(axis=0, dtype=np.uint64)
-    yes, no = (np.frombuffer(uniform_bytes(LABEL), np.uint8) for _ in range(2))
-    claims = keys[plan.voice_bits :]
-    tables = []
-    for model in range(plan.models):
-        rows = np.arange(1 << plan.score_bits, dtype=np.uint64)
-        score = _signed(rows - masks[model, 0] + np.uint64(scorer.constants[model]), plan.score_bits)
-        sums = (score - scorer.constants[model]).view(np.uint64)
-        openers = sums[:, None] * secrets[model, 1:] + masks[model, 1:]
-        chosen = claims[np.arange(plan.claim_bits), (model >> np.arange(plan.claim_bits)) & 1]
-        hidden = _row_keys(openers, _model_key(chosen, model), rows)
-        tables.append(hidden ^ np.where((score >= 0)[:, None], yes, no))
-    channel.send(Kind.DECISION_TABLE, np.concatenate(tables).tobytes())  # 3
-    return hmac.compare_digest(channel.receive(Kind.DECISION, LABEL), yes.tobytes())  # 4
+    terms = scorer.terms
+    with setup.session(channel):
+        keys = setup.sender.offer_keys(channel, terms.claim_bits + terms.bits)  # 1
+        claim_keys = _in_order(keys[: terms.claim_bits], channel.receive(Kind.CLAIM, -(-terms.claim_bits // 8)))  # 2
+        mask = uniform_residues(terms.bits, 1).astype(np.int64)
+        secrets = np.concatenate([np.ones(1, np.uint64), uniform_residues(WORDS - 1)])
+        masks = uniform_residues(WORDS)
+        offsets = (terms.bits - mask.sum() - scorer.least).view(np.uint64)[:, None] * secrets + masks
+        hidden = scorer.codes ^ np.packbits(mask.astype(np.bool_))
+        records = np.concatenate([hidden, offsets.astype("<u8").view(np.uint8)], axis=1)
+        channel.send(
+            Kind.RECORDS, (records ^ _record_pads(setup, terms, _model_keys(claim_keys, terms))).tobytes()
+        )  # 3
+        code_keys = _in_order(keys[terms.claim_bits :], channel.receive(Kind.VOICE_CODE, terms.bits // 8))  # 4
+        none, one = (_pads(setup, code_keys[:, bit]) for bit in (0, 1))
+        parts = (2 * mask - 1).view(np.uint64)[:, None] * secrets
+        channel.send(Kind.MASKED_INPUTS, (none + parts - one).astype("<u8").tobytes())  # 5
+        masks = masks + none.sum(axis=0, dtype=np.uint64)
+        rows = np.arange(terms.rows, dtype=np.uint64)
+        scores = ((rows - masks[0] + np.uint64(terms.bits)) % np.uint64(terms.rows)).astype(np.int64) - terms.bits
+        openers = scores.view(np.uint64)[:, None] * secrets[1:] + masks[1:]
+        yes, no = (np.frombuffer(uniform_bytes(LABEL), np.uint8) for _ in range(2))
+        table = _row_pads(setup, openers, 0) ^ np.where((scores >= 0)[:, None], yes, no)
+        channel.send(Kind.DECISION_TABLE, table.tobytes())
+        return hmac.compare_digest(channel.receive(Kind.DECISION, LABEL), yes.tobytes())  # 6
 
 
-def _pads(keys: Bytes, models: int) -> Residues:
-    """Uniform residues from keys `(count, 16)`: `(count, models, 4)`."""
-    size = 8 * WORDS * models
-    streams = [
-        Cipher(algorithms.AES(key.tobytes()), modes.CTR(bytes(16))).encryptor().update(bytes(size)) for key in keys
-    ]
-    return np.frombuffer(b"".join(streams), "<u8").astype(np.uint64).reshape(len(keys), models, WORDS)
+def _in_order(keys: Bytes, masked: bytes) -> Bytes:
+    """Pairs of keys `(count, 2, 16)` by what the client wants instead of by what it had drawn."""
+    turned = np.unpackbits(np.frombuffer(masked, np.uint8))[: len(keys)].astype(np.bool_)
+    return np.where(turned[:, None, None], keys[:, ::-1], keys)
 
 
-def _model_key(keys: Bytes, model: int) -> bytes:
-    """The key of a model's table, from the transfers' keys `(claim_bits, 16)` at the bits of its number."""
-    return hashlib.sha256(b"ppspeech claim" + model.to_bytes(4, "big") + keys.tobytes()).digest()
+def _model_keys(keys: Bytes, terms: HardenedTerms) -> Bytes:
+    """The key of every model, `(models, 16)`: the sum of those `(claim_bits, 2, 16)` that its number's bits name.
+
+    Whoever has one of each pair has one of these; in every other one is a key, or a sum of keys, that it does not have.
+    """
+    numbers = np.arange(terms.models)
+    found = np.zeros((terms.models, BLOCK), np.uint8)
+    for bit, pair in enumerate(keys):
+        found ^= pair[numbers >> bit & 1]
+    return found
 
 
-def _row_keys(openers: Residues, key: bytes, rows: NDArray[np.integer[Any]]) -> Bytes:
-    """What hides each row's label, `(rows, 16)`."""
-    digests = [
-        hashlib.sha256(key + int(row).to_bytes(4, "big") + opener.tobytes()).digest()[:LABEL]
-        for row, opener in zip(rows, openers.astype("<u8"), strict=True)
-    ]
-    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, LABEL)
+def _record_pads(setup: PairSetup, terms: HardenedTerms, keys: Bytes, first: int = 0) -> Bytes:
+    """What hides the records of models from `first` on, from their keys `(count, 16)`: `(count, record_bytes)`."""
+    blocks = -(-terms.record_bytes // BLOCK)
+    repeated = np.repeat(keys, blocks, axis=0).view(np.uint64)
+    pads = _hash(setup, b"records").hash_blocks(repeated, first * blocks).view(np.uint8)
+    return pads.reshape(len(keys), -1)[:, : terms.record_bytes]
 
 
-def _signed(residues: Residues, bits: int) -> NDArray[np.int64]:
-    spare = np.uint64(64 - bits)
-    moved: NDArray[np.int64] = (residues << spare).view(np.int64)
-    return moved >> np.int64(64 - bits)
+def _pads(setup: PairSetup, keys: Bytes) -> Residues:
+    """Uniform residues from keys `(count, 16)`: `(count, 3)`."""
+    blocks = _hash(setup, b"pads").hash_blocks(np.repeat(keys, 2, axis=0).view(np.uint64), 0)
+    return np.ascontiguousarray(blocks.reshape(len(keys), 4)[:, :WORDS])
+
+
+def _row_pads(setup: PairSetup, openers: Residues, first: int) -> Bytes:
+    """What hides the labels of rows from `first` on, `(rows, 16)`."""
+    return _hash(setup, b"rows").hash_blocks(np.ascontiguousarray(openers), first).view(np.uint8)
+
+
+def _hash(setup: PairSetup, use: bytes) -> BlockHash:
+    return BlockHash(hashlib.sha256(b"ppspeech hardened " + use + setup.id).digest()[:16])
 
 
 @hardened.party("client")
 def client(party: Party, embedding: list[float], claimed: int, /, **terms: Any) -> str:
-    """Prove once."""
-    prove_as_client(party.channel, HardenedTerms(**terms), np.asarray(embedding), claimed)
+    """Agree on transfers, and prove once."""
+    own, voice = HardenedTerms(**terms), np.asarray(embedding, np.float64)
+    own.code(voice)
+    check_index(claimed, own.models)
+    prove_as_client(party.channel, PairSetup.agree(party.channel, Side.SECOND), own, voice, claimed)
     return "the server knows"
 
 
 @hardened.party("server")
 def server(party: Party, models: list[list[float]], threshold: float, /, **terms: Any) -> str:
-    """Judge once, for models, one row a speaker."""
-    scorer = HardenedScorer.of(HardenedTerms(**terms), LinearColumns.of(np.asarray(models).T), threshold)
-    return say(judge_as_server(party.channel, scorer))
+    """Agree on transfers, and judge once, for models, one row a speaker."""
+    directions = dict(enumerate(np.asarray(models, np.float64)))
+    scorer = HardenedScorer.of(HardenedTerms(**terms), directions, threshold)
+    return say(judge_as_server(party.channel, PairSetup.agree(party.channel, Side.FIRST), scorer))

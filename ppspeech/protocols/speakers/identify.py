@@ -50,20 +50,24 @@ Recipient = Literal["client", "server", "third"]
 UNLIKELY = 64.0  # nats a frame by which a dummy mixture is below the background
 
 LEAKAGE = "the number of places, models and dummies together, the cohort's size and the longest name there may be"
+FOLLOWED = (
+    "both follow the protocol (an active client can shift its share of a score: it bends the name, and reads the names "
+    f"of all who are enrolled in about as many questions); {ASSUMPTIONS}"
+)
 
 identification = register_protocol(
     "speaker_identification",
     functionality="the name of the enrolled speaker whose model scores best, or nobody's if it is below the threshold, "
     "to the client or the server",
     leakage=LEAKAGE,
-    assumptions=f"both follow the protocol; {ASSUMPTIONS}",
+    assumptions=FOLLOWED,
     terms=LinearPlan,
 )
 to_third = register_protocol(
     "speaker_identification_for_third",
     functionality="the name of the best enrolled speaker, or nobody's, to a third party and to nobody else",
     leakage=LEAKAGE,
-    assumptions=f"both follow the protocol; {ASSUMPTIONS}; the third party colludes with neither",
+    assumptions=f"{FOLLOWED}; the third party colludes with neither",
     terms=LinearPlan,
 )
 mixture_identification = register_protocol(
@@ -71,7 +75,7 @@ mixture_identification = register_protocol(
     functionality="the name of the enrolled speaker whose mixture fits the client's frames best, or nobody's if it is "
     "below the threshold, to the client or the server",
     leakage="the padded number of frames, components, places (models and dummies together) and the longest name",
-    assumptions=f"both follow the protocol; {ASSUMPTIONS}",
+    assumptions=FOLLOWED,
     terms=MixturePlan,
 )
 

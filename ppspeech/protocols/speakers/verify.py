@@ -7,8 +7,8 @@
     5. the named party gets the other's share of this one bit
 
 A voice is an embedding, scored linearly, or frames, scored by mixtures (`scores`). A client that does not follow the
-protocol can shift its own share before step 4 and be accepted as anybody; `hardened` is for those who must withstand
-that.
+protocol can shift its own share before step 4, or encrypt a vector that is too long, and be accepted as anybody;
+`hardened` is for those who must withstand that.
 """
 
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ verification = register_protocol(
     "speaker_verification",
     functionality="whether the client's embedding is accepted as the enrolled speaker it claims to be, to one party",
     leakage="how many models and cohort members there are; the server learns that some enrolled speaker was claimed",
-    assumptions="both follow the protocol (an active client can shift its share of the score: see "
-    f"speaker_verification_hardened); {ASSUMPTIONS}",
+    assumptions="both follow the protocol (an active client can shift its share of the score, or send a longer vector, "
+    f"and is accepted: see speaker_verification_hardened); {ASSUMPTIONS}",
     terms=LinearPlan,
 )
 mixture_verification = register_protocol(
@@ -45,7 +45,8 @@ mixture_verification = register_protocol(
     "mixtures against a background model, to one party",
     leakage="the padded number of frames, and how many components, models and cohort members there are; the server "
     "learns that some enrolled speaker was claimed",
-    assumptions=f"both follow the protocol (an active client can shift its share of the score); {ASSUMPTIONS}",
+    assumptions="both follow the protocol (an active client can shift its share of the score, and is accepted); "
+    f"{ASSUMPTIONS}",
     terms=MixturePlan,
 )
 

@@ -3,14 +3,19 @@
 The parties talk to the curator alone. Each adds to its vector, in whole steps of a common grid, its share of the noise
 and masks that cancel in the sum of all; the curator adds up what it gets and gives everyone the sum:
 
-    1. party -> curator   its session key, signed
+    1. party -> curator   its session key
     2. curator -> party   everyone's session keys
-    3. party -> curator   vector + noise share + masks, mod 2^64
-    4. curator -> party   the sum of all, mod 2^64
+    3. party -> curator   its signature on all of them
+    4. curator -> party   everyone's signatures
+    5. party -> curator   vector + noise share + masks, mod 2^64
+    6. curator -> party   the sum of all, mod 2^64
 
-Steps 3 and 4 may be repeated. A sum exists exactly if every party's vector has arrived: whoever is missing before ends
-the session, everyone else is told why, and there is nothing to publish. Pathak, Rane and Raj 2010 (section 3.2)
-computes a single party's noise in three stages; here no party's share is the noise.
+Steps 5 and 6 may be repeated. A sum exists exactly if every party's vector has arrived: whoever is missing before ends
+the session, and everyone else is told why. That nothing was published is the curator's word alone: it may hold all
+vectors and say that one is missing, to get the same ones again under fresh noise. So what was sent counts as released
+(`JointSum`), a session ends with the first sum that does not come, and a group's file is good for few sessions
+(`Ledger`). Pathak, Rane and Raj 2010 (section 3.2) computes a single party's noise in three stages; here no party's
+share is the noise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +34,8 @@ from ppspeech.privacy import Adjacency, Relation, Unit
 from ppspeech.privacy.mechanisms import MOST_PARTIES, Law, NoiseShares, shares_for
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.sums.masks import KEY_BYTES, LARGEST_KEY, SessionKey, Signatures
+from ppspeech.protocols.sums.ledger import Ledger
+from ppspeech.protocols.sums.masks import KEY_BYTES, LARGEST_SIGNED, SessionKey, Signatures
 
 WELL, OVER = b"\x00", b"\x01"
 """What every message of the curator begins with: the next step, or the reason why there is none."""
@@ -71,15 +77,16 @@ aggregate = register_protocol(
     functionality="the sum of the parties' vectors with distributed noise, to everyone",
     leakage="to t colluders and the curator: the noisy sum of the others, whose noise alone meets the guarantee",
     assumptions=(
-        "all follow the protocol; session keys are signed under pinned certificates, else the curator passes them on "
-        "unchanged; Diffie-Hellman on X25519, AES-256 in counter mode"
+        "parties follow the protocol; session keys are signed under pinned certificates, else the curator passes them "
+        "on unchanged; a curator that denies a sum has it, at most three times over with one group's file; "
+        "Diffie-Hellman on X25519, AES-256 in counter mode"
     ),
     terms=SumTerms,
 )
 
 
 class RoundEndedError(ProtocolError):
-    """A sum that will not be: somebody is missing. Nothing was published."""
+    """A sum that does not come: somebody is missing, or is said to be."""
 
 
 @aggregate.party(PARTY)
@@ -108,41 +115,61 @@ def noisy_steps(value: torch.Tensor, shares: NoiseShares) -> Whole:
 
 
 class PartySession:
-    """One party's end: keys agreed on, then any number of sums, of 2 to 100 parties. Without `signatures` the curator
-    is trusted to pass keys on unchanged. Raises `RoundEndedError` if a party is missing.
+    """One party's end: keys agreed on, then sums until one does not come, of 2 to 100 parties. Without `signatures` the
+    curator is trusted to pass keys on unchanged; a `ledger` remembers what was sent. Raises `RoundEndedError` if a
+    party is missing.
     """
 
-    def __init__(self, channel: Channel, parties: int, signatures: Signatures | None = None) -> None:
+    def __init__(
+        self, channel: Channel, parties: int, signatures: Signatures | None = None, ledger: Ledger | None = None
+    ) -> None:
         if not 2 <= parties <= MOST_PARTIES or (signatures is not None and len(signatures.names) != parties):
             raise RangeError(f"sums are of 2 to {MOST_PARTIES} parties, those in the group, got {parties}")
-        self.sums = 0  # so many were released
+        self.sent = 0  # so many vectors: each is released, whatever the curator says
+        self._over = False
         self._channel = channel
         self._parties = parties
+        self._ledger = ledger
         key = SessionKey(signatures)
-        channel.send(Kind.SESSION_KEY, key.introduction())
-        self._masks = key.masks(_unpack(self._receive(Kind.ROSTER, parties * (LARGEST_KEY + 2)), parties))
+        channel.send(Kind.SESSION_KEY, key.public)  # 1
+        roster = self._receive(Kind.ROSTER, parties * KEY_BYTES)  # 2
+        if len(roster) != parties * KEY_BYTES:
+            raise BadLengthError(f"the curator's roster is not one of {parties} parties")
+        keys = [roster[at : at + KEY_BYTES] for at in range(0, len(roster), KEY_BYTES)]
+        channel.send(Kind.SIGNED_KEYS, key.confirm(keys))  # 3
+        signed = _unpack(self._receive(Kind.SIGNATURES, parties * (LARGEST_SIGNED + 2)), parties)  # 4
+        self._masks = key.masks(keys, signed)
 
     @classmethod
     def of(cls, party: Party) -> "PartySession":
-        """For a party that talks to the curator; in a group, session keys are signed."""
-        signatures = None
+        """For a party that talks to the curator; in a group, session keys are signed, and what is sent is remembered
+        beside our key. Raises `PrivacyError` where it was sent too often already.
+        """
+        signatures = ledger = None
         if party.group is not None and party.identity is not None:
             signatures = Signatures(party.group, party.identity, PARTY)
-        return cls(party.channels[CURATOR], len(party.seats(PARTY)), signatures)
+            ledger = Ledger.beside(party.identity.key, party.group.digest)
+        return cls(party.channels[CURATOR], len(party.seats(PARTY)), signatures, ledger)
 
     def sum(self, steps: Whole) -> Whole:
         """The sum of all parties' whole numbers, `(count,)`, none so large that it could wrap around. Without a party
-        there is no sum: `RoundEndedError`.
+        there is no sum, and no other in this session: `RoundEndedError`.
         """
         largest = 2**62 // self._parties
         if steps.size and int(np.abs(steps).max()) > largest:
             raise RangeError(f"{int(np.abs(steps).max())} steps are too many for {self._parties} parties: clip first")
+        if self._over:
+            raise RoundEndedError("this session ended with a sum that did not come: nothing more is sent in it")
+        self._over = True  # until the sum is there
         masked = steps.astype(np.int64).view(np.uint64) + self._masks.next(len(steps))
-        self._channel.send(Kind.MASKED_VECTOR, masked.astype("<u8").tobytes())
-        payload = self._receive(Kind.SUM, 8 * len(steps))
+        if self._ledger is not None:
+            self._ledger.book(new_session=self.sent == 0)
+        self.sent += 1
+        self._channel.send(Kind.MASKED_VECTOR, masked.astype("<u8").tobytes())  # 5
+        payload = self._receive(Kind.SUM, 8 * len(steps))  # 6
         if len(payload) != 8 * len(steps):
             raise BadLengthError(f"a sum of {len(steps)} numbers has {8 * len(steps)} bytes, got {len(payload)}")
-        self.sums += 1
+        self._over = False
         return np.frombuffer(payload, "<u8").astype(np.uint64).view(np.int64)
 
     def _receive(self, kind: Kind, at_most: int) -> bytes:
@@ -153,7 +180,7 @@ class PartySession:
                 f"the curator failed ({error}): the round is over, nothing is published here"
             ) from error
         if message[:1] != WELL:
-            raise RoundEndedError(message[1:].decode(errors="replace"))
+            raise RoundEndedError(message[1:].decode(errors="replace") or "the curator ended the round without a word")
         return message[1:]
 
 
@@ -166,8 +193,12 @@ class CuratorSession:
         if not 2 <= len(channels) <= MOST_PARTIES:
             raise RangeError(f"sums are of 2 to {MOST_PARTIES} parties, got {len(channels)}")
         self._channels = dict(channels)
-        keys = self._from_all(lambda channel: channel.receive(Kind.SESSION_KEY, at_most=LARGEST_KEY), Kind.ROSTER)
-        self._to_all(Kind.ROSTER, b"".join(len(key).to_bytes(2, "big") + key for key in keys))
+        keys = self._from_all(lambda channel: channel.receive(Kind.SESSION_KEY, KEY_BYTES), Kind.ROSTER)
+        self._to_all(Kind.ROSTER, b"".join(keys))
+        signed = self._from_all(
+            lambda channel: channel.receive(Kind.SIGNED_KEYS, at_most=LARGEST_SIGNED), Kind.SIGNATURES
+        )
+        self._to_all(Kind.SIGNATURES, b"".join(len(each).to_bytes(2, "big") + each for each in signed))
 
     @classmethod
     def of(cls, party: Party) -> "CuratorSession":
@@ -220,16 +251,14 @@ def _reason(error: ProtocolError) -> str:
     return "did not answer in time" if isinstance(error, PeerTimeoutError) else "broke the protocol"
 
 
-def _unpack(roster: bytes, parties: int) -> list[bytes]:
-    """The introductions of exactly so many parties. Raises `BadLengthError` for anything else; a party more or less
-    would make the noise too small or the sum wrong.
-    """
-    keys = []
-    rest = memoryview(roster)
-    while len(rest) >= 2 + KEY_BYTES:
+def _unpack(message: bytes, parties: int) -> list[bytes]:
+    """What exactly so many parties have signed. Raises `BadLengthError` for anything else."""
+    signed: list[bytes] = []
+    rest = memoryview(message)
+    while len(rest) >= 2 and len(signed) < parties:
         length = int.from_bytes(rest[:2], "big")
-        keys.append(bytes(rest[2 : 2 + length]))
-        rest = rest[2 + length :]
-    if len(keys) != parties or len(rest) or any(len(key) < KEY_BYTES for key in keys):
-        raise BadLengthError(f"the curator's roster is not one of {parties} parties")
-    return keys
+        signed.append(bytes(rest[2 : 2 + length]))
+        rest = rest[2 + length :] if 2 + length <= len(rest) else memoryview(b"cut short")
+    if len(signed) != parties or len(rest):
+        raise BadLengthError(f"the curator's signatures are not those of {parties} parties")
+    return signed

@@ -24,7 +24,10 @@ PLAIN_STEP = 2.0**-16
 
 
 class JointSum:
-    """From our vector to the sum of all parties', each a release; our `shares` of the noise say what the grid is."""
+    """From our vector to the sum of all parties', each a release; our `shares` of the noise say what the grid is.
+
+    A release is booked before our vector is sent: one whose sum does not come back may have been seen all the same.
+    """
 
     def __init__(self, add_up: WholeSum, shares: Shares) -> None:
         self.shares = shares
@@ -33,9 +36,9 @@ class JointSum:
 
     def __call__(self, value: Tensor) -> Tensor:
         """The noisy sum, like our vector, which has the noise's size; `RoundEndedError` and no sum without a party."""
-        total = self._add_up(noisy_steps(value, self.shares))
+        steps = noisy_steps(value, self.shares)
         self._releases += 1
-        return _to_values(total, self.shares.grid.step, value)
+        return _to_values(self._add_up(steps), self.shares.grid.step, value)
 
     def account(self) -> Accountant:
         """Every sum so far, to be composed with whatever else touches the same data."""
@@ -46,7 +49,7 @@ class JointSum:
 
     def guarantee(self, delta: float) -> Guarantee:
         """What all sums so far promise together."""
-        return self.account().guarantee(delta, float_safe=True, assumptions=self.shares.assumptions)
+        return self.account().guarantee(delta, assumptions=self.shares.assumptions)
 
 
 class PlainSum:

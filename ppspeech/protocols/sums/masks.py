@@ -1,11 +1,13 @@
 """Masks that cancel in the sum of all parties, agreed on through a curator who cannot know them.
 
-Every party makes an X25519 key for this session and signs its public half with the key of its pinned certificate; the
-curator passes the signed keys on. Two parties thus share a secret that neither the curator nor a third party has,
-even if the curator would rather hand out keys of its own. From it comes one AES-256-CTR stream a pair, which one of
-the two adds to what it sends and the other takes away.
+Every party makes an X25519 key for this session, which the curator passes on; then each signs the list of all keys with
+the key of its pinned certificate. Two parties thus share a secret that neither the curator nor a third party has, even
+if the curator would rather hand out keys of its own. A signature is worth nothing in another session, whose list has a
+new key of everyone who checks it: a key that was once lost is not passed on again. From a secret comes one AES-256-CTR
+stream a pair, which one of the two adds to what it sends and the other takes away.
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -21,31 +23,40 @@ from ppspeech.errors import NotInGroupError, WrongKeyError
 from ppspeech.network.group import LARGEST, Group, Identity, verify
 
 KEY_BYTES = 32
-LARGEST_KEY = KEY_BYTES + LARGEST
+LARGEST_SIGNED = LARGEST
 
 
 class Signatures:
-    """Signs our session key and checks those of others, by the pins of a group. `role`: of those who take part."""
+    """Signs the session keys of all and checks that others have signed the same, by the pins of a group. `role`: of
+    those who take part.
+    """
 
     def __init__(self, group: Group, identity: Identity, role: str = "party") -> None:
         self.names = group.with_role(role)
         self._group = group
         self._identity = identity
 
-    def sign(self, key: bytes) -> bytes:
-        """Our certificate and signature on a session key."""
-        return self._identity.sign(self._statement(key))
+    @property
+    def place(self) -> int:
+        """Our own among the names."""
+        pins = [self._group.member(name).pin for name in self.names]
+        return pins.index(self._identity.pin)
 
-    def check(self, place: int, key: bytes, signed: bytes) -> None:
-        """Refuse a session key that the party at this place has not signed. Raises `WrongKeyError` if it has not."""
+    def sign(self, keys: Sequence[bytes]) -> bytes:
+        """Our certificate and signature on everyone's session keys."""
+        return self._identity.sign(self._statement(keys))
+
+    def check(self, place: int, keys: Sequence[bytes], signed: bytes) -> None:
+        """Refuse keys that the party at this place has not signed, all of them. Raises `WrongKeyError`."""
         name = self.names[place]
         try:
-            verify(signed, self._statement(key), self._group.member(name).pin)
+            verify(signed, self._statement(keys), self._group.member(name).pin)
         except WrongKeyError as error:
-            raise WrongKeyError(f"the session key of {name} was not signed by {name}: {error}") from None
+            raise WrongKeyError(f"the session keys were not signed by {name}: {error}") from None
 
-    def _statement(self, key: bytes) -> bytes:
-        return b"ppspeech masks\x00" + bytes.fromhex(self._group.digest) + key
+    def _statement(self, keys: Sequence[bytes]) -> bytes:
+        everyone = hashlib.sha256(b"".join(keys)).digest()
+        return b"ppspeech masks\x00" + bytes.fromhex(self._group.digest) + everyone
 
 
 class SessionKey:
@@ -54,34 +65,42 @@ class SessionKey:
     def __init__(self, signatures: Signatures | None) -> None:
         self._signatures = signatures
         self._secret = X25519PrivateKey.generate()
-        self._public = self._secret.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+        self.public = self._secret.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
-    def introduction(self) -> bytes:
-        """The public key, and its signature where keys are signed: what the curator passes on."""
-        return self._public + (b"" if self._signatures is None else self._signatures.sign(self._public))
-
-    def masks(self, introductions: Sequence[bytes]) -> "PairMasks":
-        """The masks with all others, from the introductions of all, ours too, in an order that all agree on. Raises
-        `WrongKeyError` if a key is not the one its party sent, or ours is missing; `NotInGroupError` for one that
-        gives no secret.
+    def confirm(self, keys: Sequence[bytes]) -> bytes:
+        """Our signature on everyone's keys, in an order that all agree on; nothing where keys are not signed. Raises
+        `WrongKeyError` if ours is not among them, once and in its place.
         """
-        keys = [introduction[:KEY_BYTES] for introduction in introductions]
-        if keys.count(self._public) != 1:
-            raise WrongKeyError("the curator does not pass on the key we sent")
-        own = keys.index(self._public)
+        own = self._place(keys)
+        if self._signatures is None:
+            return b""
+        if own != self._signatures.place:
+            raise WrongKeyError("the curator passes our key on as another party's")
+        return self._signatures.sign(keys)
+
+    def masks(self, keys: Sequence[bytes], signed: Sequence[bytes]) -> "PairMasks":
+        """The masks with all others, from the keys of all, ours too, and what each has signed. Raises `WrongKeyError`
+        if a party has not signed these keys, or ours is missing; `NotInGroupError` for one that gives no secret.
+        """
+        own = self._place(keys)
         added, taken = list[CipherContext](), list[CipherContext]()
         for place, key in enumerate(keys):
-            if self._signatures is not None:
-                self._signatures.check(place, key, introductions[place][KEY_BYTES:])
             if place == own:
                 continue
+            if self._signatures is not None:
+                self._signatures.check(place, keys, signed[place])
             try:
                 shared = self._secret.exchange(X25519PublicKey.from_public_bytes(key))
             except ValueError:
                 raise NotInGroupError(f"the session key of party {place} is no point that gives a secret") from None
-            pair = (self._public + key) if own < place else (key + self._public)
+            pair = (self.public + key) if own < place else (key + self.public)
             (added if own < place else taken).append(_stream(shared, pair))
         return PairMasks(added, taken)
+
+    def _place(self, keys: Sequence[bytes]) -> int:
+        if keys.count(self.public) != 1:
+            raise WrongKeyError("the curator does not pass on the key we sent")
+        return keys.index(self.public)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a session key is secret: it cannot be pickled or copied")

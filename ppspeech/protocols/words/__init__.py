@@ -6,6 +6,7 @@ from ppspeech.protocols.words.keyword import (
     answer,
     check_told,
     encode_models,
+    name_best,
     recognize,
     share_scores,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "end_cost",
     "follow",
     "model_bytes",
+    "name_best",
     "recognize",
     "share_scores",
     "stream_cost",

@@ -225,9 +225,9 @@ def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
     missing, is no array of numbers, or does not fit the shape.
     """
     try:
-        arrays = {name: np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial")}
+        weights, moves, starts = (np.array(plain[name], np.float64) for name in ("weights", "transitions", "initial"))
         top = None if plain.get("top") is None else float(plain["top"])
-        return WordArrays(shape, **arrays, labels=tuple(plain["labels"]), top=top)
+        return WordArrays(shape, weights, moves, starts, tuple(plain["labels"]), top)
     except KeyError as missing:
         raise PpspeechError(f"word models have weights, transitions, initial, labels: {missing} is missing") from None
     except (TypeError, ValueError) as error:

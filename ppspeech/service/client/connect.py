@@ -156,7 +156,7 @@ def server_health(door: Door) -> dict[str, Any]:
     """Status, version, and sums over all sessions. Raises ProtocolError if the server says anything else."""
     try:
         said = json.loads(door.hear(HEALTH))
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     if not isinstance(said, dict):
         raise WrongSessionError("the server's health cannot be read")

@@ -53,7 +53,7 @@ class AskSpeakers:
         with session.asking(Request(Ask.VERIFY)) as record:
             accepted: bool | None = None  # where it is hardened the server alone learns it
             if self._terms.scoring == "hardened":
-                prove_as_client(record, self._terms.hardened, voice, claimed)
+                prove_as_client(record, session.met.setup, self._terms.hardened, voice, claimed)
             else:
                 met = replace(session.met, channel=record)
                 accepted = verify_as_client(met, self._terms.verification, voice, claimed)
@@ -106,15 +106,12 @@ class AskSpeakers:
         return Client(keeper, offer, bundle=self._client.bundle, prober=prober, keep_payloads=keep_payloads)
 
     def _voice(self, sounds: Sequence[Sound], rate: int | None) -> Reals:
-        """What the scoring takes: frames, or a direction, clipped to the levels where it is hardened."""
+        """What the scoring takes: frames, or a direction."""
         features = self._verifier.features(sounds, rate)
         if self._terms.mixture is not None:
             frames = in_usual_range(torch.cat(features), self._verifier.mfcc)
             return trial_frames(self._terms.mixture, frames)
-        direction = self._verifier.direction([torch.cat(features)[: self._terms.frames or None]])
-        if self._terms.scoring == "hardened":
-            return direction.clip(-self._terms.hardened.limit, self._terms.hardened.limit)
-        return direction
+        return self._verifier.direction([torch.cat(features)[: self._terms.frames or None]])
 
     def _check_stores(self) -> None:
         if not self._terms.stores:

@@ -2,14 +2,15 @@
 
 Where a model's features are known as soon as they are spoken, each frame of a stream is scored at once, and the answer
 is there a few milliseconds after the last one; the server then sees when frames come and how many there are. Where
-features need the whole utterance (its mean, its loudest sample), the sound is kept here until it ends, and only what
-depends on no sound is done meanwhile; the server sees no more than from a recorded clip.
+features need the whole utterance (its mean, its loudest sample), the sound is kept here until it ends, and nothing is
+sent before: whoever asked when listening starts would show how long it took. To the server it is a recorded clip.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -29,7 +30,7 @@ from ppspeech.audio import (
 from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
-from ppspeech.protocols.words import Hearing, KeywordJob, Order, TakenModels, check_told, recognize
+from ppspeech.protocols.words import Hearing, Order, TakenModels, check_told, recognize
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate import choose_order, estimate, planned_job
@@ -86,19 +87,18 @@ class AskWords:
     @contextmanager
     def stream(self, rate: int | None = None) -> Iterator[Listening]:
         """Recognize while the user speaks."""
-        hears_at = rate or self._terms.mfcc.sample_rate
-        session, shape = self._client.session(meet_as_client), self._terms.shape
-        is_live = "stream" in self._terms.modes and waits_for_the_end(self._terms.mfcc) is None
-        order = "frames" if is_live else choose_order(shape, 1, session.round_trip)
-        with session.asking(Request(Ask.STREAM if is_live else Ask.WORDS, order)) as record:
-            met = replace(session.met, channel=record)
-            with met.session():
-                listening: LiveListening | BufferedListening
-                if is_live:
+        hears_at, shape = rate or self._terms.mfcc.sample_rate, self._terms.shape
+        listening: LiveListening | BufferedListening
+        if "stream" in self._terms.modes and waits_for_the_end(self._terms.mfcc) is None:
+            session = self._client.session(meet_as_client)
+            with session.asking(Request(Ask.STREAM)) as record:
+                met = replace(session.met, channel=record)
+                with met.session():
                     listening = self._listen_live(session, met, record, hears_at)
-                else:
-                    listening = BufferedListening(met, record, planned_job(shape, 1, order), self.front_end, hears_at)
-                yield listening
+                    yield listening
+        else:
+            listening = BufferedListening(partial(self._recognize, order=None), self.front_end, hears_at)
+            yield listening
         check_told(shape, [each.value for each in listening.answers])
 
     def _recognize(self, frames: list[Reals], order: Order | None) -> list[Word]:
@@ -153,21 +153,16 @@ class LiveListening:
 
 
 class BufferedListening:
-    """The sound is kept until it ends; what depends on none is done at once."""
+    """The sound is kept until it ends; then `ask` is asked for the word of its frames."""
 
     is_live = False
 
-    def __init__(self, met: Meeting, record: Transcript, job: KeywordJob, front_end: "FrontEnd", rate: int) -> None:
-        self._clock = Clock()
-        self._met = met
-        self._record = record
-        self._job = job
+    def __init__(self, ask: Callable[[list[Reals]], list[Word]], front_end: "FrontEnd", rate: int) -> None:
+        self._ask = ask
         self._front_end = front_end
         self._rate = rate
         self._heard: list[Tensor] = []
         self.answers: list[Word] = []
-        self._engine = job.prepare(met)
-        self._clock.is_prepared()
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
         """The next samples, `(samples,)`, any number of them."""
@@ -177,10 +172,8 @@ class BufferedListening:
         """The utterance is over: the word."""
         if not self._heard:
             raise PpspeechError("nothing was heard: feed the listening before it finishes")
-        self._clock.is_asked()
-        frames = self._front_end.frames(torch.cat(self._heard), self._rate)
-        words = recognize(self._met, self._job, [frames], self._engine)
-        self.answers = self._clock.answers(words, self._record, self._job.order)
+        (word,) = self._ask([self._front_end.frames(torch.cat(self._heard), self._rate)])
+        self.answers = [replace(word, seconds=word.offline_seconds + word.seconds, offline_seconds=0.0)]
         return self.answers[0]
 
 

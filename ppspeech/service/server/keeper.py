@@ -54,11 +54,11 @@ class PublishedGallery:
         Raises PpspeechError if nobody is enrolled, or the store does not keep it.
         """
         said = store.offer
-        _, templates = enrolled.load()
-        if not len(templates):
+        known = enrolled.load()
+        if not known:
             raise PpspeechError("nobody is enrolled here: give clips and --name first")
         plan = replace(said.terms.gallery, recipient=decision)
-        keeper = Keeper(plan, templates, rule.threshold + rule.own(templates))
+        keeper = Keeper(plan, known.templates, rule.threshold + rule.own(known.templates), places=known.places)
         published = replace(keeper.publish(), plan=said.terms.gallery)
         terms = Galleries(name, said.terms.features, said.terms.places, decision, published.digest.hex(), frames)
         offer = Offer(KEEPER, "Tells whether a voice is one it has enrolled.", said.fingerprint, said.privacy, terms)

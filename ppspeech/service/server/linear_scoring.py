@@ -2,25 +2,30 @@
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Bytes, Reals
 from ppspeech.errors import PpspeechError
-from ppspeech.models import FEWEST_PEOPLE, Impostors
+from ppspeech.models import FEWEST_PEOPLE, Impostors, rare_score
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
     HardenedScorer,
     Identity,
     arrange_columns,
+    cosines_of,
     identify_as_server,
     judge_as_server,
     verify_as_server,
+    voice_codes,
 )
 from ppspeech.service.server.cohort import Cohort, Rule
+from ppspeech.service.server.stores import Enrolled
 from ppspeech.service.tasks.speakers import Speakers
 
 SMALLEST_SPREAD = 1 / 8
 """Of impostors' cosines: a template that all impostors are equally far from must not be normed beyond the range."""
+CAUTION = 3.0  # standard deviations, of as many coins as bits, by which a code must be more like somebody than all are
 
 
 def rule_for_cosines(threshold: float | None, rate: float, frames: int, impostors: Impostors | None) -> Rule:
@@ -30,17 +35,52 @@ def rule_for_cosines(threshold: float | None, rate: float, frames: int, impostor
     """
     if threshold is not None:
         return Rule(threshold)
+    known = _known(impostors)
+
+    def own(templates: Reals, rate: float) -> Reals:
+        found = (known.threshold(torch.from_numpy(each), frames, rate) for each in templates)
+        return np.fromiter(found, np.float64, len(templates))
+
+    return Rule(0.0, rate, own)
+
+
+def rule_for_codes(threshold: float | None, rate: float, impostors: Impostors | None, bits: int) -> Rule:
+    """As `rule_for_cosines`, where codes are compared and clients send what they like: each direction's own is what
+    strangers reach at the rate with as much speech as there is of them, and more than what all of them have in common,
+    which needs no voice.
+    """
+    if threshold is not None:
+        return Rule(threshold)
+    known = _known(impostors)
+    directions = known.directions[-1].double().numpy()
+    tried, common = _packed(directions, bits), _packed(directions.mean(axis=0, keepdims=True), bits)
+
+    def own(templates: Reals, rate: float) -> Reals:
+        found = []
+        for code in _packed(templates, bits):
+            strangers, guessed = (
+                bits - np.bitwise_count(each ^ code).sum(axis=-1, dtype=np.int64) for each in (tried, common)
+            )
+            beyond = guessed + CAUTION * np.sqrt(guessed * (1 - guessed / bits))
+            rare = rare_score(cosines_of(strangers, bits), known.owners, rate)
+            found.append(max(rare, *cosines_of(beyond.clip(max=bits), bits)))
+        return np.array(found)
+
+    return Rule(0.0, rate, own)
+
+
+def _known(impostors: Impostors | None) -> Impostors:
     if impostors is None:
         raise PpspeechError(
             f"which cosine is rare among strangers is not known: give clips of {FEWEST_PEOPLE} or more other people "
             "recorded like those who will try, cohort=FOLDER, or a cosine of your own, threshold=…"
         )
+    return impostors
 
-    def own(templates: Reals, rate: float) -> Reals:
-        found = (impostors.threshold(torch.from_numpy(each), frames, rate) for each in templates)
-        return np.fromiter(found, np.float64, len(templates))
 
-    return Rule(0.0, rate, own)
+def _packed(directions: Reals, bits: int) -> Bytes:
+    """Codes of directions, 8 bits a byte."""
+    return np.packbits(voice_codes(directions, bits), axis=-1)
 
 
 class LinearScoring:
@@ -66,23 +106,24 @@ class LinearScoring:
         """Refuse, with a RangeError, a direction whose scores could leave the range."""
         plan = self._terms.plan
         alone = LinearPlan(plan.features, 1, plan.cohort, reach=plan.reach)
-        LinearScorer.of(alone, self._columns(template[None], 1), self._threshold)
+        LinearScorer.of(alone, self._columns(template[None], np.zeros(1, np.int64), 1), self._threshold)
 
-    def verify(self, met: Meeting, templates: Reals) -> bool | None:
+    def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim, against all places."""
-        if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
+        if self._made is None or self._made[0] != len(enrolled):  # galleries only grow: their size names their state
             plan = self._terms.plan
-            columns = self._columns(templates, plan.models)
-            self._made = len(templates), LinearScorer.of(plan, columns, self._threshold, WORKERS)
+            columns = self._columns(enrolled.templates, enrolled.places, plan.models)
+            self._made = len(enrolled), LinearScorer.of(plan, columns, self._threshold, WORKERS)
         return verify_as_server(met, self._terms.verification, self._made[1])
 
-    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Identity | None:
+    def identify(self, met: Meeting, enrolled: Enrolled) -> Identity | None:
         """One question, in a new order of the speakers; where there are none, one that nobody is like."""
-        job = self._terms.identification
-        columns = self._columns(templates, max(1, len(names)), len(names))
-        return identify_as_server(met, job, arrange_columns(job, columns, names or ["nobody"], self._threshold))
+        job, known = self._terms.identification, len(enrolled)
+        columns = self._columns(enrolled.templates, np.arange(known), max(1, known), known)
+        named = enrolled.names or ["nobody"]
+        return identify_as_server(met, job, arrange_columns(job, columns, named, self._threshold))
 
-    def _columns(self, templates: Reals, places: int, names: int = 1) -> LinearColumns:
+    def _columns(self, templates: Reals, at: NDArray[np.int64], places: int, names: int = 1) -> LinearColumns:
         """All places; empty ones score below every threshold. `names` share the rate of a stranger who gets any."""
         plan, known = self._terms.plan, len(templates)
         cohort = np.zeros((0, plan.features)) if self._cohort is None else self._cohort.directions
@@ -93,26 +134,27 @@ class LinearScoring:
             weights, bias = ScoreNorm(mean, np.maximum(std, SMALLEST_SPREAD)).fold(weights, bias)
         compared = known + plan.cohort  # without T-norm the cohort has done its work
         models, constants = np.zeros((plan.features, places)), np.full(places, self._empty)
-        models[:, :known], constants[:known] = weights[:, :known], bias[:known] - self._rule.own(templates, names)
+        models[:, at], constants[at] = weights[:, :known], bias[:known] - self._rule.own(templates, names)
         return LinearColumns(models, constants, weights[:, known:compared], bias[known:compared])
 
 
 class HardenedScoring:
-    """Cosines whose decision an active client cannot bend; PpspeechError for a threshold that is no cosine."""
+    """Codes whose decision an active client cannot bend; PpspeechError for a threshold that is no cosine."""
 
     def __init__(self, terms: Speakers, rule: Rule) -> None:
         if not -1 <= rule.threshold <= 1:
             raise PpspeechError(f"a threshold is a cosine, -1 to 1, got {rule.threshold}")
         self._terms = terms
         self._rule = rule
+        self._made: tuple[int, HardenedScorer] | None = None
 
     def check(self, template: Reals) -> None:
-        """Every direction of unit length is within the range."""
+        """Every direction has a code."""
 
-    def verify(self, met: Meeting, templates: Reals) -> bool:
+    def verify(self, met: Meeting, enrolled: Enrolled) -> bool:
         """One claim, against all places; the decision is ours."""
-        plan, known = self._terms.hardened, len(templates)
-        weights, bias = np.zeros((plan.features, plan.models)), np.full(plan.models, -2.0)
-        weights[:, :known], bias[:known] = templates.T, -self._rule.own(templates)
-        columns = LinearColumns(weights, bias, np.zeros((plan.features, 0)), np.zeros(0))
-        return judge_as_server(met.channel, HardenedScorer.of(plan, columns, self._rule.threshold))
+        if self._made is None or self._made[0] != len(enrolled):  # galleries only grow: their size names their state
+            models = dict(zip(enrolled.places.tolist(), enrolled.templates, strict=True))
+            least = np.clip(self._rule.threshold + self._rule.own(enrolled.templates), -1, 1)
+            self._made = len(enrolled), HardenedScorer.of(self._terms.hardened, models, least)
+        return judge_as_server(met.channel, met.setup, self._made[1])

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import usual_range
@@ -22,6 +23,7 @@ from ppspeech.protocols.speakers import (
     verify_as_server,
 )
 from ppspeech.service.server.cohort import Cohort, Rule
+from ppspeech.service.server.stores import Enrolled
 from ppspeech.service.tasks.speakers import Speakers, trial_frames
 
 DEVIATIONS = {"none": 4.0, "public": 2.5, "utterance": 2.5}
@@ -85,25 +87,25 @@ class MixtureScoring:
 
     def check(self, template: Reals) -> None:
         """Refuse, with a RangeError, means whose log-densities could leave the range."""
-        self._scorer(replace(self._plan, models=1), template[None], 1)
+        self._scorer(replace(self._plan, models=1), template[None], np.zeros(1, np.int64), 1)
 
-    def verify(self, met: Meeting, templates: Reals) -> bool | None:
+    def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim, against all places."""
-        if self._made is None or self._made[0] != len(templates):  # galleries only grow: their size names their state
-            self._made = len(templates), self._scorer(self._plan, templates, WORKERS)
+        if self._made is None or self._made[0] != len(enrolled):  # galleries only grow: their size names their state
+            self._made = len(enrolled), self._scorer(self._plan, enrolled.templates, enrolled.places, WORKERS)
         return verify_as_server(met, self._terms.verification, self._made[1])
 
-    def identify(self, met: Meeting, names: list[str], templates: Reals) -> Identity | None:
+    def identify(self, met: Meeting, enrolled: Enrolled) -> Identity | None:
         """One question; where there are no speakers, one that nobody is like."""
-        job = self._terms.identification
-        if self._named is None or self._named[0] != len(names):
-            speakers = self._known(templates, len(names)) if names else unlikely(self._background, 1)
-            found = arrange_mixtures(job, self._background, speakers, names or ["nobody"], self._threshold)
-            self._named = len(names), found
+        job, known = self._terms.identification, len(enrolled)
+        if self._named is None or self._named[0] != known:
+            speakers = self._known(enrolled.templates, known) if known else unlikely(self._background, 1)
+            found = arrange_mixtures(job, self._background, speakers, enrolled.names or ["nobody"], self._threshold)
+            self._named = known, found
         return identify_as_server(met, job, self._named[1])
 
-    def _scorer(self, plan: MixturePlan, templates: Reals, workers: int) -> MixtureScorer:
-        speakers, mean, std = self._enrolled(templates, plan.models)
+    def _scorer(self, plan: MixturePlan, templates: Reals, at: NDArray[np.int64], workers: int) -> MixtureScorer:
+        speakers, mean, std = self._enrolled(templates, at, plan.models)
         norm = {"mean": mean, "std": std}
         if self._cohort is None or not plan.cohort:  # without T-norm the cohort has done its work
             cohort, norm = None, {name: each[: plan.models] for name, each in norm.items()}
@@ -113,19 +115,20 @@ class MixtureScoring:
             plan, self._background, speakers, self._threshold, cohort=cohort, workers=workers, **norm
         )
 
-    def _enrolled(self, templates: Reals, places: int) -> tuple[Mixtures, Reals, Reals]:
+    def _enrolled(self, templates: Reals, at: NDArray[np.int64], places: int) -> tuple[Mixtures, Reals, Reals]:
         """All places, empty ones unlikely, and the Z-norm of all and of the cohort."""
-        known = len(templates)
         members = 0 if self._cohort is None else self._cohort.members
         mean, std = np.zeros(places + members), np.ones(places + members)
         if self._cohort is not None and self._z_normed:
             heard = with_means(self._background, np.concatenate([templates, self._cohort.means]))
             scores = np.stack([plain_ratios(self._plan, self._background, heard, t) for t in self._cohort.trials])
             middle, spread = self._cohort.impostors(scores)
-            used = np.r_[:known, places : places + members]
+            used = np.r_[at, places : places + members]
             mean[used], std[used] = middle, spread.clip(SMALLEST_SPREAD, LARGEST_SPREAD)
-        empty = unlikely(self._background, places - known)
-        return together(self._known(templates), empty), mean, std
+        filled = unlikely(self._background, places)
+        for field, given in zip(vars(filled).values(), vars(self._known(templates)).values(), strict=True):
+            field[at] = given
+        return filled, mean, std
 
     def _known(self, templates: Reals, names: int = 1) -> Mixtures:
         """Enrolled speakers' mixtures, each less likely by its own threshold."""
@@ -143,13 +146,27 @@ def covariance_of(bundle: Bundle) -> Covariance:
 def background_mixture(bundle: Bundle) -> Mixtures:
     """The background model, a batch of one, of frames about their usual center in units of their usual spread.
 
-    All densities change by the same constant then, which ratios do not have.
+    All densities change by the same constant then, which ratios do not have. Gaussians so narrow that the longest frame
+    would leave half the range are widened in that direction to what fits, about a seventh of what is usual there. The
+    other half is for enrolled means.
     """
     ubm, (center, spread) = bundle.verifier.ubm, usual_range(bundle.mfcc)
+    means = (ubm.gaussians.mean.double() - center) / spread
+    farthest = _longest_frame(bundle) + float(means.norm(dim=-1).max())
+    least = farthest**2 / 2.0**LARGEST_REACH
     matrices = ubm.gaussians.covariances().double() / (spread[:, None] * spread)
-    covariances = matrices if covariance_of(bundle) == "full" else matrices.diagonal(dim1=-2, dim2=-1)
-    parts = (ubm.log_weights().double(), (ubm.gaussians.mean.double() - center) / spread, covariances)
+    if covariance_of(bundle) == "full":
+        variances, directions = torch.linalg.eigh(matrices)
+        covariances = (directions * variances.clamp_min(least)[..., None, :]) @ directions.mT
+    else:
+        covariances = matrices.diagonal(dim1=-2, dim2=-1).clamp_min(least)
+    parts = (ubm.log_weights().double(), means, covariances)
     return Mixtures(*(np.array(part.cpu().numpy())[None] for part in parts))
+
+
+def _longest_frame(bundle: Bundle) -> float:
+    """What frames are held to, in usual spreads."""
+    return min(LONGEST_FRAME, DEVIATIONS[bundle.mfcc.cmvn] * math.sqrt(bundle.mfcc.features))
 
 
 def with_means(background: Mixtures, means: Reals) -> Mixtures:
@@ -174,16 +191,18 @@ def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> Mixt
     """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
     ubm = bundle.verifier.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
-    norm = min(LONGEST_FRAME, DEVIATIONS[bundle.mfcc.cmvn] * math.sqrt(size))
+    norm = _longest_frame(bundle)
     for reach in range(7, LARGEST_REACH + 1):
         tried = MixturePlan(frames, size, ubm.components, covariance=covariance_of(bundle), norm=norm, reach=reach)
         try:
             MixtureScorer.of(tried, background, unlikely(background, 1), 0.0)
-        except RangeError as too_far:
-            refused = too_far
-        else:
-            return replace(tried, models=places, cohort=cohort, reach=min(LARGEST_REACH, reach + 1))
-    raise refused
+        except RangeError:
+            continue
+        return replace(tried, models=places, cohort=cohort, reach=min(LARGEST_REACH, reach + 1))
+    raise RangeError(
+        f"log-densities of the background model can leave 2^{LARGEST_REACH} nats: train it with wider Gaussians "
+        "(--model.floor, or --model.covariance diagonal), or serve it with scoring=linear"
+    )
 
 
 def plain_ratios(plan: MixturePlan, background: Mixtures, speakers: Mixtures, frames: Reals) -> Reals:

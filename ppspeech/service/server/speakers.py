@@ -18,7 +18,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, receive_template, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
 from ppspeech.service.server.cohort import Cohort
-from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring, rule_for_cosines
+from ppspeech.service.server.linear_scoring import HardenedScoring, LinearScoring, rule_for_codes, rule_for_cosines
 from ppspeech.service.server.mixture_scoring import (
     MixtureScoring,
     background_mixture,
@@ -26,7 +26,7 @@ from ppspeech.service.server.mixture_scoring import (
     rule_for_mixtures,
 )
 from ppspeech.service.server.session import Handler
-from ppspeech.service.server.stores import Gallery, SealedGalleries
+from ppspeech.service.server.stores import Enrolled, Gallery, SealedGalleries
 from ppspeech.service.tasks.speakers import Scoring, Side, Speakers
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,9 @@ class SpeakerDeployment:
     Attributes:
         places: speakers there is room for; clients see this number and not how many are enrolled.
         scoring: `linear` compares supervectors by their cosine, in milliseconds; `gmm` compares likelihoods under
-            mixtures, in a second or so; `hardened` is `linear` against clients that do anything, for few places.
+            mixtures, in a second or so; both for clients that follow the protocol. `hardened` compares codes of
+            supervectors, and no client can bend its decision. None is `hardened` where the decision is the server's,
+            else `linear`.
         false_accept: strangers are accepted, or get a name, at this rate: every speaker's threshold is where the people
             of a cohort come so far with as much speech as a trial has.
         cohort: those people, recorded like those who will try: a folder with one folder of clips a person, or a corpus;
@@ -51,7 +53,8 @@ class SpeakerDeployment:
             it counts spreads of impostors, as `norm` says.
         norm: with cohort and threshold, `z` for what impostors score under each model, which costs clients nothing, `t`
             for what others' models score on each trial, `zt` for both.
-        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this.
+        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this;
+            `hardened` takes all of it, since a client that does not follow the protocol would.
         decision: who learns whether a claim is accepted.
         names: who learns whose voice it is.
         enrolls: whether clients may enroll speakers; whoever is let in may then do so.
@@ -59,7 +62,7 @@ class SpeakerDeployment:
     """
 
     places: int = 64
-    scoring: Scoring = "linear"
+    scoring: Scoring | None = None
     false_accept: float = FALSE_ACCEPT
     threshold: float | None = None
     cohort: str | None = None
@@ -70,20 +73,26 @@ class SpeakerDeployment:
     enrolls: bool = False
     stores: bool = False
 
+    @property
+    def how(self) -> Scoring:
+        """The scoring, where none is chosen too."""
+        return self.scoring or ("hardened" if self.decision == "server" else "linear")
+
     def terms(self, bundle: Bundle, members: int) -> Speakers:
         """What clients are told, with so many members in the cohort. Raises BundleError for choices that do not fit."""
         compared = members if "t" in self.norm else 0
         if not 0 < self.false_accept < 1:
             raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
-        is_mixture = self.scoring == "gmm"
+        scoring = self.how
+        is_mixture = scoring == "gmm"
         return Speakers(
             features=bundle.verifier.size,
             places=self.places,
-            scoring=self.scoring,
+            scoring=scoring,
             normed=members > 0,
             cohort=compared,
             mixture=plan_mixtures(bundle, self.frames, self.places, compared) if is_mixture else None,
-            frames=self.frames if self.threshold is None else 0,
+            frames=self.frames if self.threshold is None and scoring != "hardened" else 0,
             decision=self.decision,
             names=self.names,
             enrolls=self.enrolls,
@@ -94,8 +103,8 @@ class SpeakerDeployment:
         """How it decides, for clients."""
         if self.threshold is not None:
             return "Its threshold is one for everybody, at no stated rate."
-        rate = f"a rate of {self.false_accept:g}, with trials of up to {self.frames} frames"
-        return f"Strangers like its cohort are accepted at {rate}."
+        amount = "any amount of speech" if self.how == "hardened" else f"trials of up to {self.frames} frames"
+        return f"Strangers like its cohort are accepted at a rate of {self.false_accept:g}, with {amount}."
 
 
 class SpeakerScoring(Protocol):
@@ -104,7 +113,7 @@ class SpeakerScoring(Protocol):
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
 
-    def verify(self, met: Meeting, templates: Reals) -> bool | None:
+    def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim: the decision where it is ours."""
 
 
@@ -148,7 +157,7 @@ class ServedSpeakers:
         )
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
-        known = deployment.enrolls or bool(kept.load()[0])
+        known = deployment.enrolls or bool(kept.load())
         fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
@@ -158,10 +167,11 @@ class ServedSpeakers:
             scoring = MixtureScoring(terms, background, rule, norming, z_normed)
         else:
             impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
-            rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors)
             if terms.scoring == "hardened":
+                rule = rule_for_codes(fixed, deployment.false_accept, impostors, terms.hardened.bits)
                 scoring = HardenedScoring(terms, rule)
             else:
+                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors)
                 scoring = LinearScoring(terms, rule, norming, z_normed)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
@@ -176,13 +186,13 @@ class ServedSpeakers:
         met = meet_as_server(channel)
 
         def verify(record: Channel, _: Request) -> None:
-            accepted = self.scoring.verify(replace(met, channel=record), self.gallery.load()[1])
+            accepted = self.scoring.verify(replace(met, channel=record), self.gallery.load())
             if accepted is not None:
                 logger.info("claim decided", extra={FIELDS: {"session": visitor.session, "accepted": accepted}})
 
         def identify(record: Channel, _: Request) -> None:
             assert isinstance(self.scoring, LinearScoring | MixtureScoring)
-            found = self.scoring.identify(replace(met, channel=record), *self.gallery.load())
+            found = self.scoring.identify(replace(met, channel=record), self.gallery.load())
             if found is not None:
                 self._note(found.name, visitor.session)
 

@@ -10,10 +10,14 @@ for templates that it must not see:
     prober   takes a gallery from the store, multiplies its voice into it, and settles the bit with the keeper
 """
 
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import PpspeechError, RangeError
@@ -24,6 +28,8 @@ from ppspeech.storage import SharedTable
 Template = Literal["direction", "means"]
 
 LARGEST_BUDGET = 1_000_000  # beyond it, serve without one
+MOST_CLIENTS = 100_000  # of one model that have a row each: some ten megabytes
+NEWCOMERS = "newcomers"
 UNIT = 1e-3  # how far a direction's length may be from 1
 LARGEST_MEAN = 1e3  # no feature comes near it
 MOST_GALLERIES = 256  # of one model; a client that fills the disk is a client too many
@@ -34,7 +40,8 @@ class QueryBudget:
 
     A query is counted before it is answered: one that fails on the way has been paid for, or else a client could look
     at part of an answer and hang up. The file outlives the server. A limit of None only counts; `usual` is each model's
-    own, which `expect` tells.
+    own, which `expect` tells. Whoever has many addresses is many clients, but not more than the file holds: once
+    100,000 have asked, all who are new share one budget, and certificates (`--client-ca`) are the remedy.
 
     Raises PpspeechError for a limit out of range, or a file that cannot hold budgets.
     """
@@ -58,8 +65,7 @@ class QueryBudget:
     def spend(self, model: str, client: str, queries: int) -> tuple[bool, int | None]:
         """Count `queries` if so many are left: whether they may be answered; how many are left, None without limit."""
         with self._table.transaction() as database:
-            found = database.execute(_USED, (model, client)).fetchone()
-            used = found[0] if found else 0
+            client, used = _row_of(lambda query, *given: database.execute(query, given).fetchall(), model, client)
             limit = self._limit_of(model)
             allowed = limit is None or used + queries <= limit
             if allowed:
@@ -72,18 +78,40 @@ class QueryBudget:
         limit = self._limit_of(model)
         if limit is None:
             return None
-        found = self._table.rows(_USED, model, client)
-        return max(0, limit - (found[0][0] if found else 0))
+        return max(0, limit - _row_of(self._table.rows, model, client)[1])
 
 
 _USED = "SELECT used FROM queries WHERE model = ? AND client = ?"
+_CLIENTS = "SELECT COUNT(*) FROM queries WHERE model = ?"
+
+
+def _row_of(ask: Callable[..., list[Any]], model: str, client: str) -> tuple[str, int]:
+    """Whose row counts the queries of a client, its own while there is room, and how many it has counted."""
+    found = ask(_USED, model, client)
+    if not found and ask(_CLIENTS, model)[0][0] >= MOST_CLIENTS:
+        client = NEWCOMERS
+        found = ask(_USED, model, client)
+    return client, found[0][0] if found else 0
+
+
+@dataclass(frozen=True, eq=False)
+class Enrolled:
+    """Who is enrolled, in the order of places: names, templates `(speakers, features)` and places `(speakers,)`."""
+
+    names: list[str]
+    templates: Reals
+    places: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 class Gallery:
     """Enrolled speakers of one model, told by its fingerprint: names and templates in numbered places.
 
-    Every kind of template has speakers of its own. Raises PpspeechError for a file that cannot hold a gallery, or
-    places out of range.
+    A speaker's place is drawn among those that are free, so that it does not tell how many are taken. Every kind of
+    template has speakers of its own. Raises PpspeechError for a file that cannot hold a gallery, or places out of
+    range.
     """
 
     def __init__(self, path: Path, model: str, places: int, features: int, kind: Template = "direction") -> None:
@@ -99,24 +127,35 @@ class Gallery:
         self._features = features
 
     def enroll(self, name: str, template: Reals) -> int | None:
-        """The next place, now the speaker's; None where the name is taken or there is no room: which is not said."""
+        """A free place, now the speaker's; None where the name is taken or there is no room: which is not said.
+
+        Whoever may enroll others under random names sees which of the two it was: a name that is taken is refused.
+        """
         vector = self.check(name, template)
         with self._table.transaction() as database:
-            taken = database.execute("SELECT name FROM speakers WHERE model = ? AND kind = ?", self._own).fetchall()
-            if (name,) in taken or len(taken) >= self._places:
+            query = "SELECT name, place FROM speakers WHERE model = ? AND kind = ?"
+            taken = dict(database.execute(query, self._own).fetchall())
+            free = sorted(set(range(self._places)) - set(taken.values()))
+            if name in taken or not free:
                 return None
-            row = (*self._own, len(taken), name, vector.astype("<f4").tobytes())
+            place = secrets.choice(free)
+            row = (*self._own, place, name, vector.astype("<f4").tobytes())
             database.execute("INSERT INTO speakers VALUES (?, ?, ?, ?, ?)", row)
-        return len(taken)
+        return place
 
-    def load(self) -> tuple[list[str], Reals]:
-        """Names and templates in the order of their places, `(speakers, features)`."""
-        query = "SELECT name, template FROM speakers WHERE model = ? AND kind = ? ORDER BY place"
-        rows = self._table.rows(query, *self._own)[: self._places]
+    def load(self) -> Enrolled:
+        """Everybody. Raises PpspeechError if somebody's place is beyond those there are."""
+        query = "SELECT name, place, template FROM speakers WHERE model = ? AND kind = ? ORDER BY place"
+        rows = self._table.rows(query, *self._own)
+        if rows and rows[-1][1] >= self._places:
+            raise PpspeechError(
+                f"somebody is enrolled at place {rows[-1][1]}, and there are {self._places} places: serve "
+                f"places={rows[-1][1] + 1} or more"
+            )
         templates = np.zeros((len(rows), self._features))
-        for template, (_, data) in zip(templates, rows, strict=True):
+        for template, (*_, data) in zip(templates, rows, strict=True):
             template[:] = np.frombuffer(data, "<f4")
-        return [name for name, _ in rows], templates
+        return Enrolled([name for name, *_ in rows], templates, np.array([place for _, place, _ in rows], np.int64))
 
     def check(self, name: str, template: Reals) -> Reals:
         """A template that can be enrolled under this name.

@@ -5,7 +5,6 @@ A gallery's templates are with the server in the clear (`Speakers`), or with a k
 """
 
 import hashlib
-import math
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -22,7 +21,7 @@ from ppspeech.service.offer import TASKS
 from ppspeech.service.requests import LONGEST_NAME
 
 Scoring = Literal["linear", "gmm", "hardened"]
-"""Cosines of supervectors; likelihood ratios of mixtures; cosines that an active client cannot bend."""
+"""Cosines of supervectors; likelihood ratios of mixtures; agreement of codes, which an active client cannot bend."""
 Side = Literal["client", "server"]
 
 Job = Verification | Identification  # what may be asked on shares
@@ -33,8 +32,6 @@ MOST_SPEAKERS = 10_000  # enrolled with one model
 MOST_FEATURES = 20_000
 MOST_FRAMES = 4096
 MOST_COHORT = 64
-MOST_TABLE_BYTES = 48 * 2**20  # of a hardened verification: one message, and what a client is ready to take for one bit
-CLIPPED = 8.0  # numbers of a unit vector are clipped to so many times their average size in a hardened verification
 
 
 @TASKS.register("speakers")
@@ -86,14 +83,11 @@ class Speakers:
         sizes = self.places, self.cohort
         if plan is not None and ((plan.models, plan.cohort) != sizes or plan.frames > MOST_FRAMES):
             raise BundleError(f"mixtures of {plan} are not those of {self.places} places and a cohort of {self.cohort}")
-        if self.scoring == "hardened":
-            if self.normed or self.decision != "server":
-                raise BundleError("a hardened verification has no norm, and its decision is the server's")
-            if self.hardened.bytes_down > MOST_TABLE_BYTES:
-                raise BundleError(
-                    f"a hardened verification among {self.places} places would send "
-                    f"{self.hardened.bytes_down / 2**20:.0f} MiB, more than {MOST_TABLE_BYTES >> 20}: use fewer places"
-                )
+        if self.scoring == "hardened" and (self.normed or self.decision != "server"):
+            raise BundleError(
+                "a hardened verification has no norm, and its decision is the server's: leave out the threshold, so "
+                "that the cohort gives everybody's, or take scoring=linear if clients follow the protocol"
+            )
 
     @property
     def identifies(self) -> bool:
@@ -109,10 +103,8 @@ class Speakers:
 
     @property
     def hardened(self) -> HardenedTerms:
-        """Sizes and levels of the hardened verification."""
-        limit = min(1.0, CLIPPED / math.sqrt(self.features))
-        reach = math.ceil(math.log2(limit * math.sqrt(self.features) + 2))  # any levels, less any threshold
-        return HardenedTerms(self.features, self.places, limit, level_bits=5, score_bits=16, reach=reach)
+        """Sizes of the hardened verification."""
+        return HardenedTerms.usual(self.features, self.places)
 
     @property
     def verification(self) -> Verification:

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Guarantee
+from ppspeech.privacy import Guarantee, check_single_rows
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import GradientPlan, Ranks, unit_means
 
@@ -95,8 +95,9 @@ class GradientPrivacy:
     """DP-SGD for any LightningModule that has `losses(batch)`, one a loss an example, and one optimizer.
 
     During the fit it stands in for the module's `training_step`, and draws Poisson batches from the data set behind the
-    `train_dataloader` of the data module. Where the unit is a speaker, the data set says whose its items are
-    (`dataset.speakers`, a tensor), and so does a batch (`batch["speaker"]`).
+    `train_dataloader` of the data module. An item is a record. Where the unit is a speaker or an utterance, the data
+    set says whose its items are (`dataset.speakers` or `dataset.utterances`, a tensor), an utterance's being one; for
+    speakers so does a batch (`batch["speaker"]`).
 
     Formal guarantee: the parameters after the steps taken are (epsilon, delta)-DP under the plan's relation, by the
     privacy loss distribution of the Poisson-sampled Gaussian mechanism, if the module's start, the settings and the
@@ -105,10 +106,11 @@ class GradientPrivacy:
     (buffers, parameters without an optimizer) must stay as it was: no event covers it, and a change is refused.
     """
 
-    touches: tuple[DataTouch, ...] = ()
+    touches = (DataTouch("counts", "not_covered", "the number of units scales every step"),)
 
-    def __init__(self, plan: GradientPlan, chunk: int | None = None) -> None:
+    def __init__(self, plan: GradientPlan, chunk: int | None = None, epochs: int = 1) -> None:
         self.plan, self.chunk, self.spent = plan, chunk, 0
+        self.planned = epochs * plan.steps_per_epoch
         self._place, self._expected = Ranks(), 1.0
         self._names: list[str] = []
         self._parameters: list[nn.Parameter] = []
@@ -157,14 +159,15 @@ class GradientPrivacy:
                 "cannot train privately: batches are drawn from a DataLoader of a data set with a length and items by "
                 f"number, got a {type(loader).__name__} of {type(dataset).__name__}"
             )
-        units = torch.arange(len(dataset))
-        if self.plan.relation.unit == "speaker":
-            if not hasattr(dataset, "speakers"):
+        unit, units = self.plan.relation.unit, torch.arange(len(dataset))
+        if unit != "record":
+            if not hasattr(dataset, f"{unit}s"):
                 raise PrivacyError(
-                    f"cannot protect a speaker: {type(dataset).__name__} has no `speakers`, one number an item, that "
-                    "says whose each is"
+                    f"cannot protect a {unit}: {type(dataset).__name__} has no `{unit}s`, one number an item, that "
+                    "says whose each is; give it, or protect one record"
                 )
-            units = torch.as_tensor(dataset.speakers)
+            units = torch.as_tensor(getattr(dataset, f"{unit}s"))
+            check_single_rows(unit, len(dataset), units)
         samples = self.plan.batches(units, self._place)
         self._expected = self.plan.sampling * samples.units
         assert loader.collate_fn is not None

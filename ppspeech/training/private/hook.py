@@ -16,12 +16,13 @@ from pytorch_lightning.callbacks import EarlyStopping
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Adjacency, Guarantee, Relation, Unit, check_positive, check_probability
+from ppspeech.privacy import MOST_DELTA, Adjacency, Guarantee, Relation, Unit, check_positive, check_probability
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.gradients import GradientPlan, noise_multiplier_for
 from ppspeech.privacy.mechanisms import StatisticsRelease
 from ppspeech.training.private.gradients import GradientPrivacy
 from ppspeech.training.private.objective import ObjectivePrivacy
+from ppspeech.training.private.observed import TUNING, beginnings, check_public, stopping, watchers
 from ppspeech.training.private.record import PrivacyRecord
 from ppspeech.training.private.statistics import StatisticsPrivacy
 
@@ -38,6 +39,10 @@ class Way(Protocol):
 
     spent: int
     """Releases made so far."""
+
+    @property
+    def planned(self) -> int:
+        """Releases that the run was to make, fixed in advance."""
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -106,7 +111,8 @@ class PrivacyHook(lightning.Callback):
             raise PrivacyError("give epsilon, from which the noise follows, or noise_multiplier: one of the two")
         if epsilon is not None:
             check_positive("epsilon", epsilon)
-        check_probability("delta", delta, zero=True)
+        if not check_probability("delta", delta, zero=True) <= MOST_DELTA:
+            raise PrivacyError(f"delta must be at most {MOST_DELTA:g}, far below one over the people, got {delta}")
         self.relation = Relation(unit, adjacency)
         if unit not in ("utterance", "speaker", "record"):
             raise PrivacyError(f"training protects one utterance, one speaker or one record, got unit {unit!r}")
@@ -119,6 +125,8 @@ class PrivacyHook(lightning.Callback):
         if sampling is not None:
             check_probability("sampling", sampling, one=True)
         self.way: Way | None = None
+        self._watched: tuple[str, ...] = ()
+        self._begun: tuple[DataTouch, ...] = ()
 
     @property
     def spent(self) -> int:
@@ -172,11 +180,18 @@ class PrivacyHook(lightning.Callback):
             plan = GradientPlan(
                 relation=self.relation, sampling=sampling, delta=self.delta, clip=settings.pop("clip", 1.0), **settings
             )
-            return GradientPrivacy(plan, chunk)
+            return GradientPrivacy(plan, chunk, epochs)
         assert self.epsilon is not None
         if kind == "objective":
             return ObjectivePrivacy(self.relation, self.epsilon, self.delta, **settings)
         return StatisticsPrivacy(StatisticsRelease(self.epsilon, self.delta, epochs, self.relation, **settings))
+
+    def on_train_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        """See who watches, and refuse a public start that is not; the module's own start comes after."""
+        check_public(trainer, pl_module)
+        self._watched = tuple(dict.fromkeys((*self._watched, *watchers(trainer, self))))
+        said = self.settings.get("public_start")
+        self._begun = beginnings(pl_module, convex=isinstance(self.way, ObjectivePrivacy), said=said)
 
     def on_after_backward(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
         """Let the way have its gradients."""
@@ -208,7 +223,14 @@ class PrivacyHook(lightning.Callback):
 
     def record(self) -> PrivacyRecord:
         """What was spent, as a checkpoint and a bundle tell it."""
-        return PrivacyRecord.of(self.account(), self.guarantee(), () if self.way is None else self.way.touches)
+        return PrivacyRecord.of(self.account(), self.guarantee(), self.touches())
+
+    def touches(self) -> tuple[DataTouch, ...]:
+        """Where the run looked, or was seen not to look, at private data outside its releases."""
+        if self.way is None:
+            return ()
+        ended = stopping(self._watched, self.way.spent, self.way.planned)
+        return (ended, TUNING, *self._begun, *self.way.touches)
 
     def on_save_checkpoint(
         self,
@@ -222,7 +244,9 @@ class PrivacyHook(lightning.Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """The terms of the run and what is spent, for a checkpoint: no noise, no generator."""
-        return {} if self.way is None else {"terms": self.way.terms, "spent": self.way.spent}
+        if self.way is None:
+            return {}
+        return {"terms": self.way.terms, "spent": self.way.spent, "watched": list(self._watched)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with an account. Raises PrivacyError if the terms differ from those of the releases already made."""
@@ -234,6 +258,7 @@ class PrivacyHook(lightning.Callback):
             differing = ", ".join(f"{name} {before.get(name)} (now {now.get(name)})" for name in changed)
             raise PrivacyError(f"what is spent was spent with {differing}: go on with the same settings")
         self.way.spent = state["spent"]
+        self._watched = tuple(dict.fromkeys((*self._watched, *state.get("watched", ()))))
 
 
 def kind_of(module: lightning.LightningModule) -> str:

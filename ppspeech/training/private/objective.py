@@ -23,7 +23,7 @@ from ppspeech.errors import PrivacyError
 from ppspeech.models import ConvexObjective, HuberSvm, LogisticRegression, SoftmaxRegression, Solution, minimize
 from ppspeech.models.gaussian import smat
 from ppspeech.models.margin import LargeMarginGaussians
-from ppspeech.privacy import Guarantee, Relation, Released, Unit
+from ppspeech.privacy import MANY_ROWS, Guarantee, Relation, Released, check_single_rows
 from ppspeech.privacy.accounting import Accountant, Event
 from ppspeech.privacy.convex import (
     HeadConstants,
@@ -36,11 +36,9 @@ from ppspeech.privacy.convex import (
     softmax_head,
 )
 from ppspeech.privacy.gradients import contribution_weights
+from ppspeech.training.private.record import counts_touch
 
 ConvexModule = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
-
-MANY_RECORDS: frozenset[Unit] = frozenset({"speaker", "party"})
-"""Units that own several rows: which rows belong together must be told."""
 
 ROUNDING = 1e-12  # what rounding may add to a clipped norm, relative
 
@@ -101,15 +99,16 @@ def fit_privately(
     """Train a module to the guarantee of a hook, and set its parameters to what may be released.
 
     Examples x `(n, d)` of classes y `(n,)` are scaled by public constants and clipped to the module's public `radius`.
-    `groups` `(n,)` tell whose each is: every group then counts once, as the average over its examples; without, every
-    row is a unit of its own. `gamma` is gamma_tot of the trace regularizer of large-margin models, a public constant.
-    Raises PrivacyError for a module without a radius, a unit that needs groups, or several components a class;
-    ModelError for bad labels or values, or if the solver fails; the module then stays as it was.
+    `groups` `(n,)` tell which unit each is of, for every unit but `record`. A speaker or party counts once, as the
+    average over its examples; an utterance has one example. `gamma` is gamma_tot of the trace regularizer of
+    large-margin models, a public constant. Raises PrivacyError for a module without a radius, rows that are not tied to
+    the unit, or several components a class; ModelError for bad labels or values, or if the solver fails; the module
+    then stays as it was.
     """
-    if groups is None and hook.relation.unit in MANY_RECORDS:
-        unit = hook.relation.unit
-        raise PrivacyError(f"a {unit} owns several rows: pass groups, the {unit} of every row")
-    terms: dict[str, Any] = {"weights": None if groups is None else contribution_weights(groups, 1.0)}
+    check_single_rows(hook.relation.unit, len(x), groups)
+    averaged = hook.relation.unit in MANY_ROWS
+    weights = contribution_weights(groups, 1.0) if groups is not None and averaged else None
+    terms: dict[str, Any] = {"weights": weights}
     if isinstance(module, LargeMarginGaussians):
         if module.components > 1:
             raise PrivacyError(
@@ -119,8 +118,8 @@ def fit_privately(
         terms |= {"gamma": gamma}
     elif gamma != 0:
         raise PrivacyError("gamma belongs to large-margin models")
-    plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=groups is not None)
-    problem = _ModuleObjective(module, x, y, terms)
+    plan = hook.for_head(head_of(module), radius_of(module), theta_shape(module), averaged=averaged)
+    problem = ModuleObjective(module, x, y, terms)
     _set(module, plan.release(problem).value)
     assert problem.solution is not None
     return PrivateFit(plan.guarantee, plan.event, plan, problem.solution)
@@ -156,7 +155,7 @@ def theta_shape(module: ConvexModule) -> tuple[int, int]:
     return module.weight.shape[0], module.weight.shape[1]
 
 
-class _ModuleObjective:
+class ModuleObjective:
     """A module's loss on some examples, as the hooks see it."""
 
     def __init__(self, module: ConvexModule, x: Tensor, y: Tensor, terms: dict[str, Any]) -> None:
@@ -166,6 +165,7 @@ class _ModuleObjective:
         self.solution: Solution | None = None
 
     def minimize(self, linear: Tensor | None, quadratic: float, tolerance: float) -> Minimum:
+        """The tilted and regularized minimum, to this norm of the gradient."""
         objective: ConvexObjective = self.module.objective(
             self.x, self.y, quadratic=quadratic, linear=linear, **self.terms
         )
@@ -201,7 +201,7 @@ class ObjectivePrivacy:
     guess of the length of the weights; see `ObjectivePerturbation`.
     """
 
-    touches = (DataTouch("early_stopping", "untouched", "one certified solve"),)
+    planned = 1
 
     def __init__(self, relation: Relation, epsilon: float, delta: float = 0.0, norm: float | None = None) -> None:
         self.relation, self.epsilon, self.delta, self.norm = relation, epsilon, delta, norm
@@ -217,6 +217,11 @@ class ObjectivePrivacy:
     def spent(self, solves: int) -> None:
         if solves:
             raise PrivacyError("the solve of this checkpoint was released: another one needs a budget of its own")
+
+    @property
+    def touches(self) -> tuple[DataTouch, ...]:
+        """The regularization is a constant: the number of examples enters nowhere else."""
+        return (counts_touch(self.relation),)
 
     @property
     def done(self) -> PrivateFit | None:

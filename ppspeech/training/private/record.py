@@ -6,9 +6,16 @@ from typing import Any
 
 from ppspeech.bundle import DataTouch
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy import Accountant, Guarantee
+from ppspeech.privacy import Accountant, Guarantee, Relation
 
 KEY = "privacy"  # where it stands in a checkpoint
+
+
+def counts_touch(relation: Relation) -> DataTouch:
+    """For a release that computes nothing from the number of units: it is hidden, unless neighbors agree on it."""
+    if relation.adjacency == "replace":
+        return DataTouch("counts", "not_covered", f"under replace the number of {relation.unit}s is public")
+    return DataTouch("counts", "untouched", "numbers and lengths enter what is released through noisy sums alone")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,20 +29,19 @@ class PrivacyRecord:
     account: Accountant
     delta: float
     touches: tuple[DataTouch, ...] = ()
-    float_safe: bool = False
     assumptions: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, account: Accountant, guarantee: Guarantee, touches: Sequence[DataTouch] = ()) -> "PrivacyRecord":
         """The record of an account and of the guarantee that the run states from it."""
-        terms: dict[str, Any] = {"delta": guarantee.delta, "float_safe": guarantee.float_safe}
+        terms: dict[str, Any] = {"delta": guarantee.delta}
         terms |= {"assumptions": guarantee.assumptions, "caveats": (guarantee.caveat,) if guarantee.caveat else ()}
         return cls(account=account, touches=tuple(touches), **terms)
 
     def guarantee(self) -> Guarantee:
         """What the account comes to; kind `none` if something in it is not private."""
-        return self.account.guarantee(self.delta, float_safe=self.float_safe, assumptions=self.assumptions)
+        return self.account.guarantee(self.delta, assumptions=self.assumptions)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain JSON values: what `checkpoint["privacy"]` holds."""
@@ -44,7 +50,6 @@ class PrivacyRecord:
             **{name: account[name] for name in ("events", "unit", "adjacency")},
             "delta": self.delta,
             "touches": [asdict(touch) for touch in self.touches],
-            "float_safe": self.float_safe,
             "assumptions": list(self.assumptions),
             "caveats": list(self.caveats),
         }
@@ -55,9 +60,12 @@ class PrivacyRecord:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "PrivacyRecord":
-        """Read what `to_plain` wrote, the last three fields optional; PrivacyError for anything else."""
+        """Read what `to_plain` wrote, the last two fields optional; PrivacyError for anything else.
+
+        Earlier records claim `float_safe`; the events say it now.
+        """
         needed = {"events", "unit", "adjacency", "delta", "touches"}
-        optional = {"float_safe", "assumptions", "caveats"}
+        optional = {"assumptions", "caveats", "float_safe"}
         if not isinstance(plain, Mapping) or not needed <= set(plain) <= needed | optional:
             found = sorted(plain) if isinstance(plain, Mapping) else type(plain).__name__
             raise PrivacyError(
@@ -72,7 +80,6 @@ class PrivacyRecord:
             account=account,
             delta=plain["delta"],
             touches=touches,
-            float_safe=plain.get("float_safe", False) is True,
             assumptions=tuple(map(str, plain.get("assumptions", ()))),
             caveats=tuple(map(str, plain.get("caveats", ()))),
         )

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytorch_lightning as lightning
 import torch
-from pytorch_lightning.callbacks import EarlyStopping
 from torch import Tensor
 
 from ppspeech.audio import length_mask
@@ -22,6 +21,7 @@ from ppspeech.privacy import Guarantee
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.mechanisms import Moments, StatisticsRelease, UnitSums
 from ppspeech.training.module import SpeechModule
+from ppspeech.training.private.record import counts_touch
 
 LEAST, MOST = 0.2, 5.0
 """How much one iteration may change a variance, and the smallest share of an even count: limits of post-processing."""
@@ -31,15 +31,24 @@ class StatisticsPrivacy:
     """Private EM for a module that asks its `statistics_hook`: an epoch is an iteration, and one release.
 
     Formal guarantee: what the module holds after all epochs is (epsilon, delta)-DP under the release's relation, if its
-    start is public, and the vocabulary, the number of epochs and the bounds were chosen without looking at private
-    speech. Metrics of private validation data are not covered.
+    start is public, and the number of epochs and the bounds were chosen without looking at private speech. The
+    vocabulary and metrics of private validation data are not covered.
     """
 
     def __init__(self, release: StatisticsRelease) -> None:
         self.release, self.spent = release, 0
-        self.touches: tuple[DataTouch, ...] = ()
         self._start = "public"
         self._sums: UnitSums | None = None
+
+    @property
+    def planned(self) -> int:
+        """Releases that the budget was split for."""
+        return self.release.iterations
+
+    @property
+    def touches(self) -> tuple[DataTouch, ...]:
+        """How many there are, and how long they spoke, enters noisy sums alone."""
+        return (counts_touch(self.release.relation),)
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -51,9 +60,6 @@ class StatisticsPrivacy:
         assert isinstance(module, SpeechModule)
         if trainer.world_size != 1:
             raise PrivacyError(f"private statistics are added up on one device, the trainer has {trainer.world_size}")
-        if not any(isinstance(callback, EarlyStopping) for callback in trainer.callbacks):  # type: ignore[attr-defined]
-            note = "the number of releases is fixed in advance"
-            self.touches = (DataTouch("early_stopping", "untouched", note),)
         self._start = ", ".join(getattr(module, "public", ())) or "public"
         module.statistics_hook = self
 
@@ -99,7 +105,7 @@ class StatisticsPrivacy:
 
     def guarantee(self) -> Guarantee:
         """What the releases so far promise together."""
-        chosen = "the vocabulary, bounds and number of iterations were chosen without the private recordings"
+        chosen = "bounds and number of iterations were chosen without the private recordings"
         assumptions = (f"the start is public: {self._start}", chosen)
         return self.account().guarantee(self.release.delta, assumptions=assumptions)
 

@@ -14,20 +14,20 @@ weight omega_j = n_j / n, and one record moves the average by at most max_j omeg
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.models import ConvexObjective, minimize
 from ppspeech.models.gaussian import smat
 from ppspeech.models.margin import LargeMarginGaussians
-from ppspeech.privacy import Adjacency, Relation, check_count, check_positive, gaussian_sigma
-from ppspeech.privacy.gradients import contribution_weights, unit_index
+from ppspeech.privacy import MANY_ROWS, Adjacency, Relation, check_count, check_positive, gaussian_sigma
+from ppspeech.privacy.convex import certified_minimum
+from ppspeech.privacy.gradients import contribution_weights
 from ppspeech.privacy.mechanisms import Law, shares_for
 from ppspeech.protocols.sums import JointSum, Shares, WholeSum
-from ppspeech.training.private.objective import ConvexModule, head_of, radius_of
+from ppspeech.training.private.objective import ConvexModule, ModuleObjective, head_of, radius_of
 from ppspeech.training.together.terms import JointFit, TableTerms
 
 GOOD_NORM = 3.0
@@ -44,10 +44,8 @@ class JointTraining(TableTerms):
     number of `parties`.
     `relative_tolerance`: of the solver, over the bound on one unit's gradient.
 
-    With unit `speaker` every example belongs to a group that counts once; sizes then count groups.
+    With unit `speaker` sizes count speakers.
     """
-
-    units: ClassVar[tuple[str, ...]] = ("record", "utterance", "speaker")
 
     penalty: float | None = None
     sizes: tuple[int, ...] | None = None
@@ -93,14 +91,12 @@ class JointTraining(TableTerms):
         """Refuse examples `(n_j, d)` of a party that are not as many units as the terms say."""
         if not 0 <= place < self.count:
             raise PrivacyError(f"there are {self.count} parties, numbered from 0, got {place}")
-        if (groups is not None) != (self.unit == "speaker"):
-            raise PrivacyError(f"groups say whose example each is, for unit 'speaker' alone; the unit is {self.unit!r}")
-        units = len(x) if groups is None else unit_index(groups)[1]
+        units = self.tied(x, groups)
         if self.sizes is not None and units != self.sizes[place]:
             raise PrivacyError(f"the terms say {self.sizes[place]} units for party {place}, but there are {units}")
 
     def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
-        """From rows, and with unit `speaker` whose each is."""
+        """From rows, and for any unit but `record` whose each is."""
         rows, *groups = inputs
         return train_jointly(self, add_up, *self.read(rows), place, *map(torch.as_tensor, groups))
 
@@ -175,15 +171,16 @@ def balanced_penalty(training: JointTraining) -> float:
 
 
 def local_minimizer(training: JointTraining, x: Tensor, y: Tensor, place: int, groups: Tensor | None = None) -> Tensor:
-    """One party's own minimizer, certified, `(heads, features)`, from examples `(n_j, d)` and classes `(n_j,)`.
-    **Private**: it must not leave. `groups`: whose example each is, `(n_j,)`, where the unit is a speaker.
+    """One party's own minimizer, certified with its rounding, `(heads, features)`. **Private**: it must not leave.
+
+    From examples `(n_j, d)` and classes `(n_j,)`; `groups`: whose each is, `(n_j,)`, for any unit but `record`.
     """
     training.count_units(place, x, groups)
-    weights = None if groups is None else contribution_weights(groups, 1.0)
-    objective: ConvexObjective = training.build().objective(
-        x.double(), y, quadratic=training.strength(place), weights=weights
-    )
-    return minimize(objective, tolerance=training.tolerance).theta
+    weights = contribution_weights(groups, 1.0) if groups is not None and training.unit in MANY_ROWS else None
+    module = training.build()
+    problem = ModuleObjective(module, x.double(), y, {"weights": weights})
+    bounds = (head_of(module), radius_of(module))
+    return certified_minimum(problem, None, training.strength(place), training.tolerance, *bounds)
 
 
 def train_jointly(

@@ -20,7 +20,8 @@ from torch import Tensor
 from ppspeech.errors import PrivacyError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin import LargeMarginGaussians
-from ppspeech.privacy import Adjacency, Relation, Unit, check_count, check_positive
+from ppspeech.privacy import MANY_ROWS, Adjacency, Relation, Unit, check_count, check_positive, check_single_rows
+from ppspeech.privacy.gradients import clip_norm, unit_means
 from ppspeech.privacy.mechanisms import shares_for
 from ppspeech.protocols.sums import JointSum, Shares, WholeSum
 from ppspeech.training.together.terms import JointFit, TableTerms
@@ -34,13 +35,19 @@ Sum = Callable[[Tensor], Tensor]
 class JointDescent:
     """The public terms of a descent; the same for all parties.
 
+        terms = JointDescent(rounds=30, step=1e-3, clip=1.0, regularization=10.0)
+        total = JointSum(session.sum, terms.shares(module, epsilon=1.0, delta=1e-5, parties=5))
+        descend_jointly_(module, total, x, y, terms)
+
     Attributes:
         rounds: R, fixed in advance.
         step: of every round, relative to the gradient's sum: w <- w - step (sum of gradients + Lambda w).
-        clip: C, the largest norm of one record's gradient.
+        clip: C, the largest norm of one unit's gradient.
         regularization: Lambda, in sum form.
         momentum: of the steps, in [0, 1): post-processing.
         averaged: the result is the mean of so many last iterates, which takes noise out: post-processing.
+        unit: whose gradient is clipped: that of a `record`, or of an `utterance`, which has one row; or the average
+            over the rows of a `speaker`. For any but the first `descend_jointly_` asks whose each row is.
     """
 
     rounds: int
@@ -49,6 +56,7 @@ class JointDescent:
     regularization: float
     momentum: float = 0.9
     averaged: int = 1
+    unit: Unit = "record"
 
     def __post_init__(self) -> None:
         check_count("rounds", self.rounds)
@@ -69,7 +77,6 @@ class JointDescent:
         delta: float,
         parties: int,
         adjacency: Adjacency = "add_remove",
-        unit: Unit = "record",
         colluders: int = 1,
     ) -> Shares:
         """One party's part of the noise of every round, so that all rounds together are (epsilon, delta)-DP."""
@@ -80,7 +87,7 @@ class JointDescent:
             parties=parties,
             sensitivity=self.clip * (1 if adjacency == "add_remove" else 2),
             dimension=module.weight.numel(),
-            relation=Relation(unit, adjacency),
+            relation=Relation(self.unit, adjacency),
             colluders=colluders,
             releases=self.rounds,
         )
@@ -107,28 +114,32 @@ class DescentTraining(JointDescent, TableTerms):
         """Any number of parties may descend."""
 
     def fit(self, add_up: WholeSum, parties: int, place: int, *inputs: Any) -> JointFit:  # noqa: ARG002
-        """From rows."""
-        x, y = self.read(*inputs)
+        """From rows, and for any unit but `record` whose each is."""
+        rows, *groups = inputs
+        x, y = self.read(rows)
         module = self.build()
         assert not isinstance(module, LargeMarginGaussians)
         budget: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "colluders": self.colluders}
-        shares = self.shares(module, parties=parties, adjacency=self.adjacency, unit=self.unit, **budget)
+        shares = self.shares(module, parties=parties, adjacency=self.adjacency, **budget)
         total = JointSum(add_up, shares)
-        descend_jointly_(module, total, x, y, self)
+        descend_jointly_(module, total, x, y, self, *map(torch.as_tensor, groups))
         own = None if self.personal is None else personalize(module, x, y, self.personal).weight.detach()
         return JointFit(module, total.guarantee(self.delta), total.account(), module.weight.detach(), own)
 
 
 @torch.no_grad()
-def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tensor:
+def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float, groups: Tensor | None = None) -> Tensor:
     """The sum of the records' loss gradients, each clipped to norm `clip`, `(heads, features)`.
 
     A linear model's gradient is an outer product of slopes and features, whose norm is the product of both norms: no
-    record's gradient is ever written out.
+    record's gradient is ever written out. With `groups` `(n,)` it is the average over each group that is clipped.
     """
     check_positive("clip", clip)
     features = module.features(x.to(module.weight.dtype))
     slopes = module.head(y)(features.double() @ module.weight.double().mT).slopes
+    if groups is not None:
+        each = slopes.unsqueeze(2) * features.double().unsqueeze(1)
+        return clip_norm(unit_means(each, groups), clip, dims=2).sum(0)
     norms = slopes.norm(dim=-1) * features.double().norm(dim=-1)
     # A hair below, so that rounding keeps every norm within the bound.
     kept = (clip * (1 - 1e-12) / norms.clamp_min(torch.finfo(torch.double).tiny)).clamp_max(1.0)
@@ -137,15 +148,22 @@ def clipped_gradient(module: Linear, x: Tensor, y: Tensor, clip: float) -> Tenso
 
 
 @torch.no_grad()
-def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: JointDescent) -> None:
+def descend_jointly_(
+    module: Linear, total: Sum, x: Tensor, y: Tensor, descent: JointDescent, groups: Tensor | None = None
+) -> None:
     """Be one party of a descent; all parties end with the same weights in their modules.
 
-    The module is in double precision, with the same public start everywhere. Raises `RoundEndedError` if a party is
-    missing; `PrivacyError` if the sums grew beyond all bounds: the step is too long.
+    The module is in double precision, with the same public start everywhere. `groups` `(n,)` say whose each row is, for
+    any unit but `record`. Raises `RoundEndedError` if a party is missing; `PrivacyError` if rows are not tied to the
+    unit, if the noise of `total` is for another unit or a smaller clip, or if the sums grew beyond all bounds: the step
+    is too long.
     """
+    check_single_rows(descent.unit, len(x), groups)
+    _check_noise(total, descent)
+    together = groups if descent.unit in MANY_ROWS else None
     speed, late = torch.zeros_like(module.weight), torch.zeros_like(module.weight)
     for done in range(1, descent.rounds + 1):
-        slope = total(clipped_gradient(module, x, y, descent.clip)) + descent.regularization * module.weight
+        slope = total(clipped_gradient(module, x, y, descent.clip, together)) + descent.regularization * module.weight
         speed = descent.momentum * speed - descent.step * slope
         module.weight.add_(speed)
         if not bool(torch.isfinite(module.weight).all()):
@@ -153,6 +171,19 @@ def descend_jointly_(module: Linear, total: Sum, x: Tensor, y: Tensor, descent: 
         if done > descent.rounds - descent.averaged:
             late += module.weight / descent.averaged
     module.weight.copy_(late)
+
+
+def _check_noise(total: Sum, descent: JointDescent) -> None:
+    """Refuse noise that was made for other terms."""
+    if not isinstance(total, JointSum):
+        return
+    relation = total.shares.relation
+    moved = descent.clip * (1 if relation.adjacency == "add_remove" else 2)
+    if relation.unit != descent.unit or total.shares.sensitivity < moved:
+        raise PrivacyError(
+            f"the noise is for {relation} that moves a sum by {total.shares.sensitivity:.6g}, the descent for one "
+            f"{descent.unit} that moves it by {moved:.6g}: take the shares that its own terms give"
+        )
 
 
 def personalize(module: Linear, x: Tensor, y: Tensor, regularization: float) -> Linear:

@@ -15,22 +15,14 @@ from ppspeech.privacy.accounting import Accountant
 from ppspeech.protocols import PROTOCOLS, Party, register_protocol
 from ppspeech.protocols.sums import CURATOR, PARTY, CuratorSession, PartySession, RoundEndedError
 from ppspeech.registry import Registry
+from ppspeech.training.private.record import counts_touch
 from ppspeech.training.together.average import JointTraining
 from ppspeech.training.together.descent import DescentTraining
 from ppspeech.training.together.statistics import MixtureTraining, WordTraining
 from ppspeech.training.together.terms import JointFit, JointTerms
 
-TOUCHES = (
-    DataTouch("normalization", "untouched", "features are scaled by public constants or by each utterance alone"),
-    DataTouch("early_stopping", "untouched", "the number of rounds was fixed in advance"),
-    DataTouch("tuning", "untouched", "all terms were agreed on before anyone looked at data"),
-    DataTouch("threshold", "untouched", "none is released"),
-)
-"""What training together does by itself; a caller who did otherwise says so."""
-
 CAVEATS = (
     "The guarantee holds against the curator and as many colluding parties as the assumptions say, not against more.",
-    "The guarantee is about the training data. It does not protect what is said to the model in use.",
 )
 
 METHODS: Registry[type[JointTerms]] = Registry("way to train together")
@@ -44,8 +36,9 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
         leakage=f"to t colluders and the curator: the noisy sums of the others, whose noise alone meets the guarantee; "
         f"{leakage}",
         assumptions=(
-            "all follow the protocol; session keys are signed under pinned certificates, else the curator passes them "
-            "on unchanged; Diffie-Hellman on X25519, AES-256 in counter mode"
+            "parties follow the protocol; session keys are signed under pinned certificates, else the curator passes "
+            "them on unchanged; a curator that denies a sum has it, at most three times over with one group's file; "
+            "Diffie-Hellman on X25519, AES-256 in counter mode"
         ),
         terms=terms,
     )
@@ -61,7 +54,7 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
             session = PartySession.of(party)
             fit = agreed.fit(session.sum, parties, party.place, *inputs)
         except RoundEndedError as error:
-            raise RoundEndedError(f"{error}. {_what_now(session.sums if session else 0, agreed.rounds)}") from error
+            raise RoundEndedError(f"{error}. {_what_now(session.sent if session else 0, agreed.rounds)}") from error
         return as_plain(agreed, fit)
 
     @protocol.party(CURATOR)
@@ -73,13 +66,14 @@ def _register(name: str, terms: type[JointTerms], functionality: str, leakage: s
         return f"{agreed.rounds} sums of {parties} parties' vectors of {agreed.dimension} numbers, as released to them"
 
 
-def _what_now(released: int, rounds: int) -> str:
+def _what_now(sent: int, rounds: int) -> str:
     """What parties should know when one of them is gone in the middle of training."""
     again = "To go on without one, take it out of the group's file (and out of sizes) and begin again"
-    if not released:
-        return f"No sum was released, and no privacy spent. {again}"
+    if not sent:
+        return f"Nothing of ours was sent, and no privacy spent. {again}"
     return (
-        f"{released} of {rounds} sums were released before: what they cost is spent, and beginning again adds. {again}"
+        f"{sent} of {rounds} vectors of ours were sent: what they cost is spent, whether their sums came back or not, "
+        f"and beginning again adds. {again}"
     )
 
 
@@ -136,14 +130,34 @@ def write_plain(
     folder: str | Path, terms: JointTerms, plain: Mapping[str, Any], metrics: Sequence[Figure] = ()
 ) -> Bundle:
     """Write what `as_plain` holds as a bundle; every party can, and the bundles are equal."""
+    account = Accountant.from_json(plain["account"])
     return write_joint_bundle(
         folder,
         model=model_of(terms, plain),
         config=terms.config(),
-        account=Accountant.from_json(plain["account"]),
+        account=account,
         guarantee=Guarantee.from_json(plain["guarantee"]),
+        touches=observed(terms, account),
         metrics=metrics,
     )
+
+
+def observed(terms: JointTerms, account: Accountant) -> tuple[DataTouch, ...]:
+    """What terms and sums show by themselves; whatever they do not show is not covered."""
+    sums = sum(count for _, count in account.events)
+    ended = DataTouch("early_stopping", "not_covered", f"{sums} sums were released, the terms say {terms.rounds}")
+    if sums == terms.rounds:
+        ended = DataTouch("early_stopping", "untouched", f"all {sums} sums that the terms say, and no more")
+    found = [ended, DataTouch("threshold", "untouched", "none is released"), counts_touch(account.relation)]
+    mfcc = terms.config().mfcc
+    if mfcc is not None and mfcc.cmvn == "utterance":
+        note = "each utterance is normalized by its own mean and variance"
+        found.append(DataTouch("normalization", "untouched", note))
+    else:
+        note = "rows come as their owners prepared them, divided by a number that is in the terms"
+        found.append(DataTouch("normalization", "not_covered", note))
+    agreed = "the terms were agreed on; how they were found, they do not say"
+    return (*found, DataTouch("tuning", "not_covered", agreed), DataTouch("labels", "not_covered", agreed), terms.begun)
 
 
 def terms_of(name: str, plain: Mapping[str, Any]) -> JointTerms:
@@ -159,26 +173,21 @@ def write_joint_bundle(
     config: BundleConfig,
     account: Accountant,
     guarantee: Guarantee,
-    touches: Sequence[DataTouch] = TOUCHES,
+    touches: Sequence[DataTouch] = (),
     metrics: Sequence[Figure] = (),
 ) -> Bundle:
-    """Write what all parties hold; each can, and the bundles are equal. Raises `BundleError` for a guarantee that is
-    none, or anything a bundle refuses.
+    """Write what all parties hold; each can, and the bundles are equal. What no touch speaks about is not covered.
+    Raises `BundleError` for a guarantee that is none, or anything a bundle refuses.
     """
     if not guarantee.proven:
         raise BundleError(f"this model has no guarantee to state ({guarantee}): joint bundles are for private ones")
     measured = (DataTouch("metrics", "not_covered", "the figures are exact results on test data"),) if metrics else ()
-    caveats = list(CAVEATS)
-    if guarantee.unit in {"frame", "utterance", "record"}:
-        caveats.append(
-            f"One {guarantee.unit} is protected, not a person: for someone with k of them in the data, epsilon is up "
-            "to k times as large, and delta grows too."
-        )
-    statement = PrivacyStatement(
-        guarantee=guarantee,
-        method=account.report(guarantee.delta).method,
-        covers=("the weights in model.safetensors",),
-        touches=(*touches, *measured),
-        caveats=tuple(caveats),
+    statement = PrivacyStatement.of(
+        account,
+        config,
+        (*touches, *measured),
+        delta=guarantee.delta,
+        assumptions=guarantee.assumptions,
+        caveats=CAVEATS,
     )
     return write_bundle(folder, model=model, config=config, statement=statement, account=account, metrics=list(metrics))

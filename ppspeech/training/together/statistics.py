@@ -9,15 +9,15 @@ what is protected is what a unit contributes.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig, length_mask
-from ppspeech.bundle import BundleConfig, KeywordHmmSettings, SpeakerUbmSettings
-from ppspeech.data import FeatureStore, load_corpus
+from ppspeech.bundle import BundleConfig, DataTouch, KeywordHmmSettings, SpeakerUbmSettings
+from ppspeech.data import FeatureStore, check_disjoint, load_corpus
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.gaussian import GaussianMixture, MixtureStatistics, mixture_statistics, update_mixture_
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
@@ -33,7 +33,7 @@ from ppspeech.training.private.statistics import (
     mixture_moments,
 )
 from ppspeech.training.together.terms import JointFit
-from ppspeech.training.words import public_bank
+from ppspeech.training.words import public_bank, public_corpus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +114,8 @@ class MixtureTraining(SpeechTerms):
     relevance: float = 16.0
     seed: int = 0
 
+    begun: ClassVar[DataTouch] = DataTouch("initialization", "untouched", "drawn around zero, by a seed in the terms")
+
     @property
     def dimension(self) -> int:
         """How many numbers a round adds up."""
@@ -162,6 +164,10 @@ class WordTraining(SpeechTerms):
     states: int = 5
     transition_share: float = 0.1
 
+    begun: ClassVar[DataTouch] = DataTouch(
+        "initialization", "untouched", "all begin with models of the built-in voices"
+    )
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
         if len(self.words) < 2 or len(set(self.words)) < len(self.words):
@@ -173,6 +179,12 @@ class WordTraining(SpeechTerms):
         bank = self.config().build()
         assert isinstance(bank, HiddenMarkovModel)
         return hmm_dimension(bank)
+
+    def examine(self, place: int, *inputs: Any) -> None:
+        """As of all speech; also raises `CorpusError` for a folder with recordings that the start is trained on."""
+        super().examine(place, *inputs)
+        if isinstance(inputs[0], str):
+            check_disjoint(load_corpus(inputs[0]), [public_corpus("synthetic", self.words)])
 
     def read(self, given: Any) -> tuple[Tensor, Tensor, list[str]]:
         """As of all speech; also raises `RangeError` for words that are not in the vocabulary."""

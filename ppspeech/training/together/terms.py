@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-from ppspeech.bundle import BundleConfig, LargeMarginTableSettings, LinearTableSettings
+from ppspeech.bundle import BundleConfig, DataTouch, LargeMarginTableSettings, LinearTableSettings
 from ppspeech.errors import PrivacyError, RangeError
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
-from ppspeech.privacy import Guarantee, Relation, Unit, check_positive
+from ppspeech.privacy import Guarantee, Relation, Unit, check_positive, check_single_rows
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.convex import ObjectivePerturbation
+from ppspeech.privacy.gradients import unit_index
 from ppspeech.protocols.sums import WholeSum
 from ppspeech.training.private.objective import ConvexModule, fit_privately, theta_shape
 
@@ -63,18 +64,24 @@ class JointTerms(Protocol):
     def released(self, module: nn.Module) -> nn.Module:
         """The model with the tensors that a bundle of `config` holds."""
 
+    @property
+    def begun(self) -> DataTouch:
+        """Where the first parameters come from."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableTerms:
     """What all terms about rows of a table have in common; chosen without looking at the data.
 
     `radius`: examples are clipped to this norm, after rows are divided by `scale`, a public number. `delta`: 0 for pure
-    privacy, with Polya noise. `unit`: `record`, or `utterance` where every row is one. `colluders`: how many parties
-    may share what they know. `constant`: the last element of every example; 0 leaves the intercept out. `width`: h of
-    the hinge of `huber_svm` and `large_margin`. `columns` and `labels`: names; numbers by default.
+    privacy, with Polya noise. `unit`: `record`, which a row is; or `utterance` or `speaker`, and then every party says
+    whose each of its rows is: an utterance has one row, a speaker counts once, as the average over rows. `colluders`:
+    how many parties may share what they know. `constant`: the last element of every example; 0 leaves the intercept
+    out. `width`: h of the hinge of `huber_svm` and `large_margin`. `columns` and `labels`: names; numbers by default.
     """
 
-    units: ClassVar[tuple[str, ...]] = ("record", "utterance")
+    begun: ClassVar[DataTouch] = DataTouch("initialization", "untouched", "all begin at zero, or solve for a minimum")
+    units: ClassVar[tuple[str, ...]] = ("record", "utterance", "speaker")
 
     model: ModelName
     features: int
@@ -125,8 +132,14 @@ class TableTerms:
         raise PrivacyError(f"model must be logistic, softmax, huber_svm or large_margin, got {self.model!r}")
 
     def examine(self, place: int, *inputs: Any) -> None:  # noqa: ARG002
-        """Refuse rows that do not fit."""
-        self.read(inputs[0])
+        """Refuse rows that do not fit, or are not tied to the unit."""
+        rows, *groups = inputs
+        self.tied(self.read(rows)[0], *map(torch.as_tensor, groups))
+
+    def tied(self, x: Tensor, groups: Tensor | None = None) -> int:
+        """How many units examples `(n, features)` are of. Raises PrivacyError if they are not tied to the unit."""
+        check_single_rows(self.unit, len(x), groups)
+        return len(x) if groups is None else unit_index(groups)[1]
 
     def read(self, rows: Sequence[Sequence[float]]) -> tuple[Tensor, Tensor]:
         """Examples `(n, features)`, scaled, and classes `(n,)` from finite rows whose last number is the class."""

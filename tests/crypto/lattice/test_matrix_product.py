@@ -1,11 +1,14 @@
 """The encrypted product against the plain one, its error against the bound, its bytes against the formula."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppspeech.crypto.lattice import (
+    EncodedWeights,
     Evaluator,
     KeyHolder,
     LatticeParameters,
@@ -18,6 +21,7 @@ from ppspeech.crypto.lattice import (
     plan_product,
     server_reply,
 )
+from ppspeech.crypto.lattice import evaluator as evaluating
 from ppspeech.crypto.lattice.wire import HEADER_BYTES
 from ppspeech.crypto.numbers import Scale
 from ppspeech.errors import BadCiphertextError, PpspeechError, RangeError, WrongKeyError
@@ -231,3 +235,17 @@ def test_lengths_depend_on_sizes_alone() -> None:
         reply, _ = server_reply(EVALUATOR, PLAN, encode_weights(PLAN, weights), query)
         lengths.add((len(query), len(reply)))
     assert lengths == {(PLAN.job.query_bytes, PLAN.job.reply_bytes)}
+
+
+def test_weights_are_encoded_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that serves many speakers has a gibibyte; the factors are the same however many are made at a time."""
+    parameters = LatticeParameters()
+    polynomials = np.random.default_rng(0).integers(-(2**20), 2**20, size=(64, 8, parameters.degree))
+    whole = EncodedWeights.of(parameters, polynomials)
+    monkeypatch.setattr(evaluating, "MOST_AT_ONCE", 2**15)
+    tracemalloc.start()
+    found = EncodedWeights.of(parameters, polynomials)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found.factors, whole.factors)
+    assert most < 1.5 * polynomials.nbytes

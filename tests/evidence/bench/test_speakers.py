@@ -12,6 +12,7 @@ from ppspeech.errors import CorpusError, PpspeechError
 from ppspeech.evidence.bench import speaker_trials
 from ppspeech.evidence.bench import speakers as bench
 from ppspeech.figures import Figure
+from ppspeech.protocols.speakers import HardenedTerms
 
 
 @pytest.fixture
@@ -22,19 +23,14 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(bench, name, size)
     monkeypatch.setattr(bench, "eer_differences", lambda quick: [Figure("speakers.eer_difference", 0.0)])
     monkeypatch.setattr(bench, "data_folder", lambda: tmp_path)
-    monkeypatch.setattr(bench, "HardenedTerms", lambda features, models: _hardened_plan(features, models))
-
-
-def _hardened_plan(features: int, models: int) -> object:
-    from ppspeech.protocols.speakers.hardened import HardenedTerms
-
-    return HardenedTerms(features, models, limit=0.5, level_bits=3, score_bits=8)
+    monkeypatch.setattr(HardenedTerms, "usual", lambda features, models: HardenedTerms(features, models, 64))
 
 
 def test_a_run_gives_every_figure(small: None) -> None:
     figures = {figure.metric: figure for figure in bench.run(quick=True)}
     wanted = {"6.ms", "300.ms", "identify.10.ms", "gmm_ubm.s", "gmm_ubm_max.s", "hardened.ms", "templates.ms"}
     assert {f"speakers.{name}" for name in wanted | {"eer_difference"}} <= set(figures)
+    assert figures["speakers.hardened.300.ms"].peer_value == figures["speakers.300.ms"].value
     for job in bench.jobs():
         assert figures[f"speakers.{job.name}.bytes"].value == job.bytes
     assert "load" in (figures["speakers.6.ms"].note or "")
@@ -81,6 +77,10 @@ def test_error_rates_of_made_up_voices_do_not_change(monkeypatch: pytest.MonkeyP
     figures = {figure.metric: figure for figure in speaker_trials.eer_differences(quick=True)}
     assert figures["speakers.eer_difference.linear"].value == 0
     assert "16 trials" in str(figures["speakers.eer_difference.gmm_ubm"].note)
+    for codes in (figures["speakers.hardened.8192_bits.eer"], figures["speakers.hardened.4096_bits.eer"]):
+        assert codes.peer_value is not None
+        assert 0 <= codes.value <= codes.peer_value + 0.1
+        assert "bootstrap over people" in str(codes.note)
     assert figures["speakers.eer_difference"].value == max(
         figures[f"speakers.eer_difference.{name}"].value for name in ("linear", "gmm_ubm")
     )

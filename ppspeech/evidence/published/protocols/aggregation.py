@@ -103,7 +103,7 @@ published_aggregation = register_protocol(
     functionality="the mean of all parties' classifiers with Laplace noise of the owner of the smallest data set, to "
     "everyone",
     leakage="the owner of the noise knows it, party 0 can find everyone's; charlie learns the order of the sizes up to "
-    "a permutation, and with any one party the sizes themselves",
+    "a permutation, and with any one party the sizes themselves: there is no simulator",
     assumptions="all follow the protocol and nobody colludes; decisional composite residuosity, Diffie-Hellman on "
     "ed25519; no differential privacy against the parties",
     terms=PublishedJob,

@@ -53,7 +53,7 @@ forward = register_protocol(
     "published_forward",
     functionality="a ciphertext, under alice's key, of the log-likelihood of alice's symbols under bob's HMM, to bob",
     leakage="alice learns at every frame log α of every state within 5.6 nats, and every sum up to a factor below "
-    "2^40; public are the number of frames, states and symbols",
+    "2^40; public are the number of frames, states and symbols; there is no simulator",
     assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.transfer",
     terms=ForwardTerms,
 )

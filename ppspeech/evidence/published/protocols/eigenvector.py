@@ -72,7 +72,8 @@ published_eigenvector = register_protocol(
     functionality="the principal direction of all parties' frames together, to all; the weights of the frames, to "
     "trent",
     leakage="every party learns the second moments of all frames together, so that of two each learns the other's; "
-    "trent and any party together learn every product A_i α_i; trent learns the weights of the frames",
+    "trent and any party together learn every product A_i α_i; trent learns the weights of the frames: "
+    "there is no simulator",
     assumptions="all follow the protocol; decisional composite residuosity for what trent sees",
     terms=PublishedEigenTerms,
 )

@@ -58,7 +58,7 @@ keyword = register_protocol(
     functionality="the word among bob's whose HMM gives alice's frames the largest likelihood, to alice",
     leakage="alice learns the gaps between the scores of all words up to one factor, at every frame log α of every "
     "state within 5.6 nats, and every sum up to a factor below 2^40; public are the number of frames, features, words "
-    "and states",
+    "and states; there is no simulator",
     assumptions="both follow the protocol; decisional composite residuosity; oblivious transfer as in crypto.transfer",
     terms=KeywordTerms,
 )

@@ -1,0 +1,82 @@
+"""What a private run shows of itself: who watched it, where it started, what it read. Nothing is claimed unseen."""
+
+from collections.abc import Sequence
+
+import pytorch_lightning as lightning
+from pytorch_lightning.callbacks import (
+    DeviceStatsMonitor,
+    EarlyStopping,
+    LearningRateMonitor,
+    ModelCheckpoint,
+    ModelSummary,
+    ProgressBar,
+)
+
+from ppspeech.bundle import DataTouch
+from ppspeech.data import SpeechDataModule, check_disjoint, normalizing
+from ppspeech.training.confusion import ConfusionCallback
+from ppspeech.training.module import SpeechModule
+
+ONLY_SHOW: tuple[type[lightning.Callback], ...] = (
+    ConfusionCallback,
+    DeviceStatsMonitor,
+    LearningRateMonitor,
+    ModelSummary,
+    ProgressBar,
+)
+"""Callbacks that neither end a run nor change what it leaves."""
+
+TUNING = DataTouch("tuning", "not_covered", "what was tried on private data before, a run cannot show")
+
+
+def check_public(trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+    """Refuse a start, scale or cohort from speech that is in the private corpus. Raises CorpusError with what is."""
+    data = getattr(trainer, "datamodule", None)
+    if not isinstance(module, SpeechModule) or not isinstance(data, SpeechDataModule):
+        return
+    check_disjoint(data.corpus, [*module.public_speech(), *normalizing(data.normalization)])
+
+
+def watchers(trainer: lightning.Trainer, own: lightning.Callback) -> list[str]:
+    """Whatever may have ended the run, chosen its result or changed its course by what it saw, in a few words each."""
+    found = []
+    for callback in trainer.callbacks:  # type: ignore[attr-defined]
+        name = type(callback).__name__
+        if isinstance(callback, EarlyStopping):
+            found.append(f"{name} watched {callback.monitor}")
+        elif isinstance(callback, ModelCheckpoint):
+            found += [] if callback.monitor is None else [f"{name} kept the best by {callback.monitor}"]
+        elif callback is not own and not isinstance(callback, ONLY_SHOW):
+            found.append(f"{name} watched the run")
+    for schedule in trainer.lr_scheduler_configs:
+        found += [f"the learning rate followed {schedule.monitor}"] if schedule.reduce_on_plateau else []
+    return found
+
+
+def stopping(watched: Sequence[str], spent: int, planned: int) -> DataTouch:
+    """Whether what was released was fixed in advance: nobody watched, and all planned releases were made."""
+    if watched:
+        return DataTouch("early_stopping", "not_covered", "; ".join(watched))
+    if spent != planned:
+        return DataTouch("early_stopping", "not_covered", f"the run left off after {spent} of {planned} releases")
+    return DataTouch(
+        "early_stopping", "untouched", f"{planned} releases, fixed in advance; no callback chose among them"
+    )
+
+
+def beginnings(module: lightning.LightningModule, *, convex: bool, said: str | None = None) -> tuple[DataTouch, ...]:
+    """Where the first parameters and the labels came from; `said`: what whoever trains says about the former."""
+    if convex:
+        start = DataTouch("initialization", "untouched", "a certified minimum does not depend on where it is sought")
+    elif isinstance(module, SpeechModule) and module.public_start:
+        names = ", ".join(dict.fromkeys(corpus.name for corpus in module.public_speech()))
+        note = f"found in public speech ({names}), of which no recording is in the private corpus"
+        start = DataTouch("initialization", "untouched", note)
+    else:
+        word = "where the parameters began is the word of who trained them" + (f": {said}" if said else "")
+        start = DataTouch("initialization", "not_covered", word)
+    if not isinstance(module, SpeechModule):
+        return (start,)
+    read = DataTouch("labels", "not_covered", "the vocabulary was read from the private corpus")
+    none = DataTouch("labels", "untouched", "the model has none")
+    return start, none if module.label is None else read

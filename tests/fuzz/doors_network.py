@@ -1,0 +1,191 @@
+"""Doors of the network: frames, HELLO, groups, introductions, what a session's process reports, requests, offers."""
+
+import contextlib
+import socket
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from ppspeech.network import Address, Limits, Server, Service, StreamChannel, make_certificate
+from ppspeech.network.channel.frames import pack_header
+from ppspeech.network.channel.hello import Hello
+from ppspeech.network.channel.stream import ByteStream
+from ppspeech.network.group.file import Group, Member
+from ppspeech.network.group.identity import Identity
+from ppspeech.network.group.join import _recognize, _statement
+from ppspeech.network.server.server import _Child
+from ppspeech.service.client.connect import Door as ServiceDoor
+from ppspeech.service.client.connect import server_health
+from ppspeech.service.offer import describe, read_offers
+from ppspeech.service.requests import Ask, Request, receive_name, receive_ready, receive_request, receive_template
+from tests.fuzz.door import Door, Says, apart, door, new_folder, several
+
+QUICK = Limits(handshake_seconds=5, message_seconds=5, session_seconds=5, message_bytes=2**16)
+SESSION = bytes(range(16))
+
+
+@door(cost=4)
+def frames() -> Door:
+    """A session that has begun; messages of up to 50 bytes are received until it ends."""
+
+    def enter(data: bytes) -> None:
+        ours, theirs = socket.socketpair()
+        channel = StreamChannel(ByteStream(ours, QUICK.message_bytes), QUICK)
+        channel.begin(SESSION)
+        with theirs, contextlib.closing(channel):
+            theirs.settimeout(5)
+            with contextlib.suppress(OSError):  # what is more than the system keeps
+                theirs.setblocking(False)
+                theirs.send(data)
+            theirs.shutdown(socket.SHUT_WR)
+            while True:
+                assert len(channel.receive(1, at_most=50)) <= 50
+
+    one, two = (pack_header(1, SESSION, number, 4) + b"four" for number in range(2))
+    return Door(enter, (one + two, one, pack_header(255, SESSION, 0, 1) + b"\0", pack_header(1, SESSION, 0, 2**31)))
+
+
+@door()
+def hello() -> Door:
+    """The first frame."""
+    seed = Hello("words", {"model": "ab" * 32, "shape": {"n": [1, 2.5, True, None]}}, bytes(16)).encode()
+    return Door(Hello.decode, (seed,), "json")
+
+
+@door(cost=10)
+def group_file() -> Door:
+    """`parties.yaml`, as someone sends it."""
+    members = (Member("hub", "curator", "0a" * 32, Address("127.0.0.1", 7000)), Member("ann", "party", "0b" * 32))
+    group = Group("train_descent", members, "hub", {"epsilon": 1.0, "sizes": [1, 2], "columns": ["a"]}, 5.0)
+
+    file = new_folder() / "parties.yaml"
+
+    def enter(data: bytes) -> None:
+        file.write_bytes(data)
+        assert len(Group.load(file).digest) == 64
+
+    return Door(enter, (group.to_yaml().encode(),), "yaml")
+
+
+@door(cost=3)
+def introduction() -> Door:
+    """Who calls a hub: a certificate and a signature on the session."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder, "a.pem"), Path(folder, "a.key")
+        pin = make_certificate(*files)
+        signed = Identity(*files).sign(_statement(SESSION, "ann", "0a" * 32))
+    members = (Member("hub", "hub", "0a" * 32, Address("127.0.0.1", 7000)), Member("ann", "party", pin))
+    group = Group("any", members, "hub")
+
+    def enter(data: bytes) -> None:
+        says: Any = Says(data)
+        says.session, says.limits, says.expect_within = SESSION, QUICK, lambda *_: None
+        assert _recognize(says, group, ["ann"], "0a" * 32) == "ann"
+
+    return Door(enter, (signed,))
+
+
+@door(cost=3)
+def report() -> Door:
+    """What the process of a session tells the server's: it may be in a client's hands."""
+    server = Server(Address("127.0.0.1", 0), {"any": Service(lambda *_: None)}, insecure=True)
+    server.close()
+
+    def enter(data: bytes) -> None:
+        child = _Child(0, 0, "", 0.0, 0.0, said=bytearray(data[:8192]))
+        server._count(child)
+
+    return Door(enter, (b'{"protocol": "words"}\n{"failure": null, "sent": 12, "received": 34}\n',))
+
+
+@door(cost=2)
+def request() -> Door:
+    """What a client asks."""
+    return Door(lambda data: receive_request(Says(data)), (Request(Ask.WORDS, "scan", 4).encode(),))
+
+
+@door(cost=2)
+def ready() -> Door:
+    """What a server answers."""
+    return Door(lambda data: receive_ready(Says(data)), (b"\x01\x00\x00\x00\x07",))
+
+
+@door(cost=3)
+def template() -> Door:
+    """A name and a voice that someone enrolls, as the gallery takes them."""
+    from ppspeech.service.server.stores import Gallery
+
+    folder = new_folder()
+    gallery = Gallery(folder / "g.sqlite", "m", 4, 3)
+
+    def enter(data: bytes) -> object:
+        return gallery.check(*receive_template(Says(data), 3))
+
+    return Door(enter, (b"ann".ljust(21, b"\0") + b"\0\0\x80\x3f" + bytes(8),))
+
+
+@door(cost=2)
+def name() -> Door:
+    """The name of a gallery."""
+    return Door(lambda data: receive_name(Says(data)), (b"family".ljust(21, b"\0"),))
+
+
+@door(cost=12)
+def description() -> Door:
+    """What a server says it offers."""
+    from ppspeech.service import Deployment
+    from ppspeech.service.server.words import ServedWords
+    from tests.service.voices import CLASSES, released
+
+    with tempfile.TemporaryDirectory() as folder:
+        words = ServedWords.of("words", released(Path(folder, "w")), Deployment(frames=40)).offer
+        classes = ServedWords.of("classes", released(Path(folder, "c"), CLASSES), Deployment()).offer
+    return Door(lambda data: read_offers(data, "words"), (describe((words, classes)), describe((words,))), "json")
+
+
+@door(cost=12)
+def speakers_description() -> Door:
+    """The same, of speakers and of galleries that a keeper has the key of."""
+    from ppspeech.service import ServiceFiles, SpeakerDeployment
+    from ppspeech.service.server.speakers import ServedSpeakers
+    from tests.service.voices import SPEAKERS, released
+
+    with tempfile.TemporaryDirectory() as folder:
+        files = ServiceFiles.at(Path(folder, "state"))
+        bundle = released(Path(folder, "s"), SPEAKERS)
+        served = ServedSpeakers.of("voices", bundle, SpeakerDeployment(places=4, stores=True), files.speakers, None)
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "speakers")
+
+    return Door(enter, (describe((served.offer,)),), "json")
+
+
+@door(cost=2)
+def health() -> Door:
+    """What a server says of its health."""
+
+    def enter(data: bytes) -> object:
+        return server_health(cast(ServiceDoor, SimpleNamespace(hear=lambda _: data)))
+
+    return Door(enter, (b'{"status": "ok", "version": "1", "count": 3, "seconds": 1.5}',), "json")
+
+
+@door(cost=6)
+def session() -> Door:
+    """A whole session of requests, from a client that has met the server."""
+    from ppspeech.service import QueryBudget
+    from ppspeech.service.server.book import Tally
+    from ppspeech.service.server.session import Handler, run_session
+
+    folder = new_folder()
+    budget = QueryBudget(folder / "b.sqlite", 2)
+    handlers = {Ask.WORDS: Handler(lambda channel, _: channel.receive(1, 4)), Ask.ENROLL: Handler(lambda *_: None)}
+    served: Any = SimpleNamespace(offer=SimpleNamespace(fingerprint="m"), meet=lambda *_: handlers)
+
+    def enter(data: bytes) -> None:
+        run_session(served, Says(*apart(data)), Tally(), budget)
+
+    asked = [Request(what).encode() for what in (Ask.PING, Ask.WORDS, Ask.BYE)]
+    return Door(enter, (several(asked[0], asked[1], b"four", asked[2]), several(*[asked[0]] * 20)))
