@@ -96,9 +96,8 @@ def test_the_floor_leaves_every_state_its_room_and_ordinary_frames_alone() -> No
     assert (
         float(floored_scores(bank, far, lengths, floor).min()) > 3 * floor.level - 100 > float(bank(far, lengths).max())
     )
-    bank.emission.gaussians.set_moments_(
-        means, torch.eye(3).expand(2, 3, 3, 3) * torch.tensor([1.0, 1e90]).view(2, 1, 1, 1)
-    )
+    apart = torch.tensor([1.0, 1e90], dtype=torch.float64).view(2, 1, 1, 1)
+    bank.emission.gaussians.set_moments_(means, apart * torch.eye(3, dtype=torch.float64).expand(2, 3, 3, 3))
     wider = score_floor(bank)
     assert wider is not None
     assert wider.depth == 2 * DEPTH

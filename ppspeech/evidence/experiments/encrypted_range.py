@@ -178,7 +178,7 @@ def made_sounds(count: int, seconds: float, rate: int, make: np.random.Generator
             "clipped": np.clip(100 * swept * (1 + gate), -1, 1),
             "square": loud * np.sign(tone),
             "click": click + 1e-4 * noise,
-            "silence": np.zeros(samples),
+            "silence": 1e-5 * noise,
             "sweep": loud * swept,
             "click in silence": click,
         }

@@ -11,7 +11,6 @@ def test_sounds_are_of_all_kinds_and_features_of_them_are_finite() -> None:
     mfcc = MfccConfig.narrowband()
     sounds = [*experiment.made_sounds(10, 0.3, mfcc.sample_rate, np.random.default_rng(0))]
     assert all(len(sound) == 2_400 and float(sound.abs().max()) <= 1 for sound in sounds)
-    assert sum(float(sound.abs().max()) == 0 for sound in sounds) == 1
     assert len({sound.numpy().tobytes() for sound in sounds}) == 10
     assert all(torch.isfinite(features).all() for features in features_of(sounds, Mfcc(mfcc), mfcc.sample_rate))
 
