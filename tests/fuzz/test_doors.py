@@ -121,6 +121,7 @@ REACHED = {
     "ppspeech.crypto.lattice.seal_bytes": "lattice_key: no byte of others gets here that was not checked as a residue",
     "ppspeech.crypto.lattice.streaming": "streamed_model, streamed_scores",
     "ppspeech.crypto.lattice.vectors": "nobody: no protocol uses it, and TenSEAL reads its bytes",
+    "ppspeech.crypto.lattice.zeros": "nobody: it reads random bytes of our own",
     "ppspeech.network.local.groups": "our own processes, which answer for nobody",
     "ppspeech.service.server.cohort": "folders of one's own",
     "ppspeech.service.server.keeper": "a gallery of one's own",

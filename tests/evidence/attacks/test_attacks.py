@@ -15,8 +15,8 @@ from ppspeech.bundle import Bundle
 from ppspeech.cli import app
 from ppspeech.crypto.lattice import Precision, public_key
 from ppspeech.crypto.lattice import evaluator as lattice_evaluator
-from ppspeech.crypto.lattice.seal_bytes import SEED_BYTES
 from ppspeech.crypto.lattice.wire import HEADER_BYTES
+from ppspeech.crypto.lattice.zeros import SEED_BYTES
 from ppspeech.crypto.shares import read_text
 from ppspeech.crypto.transfer import base
 from ppspeech.crypto.transfer.extension import ColumnSender
