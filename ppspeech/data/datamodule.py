@@ -48,6 +48,9 @@ class SpeechDataModule(lightning.LightningDataModule):
         seed: decides the split and the order of batches.
     """
 
+    invented = False
+    """Whether nobody said what is in it: canaries, which there is nothing to protect of."""
+
     def __init__(
         self,
         corpus: str = "synthetic",

@@ -189,7 +189,7 @@ def test_simple_answers_stand_beside_the_result(data: Path, run_simulation: Call
     said = json.loads(done.stdout)
     assert said["figures"]["accuracy"] > said["figures"]["majority"]
     assert said["figures"]["one_party"] > said["figures"]["majority"]
-    assert re.fullmatch(r"\((10|9\.99\d*), 1e-05\)-DP for one record \(replace\)", said["guarantee"])
+    assert re.fullmatch(r"\((10|9\.99\d*), 1e-05\)-DP for one record \(replace\), to the bit", said["guarantee"])
     assert said["saw"]["party0"]["curator"]["sum"]["messages"] == 1
     assert said["terms"]["scale"] == 30.0
 
@@ -250,5 +250,5 @@ def test_parties_find_the_direction_of_all_rows(tmp_path: Path, run_simulation: 
     assert "uniform residues" in exact.stdout
     done = run_simulation("eigen", "--parties", "3", "--table", table, "--epsilon", "1", "--radius", "2", "--json")
     said = json.loads(done.stdout)
-    assert said["guarantee"].startswith("(1, 1e-06)-DP for one frame (add_remove) of each party")
+    assert said["guarantee"].startswith("(1, 1e-06)-DP for one frame (add_remove), to the bit of each party")
     assert 0 < said["figures"]["cosine"] < 1 - 1e-6

@@ -119,8 +119,8 @@ WORDS = [
         import shutil
         from pathlib import Path
         clips = sorted(Path("mine").rglob("*stop*.wav")) or [p for p in sorted(Path("mine").rglob("*.wav"))]
-        shutil.copy(clips[0], "clip.wav")
-        print(clips[0].name)
+        shutil.copy(clips[2], "clip.wav")
+        print(clips[2].name)
         """,
     ),
     Step("recognize", "ppspeech recognize words clip.wav", "stop"),
@@ -157,6 +157,7 @@ WORDS = [
     ),
     Step("release it", "ppspeech export {checkpoint} --out private", "-DP for one utterance", slow=True),
     Step("attack what it states", "ppspeech audit private", "private|gaussian", slow=True),
+    Step("attack a recipe", "ppspeech audit keyword_dp --quick", "canar", slow=True),
     Step(
         "to listen while people speak",
         f"ppspeech train keyword_live --data.corpus mine {QUICK}",

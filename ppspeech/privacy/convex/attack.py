@@ -26,7 +26,7 @@ CROWD = 1_000_000  # records of the crowd: nobody's secret
 MOST_STEPS = 200
 
 
-class Plan(Protocol):
+class Attacked(Protocol):
     """What is attacked: a `Perturbation`."""
 
     @property
@@ -108,7 +108,7 @@ def attacked(head: HeadConstants, outputs: int) -> Record:
 class _Objective:
     """The crowd, with the record or without."""
 
-    plan: Plan
+    plan: Attacked
     record: Record
     present: bool
 
@@ -149,7 +149,7 @@ class _Objective:
         return quadratic * column + reach * slope + tilt, quadratic * np.eye(len(column)) + reach**2 * curvature
 
 
-def released_losses(plan: Plan, runs: int, present: bool) -> Tensor:
+def released_losses(plan: Attacked, runs: int, present: bool) -> Tensor:
     """Privacy losses `(runs,)` of fresh releases, with the record in or out."""
     record = attacked(plan.head, plan.shape[0])
     objective = _Objective(plan, record, present)
@@ -157,7 +157,7 @@ def released_losses(plan: Plan, runs: int, present: bool) -> Tensor:
     return torch.tensor(found, dtype=torch.float64)
 
 
-def _loss(plan: Plan, record: Record, theta: Vector) -> float:
+def _loss(plan: Attacked, record: Record, theta: Vector) -> float:
     """ln of the density of Theta with the record over that without."""
     outputs = plan.radius * theta[:, 0]
     (others, flat), (own, bend) = record.of_crowd(outputs), record.of_record(outputs)

@@ -91,6 +91,8 @@ def _utterance(model: nn.Module, label: int, generator: torch.Generator) -> Tens
 class CanaryData(SpeechDataModule):
     """The canaries that take part and nobody else, as a corpus that any recipe trains on."""
 
+    invented = True
+
     def __init__(
         self,
         canaries: Canaries,

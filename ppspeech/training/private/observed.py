@@ -32,7 +32,7 @@ TUNING = DataTouch("tuning", "not_covered", "what was tried on private data befo
 def check_public(trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
     """Refuse a start, scale or cohort from speech that is in the private corpus. Raises CorpusError with what is."""
     data = getattr(trainer, "datamodule", None)
-    if not isinstance(module, SpeechModule) or not isinstance(data, SpeechDataModule):
+    if not isinstance(module, SpeechModule) or not isinstance(data, SpeechDataModule) or data.invented:
         return
     check_disjoint(data.corpus, [*module.public_speech(), *normalizing(data.normalization)])
 

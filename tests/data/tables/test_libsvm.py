@@ -2,7 +2,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -13,6 +13,7 @@ from ppspeech.errors import CorpusError
 values = st.floats(-100, 100, width=32).filter(lambda value: value == 0 or abs(value) > 1e-30)
 
 
+@settings(deadline=None)
 @given(arrays(np.float32, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=values), st.booleans())
 def test_agrees_with_scikit_learn(features: np.ndarray, comment: bool) -> None:
     labels = np.arange(len(features)) % 3 - 1

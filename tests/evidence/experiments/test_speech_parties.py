@@ -27,7 +27,7 @@ def speakers(monkeypatch: pytest.MonkeyPatch) -> Speakers:
 def test_every_way_learns_and_noise_is_there(speakers: Speakers) -> None:
     terms = speakers.averaging(20.0)
     assert terms.count == 6
-    local = [local_minimizer(terms, x, y, place) for place, (x, y) in enumerate(speakers.parts)]
+    local = [local_minimizer(terms, x, y, place, torch.arange(len(y))) for place, (x, y) in enumerate(speakers.parts)]
     assert _averaged(speakers, terms, local) > 0.80
     assert _central(speakers, terms) > 0.80
     assert _descended(speakers, 20.0) > 0.80
