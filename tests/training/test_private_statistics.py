@@ -203,9 +203,9 @@ def test_models_stay_valid_under_any_noise(epsilon: float) -> None:
     assert all(bool(parameter.isfinite().all()) for parameter in model.parameters())
     gaussians = model.emission.gaussians  # type: ignore[union-attr]
     assert float(gaussians.variances().detach().min()) > 0.1
-    if epsilon < 1:  # nothing but noise: the public model stays
+    if epsilon < 1:  # nothing but noise z: a mean moves by sqrt(n) z / (1 + n) <= z / 2, and z > 6 once in 10^7 runs
         start = bank().emission.gaussians.mean  # type: ignore[union-attr]
-        assert float((gaussians.mean - start).detach().abs().max()) < 0.5
+        assert float((gaussians.mean - start).detach().abs().max()) < 3
 
 
 def test_with_little_noise_the_means_are_found() -> None:
