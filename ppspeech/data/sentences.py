@@ -125,5 +125,6 @@ def _speech(utterance: Utterance, rate: int) -> Reals:
     if not len(loud) or not np.abs(samples).max() > 0:
         raise CorpusError(f"{utterance.path} is silent: leave it out of the corpus")
     margin = int(AROUND * rate)
-    kept: Reals = samples[max(0, loud[0] - margin) : loud[-1] + margin]
-    return kept / np.abs(kept).max()
+    kept = samples[max(0, loud[0] - margin) : loud[-1] + margin]
+    scaled: Reals = kept / np.abs(kept).max()
+    return scaled
