@@ -137,7 +137,7 @@ MUTANTS = [
         "one permutation for both directions",
         "one party's pads are the other's",
         OPENED_TESTS,
-        (SETUP, '(b"0", b"1", b"n")', '(b"0", b"0", b"0")'),
+        (SETUP, '(b"0", b"1", b"n", b"label")', '(b"0", b"0", b"0", b"label")'),
     ),
     mutant(
         "tweak before the permutation",
