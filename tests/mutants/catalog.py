@@ -1,5 +1,6 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
+from tests.mutants.garbled import GARBLED
 from tests.mutants.mutant import mutant
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
@@ -977,6 +978,7 @@ MUTANTS = [
             "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
         ),
     ),
+    *GARBLED,
     *PROMISES,
     *PRIVACY,
 ]

@@ -116,6 +116,7 @@ class Writer:
         return registers[0]
 
     def xor(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """Register by register."""
         return [self.builder.xor(a, b) for a, b in zip(left, right, strict=True)]
 
     def permute(self, blocks: list[Any]) -> list[Any]:

@@ -114,7 +114,9 @@ class PairSetup:
         sender = OtSender(pair_bits, receiver.choose_keys(channel, pair_bits), back, receiver.said)
         pairs = sender.offer_keys(channel, CODE_COLUMNS + PAIR_COLUMNS)
         asked = CodeReceiver(pairs[:CODE_COLUMNS], wide, sender.said)
-        return cls(party, name, sender, receiver, asked, ColumnReceiver(pairs[CODE_COLUMNS:], free, sender.said + b"labels"))
+        return cls(
+            party, name, sender, receiver, asked, ColumnReceiver(pairs[CODE_COLUMNS:], free, sender.said + b"labels")
+        )
 
     @property
     def usable(self) -> bool:
