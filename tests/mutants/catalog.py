@@ -368,7 +368,7 @@ MUTANTS = [
         "m02 no mask",
         "the key holder reads every score",
         "tests/crypto/lattice/test_security.py",
-        (EVALUATOR, "mask = uniform_residues(first.shape, KEPT_BITS)", "mask = np.zeros(first.shape, np.uint64)"),
+        (EVALUATOR, "len(job.kept)), KEPT_BITS)", "len(job.kept)), KEPT_BITS) & np.uint64(0)"),
     ),
     mutant(
         "m13 a mask one bit short",
@@ -376,8 +376,8 @@ MUTANTS = [
         "tests/crypto/lattice/test_security.py",
         (
             EVALUATOR,
-            "mask = uniform_residues(first.shape, KEPT_BITS)",
-            "mask = uniform_residues(first.shape, KEPT_BITS - 1)",
+            "len(job.kept)), KEPT_BITS)",
+            "len(job.kept)), KEPT_BITS - 1)",
         ),
     ),
     mutant(

@@ -5,7 +5,41 @@ from tests.mutants.mutant import mutant
 SETUP, GATES, PARTIES = "crypto/transfer/setup.py", "crypto/garbled/half_gates.py", "crypto/garbled/parties.py"
 TESTS = "tests/crypto/test_garbled_privacy.py"
 
+REPLIES, REPLY_TESTS = "crypto/lattice/evaluator.py", "tests/crypto/lattice/test_matrix_product.py"
+CIRCUIT, TRELLIS = "protocols/trellis/circuit.py", "protocols/trellis/garbled.py"
+TRELLIS_TESTS = "tests/protocols/test_trellis_garbled.py"
+
 GARBLED = [
+    mutant(
+        "a reply's mask used twice",
+        "the difference of two results is open",
+        REPLY_TESTS,
+        (REPLIES, "mask, self._mask = self._mask, None", "mask = self._mask"),
+    ),
+    mutant(
+        "garbled trellis: labels of the server's share known",
+        "the client turns its bits",
+        TRELLIS_TESTS,
+        (TRELLIS, "uniform_residues((_inputs(circuit), 2))", "np.ones((_inputs(circuit), 2), np.uint64)"),
+    ),
+    mutant(
+        "garbled trellis: weights of zero are left out",
+        "what the messages weigh shows which weights are zero",
+        TRELLIS_TESTS,
+        (TRELLIS, "        step = self._circuit.forward(len(self._decisions))\n", "        step = self._circuit.forward(len(self._decisions))\n        if self._constants is not None and not self._constants[:4].any():\n            self._party.channel.send(1, b'')\n"),
+    ),
+    mutant(
+        "garbled trellis: a last frame for every bit",
+        "the client reads several paths at once",
+        TRELLIS_TESTS,
+        (CIRCUIT, "build.xor(found, ones), ones], axis=1)", "found, ones], axis=1)"),
+    ),
+    mutant(
+        "garbled trellis: nonsense stops the session",
+        "a server learns for which inputs its damage mattered",
+        TRELLIS_TESTS,
+        (TRELLIS, "        return PathRead(circuit, self._evaluator.read(outputs))\n", "        read = PathRead(circuit, self._evaluator.read(outputs))\n        read.records()\n        return read\n"),
+    ),
     mutant(
         "garbled: gates not counted",
         "two circuits share tweaks",
