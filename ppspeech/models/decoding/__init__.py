@@ -21,26 +21,41 @@ torch.Size([3, 2, 2])
 ['no']
 """
 
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.decoding.embedded import embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar
-from ppspeech.models.decoding.graph import DecodingGraph, Unit, units_of_bank
+from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph
 from ppspeech.models.decoding.language import NgramModel, estimate_ngrams, read_arpa, write_arpa
-from ppspeech.models.decoding.tasks import grammar_graph, ngram_graph, spotting_graph, transcript_graph
+from ppspeech.models.decoding.tasks import (
+    grammar_graph,
+    lexicon_graph,
+    loop_graph,
+    ngram_graph,
+    spotting_graph,
+    transcript_graph,
+)
 
 __all__ = [
+    "LATER",
+    "NOTHING",
     "DecodingGraph",
+    "Edge",
+    "GraphBuilder",
     "Hypothesis",
     "NgramModel",
     "OneOf",
     "Repeated",
     "Unit",
     "Word",
+    "WordGraph",
     "decode",
     "embedded_training",
     "estimate_ngrams",
     "even_start_",
     "grammar_graph",
+    "lexicon_graph",
+    "loop_graph",
     "ngram_graph",
     "parse_grammar",
     "read_arpa",
