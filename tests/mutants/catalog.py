@@ -1,5 +1,6 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
+from tests.mutants.garbled import GARBLED
 from tests.mutants.mutant import mutant
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
@@ -137,7 +138,7 @@ MUTANTS = [
         "one permutation for both directions",
         "one party's pads are the other's",
         OPENED_TESTS,
-        (SETUP, '(b"0", b"1", b"n")', '(b"0", b"0", b"0")'),
+        (SETUP, '(b"0", b"1", b"n", b"label")', '(b"0", b"0", b"0", b"label")'),
     ),
     mutant(
         "tweak before the permutation",
@@ -367,7 +368,7 @@ MUTANTS = [
         "m02 no mask",
         "the key holder reads every score",
         "tests/crypto/lattice/test_security.py",
-        (EVALUATOR, "mask = uniform_residues(first.shape, KEPT_BITS)", "mask = np.zeros(first.shape, np.uint64)"),
+        (EVALUATOR, "len(job.kept)), KEPT_BITS)", "len(job.kept)), KEPT_BITS) & np.uint64(0)"),
     ),
     mutant(
         "m13 a mask one bit short",
@@ -375,8 +376,8 @@ MUTANTS = [
         "tests/crypto/lattice/test_security.py",
         (
             EVALUATOR,
-            "mask = uniform_residues(first.shape, KEPT_BITS)",
-            "mask = uniform_residues(first.shape, KEPT_BITS - 1)",
+            "len(job.kept)), KEPT_BITS)",
+            "len(job.kept)), KEPT_BITS - 1)",
         ),
     ),
     mutant(
@@ -997,6 +998,7 @@ MUTANTS = [
             "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
         ),
     ),
+    *GARBLED,
     *PROMISES,
     *PRIVACY,
 ]
