@@ -16,6 +16,7 @@ from ppspeech.protocols.sentences import (
     SentenceArrays,
     SentenceShape,
     answer_sentence,
+    check_heard,
     encode_sentences,
     follow_speech,
     prepare,
@@ -41,7 +42,7 @@ def converse(arrays: SentenceArrays, *utterances: np.ndarray) -> tuple[list[obje
                 engine.channel = records[-1]
                 counted = Meeting(records[-1], met.setup, met.lattice)
                 try:
-                    found.append(transcribe(counted, arrays.shape, utterance, engine))
+                    found.append(check_heard(arrays.shape, transcribe(counted, arrays.shape, utterance, engine)))
                 except RangeError as error:
                     found.append(error)
         return found

@@ -89,7 +89,7 @@ class ListeningEar:
             self._send(CHUNK)
 
     def finish(self) -> list[Heard]:
-        """All that was heard, silence included. Raises RangeError if too little was said for anything, or too much."""
+        """All that was heard, silence included, as `transcribe` gives it. Raises RangeError if too little was said."""
         self._check_not_over()
         if self._heard < self._shape.shortest:
             raise RangeError(f"an utterance has at least {self._shape.shortest} frames here, got {self._heard}")
@@ -97,7 +97,9 @@ class ListeningEar:
             self._send(len(self._waiting))
         self._channel.send(Kind.FRAME, END)
         self._is_over = True
-        return check_heard(self._shape, self._following.end(self._heard))
+        heard = self._following.end(self._heard)
+        assert heard is not None
+        return heard
 
     def _send(self, count: int) -> None:
         chunk = np.zeros((CHUNK, self._shape.monomials))
@@ -165,7 +167,7 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> list[
         for frame in np.asarray(utterance, np.float64):
             ear.hear(frame[None])
         heard = ear.finish()
-    return [(each.word, each.start, each.end) for each in heard]
+    return [(each.word, each.start, each.end) for each in check_heard(agreed, heard)]
 
 
 @sentence_stream.party("server")
