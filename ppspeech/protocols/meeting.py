@@ -64,9 +64,7 @@ class Meeting:
             zeros.result()
         return engine
 
-    def multiply(
-        self, plan: MatrixPlan, own: Reals | EncodedWeights, mask: ReplyMask | None = None
-    ) -> Residues:
+    def multiply(self, plan: MatrixPlan, own: Reals | EncodedWeights, mask: ReplyMask | None = None) -> Residues:
         """Our share of the client's features times the server's weights, `(rows, columns)` mod 2^bits of the result.
         `own`: the client's features `(rows, inner)`, or the server's encoded weights. `mask`: the server's, if its
         share was fixed before (`share_before`). Raises PpspeechError if this party has the other's factor, RangeError

@@ -18,7 +18,7 @@ from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.transfer import BlockHash, PairSetup, Side
 from ppspeech.errors import CheatError, RangeError
 from ppspeech.network import Transcript, run_together
-from ppspeech.protocols.trellis import Arc, Rule, Set, Start, Trellis, TrellisPlan, plan_trellis, walk
+from ppspeech.protocols.trellis import Arc, Rule, Schedule, Set, Start, Trellis, plan_trellis, walk
 from ppspeech.protocols.trellis.circuit import TrellisCircuit, plan_circuit
 from ppspeech.protocols.trellis.garbled import (
     PathRead,
@@ -129,7 +129,7 @@ def inner_scores(circuit: TrellisCircuit, weights: np.ndarray, emissions: np.nda
     return ring.to_signed(ring.reduce(found - circuit.heights(residues)))
 
 
-def best_path(plan: TrellisPlan, weights: np.ndarray, emissions: np.ndarray, end: int) -> list[list[tuple[int, int]]]:
+def best_path(plan: Schedule, weights: np.ndarray, emissions: np.ndarray, end: int) -> list[list[tuple[int, int]]]:
     """What the best path meets, of every field: walked back over the twin's scores, operation by operation."""
     heavy, scores, trellis = (
         np.append(weights, 0),

@@ -22,7 +22,7 @@ from ppspeech.arrays import Bits, Residues, Whole
 from ppspeech.crypto.garbled import ONE, ZERO, Builder, Circuit
 from ppspeech.errors import RangeError
 from ppspeech.protocols.trellis.graph import Rule, Set, Trellis
-from ppspeech.protocols.trellis.schedule import Node, Operand, TrellisPlan
+from ppspeech.protocols.trellis.schedule import Node, Operand, Schedule
 
 Mask = NDArray[np.bool_]
 
@@ -70,7 +70,7 @@ class TrellisCircuit:
         fields: those that are read, of the trellis' fields.
     """
 
-    def __init__(self, plan: TrellisPlan, end: int, fields: tuple[int, ...]) -> None:
+    def __init__(self, plan: Schedule, end: int, fields: tuple[int, ...]) -> None:
         trellis = plan.trellis
         if not 0 <= end < len(trellis.columns) or not plan.reached[:, end].any():
             raise RangeError(f"no token comes to vertex {end} within {plan.frames} frames: paths cannot end there")
@@ -405,7 +405,7 @@ class TrellisCircuit:
 
 
 @lru_cache(maxsize=16)
-def plan_circuit(plan: TrellisPlan, end: int, fields: tuple[int, ...] | None = None) -> TrellisCircuit:
+def plan_circuit(plan: Schedule, end: int, fields: tuple[int, ...] | None = None) -> TrellisCircuit:
     """The circuits of a plan, for paths that end in a vertex. `fields`: those to read; None: all. Raises RangeError for
     a vertex that is never reached, no field, or one that is set twice in a frame.
     """

@@ -26,6 +26,7 @@ import numpy as np
 
 from ppspeech.arrays import Bits, Residues
 from ppspeech.channel import Channel
+from ppspeech.crypto import uniform_residues
 from ppspeech.crypto.garbled import (
     KEY_BYTES,
     LABEL_BYTES,
@@ -39,7 +40,6 @@ from ppspeech.crypto.garbled import (
     blinded_bytes,
     transfer_bytes,
 )
-from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.transfer import PairSetup
 from ppspeech.errors import CheatError, RangeError
 from ppspeech.protocols.trellis.circuit import TrellisCircuit
