@@ -111,10 +111,13 @@ class Recognizer:
 
     def clipped(self, features: Tensor) -> Tensor:
         """Frames `(…, features)` within the limit."""
-        if self.limit is None:
-            return features
-        center, spread = (part.to(features) for part in usual_range(self.mfcc))
-        return features.clamp(center - self.limit * spread, center + self.limit * spread)
+        return features if self.limit is None else clipped_to(features, self.limit, self.mfcc)
+
+
+def clipped_to(features: Tensor, limit: float, mfcc: MfccConfig) -> Tensor:
+    """Frames `(…, features)` within so many spreads of their usual center."""
+    center, spread = (part.to(features) for part in usual_range(mfcc))
+    return features.clamp(center - limit * spread, center + limit * spread)
 
 
 @torch.no_grad()

@@ -6,16 +6,20 @@ no split by speaker can leak through it, and who else is in the corpus changes n
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import MfccConfig
+from ppspeech.audio import GivenFeatures, Mfcc, MfccConfig
+from ppspeech.data.batches import Batch
 from ppspeech.data.corpus import Corpus, Utterance
+from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.errors import CorpusError
 
 PAUSE = (0.0, 0.3)  # seconds between two words
@@ -94,6 +98,113 @@ def joined_sentences(
             places = drawn.integers(0, len(spoken[speaker]), int(drawn.integers(fewest, most + 1)))
             clips = [spoken[speaker][place] for place in places]
             yield _joined(speaker, [(str(u.word), _speech(u, rate)) for u in clips], rate, drawn)
+
+
+class Pieces(Dataset[Batch]):
+    """Words and pauses of sentences as training items `{"features": (frames, d), "word", "speaker", "index"}`; the word
+    of a pause is one more than the last of `words`. `speakers` `(items,)` are places among the speakers' names.
+
+    Pieces shorter than `shortest` frames, through which no model leads, are left out.
+    """
+
+    def __init__(self, joined: Sequence["Heard"], words: Sequence[str], speakers: Sequence[str], shortest: int) -> None:
+        word, person = ({name: i for i, name in enumerate(names)} for names in (words, speakers))
+        cut = [(heard, mark) for heard in joined for mark in heard.segments if mark.end - mark.start >= shortest]
+        self.features = [heard.features[mark.start : mark.end] for heard, mark in cut]
+        self.words = torch.tensor([len(words) if mark.word is None else word[mark.word] for _, mark in cut])
+        self.speakers = torch.tensor([person[heard.sentence.speaker] for heard, _ in cut])
+        self.sizes = [len(features) for features in self.features]
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, index: int) -> Batch:
+        known = {"word": self.words[index], "speaker": self.speakers[index], "index": torch.tensor(index)}
+        return {"features": self.features[index], **known}
+
+
+class WholeSentences(Dataset[Batch]):
+    """Sentences as items `{"features": (frames, d), "said": (longest,), "speaker", "index"}`; what is said is filled up
+    with -1. `speakers` `(items,)` are places among the speakers' names.
+    """
+
+    def __init__(self, joined: Sequence["Heard"], words: Sequence[str], speakers: Sequence[str]) -> None:
+        self.features = [heard.features for heard in joined]
+        self.sizes = [len(features) for features in self.features]
+        self.speakers = torch.tensor([speakers.index(heard.sentence.speaker) for heard in joined])
+        texts = [[words.index(word) for word in heard.sentence.text] for heard in joined]
+        longest = max(map(len, texts))
+        self.said = torch.tensor([text + [-1] * (longest - len(text)) for text in texts])
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, index: int) -> Batch:
+        known = {"said": self.said[index], "speaker": self.speakers[index], "index": torch.tensor(index)}
+        return {"features": self.features[index], **known}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard:
+    """A sentence as a front end hears it: features `(frames, d)`, and its marks in frames."""
+
+    sentence: Sentence
+    features: Tensor
+    segments: tuple[Mark, ...]
+
+
+@torch.no_grad()
+def heard_by(config: MfccConfig, sentences: Iterator[Sentence]) -> list[Heard]:
+    """The sentences with their features."""
+    mfcc, found = Mfcc(config), []
+    for sentence in sentences:
+        features = mfcc(sentence.waveform).features[0]
+        found.append(Heard(sentence, features, sentence.segments(config, len(features))))
+    return found
+
+
+class SentenceDataModule(SpeechDataModule):
+    """A corpus of words, split as `SpeechDataModule` splits it, then joined to sentences within each part.
+
+    Training batches are of pieces, words and pauses; the others of whole sentences. All is kept in memory.
+
+    Args:
+        sentences: of every speaker of the training part.
+        test_sentences: of every speaker of the test, or validation, part.
+        words: the fewest and most words of a sentence.
+        shortest: frames of a piece that is trained on, at least as many as a model has states.
+        more: what `SpeechDataModule` takes.
+    """
+
+    def __init__(
+        self,
+        sentences: int = 12,
+        test_sentences: int = 4,
+        words: tuple[int, int] = (4, 7),
+        shortest: int = 5,
+        **more: Any,
+    ) -> None:
+        super().__init__(**more)
+        self.sentences, self.test_sentences, self.words, self.shortest = sentences, test_sentences, words, shortest
+        self._joined = False
+
+    def setup(self, stage: str | None = None) -> None:
+        """Split, join and hear; all stages share one split. Raises CorpusError where features are given."""
+        super().setup(stage)
+        if self._joined:
+            return
+        config = self.config(self.corpus)
+        if isinstance(config, GivenFeatures):
+            raise CorpusError(f"{self.corpus.name!r} holds features, and sentences are joined from sound")
+        words, people = self.vocabulary["word"], self.vocabulary["speaker"]
+        parts: dict[str, Any] = {}
+        for name, part in self.parts.items():
+            each = self.sentences if name == "train" else self.test_sentences
+            joined = joined_sentences(part.corpus, each, config.sample_rate, self.words, self.seed)
+            heard = heard_by(config, joined)
+            whole = WholeSentences(heard, words, people) if name != "train" else None
+            parts[name] = whole or Pieces(heard, words, people, self.shortest)
+        self.parts, self._joined = parts, True
 
 
 def _generator(seed: int, speaker: str, number: int) -> np.random.Generator:

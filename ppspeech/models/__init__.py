@@ -13,7 +13,15 @@ from ppspeech.models.convex import (
     not_reached,
 )
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
-from ppspeech.models.floored import ScoreFloor, WordModel, floored_scores, score_floor
+from ppspeech.models.floored import (
+    RAREST,
+    ScoreFloor,
+    WordModel,
+    floored_emissions,
+    floored_scores,
+    score_floor,
+    sentence_floor,
+)
 from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.gaussians import Gaussians
 from ppspeech.models.gaussian.mixture import GaussianMixture
@@ -43,6 +51,7 @@ from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervecto
 __all__ = [
     "FEWEST_PEOPLE",
     "LARGEST_EXPLICIT",
+    "RAREST",
     "UNUSUAL",
     "Certificate",
     "ConvexObjective",
@@ -82,6 +91,7 @@ __all__ = [
     "ergodic",
     "fit_mixture",
     "flat_start_",
+    "floored_emissions",
     "floored_scores",
     "left_right",
     "map_adapt",
@@ -93,6 +103,7 @@ __all__ = [
     "plot_det",
     "rare_score",
     "score_floor",
+    "sentence_floor",
     "smat",
     "supervector_scores",
     "supervectors",

@@ -40,14 +40,14 @@ GRAPHS = {
     "transcript": transcript_graph(["a", "b"], UNITS, "sil"),
     "grammar": grammar_graph(parse_grammar("(a | b [c])+"), UNITS),
     "spotting": spotting_graph([["a"], ["b", "c"]], ["sil", "any"], UNITS, reward=1.0),
-    "loop": loop_graph(["a", "b", "c"], UNITS, "sil", word_penalty=2.0),
-    "lexicon": lexicon_graph({"ba": "ba", "bab": "bab", "b": "b", "c": "c"}, UNITS, "sil"),
+    "loop": loop_graph(["a", "b"], UNITS, "sil", word_penalty=2.0),
+    "lexicon": lexicon_graph({"ba": "ba", "bac": "bac"}, UNITS, "sil"),
     "bigram": ngram_graph(estimate_ngrams([["a", "b"], ["b", "c", "a"]], 2), UNITS, "sil"),
 }
 
 
-def scores(frames: int, seed: int = 0) -> Tensor:
-    return 3 * torch.randn(frames, 6, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def scores(frames: int, seed: int = 0, columns: int = 6) -> Tensor:
+    return 3 * torch.randn(frames, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def brute_force(graph: DecodingGraph, log_emissions: Tensor) -> float:

@@ -11,7 +11,7 @@ CORRELATIONS, LOOK_UP, SELECT = (f"crypto/shares/{file}.py" for file in ("correl
 ZEROS, ZEROS_TESTS = "crypto/lattice/zeros.py", "tests/crypto/lattice/test_zeros.py"
 EVALUATOR, HARDENED = "crypto/lattice/evaluator.py", "protocols/speakers/hardened.py"
 
-PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/words/keyword_stream.py"
+PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/scores/streamed.py"
 
 STATES, RANGE, RANGE_TESTS = "protocols/scores/states.py", "protocols/scores/range.py", "tests/protocols/test_range.py"
 CLIPPING, PLAN = "privacy/gradients/clipping.py", "privacy/gradients/plan.py"
@@ -933,12 +933,7 @@ MUTANTS = [
         "a server streams under one key for ever",
         "utterances read it, and the models under it",
         KEY_LIFE_TESTS,
-        (
-            STREAM,
-            "        if self._streams % streams_a_key(self.models.shape) == 0:",
-            "        if self._streams == 0:",
-        ),
-        (STREAM, "        if self._streams % streams_a_key(self.shape) == 0:", "        if self._streams == 0:"),
+        (STREAM, "return answers % self.answers_a_key == 0", "return answers == 0"),
     ),
     mutant(
         "a prober takes any gallery of the keeper's key",

@@ -9,15 +9,19 @@ from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, run_together
 from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
+from ppspeech.protocols.scores.streamed import GivenModels, TakenModels
 from ppspeech.protocols.sentences import (
     Heard,
+    ListeningEar,
     SentenceArrays,
     SentenceShape,
     answer_sentence,
     encode_sentences,
+    follow_speech,
     prepare,
     product_plan,
     shares_cost,
+    streamed,
     total_bytes,
     transcribe,
 )
@@ -198,3 +202,64 @@ def test_loud_frames_count_as_the_loudest_that_the_range_was_proved_for() -> Non
     found, _ = converse(arrays, loud)
     assert found == [hear(arrays, loud)]
     assert np.linalg.norm(arrays.shape.clipped(loud), axis=1).max() <= arrays.shape.radius + 1e-9
+
+
+@pytest.mark.parametrize("portion", [1, 2, 3, 7])
+def test_while_it_is_spoken_the_words_are_the_same(portion: int) -> None:
+    arrays = loop_arrays(words=4, seed=3)
+    said = [say(arrays, 0, 2, 1), say(arrays, 1)[:3], say(arrays, 3, 0, 1, 2, 0, 1)[:24]]
+
+    def client(channel: Channel) -> list[object]:
+        met, found = meet_as_client(channel), []
+        models = TakenModels(streamed(arrays.shape))
+        with met.session():
+            for frames in said:
+                ear = ListeningEar(met, arrays.shape, models)
+                for at in range(0, len(frames), portion):
+                    ear.hear(frames[at : at + portion])
+                found.append(ear.finish())
+                with pytest.raises(PpspeechError, match="is over"):
+                    ear.hear(frames[:1])
+        return found
+
+    def server(channel: Channel) -> None:
+        met, models = meet_as_server(channel), GivenModels(streamed(arrays.shape), arrays.weights)
+        with met.session():
+            for _ in said:
+                follow_speech(met, arrays, models)
+
+    found, _ = run_together(client, server)
+    assert found == [hear(arrays, frames) for frames in said]
+
+
+def test_a_key_of_the_server_answers_no_more_than_it_can_lose() -> None:
+    shape = loop_arrays().shape
+    terms = streamed(shape)
+    most = terms.plan.precision.parameters.leakable_bits
+    assert terms.answers_a_key * shape.answer_bits <= most < (terms.answers_a_key + 1) * shape.answer_bits
+    with pytest.raises(RangeError, match="more of the server's key"):
+        streamed(loop_arrays(most_words=1000).shape)
+
+
+def test_too_little_and_too_much_speech_is_refused_before_it_is_sent() -> None:
+    arrays = loop_arrays()
+
+    def client(channel: Channel) -> None:
+        met = meet_as_client(channel)
+        with met.session():
+            ear = ListeningEar(met, arrays.shape, TakenModels(streamed(arrays.shape)))
+            with pytest.raises(RangeError, match="at least 2 frames"):
+                ear.finish()
+            ear.hear(say(arrays, 0, 1))
+            with pytest.raises(RangeError, match="at most 24"):
+                ear.hear(np.zeros((20, 2)))
+            with pytest.raises(RangeError, match="not finite"):
+                ear.hear(np.full((1, 2), np.nan))
+            assert [each.word for each in ear.finish()] == ["word 0", "word 1"]
+
+    def server(channel: Channel) -> None:
+        met = meet_as_server(channel)
+        with met.session():
+            follow_speech(met, arrays, GivenModels(streamed(arrays.shape), arrays.weights))
+
+    run_together(client, server)

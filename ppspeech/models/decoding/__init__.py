@@ -21,10 +21,10 @@ torch.Size([3, 2, 2])
 ['no']
 """
 
-from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, stays_of, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.decoding.embedded import embedded_training, even_start_
-from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar
+from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, words_of
 from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph
 from ppspeech.models.decoding.language import NgramModel, estimate_ngrams, read_arpa, write_arpa
 from ppspeech.models.decoding.tasks import (
@@ -60,7 +60,9 @@ __all__ = [
     "parse_grammar",
     "read_arpa",
     "spotting_graph",
+    "stays_of",
     "transcript_graph",
     "units_of_bank",
+    "words_of",
     "write_arpa",
 ]

@@ -4,9 +4,11 @@ Builders for common tasks are in `tasks.py`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+import torch
 
 from ppspeech.errors import ModelError
 from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph, acyclic, trimmed
@@ -32,14 +34,18 @@ class Unit:
 
 
 def units_of_bank(
-    bank: HiddenMarkovModel, words: Mapping[str, str | None] | tuple[str, ...], leave: float = 0.2
+    bank: HiddenMarkovModel,
+    words: Mapping[str, str | None] | tuple[str, ...],
+    leave: float = 0.2,
+    rarest: float = LOG_ZERO / 2,
 ) -> dict[str, Unit]:
     """Every model of a bank as a unit; the pdf of state s of model m is m * states + s.
 
     `words` are the models' names in the bank's order, or names to what they mean (None for silence, garbage). A bank's
     model never ends of itself: in a graph it is left with probability `leave` after its last state, or any of its final
-    states where its topology has a constraint; what it does otherwise keeps its proportions. Raises ModelError if there
-    are not as many names as models, or `leave` is not a probability.
+    states where its topology has a constraint; what it does otherwise keeps its proportions. What the topology allows
+    counts as no rarer than e^`rarest`. Raises ModelError if there are not as many names as models, or `leave` is not a
+    probability.
     """
     meanings = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
     if len(meanings) != bank.models or not 0 < leave < 1:
@@ -50,7 +56,11 @@ def units_of_bank(
     states = bank.states
     constrained = not all(bank.topology.final)
     ends = [f if constrained else s == states - 1 for s, f in enumerate(bank.topology.final)]
-    initial, transitions = bank.log_initial().tolist(), bank.log_transitions().tolist()
+    moves, begins, _ = bank.topology.masks(bank.initial_logits)
+    initial, transitions = (
+        torch.where(allowed, logs.clamp_min(rarest), LOG_ZERO).tolist()
+        for allowed, logs in ((begins, bank.log_initial()), (moves, bank.log_transitions()))
+    )
     units = {}
     for m, (name, word) in enumerate(meanings.items()):
         stay = [math.log1p(-leave) if end else 0.0 for end in ends]
@@ -62,6 +72,16 @@ def units_of_bank(
             tuple(math.log(leave) if end else LOG_ZERO for end in ends),
         )
     return units
+
+
+def stays_of(units: Iterable[Unit], columns: int) -> tuple[float, ...]:
+    """ln of staying in the state of each of so many columns of emission scores; 0 where no state of the units stays."""
+    stays = [0.0] * columns
+    for unit in units:
+        for i, pdf in enumerate(unit.pdfs):
+            if unit.log_transitions[i][i] > LOG_ZERO / 2:
+                stays[pdf] = unit.log_transitions[i][i]
+    return tuple(stays)
 
 
 class GraphBuilder:

@@ -23,6 +23,8 @@ from ppspeech.models.hmm.forward_backward import LOG_ZERO
 NOTHING = -1  # nothing begins here, or nothing is told of what ends
 LATER = -2  # a word begins of which only its end tells which
 
+MOST_LOOPED = 512  # nodes of a loop without a unit
+
 EMPTY = (
     "no path leads from the start of the graph to its end through a state that emits: "
     "the grammar is empty or disconnected"
@@ -242,6 +244,8 @@ def acyclic(
     loops = _node_loops(pdfs, edges)
     if not loops:
         return pdfs, copies, edges, start, end
+    if max(map(len, loops)) > MOST_LOOPED:
+        raise ModelError(f"a repetition holds more than {MOST_LOOPED} parts that may all be empty: divide it")
     loop_of = {vertex: i for i, loop in enumerate(loops) for vertex in loop}
     leave = {vertex: len(pdfs) + i for i, vertex in enumerate(loop_of)}
     within = [e for e in edges if e.source in loop_of and loop_of[e.source] == loop_of.get(e.target)]

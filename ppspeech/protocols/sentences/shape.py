@@ -14,7 +14,7 @@ import numpy as np
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
-from ppspeech.crypto.lattice import Precision, error_bound
+from ppspeech.crypto.lattice import LatticeParameters, Precision, error_bound
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 from ppspeech.protocols.scores.range import ball_bounds, column_bounds, within_ball
@@ -25,6 +25,7 @@ MOST_WORDS = 4_000
 MOST_ARCS = 1 << 17
 MOST_LIMIT = 100.0
 LABEL_BYTES = 252
+STREAM_RING = LatticeParameters(degree=4096)
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,10 @@ class SentenceShape:
 
     @property
     def streaming_precision(self) -> Precision:
-        """Of the encrypted product, where the server holds the key and the frames are the plain factor."""
-        return Precision(limit=2.0**13, weights=Scale(24, 14), result=self.scale)
+        """Of the encrypted product, where the server holds the key and the frames are the plain factor. A larger ring:
+        an answer tells more bits than a word, and the key must be able to lose them.
+        """
+        return Precision(STREAM_RING, limit=2.0**13, weights=Scale(24, 14), result=self.scale)
 
     @cached_property
     def records(self) -> tuple[int, ...]:
