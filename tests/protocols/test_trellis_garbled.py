@@ -18,7 +18,7 @@ from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.transfer import BlockHash, PairSetup, Side
 from ppspeech.errors import CheatError, RangeError
 from ppspeech.network import Transcript, run_together
-from ppspeech.protocols.trellis import Arc, Rule, Set, Start, Trellis, TrellisPlan, plan_trellis, walk
+from ppspeech.protocols.trellis import Arc, Rule, Schedule, Set, Start, Trellis, plan_trellis, walk
 from ppspeech.protocols.trellis.circuit import TrellisCircuit, plan_circuit
 from ppspeech.protocols.trellis.garbled import (
     PathRead,
@@ -30,7 +30,7 @@ from ppspeech.protocols.trellis.garbled import (
     stream_cost,
     whole_cost,
 )
-from tests.crypto.garbled_pairs import bits_of, fresh_delta, run_alone
+from tests.crypto.garbled_pairs import bits_of, fresh_delta, number_of, run_alone
 from tests.crypto.pairs import lasting_setup
 
 from .test_trellis import graphs, loop
@@ -122,14 +122,13 @@ def inner_scores(circuit: TrellisCircuit, weights: np.ndarray, emissions: np.nda
         ]
         garbler.forward(*zero)
         evaluator.forward(*(z ^ b[..., None] * delta for z, b in zip(zero, bits, strict=True)))
-        ones = ((garbler.scores[-1] ^ evaluator.scores[-1])[..., 0] & np.uint64(1)) << np.arange(
-            circuit.bits, dtype=np.uint64
-        )[:, None]
-        found[frame] = ones.sum(axis=0, dtype=np.uint64)
+        vertices = circuit.forward(frame).vertices
+        ones = (garbler.scores[-1] ^ evaluator.scores[-1])[:, 0] & np.uint64(1)
+        found[frame, vertices] = number_of(ones.reshape(circuit.bits, -1))
     return ring.to_signed(ring.reduce(found - circuit.heights(residues)))
 
 
-def best_path(plan: TrellisPlan, weights: np.ndarray, emissions: np.ndarray, end: int) -> list[list[tuple[int, int]]]:
+def best_path(plan: Schedule, weights: np.ndarray, emissions: np.ndarray, end: int) -> list[list[tuple[int, int]]]:
     """What the best path meets, of every field: walked back over the twin's scores, operation by operation."""
     heavy, scores, trellis = (
         np.append(weights, 0),

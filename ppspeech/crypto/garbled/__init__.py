@@ -1,6 +1,7 @@
 """Garbled circuits: a second engine for two parties, whose rounds do not grow with the depth of what is computed."""
 
 from ppspeech.crypto.garbled.circuit import ONE, ZERO, Builder, Circuit
+from ppspeech.crypto.garbled.half_gates import run_circuit, table_buffer
 from ppspeech.crypto.garbled.parties import (
     FRAME_BYTES,
     KEY_BYTES,
@@ -34,5 +35,7 @@ __all__ = [
     "OfferedInputs",
     "Party",
     "blinded_bytes",
+    "run_circuit",
+    "table_buffer",
     "transfer_bytes",
 ]

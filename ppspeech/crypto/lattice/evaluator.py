@@ -67,8 +67,8 @@ class LoadedQuery:
 
 
 class ReplyMask:
-    """What hides the results of one reply, drawn ahead of it: minus the evaluator's shares. Used once: two replies under
-    one mask would show how their results differ.
+    """What hides the results of one reply, drawn ahead of it: minus the evaluator's shares. Used once: two replies
+    under one mask would show how their results differ.
 
     Attributes:
         share: mod 2^32, `(groups, outputs, kept)`.

@@ -148,9 +148,9 @@ def server_reply(
     workers: int = 1,
     mask: ReplyMask | None = None,
 ) -> tuple[bytes, Residues]:
-    """Step 2, server: the reply, and its share of X W, shape `(rows, columns)`; that of `share_before` for a `mask` that
-    was drawn before. Raises BadCiphertextError if the query is malformed or of another plan, WrongKeyError if it was
-    encrypted under another key.
+    """Step 2, server: the reply, and its share of X W, shape `(rows, columns)`; that of `share_before` for a `mask`
+    that was drawn before. Raises BadCiphertextError if the query is malformed or of another plan, WrongKeyError if it
+    was encrypted under another key.
     """
     loaded = query if isinstance(query, LoadedQuery) else evaluator.load(plan.job, query, workers)
     reply, share = evaluator.reply(loaded, weights, workers, mask)

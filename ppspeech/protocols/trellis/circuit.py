@@ -22,23 +22,33 @@ from ppspeech.arrays import Bits, Residues, Whole
 from ppspeech.crypto.garbled import ONE, ZERO, Builder, Circuit
 from ppspeech.errors import RangeError
 from ppspeech.protocols.trellis.graph import Rule, Set, Trellis
-from ppspeech.protocols.trellis.schedule import Node, Operand, TrellisPlan
+from ppspeech.protocols.trellis.schedule import Node, Operand, Schedule
 
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Forward:
-    """A frame forward. Inputs: scores of vertices one and two frames ago, `(k, vertices)` wires each, both parties'
-    shares of some columns, and constants of the garbler's (`constants`: which of the trellis').
+    """A frame forward. Inputs stand one after the other, the lowest bits of all numbers first.
+
+    Attributes:
+        before: for one and two frames ago, which labels of that frame's scores are taken, and where they go.
+        columns: of the emissions.
+        shares: where both parties' shares of them go.
+        constants: which of the garbler's constants are added.
+        constant_span: where they go.
+        vertices: those with a score.
+        scores: their wires, `(k * vertices,)`.
+        nodes: those where two operands met.
+        decisions: whether the left was at least the right there.
     """
 
     circuit: Circuit
-    before: tuple[tuple[int, Whole, Whole], ...]
+    before: tuple[tuple[Whole, slice], tuple[Whole, slice]]
     columns: Whole
-    shares: tuple[Whole, Whole]
+    shares: tuple[slice, slice]
     constants: Whole
-    constant_wires: Whole
+    constant_span: slice
     vertices: Whole
     scores: Whole
     nodes: tuple[int, ...]
@@ -47,15 +57,23 @@ class Forward:
 
 @dataclass(frozen=True, eq=False)
 class Back:
-    """A frame back. Inputs: where the token is (`vertices`), whether it begins here, and the frame's decisions.
-    Outputs: where it came from, one and two frames ago, and what it met: of this frame, and of the starts at frame 0.
+    """A frame back.
+
+    Attributes:
+        vertices: where the token may be.
+        cursor: where its labels go.
+        begins: where that of whether it begins here goes.
+        decisions: where those of the frame's operations go.
+        sources: vertices that it may come from, one and two frames ago, and their wires.
+        met: wires of what it meets in this frame.
+        met_at_start: and of the starts, at frame 0.
     """
 
     circuit: Circuit
     vertices: Whole
-    cursor: Whole
-    begins: Whole
-    decisions: Whole
+    cursor: slice
+    begins: slice
+    decisions: slice
     sources: tuple[tuple[Whole, Whole], tuple[Whole, Whole]]
     met: Whole
     met_at_start: Whole | None
@@ -70,7 +88,7 @@ class TrellisCircuit:
         fields: those that are read, of the trellis' fields.
     """
 
-    def __init__(self, plan: TrellisPlan, end: int, fields: tuple[int, ...]) -> None:
+    def __init__(self, plan: Schedule, end: int, fields: tuple[int, ...]) -> None:
         trellis = plan.trellis
         if not 0 <= end < len(trellis.columns) or not plan.reached[:, end].any():
             raise RangeError(f"no token comes to vertex {end} within {plan.frames} frames: paths cannot end there")
@@ -257,7 +275,9 @@ class TrellisCircuit:
         for late in (1, 2):
             used = sorted({o.node for n, side in there if (o := plan.nodes[n].operands[side]).delay == late})
             wires = build.inputs(k, len(used))
-            before.append((late, np.array(used, np.int64), wires))
+            held_then = np.flatnonzero(plan.reached[frame - late, : self._vertices]) if frame >= late else columns[:0]
+            places = np.arange(k)[:, None] * len(held_then) + np.searchsorted(held_then, used)
+            before.append((places.reshape(-1), _span(wires)))
             value.update({(late, v): wires[:, place] for place, v in enumerate(used)})
         charged = [each for each in there if each in self._place]
         begun = list(range(len(trellis.starts))) if frame == 0 else []
@@ -314,15 +334,16 @@ class TrellisCircuit:
         vertices = np.flatnonzero(reached)
         scores = _beside(value[0, v] for v in vertices.tolist()) if len(vertices) else np.zeros((k, 0), np.int64)
         made = np.concatenate([np.zeros(0, np.int64), *decisions])
+        spans = _span(shares[0]), _span(shares[1])
         return Forward(
             build.finish(),
-            tuple(before),
+            (before[0], before[1]),
             columns,
-            shares,
+            spans,
             constants,
-            constant_wires,
+            _span(constant_wires),
             vertices,
-            scores,
+            scores.reshape(-1),
             tuple(nodes),
             made,
         )
@@ -383,7 +404,8 @@ class TrellisCircuit:
         rows = [np.array([_sum(build, into.get(each, [ZERO])) for each in places]) for into in (met, at_start)]
         came = sources[0], sources[1]
         begun = rows[1] if frame == 0 else None
-        back = Back(build.finish(), vertices, cursor, begin, decisions, came, rows[0], begun)
+        inputs = _span(cursor), _span(begin), _span(decisions)
+        back = Back(build.finish(), vertices, *inputs, came, rows[0], begun)
         return back, (masks[0], masks[1])
 
     def read(self, bits: Bits) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -405,7 +427,7 @@ class TrellisCircuit:
 
 
 @lru_cache(maxsize=16)
-def plan_circuit(plan: TrellisPlan, end: int, fields: tuple[int, ...] | None = None) -> TrellisCircuit:
+def plan_circuit(plan: Schedule, end: int, fields: tuple[int, ...] | None = None) -> TrellisCircuit:
     """The circuits of a plan, for paths that end in a vertex. `fields`: those to read; None: all. Raises RangeError for
     a vertex that is never reached, no field, or one that is set twice in a frame.
     """
@@ -415,6 +437,12 @@ def plan_circuit(plan: TrellisPlan, end: int, fields: tuple[int, ...] | None = N
 
 def _beside(numbers: Iterable[Whole]) -> Whole:
     return np.stack([*numbers], axis=1)
+
+
+def _span(wires: Whole) -> slice:
+    """Where inputs stand, which come one after the other."""
+    flat = wires.reshape(-1)
+    return slice(int(flat[0]), int(flat[-1]) + 1) if len(flat) else slice(0, 0)
 
 
 def _sum(build: Builder, wires: list[int]) -> int:

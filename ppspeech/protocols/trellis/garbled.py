@@ -26,11 +26,11 @@ import numpy as np
 
 from ppspeech.arrays import Bits, Residues
 from ppspeech.channel import Channel
+from ppspeech.crypto import uniform_residues
 from ppspeech.crypto.garbled import (
     KEY_BYTES,
     LABEL_BYTES,
     MEANING_BYTES,
-    ONE,
     TABLE_BYTES,
     Evaluator,
     Garbler,
@@ -39,10 +39,9 @@ from ppspeech.crypto.garbled import (
     blinded_bytes,
     transfer_bytes,
 )
-from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.transfer import PairSetup
 from ppspeech.errors import CheatError, RangeError
-from ppspeech.protocols.trellis.circuit import TrellisCircuit
+from ppspeech.protocols.trellis.circuit import Forward, TrellisCircuit
 
 Records = tuple[tuple[tuple[int, int], ...], ...]
 
@@ -222,26 +221,33 @@ class _Walk:
     """The circuits of a trellis, frame by frame, in the hands of either party. `constants`: the garbler's."""
 
     def __init__(self, party: Party, circuit: TrellisCircuit, constants: Residues | None) -> None:
-        vertices = len(circuit.plan.trellis.columns)
         self._party, self._circuit, self._constants = party, circuit, constants
-        self.scores = [np.zeros((circuit.bits, vertices, 2), np.uint64) for _ in range(2)]
+        nothing = np.zeros((0, 2), np.uint64)
+        self.scores = [nothing, nothing]
         self._decisions: list[Residues] = []
+        self._added: dict[int, Residues] = {}
 
     def forward(self, *shares: Residues) -> None:
         """The next frame; labels of both shares, `(k, columns, 2)` each."""
         step = self._circuit.forward(len(self._decisions))
         wires = np.empty((step.circuit.wires, 2), np.uint64)
-        for late, vertices, places in step.before:
-            wires[places] = self.scores[-late][:, vertices]
-        for places, labels in zip(step.shares, shares, strict=True):
-            wires[places] = labels
-        bits = None if self._constants is None else _bits(self._constants[step.constants], self._circuit.bits)
-        wires[step.constant_wires] = self._party.known(bits, step.constant_wires.shape)
+        for (taken, span), then in zip(step.before, reversed(self.scores), strict=True):
+            if len(taken):
+                wires[span] = then.take(taken, axis=0)
+        for span, labels in zip(step.shares, shares, strict=True):
+            wires[span] = labels.reshape(-1, 2)
+        wires[step.constant_span] = self._constant_labels(step)
         self._party.run(step.circuit, wires)
-        now = np.zeros_like(self.scores[0])
-        now[:, step.vertices] = wires[step.scores]
-        self.scores = [self.scores[1], now]
-        self._decisions.append(wires[step.decisions])
+        self.scores = [self.scores[1], wires.take(step.scores, axis=0)]
+        self._decisions.append(wires.take(step.decisions, axis=0))
+
+    def _constant_labels(self, step: Forward) -> Residues:
+        """Of what is added in frames with this circuit."""
+        if id(step) not in self._added:
+            bits = None if self._constants is None else _bits(self._constants[step.constants], self._circuit.bits)
+            shape = (self._circuit.bits, len(step.constants))
+            self._added[id(step)] = self._party.known(bits, shape).reshape(-1, 2)
+        return self._added[id(step)]
 
     def last(self, labels: Residues) -> Residues:
         """From labels of the last frame's number, one a frame that says whether it is the last."""
@@ -258,23 +264,20 @@ class _Walk:
         count = self._circuit.plan.frames if frames is None else frames
         rows = np.zeros((1 + count, self._circuit.outputs, 2), np.uint64)
         tokens = [np.zeros((len(self._circuit.plan.trellis.columns), 2), np.uint64) for _ in range(3)]
+        one = self._party.known(None if self._constants is None else np.array([1], np.uint64), (1,))
         for back, frame in self._circuit.backs(frames):
             wires = np.empty((back.circuit.wires, 2), np.uint64)
-            wires[back.cursor] = tokens[0][back.vertices]
-            if len(back.begins):
-                wires[back.begins] = self._one() if last is None else last[frame]
+            wires[back.cursor] = tokens[0].take(back.vertices, axis=0)
+            wires[back.begins] = one if last is None else last[frame]
             wires[back.decisions] = self._decisions[frame]
             self._party.run(back.circuit, wires)
-            rows[1 + frame] = wires[back.met]
+            rows[1 + frame] = wires.take(back.met, axis=0)
             if back.met_at_start is not None:
-                rows[0] = wires[back.met_at_start]
+                rows[0] = wires.take(back.met_at_start, axis=0)
             for late, (vertices, found) in enumerate(back.sources, 1):
-                tokens[late][vertices] ^= wires[found]
+                tokens[late][vertices] ^= wires.take(found, axis=0)
             tokens = [*tokens[1:], np.zeros_like(tokens[0])]
         return rows.reshape(-1, 2)
-
-    def _one(self) -> Residues:
-        return self._party.known(None if self._constants is None else np.array([ONE], np.uint64), (1,))
 
 
 def _whole_gates(circuit: TrellisCircuit) -> int:
