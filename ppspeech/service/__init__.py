@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
     from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
     from ppspeech.service.offer import DESCRIBE, Offer, describe
-    from ppspeech.service.plan import MEETING_BYTES, ROUND_TRIPS, ServicePlan, WayToRun, plan_speakers, plan_words
+    from ppspeech.service.plan import (
+        MEETING_BYTES,
+        ROUND_TRIPS,
+        ServicePlan,
+        WayToRun,
+        plan_sentences,
+        plan_speakers,
+        plan_words,
+    )
     from ppspeech.service.requests import (
         Ask,
         BudgetSpentError,
@@ -59,6 +67,7 @@ __all__ = [
     "export_bundle",
     "export_words",
     "open_door",
+    "plan_sentences",
     "plan_speakers",
     "plan_words",
     "receive_ready",
@@ -78,7 +87,15 @@ _MODULES = {
     "export": {"EXPORTERS", "Deployment", "export_words"},
     "export_sentences": {"SentenceDeployment", "export_bundle"},
     "offer": {"DESCRIBE", "Offer", "describe"},
-    "plan": {"MEETING_BYTES", "ROUND_TRIPS", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
+    "plan": {
+        "MEETING_BYTES",
+        "ROUND_TRIPS",
+        "ServicePlan",
+        "WayToRun",
+        "plan_sentences",
+        "plan_speakers",
+        "plan_words",
+    },
     "requests": {
         "Ask",
         "BudgetSpentError",

@@ -100,16 +100,16 @@ def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | 
     rough = SentenceShape(
         frames=frames, words=words, most_words=most_words(frames), bits=32, fraction=COARSEST, **drawn.shape, **common
     )
-    apart = SentenceArrays(rough, *drawn.arrays).most_apart
+    why: RangeError | None = None
     for size in BITS if bits is None else (bits,):
-        for fraction in range(min(FINEST, size - 1 - math.ceil(math.log2(apart))), COARSEST - 1, -1):
+        for fraction in range(FINEST, COARSEST - 1, -1):
             try:
                 return SentenceArrays(replace(rough, bits=size, fraction=fraction), *drawn.arrays)
-            except RangeError:
-                continue
+            except RangeError as refused:
+                why = refused
     raise RangeError(
-        f"scores can be {apart:,.0f} nats apart, more than shares of {bits or BITS[-1]} bits hold: normalize features "
-        "(cmvn utterance or public), raise the models' variance floor, or serve with more --bits"
+        f"{why}; here: normalize features (cmvn utterance or public), raise the models' variance floor, or serve with "
+        "more bits (--sentences bits=…)"
     )
 
 
