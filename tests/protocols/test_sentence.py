@@ -10,6 +10,7 @@ from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, run_together
 from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
+from ppspeech.protocols.scores.monomials import gaussian_weights, monomials_of
 from ppspeech.protocols.scores.streamed import GivenModels, TakenModels
 from ppspeech.protocols.sentences import (
     Engine,
@@ -304,3 +305,22 @@ def test_too_little_and_too_much_speech_is_refused_before_it_is_sent() -> None:
             follow_speech(met, arrays, GivenModels(streamed(arrays.shape), arrays.weights))
 
     run_together(client, server)
+
+
+def test_a_service_that_told_scores_would_lose_its_model() -> None:
+    """Why words alone are told: scores of 830 chosen frames, to an eighth of a nat, are 820 equations for as many weights
+    of a state, and a copy names the same state of new frames.
+    """
+    generator = np.random.default_rng(0)
+    states, dimensions = 6, 39
+    spread = generator.normal(size=(states, dimensions, dimensions)) / 8
+    covariances = np.eye(dimensions) / 2 + spread @ spread.transpose(0, 2, 1)
+    weights = gaussian_weights(np.zeros(states), generator.normal(size=(states, dimensions)), covariances)
+    chosen = np.clip(4 * generator.normal(size=(830, dimensions)), -8, 8)
+    told = np.rint(8 * monomials_of(chosen, "full") @ weights) / 8
+    copied = np.linalg.lstsq(monomials_of(chosen, "full"), told, rcond=None)[0]
+    spoken = monomials_of(generator.normal(size=(2000, dimensions)), "full")
+    same = (spoken @ copied).argmax(axis=1) == (spoken @ weights).argmax(axis=1)
+    assert same.mean() > 0.99
+    few = np.linalg.lstsq(monomials_of(chosen[:200], "full"), told[:200], rcond=None)[0]
+    assert ((spoken @ few).argmax(axis=1) == (spoken @ weights).argmax(axis=1)).mean() < 0.9

@@ -50,7 +50,7 @@ def garbled_bytes(shape: SentenceShape) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class GarbledAnswer:
+class PreparedGarbling:
     """The server's side of one utterance, prepared."""
 
     arrays: SentenceArrays
@@ -58,14 +58,14 @@ class GarbledAnswer:
     garbling: WholeGarbling
 
 
-def prepare_answer(met: Meeting, arrays: SentenceArrays) -> GarbledAnswer:
+def prepare_answer(met: Meeting, arrays: SentenceArrays) -> PreparedGarbling:
     """Offline, the server: what is to be sent for one utterance, as the client does `prepare_question`."""
     shape = arrays.shape
     plan = product_plan(shape)
     met.lattice.prepare(plan.job)
     mask = ReplyMask(plan.job)
     share = share_before(plan, mask)
-    return GarbledAnswer(
+    return PreparedGarbling(
         arrays, mask, WholeGarbling(met.channel, met.setup, sentence_circuit(shape), arrays.move_residues, share)
     )
 
@@ -89,7 +89,7 @@ def transcribe_garbled(
 
 
 def answer_garbled(
-    met: Meeting, arrays: SentenceArrays, weights: EncodedWeights, prepared: GarbledAnswer | None = None
+    met: Meeting, arrays: SentenceArrays, weights: EncodedWeights, prepared: PreparedGarbling | None = None
 ) -> None:
     """The server's side, in a session of the meeting. Raises ProtocolError for a client that breaks the protocol."""
     prepared = prepared or prepare_answer(met, arrays)
