@@ -20,6 +20,7 @@ from ppspeech.protocols.sentences import (
     SentenceShape,
     answer_garbled,
     answer_sentence,
+    check_heard,
     encode_sentences,
     follow_speech,
     prepare,
@@ -47,7 +48,7 @@ def converse(arrays: SentenceArrays, *utterances: np.ndarray) -> tuple[list[obje
                 engine.channel = records[-1]
                 counted = Meeting(records[-1], met.setup, met.lattice)
                 try:
-                    found.append(transcribe(counted, arrays.shape, utterance, engine))
+                    found.append(check_heard(arrays.shape, transcribe(counted, arrays.shape, utterance, engine)))
                 except RangeError as error:
                     found.append(error)
         return found
@@ -308,8 +309,8 @@ def test_too_little_and_too_much_speech_is_refused_before_it_is_sent() -> None:
 
 
 def test_a_service_that_told_scores_would_lose_its_model() -> None:
-    """Why words alone are told: scores of 830 chosen frames, to an eighth of a nat, are 820 equations for as many weights
-    of a state, and a copy names the same state of new frames.
+    """Why words alone are told: scores of 830 chosen frames, to an eighth of a nat, are 820 equations for as many
+    weights of a state, and a copy names the same state of new frames.
     """
     generator = np.random.default_rng(0)
     states, dimensions = 6, 39

@@ -6,7 +6,7 @@ the last word before it, and of where to look for the one before that.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
@@ -54,7 +54,7 @@ class SentenceShape:
     arcs: tuple[tuple[int, int, int, int], ...]
     starts: tuple[tuple[int, int], ...]
     end: int
-    words: tuple[str, ...]
+    words: tuple[str, ...] = field(metadata={"empty": True})
     most_words: int
     bits: int = 21
     fraction: int = 3

@@ -98,7 +98,7 @@ class ListeningEar:
             self._send(CHUNK)
 
     def finish(self) -> list[Heard]:
-        """All that was heard, silence included. Raises RangeError if too little was said for anything, or too much."""
+        """All that was heard, silence included, as `transcribe` gives it. Raises RangeError if too little was said."""
         self._check_not_over()
         if self._heard < self._shape.shortest:
             raise RangeError(f"an utterance has at least {self._shape.shortest} frames here, got {self._heard}")
@@ -168,7 +168,7 @@ class _OnShares:
             self._run.finish()
             records[:frames] = self._run.fields(list(self._shape.records))[..., 0]
             heard = walk_back(self._engine, self._shape, records, None if self._engine.is_first else frames)
-        return [] if self._engine.is_first else check_heard(self._shape, heard)
+        return heard or []
 
 
 class _Evaluated:
@@ -223,7 +223,7 @@ def client(
         for frame in np.asarray(utterance, np.float64):
             ear.hear(frame[None])
         heard = ear.finish()
-    return [(each.word, each.start, each.end) for each in heard]
+    return [(each.word, each.start, each.end) for each in check_heard(agreed, heard)]
 
 
 @sentence_stream.party("server")
