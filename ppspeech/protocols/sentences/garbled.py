@@ -22,7 +22,13 @@ from ppspeech.errors import CheatError
 from ppspeech.protocols.meeting import Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
-from ppspeech.protocols.sentences.transcribe import Heard, encode_sentences, product_plan, read_sentences
+from ppspeech.protocols.sentences.transcribe import (
+    Heard,
+    check_heard,
+    encode_sentences,
+    product_plan,
+    read_sentences,
+)
 from ppspeech.protocols.trellis import PathRead, TrellisCircuit, WholeEvaluation, WholeGarbling, whole_cost
 
 sentence_garbled = register_protocol(
@@ -50,7 +56,7 @@ def garbled_bytes(shape: SentenceShape) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class GarbledAnswer:
+class PreparedGarbling:
     """The server's side of one utterance, prepared."""
 
     arrays: SentenceArrays
@@ -58,14 +64,14 @@ class GarbledAnswer:
     garbling: WholeGarbling
 
 
-def prepare_answer(met: Meeting, arrays: SentenceArrays) -> GarbledAnswer:
+def prepare_answer(met: Meeting, arrays: SentenceArrays) -> PreparedGarbling:
     """Offline, the server: what is to be sent for one utterance, as the client does `prepare_question`."""
     shape = arrays.shape
     plan = product_plan(shape)
     met.lattice.prepare(plan.job)
     mask = ReplyMask(plan.job)
     share = share_before(plan, mask)
-    return GarbledAnswer(
+    return PreparedGarbling(
         arrays, mask, WholeGarbling(met.channel, met.setup, sentence_circuit(shape), arrays.move_residues, share)
     )
 
@@ -80,7 +86,7 @@ def transcribe_garbled(
     met: Meeting, shape: SentenceShape, utterance: Reals, prepared: WholeEvaluation | None = None
 ) -> list[Heard]:
     """The client's side, in a session of the meeting: all that was heard, silence included. Raises RangeError before
-    anything is sent, if the utterance cannot be scored; CheatError, when all has been said, if it means nothing.
+    anything is sent, if the utterance cannot be scored.
     """
     monomials = shape.padded_monomials(utterance)
     prepared = prepared or prepare_question(met, shape)
@@ -89,7 +95,7 @@ def transcribe_garbled(
 
 
 def answer_garbled(
-    met: Meeting, arrays: SentenceArrays, weights: EncodedWeights, prepared: GarbledAnswer | None = None
+    met: Meeting, arrays: SentenceArrays, weights: EncodedWeights, prepared: PreparedGarbling | None = None
 ) -> None:
     """The server's side, in a session of the meeting. Raises ProtocolError for a client that breaks the protocol."""
     prepared = prepared or prepare_answer(met, arrays)
@@ -98,12 +104,15 @@ def answer_garbled(
 
 
 def words_read(shape: SentenceShape, read: PathRead, frames: int) -> list[Heard]:
-    """What the path met, as words. Raises CheatError if it makes no sense: to be called when all has been said."""
-    begun, named = read.records()
+    """What the path met, as words; none where it makes no sense, which `check_heard` says when all has been said."""
+    try:
+        begun, named = read.records()
+    except CheatError:
+        return []
     starts = [frame for frame, _ in begun]
     words = [word for _, word in named]
-    if not starts or starts[0] != 0 or len(words) != len(starts) or max(words) >= len(shape.words):
-        raise CheatError("what the server garbled is no way through its graph: it does not follow the protocol")
+    if not starts or len(words) != len(starts) or max(words) >= len(shape.words):
+        return []
     ends = [*starts[1:], frames]
     return [Heard(shape.words[word], start, end) for word, start, end in zip(words, starts, ends, strict=True)]
 
@@ -115,7 +124,7 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> list[
     met = meet(party.channel, Side.SECOND)
     with met.session():
         heard = transcribe_garbled(met, agreed, np.asarray(utterance, np.float64))
-    return [(each.word, each.start, each.end) for each in heard]
+    return [(each.word, each.start, each.end) for each in check_heard(agreed, heard)]
 
 
 @sentence_garbled.party("server")

@@ -157,7 +157,8 @@ class SentenceShape:
             weight += not itself
         starts = []
         for vertex, word in self.starts:
-            rules = (Rule(Set.CONSTANT, 0), Rule(Set.CONSTANT, max(word, 0)), Rule(Set.CONSTANT, 0))
+            known = KEEP if word < 0 else Rule(Set.CONSTANT, word)
+            rules = (Rule(Set.CONSTANT, 0), known, Rule(Set.CONSTANT, 0))
             starts.append(Start(vertex, weight, rules))
             weight += 1
         columns = tuple(None if column < 0 else column for column in self.columns)
