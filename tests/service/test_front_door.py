@@ -22,7 +22,8 @@ address, pin, clip = sys.argv[1:]
 with connect(address, pin=pin, task="words") as client:
     print(client.recognize(clip).value)
 others = ("ppspeech.protocols.speakers", "ppspeech.protocols.sentences", "ppspeech.service.server")
-loaded = [name for name in sys.modules if name.startswith(others) or name.endswith(("tasks.sentences", "tasks.speakers"))]
+terms = ("tasks.sentences", "tasks.speakers")
+loaded = [name for name in sys.modules if name.startswith(others) or name.endswith(terms)]
 assert not loaded, loaded
 """
 
@@ -62,7 +63,7 @@ def test_serve_and_connect_are_as_short_as_in_the_clear(folder: Path) -> None:
             assert client.verify(place, [folder / "0.wav"]).value is True
             assert client.verify(place, [voice(5)], RATE).value is False
             assert client.identify([folder / "0.wav"]).value == "ann"
-        # The server tells speakers and sentences too, and yet a client of words loads none of their code, nor a server's.
+        # The server tells speakers and sentences too: a client of words loads none of their code, nor a server's.
         asked = [sys.executable, "-c", ONE_WORD, server.address, str(server.pin), str(folder / "1.wav")]
         said = subprocess.run(asked, capture_output=True, text=True, check=False)
         assert said.returncode == 0, said.stderr
