@@ -22,7 +22,16 @@ from ppspeech.bundle.kinds import (
 from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
-from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit, feature_radius
+from ppspeech.bundle.recognizer import (
+    GARBAGE,
+    LIMIT,
+    NO_GARBAGE,
+    Recognized,
+    Recognizer,
+    feature_limit,
+    feature_radius,
+    usual_radius,
+)
 from ppspeech.bundle.signature import make_signing_key
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
@@ -83,6 +92,7 @@ __all__ = [
     "renew_bundle",
     "to_plain",
     "transcriber_of",
+    "usual_radius",
     "write_bundle",
     "write_json",
 ]

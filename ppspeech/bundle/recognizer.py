@@ -147,11 +147,16 @@ def feature_limit(model: nn.Module, mfcc: MfccConfig) -> float | None:
     return limit
 
 
+def usual_radius(features: int) -> float:
+    """The largest norm of a frame that is usual, in spreads: 2.5 in all directions at once."""
+    return USUAL * math.sqrt(features)
+
+
 @torch.no_grad()
 def feature_radius(bank: HiddenMarkovModel, mfcc: MfccConfig) -> float:
     """How far a frame may lie from its center, all features together, in spreads: what is beyond is brought there.
 
-    2.5 in all directions at once, doubled until frames of every state usually lie within, |x|^2 by two deviations above
+    `usual_radius`, doubled until frames of every state usually lie within, |x|^2 by two deviations above
     what is expected of it,
 
         E|x|^2 = |m|^2 + tr S,      Var |x|^2 = 2 tr S^2 + 4 m' S m.
@@ -165,7 +170,7 @@ def feature_radius(bank: HiddenMarkovModel, mfcc: MfccConfig) -> float:
     square = mean.square().sum(-1) + covariances.diagonal(dim1=-2, dim2=-1).sum(-1)
     around = (mean.unsqueeze(-2) @ covariances @ mean.unsqueeze(-1)).squeeze((-2, -1))
     deviation = (2 * covariances.square().sum((-2, -1)) + 4 * around).sqrt()
-    reach, radius = float((square + INSIDE * deviation).max().sqrt()), USUAL * math.sqrt(mfcc.features)
+    reach, radius = float((square + INSIDE * deviation).max().sqrt()), usual_radius(mfcc.features)
     while radius < reach:
         radius *= 2
     return radius

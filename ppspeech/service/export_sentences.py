@@ -7,6 +7,7 @@ within the public radius (`ppspeech.protocols.trellis.range`), with a quarter of
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -80,10 +81,10 @@ def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) 
         scaled_weights(weights, terms, center, spread), terms, mfcc.features, limit, feature_radius(bank, mfcc)
     )
     wanted = LONGEST_SECONDS / mfcc.hop_s if chosen.frames is None else chosen.frames
-    return export_sentences(graph, scored, math.ceil(wanted / STEP) * STEP, chosen.bits)
+    return export_graph(graph, scored, math.ceil(wanted / STEP) * STEP, chosen.bits)
 
 
-def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:
+def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:
     """A service for utterances of up to so many frames. Raises ModelError for a graph that backs off; RangeError where
     no shares, or not those of `bits`, hold the scores.
     """
@@ -97,19 +98,28 @@ def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | 
         "radius": scored.radius,
     }
     words = tuple(word or "" for word in graph.words)
-    rough = SentenceShape(
-        frames=frames, words=words, most_words=most_words(frames), bits=32, fraction=COARSEST, **drawn.shape, **common
+    shape = SentenceShape(
+        frames=frames,
+        words=words,
+        most_words=most_words(frames),
+        bits=BITS[-1],
+        fraction=COARSEST,
+        **drawn.shape,
+        **common,
     )
-    why: RangeError | None = None
     for size in BITS if bits is None else (bits,):
-        for fraction in range(FINEST, COARSEST - 1, -1):
-            try:
-                return SentenceArrays(replace(rough, bits=size, fraction=fraction), *drawn.arrays)
-            except RangeError as refused:
-                why = refused
+        try:
+            found = SentenceArrays(replace(shape, bits=size), *drawn.arrays)
+        except RangeError:
+            continue
+        finest = size - 1 - math.ceil(math.log2(found.most_apart))
+        for fraction in range(min(FINEST, finest), COARSEST, -1):
+            with suppress(RangeError):
+                return SentenceArrays(replace(shape, bits=size, fraction=fraction), *drawn.arrays)
+        return found
     raise RangeError(
-        f"{why}; here: normalize features (cmvn utterance or public), raise the models' variance floor, or serve with "
-        "more bits (--sentences bits=…)"
+        f"scores of these models can be further apart than shares of {bits or BITS[-1]} bits hold: normalize features "
+        "(cmvn utterance or public), raise the models' variance floor, or serve with more (--sentences bits=…)"
     )
 
 
