@@ -10,6 +10,7 @@ import torch
 from ppspeech.crypto.paillier.primes import prime_pair
 from ppspeech.filters import LinearFilter
 from ppspeech.protocols.filters import digest_of
+from tests.protocols.sentence_reference import hear, loop_arrays, say
 from tests.protocols.test_discrete_keyword import made_tables, plain_tables, sure_symbols
 from tests.protocols.word_reference import made_models, made_utterance, plain_models, plain_word
 
@@ -61,6 +62,14 @@ def rows() -> dict[str, Row]:
     """By the protocol's name."""
     words = made_models(words=2, states=2, frames=6, dimensions=2)
     spoken = made_utterance(words, 5, seed=1)
+    loop = loop_arrays(frames=16, most_words=4)
+    said = say(loop, 0, 1)
+    heard = [(each.word, each.start, each.end) for each in hear(loop, said)]
+    models = {"weights": loop.weights.tolist(), "arcs": loop.arcs.tolist(), "starts": loop.starts.tolist()}
+    sentence = Row(
+        [("client", [said.tolist()], f"client0: {heard}"), ("server", [models], "done")],
+        {"shape": loop.shape.to_params()},
+    )
     tables = made_tables(4, 0, words=2, states=2, frames=6)
     symbols, symbol_word = sure_symbols(tables, 4, 5)
     p, q = prime_pair(256, lambda p, q: True)
@@ -98,6 +107,9 @@ def rows() -> dict[str, Row]:
         ),
         "keyword": Row(in_stream, one_word),
         "keyword_stream": Row(in_stream, one_word),
+        "sentence": sentence,
+        "sentence_garbled": sentence,
+        "sentence_stream": sentence,
         "discrete_keyword": pair(
             ("client", [symbols.tolist()], symbol_word),
             ("server", [plain_tables(tables)], "done"),
