@@ -1,5 +1,7 @@
 """`ppspeech demo`: the main job, end to end, on the built-in voices."""
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +15,19 @@ if TYPE_CHECKING:
     import pytorch_lightning as lightning
     from torch import Tensor
 
+    from ppspeech.bundle import Spoken
     from ppspeech.data import SpeechDataModule, Utterance
     from ppspeech.training import PrivacyHook, SpeechModule
+
+
+VOICES = {"takes": 2, "seed": 1}
+HOP = 0.03  # seconds between frames of sentences
 
 
 def demo(
     folder: Annotated[Path, typer.Option(help="Where the pictures and the bundle go.")] = Path("demo_output"),
 ) -> None:
-    """Show what ppspeech does in about two minutes, with speech made on the spot.
+    """Show what ppspeech does in about two minutes, with speech made on the spot: words, and a sentence.
 
     Example: `ppspeech demo --folder /tmp/demo`
     """
@@ -31,7 +38,7 @@ def demo(
     console = Console()
     _chapter(console, "1. Voices, made here: ten words by forty speakers")
     # Another seed than the public voices that private training starts from.
-    voices = SpeechDataModule("synthetic", {"takes": 2, "seed": 1}, split="speaker", test=0.25, batch_size=256)
+    voices = SpeechDataModule("synthetic", VOICES, split="speaker", test=0.25, batch_size=256)
     voices.setup()
     _show_voices(voices, folder)
 
@@ -55,6 +62,9 @@ def demo(
 
     _chapter(console, "5. The bundle on a server that hears nothing: words of unseen people")
     _recognize_encrypted(folder, voices, private)
+
+    _chapter(console, "6. Sentences: the same voices, word after word, on a server that hears nothing")
+    _transcribe_encrypted(folder)
 
     _chapter(console, "Pictures")
     for name in ("corpus.png", "clip.png", "confusion.png", "confusion_private.png", "what_each_saw.png"):
@@ -110,8 +120,6 @@ def _accuracy(model: Any, voices: "SpeechDataModule", picture: Path) -> float:
 
 def _release(model: "SpeechModule", bundle: Path, accuracy: float) -> None:
     """Release, and show the bundle as anyone who gets it can; one of an earlier demo is replaced."""
-    import shutil
-
     from ppspeech.cli.inspect import show_bundle
     from ppspeech.figures import Figure
     from ppspeech.training import release
@@ -150,6 +158,46 @@ def _recognize_encrypted(folder: Path, voices: "SpeechDataModule", model: Any) -
     picture = folder / "what_each_saw.png"
     plot_views(features.numpy(), answer.transcript, picture, f"“{word}” by {clip.speaker}, as each party sees it")
     console.print("the server learned nothing of voices or words; the client learned one word each, and no score")
+
+
+def _transcribe_encrypted(folder: Path) -> None:
+    """Sentences of people whom the model has not heard, written down by a server process and in the clear."""
+    from ppspeech.data import SentenceDataModule, joined_sentences
+    from ppspeech.service import SentenceDeployment, connect, serve
+    from ppspeech.training import SentenceModels, release
+
+    console = Console()
+    joined = SentenceDataModule(
+        sentences=5, test_sentences=1, options=VOICES, test=0.25, mfcc={"hop_s": HOP}, batch_size=256
+    )
+    joined.setup()
+    model = SentenceModels(floor=0.1, prior_covariance=100.0)
+    _train(model, joined, epochs=3)
+    path = folder / "sentences"
+    if (path / "privacy.json").is_file():
+        shutil.rmtree(path)
+    bundle = release(model, path, not_private=True)
+    console.print("words and a model of silence, trained on words joined with pauses; without differential privacy")
+    people = {joined.vocabulary["speaker"][place] for place in joined.parts["test"].speakers.tolist()}
+    held_out = joined.corpus.select(lambda u: u.speaker in set(sorted(people)[:3]))
+    table = Table("said", "in the clear", "encrypted", "speech s", "seconds", "MB", "rounds", box=box.SIMPLE_HEAD)
+    with (
+        serve(bundle, sentences=SentenceDeployment(frames=192)) as server,
+        connect(server.address, pin=server.pin) as client,
+    ):
+        for sentence in joined_sentences(held_out, 1, bundle.mfcc.sample_rate, (4, 5), seed=7):
+            clear = bundle.transcribe(sentence.waveform, sentence.rate)
+            answer = client.transcribe(sentence.waveform, sentence.rate)
+            heard = "the same, at the same times" if answer.value == clear else _text(answer.value)
+            spoken, took = len(sentence.waveform) / sentence.rate, answer.offline_seconds + answer.seconds
+            cost = f"{spoken:.1f}", f"{took:.2f}", f"{(answer.bytes_up + answer.bytes_down) / 1e6:.1f}"
+            table.add_row(" ".join(sentence.text), _text(clear), heard, *cost, str(answer.rounds))
+    console.print(table)
+    console.print("the server learned how long each was, in steps of a second; the client learned words and times")
+
+
+def _text(words: "Sequence[Spoken]") -> str:
+    return " ".join(word.value for word in words)
 
 
 def _spread(part: Any, word: str, place: int) -> "tuple[Utterance, Tensor]":
