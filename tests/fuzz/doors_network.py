@@ -102,7 +102,10 @@ def report() -> Door:
 @door(cost=2)
 def request() -> Door:
     """What a client asks."""
-    return Door(lambda data: receive_request(Says(data)), (Request(Ask.WORDS, "scan", 4).encode(),))
+    return Door(
+        lambda data: receive_request(Says(data)),
+        (Request(Ask.WORDS, "scan", 4).encode(), Request(Ask.SENTENCE, steps=3).encode()),
+    )
 
 
 @door(cost=2)
@@ -142,6 +145,22 @@ def description() -> Door:
         words = ServedWords.of("words", released(Path(folder, "w")), Deployment(frames=40)).offer
         classes = ServedWords.of("classes", released(Path(folder, "c"), CLASSES), Deployment()).offer
     return Door(lambda data: read_offers(data, "words"), (describe((words, classes)), describe((words,))), "json")
+
+
+@door(cost=40)
+def sentences_description() -> Door:
+    """The same, of sentences."""
+    from ppspeech.service import SentenceDeployment
+    from ppspeech.service.server.sentences import ServedSentences
+    from tests.service.voices import SENTENCES, released
+
+    with tempfile.TemporaryDirectory() as folder:
+        served = ServedSentences.of("spoken", released(Path(folder, "s"), SENTENCES), SentenceDeployment(frames=64))
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "sentences")
+
+    return Door(enter, (describe((served.offer,)),), "json")
 
 
 @door(cost=12)

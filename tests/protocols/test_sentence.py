@@ -189,6 +189,7 @@ def test_a_shape_survives_the_wire() -> None:
         ({"arcs": (("x", 1, 0, 0),)}, "whole numbers"),
         ({"starts": ((0, True),)}, "whole numbers"),
         ({"nonsense": 1}, "not the shape"),
+        ({"frames": 3_000, "arcs": ((0, 0, 0, -1),) * 1_500}, "more than can be followed"),
     ],
 )
 def test_shapes_that_are_none_are_refused(change: dict[str, object], why: str) -> None:

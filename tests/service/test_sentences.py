@@ -359,6 +359,8 @@ def test_an_offer_comes_back_as_it_was(offer: Offer[Sentences]) -> None:
     assert read_offers(describe((offer,)), "sentences") == (offer,)
     assert read_offers(describe((offer,)), "words") == ()
     assert list(offer.terms.steps) == [1, 2, 3]
+    for other in (replace(offer.terms, step=16), replace(offer.terms, shape=offer.terms.shape_of(2))):
+        assert replace(offer, terms=other).agreement != offer.agreement
     assert offer.terms.shape_of(3) is offer.terms.shape_of(3)  # what follows from it is computed once
     with pytest.raises(BundleError, match="at most"):
         describe([replace(offer, name=f"n{n}", terms=replace(offer.terms, type="x" * 30_000)) for n in range(40)])

@@ -1,0 +1,85 @@
+"""Mutants of sentences as they are served: what a server may learn, what a client may ask for and must be shown."""
+
+from tests.mutants.mutant import mutant
+
+CLIENT, TERMS = "service/client/sentences.py", "service/tasks/sentences.py"
+OVER_TLS = "tests/service/test_sentences.py"
+
+SENTENCES = [
+    mutant(
+        "sentence: the length to the frame",
+        "the server learns how long was spoken, not in steps alone",
+        OVER_TLS,
+        (TERMS, "STEP = 32\n", "STEP = 1\n"),
+    ),
+    mutant(
+        "sentence: what was heard ends the session",
+        "a server that spoils a record learns whether a word ended there",
+        OVER_TLS,
+        (
+            CLIENT,
+            "heard = transcribe(met, shape, frames, engine)",
+            "heard = check_heard(shape, transcribe(met, shape, frames, engine))",
+        ),
+    ),
+    mutant(
+        "sentence: what was heard decides whether more is asked",
+        "a server that spoils a record learns whether a word ended there",
+        OVER_TLS,
+        (CLIENT, "        return answer, heard\n", "        return answer, check_heard(shape, heard)\n"),
+    ),
+    mutant(
+        "sentence: any number of steps",
+        "a client is told to go on with what there is no model for",
+        OVER_TLS,
+        ("service/server/session.py", "    if request.steps not in handler.steps:", "    if request.steps < 0:"),
+    ),
+    mutant(
+        "sentence: requests of no length",
+        "a request means something that nobody wrote",
+        "tests/service/test_service.py",
+        (
+            "service/requests.py",
+            "        if bool(steps) != (what == Ask.SENTENCE):",
+            "        if steps and what == Ask.PING:",
+        ),
+    ),
+    mutant(
+        "sentence: free queries",
+        "a model is asked until it is known",
+        OVER_TLS,
+        (
+            "service/server/sentences.py",
+            'Handler(sentence, orders=("frames",), steps',
+            'Handler(sentence, orders=("frames",), is_query=False, steps',
+        ),
+    ),
+    mutant(
+        "sentence: words of any bytes",
+        "a server writes on the client's screen what it likes",
+        OVER_TLS,
+        (
+            "bundle/strict_json.py",
+            "    if hint is str and not (may_be_empty and not value):",
+            "    if hint is str and not may_be_empty:",
+        ),
+    ),
+    mutant(
+        "sentence: graphs of any size",
+        "an offer takes a client's memory and hours of its time",
+        "tests/protocols/test_sentence.py",
+        ("protocols/sentences/shape.py", "MOST_CELLS = 1 << 22", "MOST_CELLS = 1 << 62"),
+    ),
+    mutant(
+        "sentence: any number of bytes",
+        "a server has a client exchange what it likes",
+        OVER_TLS,
+        (CLIENT, "        if size > MOST_BYTES:", "        if size < 0:"),
+    ),
+    mutant(
+        "sentence: sessions on any terms",
+        "client and server mean different models, and a wrong answer looks right",
+        OVER_TLS,
+        (TERMS, "hashlib.sha256(canonical(to_plain(self)))", 'hashlib.sha256(canonical({"terms": "any"}))'),
+    ),
+]
