@@ -278,6 +278,31 @@ MUTANTS = [
         (SELECT, "sent = (turned - step[j]) & mask", "sent = (turned - (step[j] << np.uint64(1))) & mask"),
     ),
     mutant(
+        "loads without a mask",
+        "the peer reads what a token carries",
+        "tests/crypto/test_exhaustive.py",
+        (
+            SELECT,
+            "hidden = loads[j] ^ ((zero[j] + step[j]) >> above) ^ (zero[j] >> above)",
+            "hidden = loads[j]",
+        ),
+        (
+            SELECT,
+            "product, load = got[j] - zero[j], (got[j] ^ zero[j]) >> above",
+            "product, load = got[j] - zero[j], got[j] ^ got[j]",
+        ),
+    ),
+    mutant(
+        "loads under bits of the residue's mask",
+        "the peer reads sums of both",
+        "tests/crypto/test_exhaustive.py",
+        (
+            SELECT,
+            "hidden = loads[j] ^ ((zero[j] + step[j]) >> above) ^ (zero[j] >> above)",
+            "hidden = loads[j] ^ step[j]",
+        ),
+    ),
+    mutant(
         "m19 sums shared without masks",
         "one receiver gets everyone's residues",
         "tests/crypto/test_share_among.py",

@@ -4,6 +4,7 @@ from ppspeech.protocols.trellis.combine import TABLE_STEP
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Start, Trellis
 from ppspeech.protocols.trellis.scan import can_scan
 from ppspeech.protocols.trellis.schedule import TrellisPlan, plan_trellis
+from ppspeech.protocols.trellis.shares import TrellisRun
 from ppspeech.protocols.trellis.twin import Walked, walk
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Start",
     "Trellis",
     "TrellisPlan",
+    "TrellisRun",
     "Walked",
     "can_scan",
     "plan_trellis",

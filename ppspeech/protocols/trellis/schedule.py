@@ -236,8 +236,8 @@ def _reached(
 ) -> NDArray[np.bool_]:
     """Where a token can be, `(frames, nodes)`."""
     reached = np.zeros((frames, len(nodes)), np.bool_)
-    arcs = np.array([(o.node, n, o.delay) for n, node in enumerate(nodes) for o in node.operands] or [(0, 0, 1)])
-    source, target, delay = arcs.T
+    arcs = [(o.node, n, o.delay) for n, node in enumerate(nodes) for o in node.operands]
+    source, target, delay = np.array(arcs, np.int64).reshape(-1, 3).T
     vertex = np.array([node.vertex for node in nodes])
     starts = [start.vertex for start in trellis.starts]
     now = delay == 0
