@@ -12,7 +12,18 @@ from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import RangeError
-from ppspeech.protocols.trellis import Arc, Rule, Set, Start, Trellis, TrellisPlan, TrellisRun, plan_trellis, walk
+from ppspeech.protocols.trellis import (
+    Arc,
+    Rule,
+    Set,
+    Start,
+    Trellis,
+    TrellisPlan,
+    TrellisRun,
+    most_apart,
+    plan_trellis,
+    walk,
+)
 from tests.crypto.pairs import together
 
 
@@ -208,3 +219,40 @@ def test_graphs_that_are_none_are_refused(change: dict[str, object], why: str) -
     Trellis(**good)  # type: ignore[arg-type]
     with pytest.raises(RangeError, match=why):
         Trellis(**good | change)  # type: ignore[arg-type]
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.integers(0, 999))
+def test_no_emission_brings_scores_further_apart_than_proved(trellis: Trellis, seed: int) -> None:
+    """Emissions of all kinds within their depths, most of them at the ends: many lanes at once."""
+    frames, generator = 12, np.random.default_rng(seed)
+    weights = generator.integers(-30, 30, trellis.weights)
+    depths = generator.integers(0, 200, trellis.emissions)
+    share = generator.choice([0.0, 0.5, 1.0], (frames, trellis.emissions, 60))
+    share[..., 40:] = generator.random((frames, trellis.emissions, 20))
+    emissions = -np.rint(share * depths[:, None]).astype(np.int64)
+    if trellis.operation == "min":
+        emissions = -emissions
+    bound = most_apart(trellis, weights.astype(float), depths.astype(float), frames)
+    assert walk(plan_trellis(trellis, frames), weights, emissions).apart <= bound
+
+
+def test_in_a_loop_the_bound_does_not_grow_with_what_is_said() -> None:
+    """Two words of two states: a token of one word can be in any state three frames later."""
+    trellis = loop(2, 2)
+    depths, weights = np.full(4, 100.0), np.zeros(trellis.weights)
+    bounds = [most_apart(trellis, weights, depths, frames) for frames in (1, 2, 3, 4, 20, 1000)]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] == bounds[-2] == 300
+    plan = plan_trellis(trellis, 20)
+    worst = 0
+    for seed in range(40):
+        ends = np.random.default_rng(seed).integers(0, 2, (20, 4, 200)) * -100
+        worst = max(worst, walk(plan, weights.astype(np.int64), ends).apart)
+    assert worst == 300  # and is reached
+
+
+def test_without_a_way_back_the_bound_is_that_of_all_frames() -> None:
+    chain = Trellis((0, 1), (Arc(0, 0), Arc(0, 1), Arc(1, 1)), (Start(0),), 16)
+    depths = np.array([100.0, 100.0])
+    assert most_apart(chain, np.zeros(0), depths, 30) >= 2900

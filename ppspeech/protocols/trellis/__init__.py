@@ -2,6 +2,7 @@
 
 from ppspeech.protocols.trellis.combine import TABLE_STEP
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Start, Trellis
+from ppspeech.protocols.trellis.range import most_apart
 from ppspeech.protocols.trellis.scan import can_scan
 from ppspeech.protocols.trellis.schedule import TrellisPlan, plan_trellis
 from ppspeech.protocols.trellis.shares import TrellisRun
@@ -19,6 +20,7 @@ __all__ = [
     "TrellisRun",
     "Walked",
     "can_scan",
+    "most_apart",
     "plan_trellis",
     "walk",
 ]
