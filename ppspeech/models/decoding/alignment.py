@@ -66,7 +66,9 @@ def align(left: Tensor, right: Tensor, band: int) -> Alignment:
     pairs = [(i, j)]
     while i or j:
         before = [(i - 1, j - 1), (i - 1, j), (i, j - 1)]
-        i, j = max((each for each in before if each[1] in walked.get(each[0], {})), key=lambda at: float(walked[at[0]][at[1]]))
+        i, j = max(
+            (each for each in before if each[1] in walked.get(each[0], {})), key=lambda at: float(walked[at[0]][at[1]])
+        )
         pairs.append((i, j))
     return Alignment(float(walked[len(left) - 1][len(left) - 1]), tuple(reversed(pairs)))
 

@@ -90,7 +90,9 @@ def best_segments(ratios: Tensor, words: Sequence[int] | None = None) -> Segment
     lowest = -torch.inf if ratios.is_floating_point() else torch.iinfo(ratios.dtype).min // 4
     value = ratios.new_full((*batch, states), lowest)
     starts = torch.zeros((*batch, states, len(sizes)), dtype=torch.long, device=ratios.device)
-    gap = value[..., : len(sizes)].clone()  # the best end of each word so far, and how it began; of the last: the answer
+    gap = value[
+        ..., : len(sizes)
+    ].clone()  # the best end of each word so far, and how it began; of the last: the answer
     gap_starts, end = starts[..., : len(sizes), :].clone(), starts[..., 0, 0].clone()
     for t in range(frames):
         arriving, began = value.roll(1, -1), starts.roll(1, -2)

@@ -17,9 +17,10 @@ within what the shape says, or refused where they are made. With u = 2^(1 - f) f
 **Best average**: θ, an average of ratios and of the constant over at least S frames, is in [-L - C, H + C], and is taken
 off every ratio: the same with L + H + C + u instead of both L and H.
 
-**Warping**, frames within a radius r: -2 r² <= s <= 0. A cell (i, j) is reached along the diagonal and then straight, by
-at most max(i, j) + 1 <= n cells, all in the band if the last one is: no best score is below -n (2 r² + u), and none
-above (2 n - 1) u. So two that are compared, in a cell or between templates, differ by at most n (2 r² + u) + 2 n u.
+**Warping**, frames within a radius r: -2 r² <= s <= 0, up to errors of the product and of rounding, v in all. A cell
+(i, j) is reached along the diagonal and then straight, by at most max(i, j) + 1 <= n cells, all in the band if the last
+one is: no best score is below -n (2 r² + v), and none above (2 n - 1) v. So two that are compared, in a cell, between
+templates, or with a threshold in [-2 n r², 0], differ by at most n (2 r² + v) + 2 n v.
 
 A shape is refused unless its ring holds these.
 """
@@ -73,9 +74,8 @@ def average_apart(states: int, frames: int, lowest: float, highest: float, const
     return spotting_apart(states, frames, -span, span, fraction)
 
 
-def warping_apart(length: int, radius: float, fraction: int) -> float:
-    """The nats by which two scores of alignments that are compared can differ."""
-    rounding = 2.0 ** (1 - fraction)
+def warping_apart(length: int, radius: float, rounding: float) -> float:
+    """The nats by which two scores of alignments that are compared can differ; `rounding`: v."""
     return length * (2 * radius**2 + rounding) + 2 * length * rounding
 
 
