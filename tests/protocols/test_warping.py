@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from ppspeech.channel import Channel
 from ppspeech.models.decoding.alignment import align, similarities, warp
 from ppspeech.network import run_together
 from ppspeech.protocols import Party

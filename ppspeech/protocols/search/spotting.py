@@ -131,6 +131,14 @@ def ratios(product: Residues, own: Keywords | Recordings) -> tuple[Residues, Key
     return shape.scale.ring.reduce(scores - own.taken_off), None
 
 
+def share_segments(engine: ShareEngine, product: Residues, own: Keywords | Recordings) -> tuple[Residues, Residues]:
+    """Steps 3 to 5 alone, for experiments: our shares of the best scores and of their loads, which nobody opens."""
+    shape, (scores, _) = own.shape, ratios(product, own)
+    with engine.in_flights():
+        best, load = best_segments(engine, shape, lanes_of(engine, shape, scores))
+    return best.residues, load
+
+
 def find(engine: ShareEngine, shape: SpotShape, scores: Residues, keywords: Keywords | None) -> Residues | None:
     """Steps 4 to 6, from shares of every frame's ratios, `(keywords, states, recordings, frames)`. `keywords`: their
     owner's; None for the other party. Returns for the client what `tell_where` says.
