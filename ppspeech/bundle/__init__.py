@@ -5,6 +5,7 @@ from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.deployments import deployment_yaml
 from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
+    SILENCE,
     CohortSettings,
     KeywordHmmSettings,
     LargeMarginClassifierSettings,
@@ -12,6 +13,7 @@ from ppspeech.bundle.kinds import (
     LargeMarginTableSettings,
     LinearTableSettings,
     MinimaxFilterSettings,
+    SentenceHmmSettings,
     Shape,
     SpeakerUbmSettings,
     WeightsSettings,
@@ -20,11 +22,11 @@ from ppspeech.bundle.kinds import (
 from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
-from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit
+from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit, feature_radius
 from ppspeech.bundle.signature import make_signing_key
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
-from ppspeech.bundle.transcriber import Spoken, Transcriber
+from ppspeech.bundle.transcriber import SentenceTranscriber, Spoken, Transcriber, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.writer import renew_bundle, write_bundle
 
@@ -35,6 +37,7 @@ __all__ = [
     "METRIC",
     "MODEL_TYPES",
     "NO_GARBAGE",
+    "SILENCE",
     "STATUS",
     "Bundle",
     "BundleConfig",
@@ -53,6 +56,8 @@ __all__ = [
     "PrivacyStatement",
     "Recognized",
     "Recognizer",
+    "SentenceHmmSettings",
+    "SentenceTranscriber",
     "Shape",
     "SpeakerUbmSettings",
     "Spoken",
@@ -66,6 +71,7 @@ __all__ = [
     "check_text",
     "deployment_yaml",
     "feature_limit",
+    "feature_radius",
     "for_people",
     "from_plain",
     "in_words",
@@ -76,6 +82,7 @@ __all__ = [
     "read_json",
     "renew_bundle",
     "to_plain",
+    "transcriber_of",
     "write_bundle",
     "write_json",
 ]

@@ -19,12 +19,11 @@ from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.signature import SIGNATURE, check_signature
 from ppspeech.bundle.statement import PrivacyStatement, check_format
 from ppspeech.bundle.strict_json import read_json
-from ppspeech.bundle.transcriber import Spoken, Transcriber
+from ppspeech.bundle.transcriber import SentenceTranscriber, Spoken, Transcriber, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, ModelError, PrivacyError
 from ppspeech.figures import Figure
-from ppspeech.models.hmm import HiddenMarkovModel
 from ppspeech.privacy import Accountant, ApproximateEvent, Event, NonPrivateEvent, Relation, UnsupportedAnalysisError
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -74,11 +73,10 @@ class Bundle:
         return Recognizer.of(self.model, self.config)
 
     @property
-    def transcriber(self) -> Transcriber:
+    def transcriber(self) -> Transcriber | SentenceTranscriber:
         """The model as one that finds words in recordings. Raises ModelError for another kind of model."""
         self._check_use("transcribe")
-        assert isinstance(self.model, HiddenMarkovModel)
-        return Transcriber(self.labels, self.mfcc, self.model)
+        return transcriber_of(self.model, self.config)
 
     @property
     def verifier(self) -> Verifier:
@@ -100,7 +98,7 @@ class Bundle:
         return self.recognizer.recognize_all([sound], rate, reject=reject)[0]
 
     def transcribe(self, sound: Sound, rate: int | None = None, *, grammar: str = "") -> list[Spoken]:
-        """The words of one recording, with their times; see `Transcriber`."""
+        """The words of one recording, with their times; see `Transcriber` and `SentenceTranscriber`."""
         return self.transcriber.transcribe_all([sound], rate, grammar=grammar)[0]
 
     def verify(

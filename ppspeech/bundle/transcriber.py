@@ -1,14 +1,31 @@
-"""Which words, and when? A bank of hidden Markov models, used in the clear on recordings of several words."""
+"""Which words, and when? A bank of hidden Markov models, used in the clear on recordings of several words.
+
+A bank of words alone hears them among everything else (`Transcriber`); one that was trained on sentences has a model of
+silence and a graph of its own, and is used as an encrypted service uses it (`SentenceTranscriber`).
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor, nn
 
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
-from ppspeech.bundle.recognizer import GARBAGE
-from ppspeech.models.decoding import Unit, decode, grammar_graph, parse_grammar, spotting_graph, units_of_bank
+from ppspeech.bundle.config import BundleConfig
+from ppspeech.bundle.kinds import SentenceHmmSettings
+from ppspeech.bundle.recognizer import GARBAGE, clipped_to, feature_limit, feature_radius
+from ppspeech.errors import ModelError
+from ppspeech.models.decoding import (
+    DecodingGraph,
+    Unit,
+    Word,
+    decode,
+    grammar_graph,
+    parse_grammar,
+    spotting_graph,
+    units_of_bank,
+)
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
 WORD_PENALTY = 50.0  # nats that every word costs, against words that were not said
@@ -40,18 +57,20 @@ class Transcriber:
         rate: int | None = None,
         *,
         grammar: str = "",
-        word_penalty: float = WORD_PENALTY,
-        garbage: float = GARBAGE,
+        word_penalty: float | None = None,
+        garbage: float | None = None,
         beam: float | None = None,
     ) -> list[list[Spoken]]:
         """The words of each recording (waveforms of one rate in Hz, or sound files), in order.
 
         `grammar` is what may be said, such as `(one | two)+ [zero]`; any words by default, or none. Before, between and
         after words a filler takes what is no word: sounds of all words in any order, and any other, all equally
-        probable, `garbage` nats a frame on top; the larger, the more it takes. A word is heard where its own sounds
-        follow one another. Paths more than `beam` nats below the best are forgotten. Raises AudioError for sound that
-        cannot be used; ModelError for a word without a model.
+        probable, `garbage` nats a frame on top (0 by default); the larger, the more it takes. A word is heard where its
+        own sounds follow one another, and costs `word_penalty` nats (50 by default). Paths more than `beam` nats below
+        the best are forgotten. Raises AudioError for sound that cannot be used; ModelError for a word without a model.
         """
+        word_penalty = WORD_PENALTY if word_penalty is None else word_penalty
+        garbage = GARBAGE if garbage is None else garbage
         emission = self.bank.emission
         assert isinstance(emission, GaussianEmission)
         units = {
@@ -74,3 +93,75 @@ class Transcriber:
             heard, hop = decode(graph, scores, beam), self.mfcc.hop_s
             found.append([Spoken(word.word, word.start * hop, word.end * hop) for word in heard.words])
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceTranscriber:
+    """A model of words and silence with its graph, as a bundle says it.
+
+    Frames are brought within `radius` and `limit` of where speech usually lies, as clients of an encrypted service do,
+    whose shares have a range: it then hears the same words at the same times.
+    """
+
+    settings: SentenceHmmSettings
+    names: tuple[str, ...]
+    mfcc: MfccConfig
+    bank: HiddenMarkovModel
+    graph: DecodingGraph
+    limit: float
+    radius: float
+
+    @classmethod
+    def of(cls, bank: HiddenMarkovModel, config: BundleConfig) -> "SentenceTranscriber":
+        """A bank with what its bundle, or checkpoint, says about it."""
+        settings, names, mfcc = config.settings, config.labels, config.front_end
+        assert isinstance(settings, SentenceHmmSettings)
+        limit = feature_limit(bank, mfcc)
+        assert limit is not None
+        return cls(settings, names, mfcc, bank, settings.graph(bank, names), limit, feature_radius(bank, mfcc))
+
+    def transcribe_all(
+        self,
+        sounds: Sequence[Sound],
+        rate: int | None = None,
+        *,
+        grammar: str = "",
+        word_penalty: float | None = None,
+        garbage: float | None = None,
+        beam: float | None = None,
+    ) -> list[list[Spoken]]:
+        """The words of each recording (waveforms of one rate in Hz, or sound files), in order, by the model's graph.
+
+        A `grammar` or `word_penalty` takes the place of the model's own. Raises AudioError for sound that cannot be
+        used, ModelError for one that is too short for the graph, a word without a model, or `garbage`, of which the
+        model has none.
+        """
+        if garbage is not None:
+            raise ModelError("a model of sentences has one of silence, and no garbage model: leave garbage out")
+        other = self.settings if word_penalty is None else replace(self.settings, word_penalty=word_penalty)
+        other = replace(other, grammar=grammar) if grammar else other
+        graph = self.graph if other == self.settings else other.graph(self.bank, self.names)
+        heard = [self.words(features, beam, graph) for features in features_of(sounds, Mfcc(self.mfcc), rate)]
+        hop = self.mfcc.hop_s
+        return [[Spoken(word.word, word.start * hop, word.end * hop) for word in words] for words in heard]
+
+    def words(
+        self, features: Tensor, beam: float | None = None, graph: DecodingGraph | None = None
+    ) -> tuple[Word, ...]:
+        """The words of frames `(frames, features)`, with their first frame and the one after their last."""
+        return decode(graph or self.graph, self.scores(features), beam).words
+
+    @torch.no_grad()
+    def scores(self, features: Tensor) -> Tensor:
+        """Of frames `(frames, features)`, clipped, in every state, `(frames, models * states)`."""
+        assert isinstance(self.bank.emission, GaussianEmission)
+        clipped = clipped_to(features, self.limit, self.mfcc, self.radius)
+        return self.bank.emission.log_likelihood(clipped.unsqueeze(0)).squeeze(0).flatten(1)
+
+
+def transcriber_of(model: nn.Module, config: BundleConfig) -> Transcriber | SentenceTranscriber:
+    """A model with what its bundle, or checkpoint, says about it, for recordings of several words."""
+    assert isinstance(model, HiddenMarkovModel)
+    if isinstance(config.settings, SentenceHmmSettings):
+        return SentenceTranscriber.of(model, config)
+    return Transcriber(config.labels, config.front_end, model)

@@ -19,6 +19,7 @@ from ppspeech.data.registry import (
     table_names,
 )
 from ppspeech.data.samples import Level, Samples, inputs_of, load_samples, public_scale, scale_corpus
+from ppspeech.data.sentences import Heard, Mark, Sentence, SentenceDataModule, heard_by, joined_sentences
 from ppspeech.data.sound_check import usable
 from ppspeech.data.splits import Split, hold_out, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
 from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
@@ -30,9 +31,13 @@ __all__ = [
     "CorpusSummary",
     "FeatureStore",
     "Filtering",
+    "Heard",
     "LengthBuckets",
     "Level",
+    "Mark",
     "Samples",
+    "Sentence",
+    "SentenceDataModule",
     "SpeechDataModule",
     "Split",
     "SyntheticCorpus",
@@ -44,8 +49,10 @@ __all__ = [
     "cohort_at",
     "collate",
     "corpus_names",
+    "heard_by",
     "hold_out",
     "inputs_of",
+    "joined_sentences",
     "leave_one_speaker_out",
     "load_corpus",
     "load_samples",

@@ -13,7 +13,13 @@ from ppspeech.models.convex import (
     not_reached,
 )
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
-from ppspeech.models.floored import ScoreFloor, WordModel, floored_scores, score_floor
+from ppspeech.models.floored import (
+    RAREST,
+    ScoreFloor,
+    WordModel,
+    floored_scores,
+    score_floor,
+)
 from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.gaussians import Gaussians
 from ppspeech.models.gaussian.mixture import GaussianMixture
@@ -43,6 +49,7 @@ from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervecto
 __all__ = [
     "FEWEST_PEOPLE",
     "LARGEST_EXPLICIT",
+    "RAREST",
     "UNUSUAL",
     "Certificate",
     "ConvexObjective",

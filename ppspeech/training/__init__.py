@@ -8,6 +8,7 @@ from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
 from ppspeech.training.private import PrivacyHook, fit_privately
 from ppspeech.training.recipe import audited_recipe, run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
+from ppspeech.training.sentences import SentenceModels
 from ppspeech.training.speakers import SpeakerUbm
 from ppspeech.training.words import POOLED, WordModels, public_bank, public_utterances
 
@@ -20,6 +21,7 @@ __all__ = [
     "LearnedFilter",
     "MinimaxFilter",
     "PrivacyHook",
+    "SentenceModels",
     "SpeakerUbm",
     "SpeechModule",
     "Trained",

@@ -57,13 +57,15 @@ class SpeechModule(lightning.LightningModule, ABC):
     What privacy needs of a recipe: EM asks `statistics_hook`, if one is set, in the place of adding up and maximizing;
     training by gradients has `losses(batch)`, one an utterance; `public_start` says that the first parameters owe
     nothing to the training data, and `public_speech` which recordings they, and whatever else of public speech the
-    model holds, come from. `meanings` tells what a metric is where its name does not; `will_be_tested`, that the
-    held-out part is tested on after training, so that what is wrong with it can be said before.
+    model holds, come from; a recipe that cannot be made private says why in `refuses_privacy`. `meanings` tells what a
+    metric is where its name does not; `will_be_tested`, that the held-out part is tested on after training, so that
+    what is wrong with it can be said before.
     """
 
     label: str | None = None
     public_start: bool = False
     meanings: Mapping[str, str] = MappingProxyType({})
+    refuses_privacy: str = ""
 
     def __init__(self) -> None:
         super().__init__()

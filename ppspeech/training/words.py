@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.audio import MfccConfig
-from ppspeech.bundle import DataTouch, KeywordHmmSettings, LargeMarginKeywordSettings
+from ppspeech.bundle import DataTouch, KeywordHmmSettings, LargeMarginKeywordSettings, SentenceHmmSettings
 from ppspeech.data import Batch, Corpus, FeatureStore, load_corpus, numbered
 from ppspeech.errors import ModelError
 from ppspeech.models.gaussian import Covariance
@@ -96,7 +96,7 @@ class WordModels(SpeechModule):
         self.automatic_optimization = method != "baum_welch"
         self.public_start = start == "public"
         self.prior = Prior(prior_covariance, prior_counts)
-        self.bank_settings = KeywordHmmSettings(
+        self.bank_settings: KeywordHmmSettings | SentenceHmmSettings = KeywordHmmSettings(
             states=states,
             components=components,
             covariance=covariance,
@@ -109,7 +109,7 @@ class WordModels(SpeechModule):
         self._total: HmmStatistics | None = None
         self._frames: Tensor | int = 0
 
-    def settings(self) -> KeywordHmmSettings | LargeMarginKeywordSettings:
+    def settings(self) -> KeywordHmmSettings | LargeMarginKeywordSettings | SentenceHmmSettings:
         """Of a bank of hidden Markov models, or of matrices trained for a margin."""
         if self.method == "margin":
             return LargeMarginKeywordSettings(states=self.bank_settings.states, margin=self.margin, width=self.width)

@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ppspeech.errors import ModelError
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
 from ppspeech.models.decoding.decoder import decode
 from ppspeech.models.decoding.grammar import InOrder, Maybe, OneOf, Repeated, parse_grammar
-from ppspeech.models.decoding.graph import DecodingGraph, GraphBuilder, Unit, units_of_bank
+from ppspeech.models.decoding.graph import DecodingGraph
 from ppspeech.models.decoding.language import estimate_ngrams
-from ppspeech.models.decoding.tasks import grammar_graph, ngram_graph, spotting_graph, transcript_graph
+from ppspeech.models.decoding.tasks import (
+    grammar_graph,
+    lexicon_graph,
+    loop_graph,
+    ngram_graph,
+    spotting_graph,
+    transcript_graph,
+)
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.emissions import GaussianEmission
 from ppspeech.models.hmm.forward_backward import LOG_ZERO
@@ -32,12 +40,14 @@ GRAPHS = {
     "transcript": transcript_graph(["a", "b"], UNITS, "sil"),
     "grammar": grammar_graph(parse_grammar("(a | b [c])+"), UNITS),
     "spotting": spotting_graph([["a"], ["b", "c"]], ["sil", "any"], UNITS, reward=1.0),
+    "loop": loop_graph(["a", "b"], UNITS, "sil", word_penalty=2.0),
+    "lexicon": lexicon_graph({"ba": "ba", "bac": "bac"}, UNITS, "sil"),
     "bigram": ngram_graph(estimate_ngrams([["a", "b"], ["b", "c", "a"]], 2), UNITS, "sil"),
 }
 
 
-def scores(frames: int, seed: int = 0) -> Tensor:
-    return 3 * torch.randn(frames, 6, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def scores(frames: int, seed: int = 0, columns: int = 6) -> Tensor:
+    return 3 * torch.randn(frames, columns, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def brute_force(graph: DecodingGraph, log_emissions: Tensor) -> float:
@@ -143,6 +153,13 @@ def test_a_bank_of_models_becomes_units() -> None:
         (lambda: transcript_graph([], UNITS), "empty or disconnected"),
         (lambda: spotting_graph([[]], ["sil"], UNITS), "at least one phrase"),
         (lambda: ngram_graph(estimate_ngrams([["q"]]), UNITS), "no unit for q"),
+        (lambda: loop_graph([], UNITS), "at least one"),
+        (lambda: loop_graph(["a", "a"], UNITS), "different words"),
+        (lambda: loop_graph(["a", "q"], UNITS, "sil"), "no unit for q"),
+        (lambda: lexicon_graph({}, UNITS), "at least one word"),
+        (lambda: lexicon_graph({"x": ""}, UNITS), "at least one unit"),
+        (lambda: lexicon_graph({"x": "q"}, UNITS), "no unit for q"),
+        (lambda: lexicon_graph({"one": "ab", "won": "ab"}, UNITS), "'one' and 'won' have the same units"),
     ],
 )
 def test_clear_errors(act, message: str) -> None:

@@ -5,10 +5,11 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
+from ppspeech.models.decoding.builder import units_of_bank
 from ppspeech.models.decoding.decoder import decode
 from ppspeech.models.decoding.embedded import embedded_statistics, embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated
-from ppspeech.models.decoding.graph import DecodingGraph, units_of_bank
+from ppspeech.models.decoding.graph import DecodingGraph
 from ppspeech.models.decoding.tasks import grammar_graph, transcript_graph
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.baum_welch import hmm_statistics

@@ -20,6 +20,8 @@ def test_text_becomes_structure() -> None:
         ("a)", r"unexpected '\)'"),
         ("+ a", "must follow"),
         ("[a)", "never closes"),
+        ("(" * 33 + "a" + ")" * 33, "nests at most 32"),
+        ("a" + "+" * 33, "nests at most 32"),
     ],
 )
 def test_what_is_not_a_grammar_is_refused(text: str, message: str) -> None:

@@ -15,10 +15,10 @@ from ppspeech.errors import RangeError
 from ppspeech.protocols.trellis import (
     Arc,
     Rule,
+    Schedule,
     Set,
     Start,
     Trellis,
-    TrellisPlan,
     TrellisRun,
     most_apart,
     plan_trellis,
@@ -51,7 +51,7 @@ def graphs(draw: st.DrawFn) -> Trellis:
 
 
 def on_shares(
-    plan: TrellisPlan, weights: np.ndarray, emissions: np.ndarray, portions: tuple[int, ...]
+    plan: Schedule, weights: np.ndarray, emissions: np.ndarray, portions: tuple[int, ...]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores and fields of all vertices, `(frames, vertices, lanes)`, opened."""
     ring, trellis, lanes = Ring(plan.trellis.bits), plan.trellis, emissions.shape[-1]

@@ -5,9 +5,10 @@ from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
 from ppspeech.bundle.kinds.own import WeightsSettings
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
-from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
+from ppspeech.bundle.kinds.words import SILENCE, KeywordHmmSettings, LargeMarginKeywordSettings, SentenceHmmSettings
 
 __all__ = [
+    "SILENCE",
     "CohortSettings",
     "KeywordHmmSettings",
     "LargeMarginClassifierSettings",
@@ -15,6 +16,7 @@ __all__ = [
     "LargeMarginTableSettings",
     "LinearTableSettings",
     "MinimaxFilterSettings",
+    "SentenceHmmSettings",
     "Shape",
     "SpeakerUbmSettings",
     "WeightsSettings",

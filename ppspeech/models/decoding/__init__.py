@@ -20,7 +20,7 @@ torch.Size([3, 2, 2])
 >>> [word.word for word in decode(spotting_graph([["no"]], ["noise"], units), scores).words]
 ['no']
 
-A single keyword is found by its best segment, `spot`, and a clip named after its nearest template, by time warping:
+A single keyword is found by its best segment, `spot`; a clip is named after its nearest template, `TemplateRecognizer`:
 
 >>> ratios = torch.tensor([[-1.0, -1.0], [2.0, -1.0], [-1.0, 3.0], [-1.0, -1.0]])
 >>> found = spot(ratios, block=4, longest=2)
@@ -37,10 +37,11 @@ from ppspeech.models.decoding.alignment import (
     warp,
     within_radius,
 )
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.decoding.embedded import embedded_training, even_start_
-from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar
-from ppspeech.models.decoding.graph import DecodingGraph, Unit, units_of_bank
+from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, words_of
+from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph
 from ppspeech.models.decoding.language import NgramModel, estimate_ngrams, read_arpa, write_arpa
 from ppspeech.models.decoding.spotting import (
     Chain,
@@ -52,12 +53,23 @@ from ppspeech.models.decoding.spotting import (
     in_blocks,
     spot,
 )
-from ppspeech.models.decoding.tasks import grammar_graph, ngram_graph, spotting_graph, transcript_graph
+from ppspeech.models.decoding.tasks import (
+    grammar_graph,
+    lexicon_graph,
+    loop_graph,
+    ngram_graph,
+    spotting_graph,
+    transcript_graph,
+)
 
 __all__ = [
+    "LATER",
+    "NOTHING",
     "Alignment",
     "Chain",
     "DecodingGraph",
+    "Edge",
+    "GraphBuilder",
     "Hypothesis",
     "NgramModel",
     "OneOf",
@@ -66,6 +78,7 @@ __all__ = [
     "TemplateRecognizer",
     "Unit",
     "Word",
+    "WordGraph",
     "align",
     "best_average",
     "best_of_blocks",
@@ -77,6 +90,8 @@ __all__ = [
     "even_start_",
     "grammar_graph",
     "in_blocks",
+    "lexicon_graph",
+    "loop_graph",
     "ngram_graph",
     "parse_grammar",
     "read_arpa",
@@ -88,5 +103,6 @@ __all__ = [
     "units_of_bank",
     "warp",
     "within_radius",
+    "words_of",
     "write_arpa",
 ]

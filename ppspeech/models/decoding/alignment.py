@@ -3,7 +3,7 @@
 Two utterances of n frames each are as alike as the best way to walk through both together, (0, 0) to (n - 1, n - 1) by
 steps (1, 0), (0, 1), (1, 1), no further apart than a band:
 
-    v(i, j) = s(i, j) + max(v(i-1, j-1), v(i-1, j), v(i, j-1)),    s(i, j) = <x_i, y_j> - |x_i|²/2 - |y_j|²/2,  |i-j| <= band
+    v(i, j) = s(i, j) + max(v(i-1, j-1), v(i-1, j), v(i, j-1)),    s(i, j) = <x_i, y_j> - |x_i|²/2 - |y_j|²/2
 
 s is minus half the squared distance. Every utterance is resampled to the same length, so there are no lengths to hide
 and none to normalize by; and frames are no longer than a public radius, so no score is below -2 n radius².

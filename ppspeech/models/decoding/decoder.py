@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.decoding.graph import DecodingGraph
+from ppspeech.models.decoding.graph import NOTHING, DecodingGraph
 from ppspeech.models.hmm.forward_backward import LOG_ZERO
 
 
@@ -81,7 +81,7 @@ def _search_within(
     device = log_emissions.device
     emissions = log_emissions[:, graph.pdfs.to(device)]
     sources, targets = graph.sources.to(device), graph.targets.to(device)
-    weights, begins = graph.log_weights.to(emissions), (graph.entries >= 0).to(device)
+    weights, begins = graph.log_weights.to(emissions), (graph.entries != NOTHING).to(device)
     scores = graph.log_initial.to(emissions) + emissions[0]
     origins = []
     for frame in emissions[1:]:
@@ -114,10 +114,11 @@ def _trace(graph: DecodingGraph, log_emissions: Tensor, origins: list[Tensor], l
     steps = torch.cat([graph.log_initial[states[:1]], graph.log_weights[along]])
     frames = log_emissions[torch.arange(len(states)), graph.pdfs[states].to(log_emissions.device)]
     gains = (steps + frames.to(steps)).tolist()
-    begins = [t for t, entry in enumerate(entries) if entry >= 0]
+    said = [*graph.said[along].tolist(), int(graph.last_said[last])]  # after each frame
+    begins = [t for t, entry in enumerate(entries) if entry != NOTHING]
     words = []
     for start, end in zip(begins, [*begins[1:], len(states)], strict=True):
-        word = graph.words[entries[start]]
+        word = graph.words[entries[start] if entries[start] >= 0 else said[end - 1]]
         if word is not None:
             words.append(Word(word, start, end, sum(gains[start:end])))
     return Hypothesis(tuple(words), total, tuple(states))

@@ -5,11 +5,14 @@ A grammar is a word (a string) or one of four combinations. They can be written 
     play (one | two [more])+       brackets: optional; +: once or more; *: any number of times; ?: optional
 """
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Union
 
 from ppspeech.errors import ModelError
+
+MOST_NESTED = 32  # brackets inside one another, and marks after a word
 
 Grammar = Union[str, "InOrder", "OneOf", "Maybe", "Repeated"]
 
@@ -72,9 +75,13 @@ def parse_grammar(text: str) -> Grammar:
     InOrder(parts=('play', Repeated(part=OneOf(parts=('one', 'two')), probability=0.5), Maybe(part='please',
     probability=0.5)))
 
-    Raises ModelError saying where the text stops being a grammar.
+    Raises ModelError saying where the text stops being a grammar, or nests beyond all use.
     """
     tokens = re.findall(r"[()\[\]|+*?]|[^\s()\[\]|+*?]+", text)
+    depths = itertools.accumulate((each in {"(", "["}) - (each in {")", "]"}) for each in tokens)
+    marks = re.findall(r"[+*?](?:\s*[+*?])*", text)
+    if max((*depths, *map(len, marks), 0)) > MOST_NESTED:
+        raise ModelError(f"a grammar nests at most {MOST_NESTED} brackets or marks, got {text!r:.80}")
     grammar, rest = _choice(tokens)
     if rest:
         raise ModelError(f"unexpected {rest[0]!r} in the grammar {text!r}, before {' '.join(rest[1:]) or 'its end'!r}")

@@ -1,70 +1,191 @@
-"""Decoding graphs: states that emit, and weighted arcs between them that say which word begins.
+"""Graphs of what may be said: as drawn, with nodes that emit nothing, and compiled for the decoder.
 
-A graph is drawn with `GraphBuilder`, which also has silent nodes to join things at, and compiled: nodes are
-removed, so that every state of the result emits exactly one frame and a path is as long as the audio.
-Builders for common tasks are in `task_graphs.py`.
+A `WordGraph` is a value: vertices that emit (with the column of the emission scores) or are nodes, and weighted edges
+that say what begins, or ended, where. No loop of it consists of nodes alone, so a frame can be computed vertex by
+vertex: this is what a trellis on shares runs on. `compile` removes the nodes: every state of a `DecodingGraph` emits
+exactly one frame, and a path is as long as the audio. Both hold the same paths with the same weights.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.forward_backward import LOG_ZERO
+
+NOTHING = -1  # nothing begins here, or nothing is told of what ends
+LATER = -2  # a word begins of which only its end tells which
+
+MOST_LOOPED = 512  # nodes of a loop without a unit
+
+EMPTY = (
+    "no path leads from the start of the graph to its end through a state that emits: "
+    "the grammar is empty or disconnected"
+)
+GAINS = "a loop of the graph that holds no unit gains weight: make its weights negative"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """A hidden Markov model as a part of a graph: a word, or something that is not one, such as silence.
+class Edge:
+    """A weighted step between two vertices.
 
     Attributes:
-        word: what hearing it means; None for silence and garbage.
-        pdfs: for each state, the column of the emission scores.
-        log_exit: ln of the probability of leaving the unit after each state.
+        entry: index in `WordGraph.words` of what begins with the step; `NOTHING` inside a word and between nodes;
+            `LATER` for a word that an edge further on tells.
+        said: index of the word that ends here, where its beginning did not tell; else `NOTHING`.
+        symbol: what is chosen, which a failure edge from the same source must not offer again.
+        failure: whether the step is taken only for symbols that the source does not offer itself (back-off).
     """
 
-    word: str | None
-    pdfs: tuple[int, ...]
-    log_initial: tuple[float, ...]
-    log_transitions: tuple[tuple[float, ...], ...]
-    log_exit: tuple[float, ...]
+    source: int
+    target: int
+    log_weight: float
+    entry: int = NOTHING
+    said: int = NOTHING
+    symbol: str | None = None
+    failure: bool = False
 
 
-def units_of_bank(
-    bank: HiddenMarkovModel, words: Mapping[str, str | None] | tuple[str, ...], leave: float = 0.2
-) -> dict[str, Unit]:
-    """Every model of a bank as a unit; the pdf of state s of model m is m * states + s.
+@dataclass(frozen=True, slots=True)
+class WordGraph:
+    """A graph as drawn. Raises ModelError for an edge or word that is not there, or a loop of nodes alone.
 
-    `words` are the models' names in the bank's order, or names to what they mean (None for silence, garbage). A bank's
-    model never ends of itself: in a graph it is left with probability `leave` after its last state, or any of its final
-    states where its topology has a constraint; what it does otherwise keeps its proportions. Raises ModelError if there
-    are not as many names as models, or `leave` is not a probability.
+    Attributes:
+        pdfs: of each vertex, the column of the emission scores; None for a node, which emits nothing.
+        copies: which drawn copy of a unit each vertex belongs to; -1 for nodes.
+        words: what may be said; None for silence and garbage.
     """
-    meanings = dict(words) if isinstance(words, Mapping) else {word: word for word in words}
-    if len(meanings) != bank.models or not 0 < leave < 1:
-        raise ModelError(
-            f"{bank.models} models need as many different names, and 0 < leave < 1; "
-            f"got {len(meanings)} names and {leave}"
+
+    pdfs: tuple[int | None, ...]
+    copies: tuple[int, ...]
+    edges: tuple[Edge, ...]
+    start: int
+    end: int
+    words: tuple[str | None, ...]
+
+    def __post_init__(self) -> None:
+        size, words = len(self.pdfs), range(LATER, len(self.words))
+        for edge in (*self.edges, Edge(self.start, self.end, 0.0)):
+            if not (0 <= edge.source < size and 0 <= edge.target < size):
+                raise ModelError(f"{edge} is none of a graph of {size} vertices")
+            if edge.entry not in words or edge.said not in words or edge.said == LATER:
+                raise ModelError(f"{edge} names none of the {len(self.words)} words")
+        if self.pdfs[self.start] is not None or self.pdfs[self.end] is not None:
+            raise ModelError("a graph starts and ends in nodes, which emit nothing")
+        if _node_loops(self.pdfs, self.edges):
+            raise ModelError("a loop of the graph consists of nodes alone: draw it with GraphBuilder, which removes it")
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether some edge is a back-off that excludes what its source offers: no recursion over frames knows that."""
+        return any(edge.failure for edge in self.edges)
+
+    def plain(self) -> "WordGraph":
+        """The same graph with failure edges as plain ones: a back-off may then also be taken for a word that the longer
+        history has, where that is more probable.
+        """
+        return replace(self, edges=tuple(replace(edge, symbol=None, failure=False) for edge in self.edges))
+
+    def node_order(self) -> tuple[int, ...]:
+        """The nodes, each after all nodes that lead to it directly."""
+        inside = [edge for edge in self.edges if self.pdfs[edge.source] is None and self.pdfs[edge.target] is None]
+        waiting = defaultdict[int, int](int)
+        for edge in inside:
+            waiting[edge.target] += 1
+        ready = [vertex for vertex, pdf in enumerate(self.pdfs) if pdf is None and not waiting[vertex]]
+        leaving = _leaving(inside)
+        ordered: list[int] = []
+        while ready:
+            ordered.append(ready.pop())
+            for edge in leaving[ordered[-1]]:
+                waiting[edge.target] -= 1
+                if not waiting[edge.target]:
+                    ready.append(edge.target)
+        return tuple(ordered)
+
+    def compile(self) -> "DecodingGraph":
+        """Remove the nodes; of several ways between two states that mean the same the best one stays."""
+        leaving = _leaving(self.edges)
+        emitting = [v for v, pdf in enumerate(self.pdfs) if pdf is not None]
+        follow = {v: self._beyond(v, leaving) for v in [self.start, *emitting]}
+        ahead = _reachable({v: {way.target for way in beyond.arcs} for v, beyond in follow.items()}, {self.start})
+        behind: dict[int, set[int]] = {v: set() for v in follow}
+        for v, beyond in follow.items():
+            for way in beyond.arcs:
+                behind[way.target].add(v)
+        useful = ahead & _reachable(behind, {v for v, beyond in follow.items() if beyond.final > LOG_ZERO / 2})
+        kept = [v for v in emitting if v in useful]
+        if not kept or self.start not in useful:
+            raise ModelError(EMPTY)
+        number = {v: i for i, v in enumerate(kept)}
+        ordered = sorted(
+            (number[way.target], number[v], way.entry, way.said, weight)
+            for v in kept
+            for way, weight in follow[v].arcs.items()
+            if way.target in number
         )
-    states = bank.states
-    constrained = not all(bank.topology.final)
-    ends = [f if constrained else s == states - 1 for s, f in enumerate(bank.topology.final)]
-    initial, transitions = bank.log_initial().tolist(), bank.log_transitions().tolist()
-    units = {}
-    for m, (name, word) in enumerate(meanings.items()):
-        stay = [math.log1p(-leave) if end else 0.0 for end in ends]
-        units[name] = Unit(
-            word,
-            tuple(range(m * states, (m + 1) * states)),
-            tuple(initial[m]),
-            tuple(tuple(a + keep for a in row) for row, keep in zip(transitions[m], stay, strict=True)),
-            tuple(math.log(leave) if end else LOG_ZERO for end in ends),
+        targets, sources, entries, said, weights = zip(*ordered, strict=True) if ordered else ((),) * 5
+        initial, first = [LOG_ZERO] * len(kept), [NOTHING] * len(kept)
+        for way, weight in follow[self.start].arcs.items():
+            if way.target in number and weight > initial[number[way.target]]:
+                initial[number[way.target]], first[number[way.target]] = weight, way.entry
+        exact = torch.float64
+        return DecodingGraph(
+            torch.tensor([self.pdfs[v] for v in kept]),
+            torch.tensor([self.copies[v] for v in kept]),
+            torch.tensor(sources, dtype=torch.long),
+            torch.tensor(targets, dtype=torch.long),
+            torch.tensor(weights, dtype=exact),
+            torch.tensor(entries, dtype=torch.long),
+            torch.tensor(said, dtype=torch.long),
+            torch.tensor(initial, dtype=exact),
+            torch.tensor(first),
+            torch.tensor([follow[v].final for v in kept], dtype=exact),
+            torch.tensor([follow[v].last_said for v in kept]),
+            self.words,
+            self,
         )
-    return units
+
+    def _beyond(self, origin: int, leaving: Mapping[int, Sequence[Edge]]) -> "_Beyond":
+        """Best weights from a vertex through nodes only: to each next state (with what begins and ended), and the end.
+
+        A failure edge blocks the symbols that its source offers until one is chosen.
+        """
+        arcs: dict[_Way, float] = {}
+        final, last_said = LOG_ZERO, NOTHING
+        first = (origin, NOTHING, frozenset[str]())
+        best, waiting = {first: 0.0}, [first]
+        while waiting:
+            place = waiting.pop()
+            vertex, said, blocked = place
+            weight = best[place]
+            if vertex == self.end and weight > final:
+                final, last_said = weight, said
+            offered = {edge.symbol for edge in leaving[vertex] if edge.symbol is not None}
+            for edge in leaving[vertex]:
+                if edge.symbol in blocked:
+                    continue
+                if said != NOTHING and edge.said != NOTHING:
+                    raise ModelError("two words end at once: a word of the graph has no unit of its own")
+                told, total = max(said, edge.said), weight + edge.log_weight
+                if self.pdfs[edge.target] is not None:
+                    way = _Way(edge.target, edge.entry, told)
+                    arcs[way] = max(arcs.get(way, LOG_ZERO), total)
+                    continue
+                # Once a word is chosen, its choice is over: nothing is blocked beyond it.
+                then = blocked | offered if edge.failure else frozenset[str]() if edge.symbol else blocked
+                reached = (edge.target, told, then)
+                if total > best.get(reached, LOG_ZERO):
+                    best[reached] = total
+                    waiting.append(reached)
+        return _Beyond(arcs, final, last_said)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +195,11 @@ class DecodingGraph:
     Attributes:
         pdfs: the emission column of each state, `(states,)`.
         copies: which drawn copy of a unit each state belongs to, `(states,)`.
-        entries: for arcs that begin a unit, its index in `words`; -1 inside a unit, `(arcs,)`.
-        first_entries: the index in `words` of the unit that begins if a path begins in a state, `(states,)`.
+        entries: for arcs that begin a unit, its index in `words`, or `LATER`; `NOTHING` inside a unit, `(arcs,)`.
+        said: for arcs that end a word of which its beginning did not tell, its index in `words`, `(arcs,)`.
+        first_entries: as `entries`, if a path begins in a state, `(states,)`.
+        last_said: as `said`, if a path ends in a state, `(states,)`.
+        drawn: the graph that this was compiled from.
     """
 
     pdfs: Tensor
@@ -84,10 +208,13 @@ class DecodingGraph:
     targets: Tensor
     log_weights: Tensor
     entries: Tensor
+    said: Tensor
     log_initial: Tensor
     first_entries: Tensor
     log_final: Tensor
+    last_said: Tensor
     words: tuple[str | None, ...]
+    drawn: WordGraph
 
     @property
     def states(self) -> int:
@@ -101,135 +228,110 @@ class DecodingGraph:
         return flat.scatter_reduce(0, index, self.log_weights, "amax").view(self.states, self.states)
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
+Drawn = tuple[tuple[int | None, ...], tuple[int, ...], tuple[Edge, ...], int, int]
+"""Columns, copies, edges, start and end of a graph that may still have loops of nodes."""
+
+
+def acyclic(
+    pdfs: tuple[int | None, ...], copies: tuple[int, ...], edges: tuple[Edge, ...], start: int, end: int
+) -> Drawn:
+    """The same best paths without loops of nodes alone, as repeating what may be empty draws them.
+
+    The nodes of a loop become two each: in one a path arrives, from the other it leaves, and between them stand the
+    best weights d(i, j) of all ways inside the loop; going round once more gains nothing. Raises ModelError where it
+    would, and for a loop through which words or back-offs lead.
+    """
+    loops = _node_loops(pdfs, edges)
+    if not loops:
+        return pdfs, copies, edges, start, end
+    if max(map(len, loops)) > MOST_LOOPED:
+        raise ModelError(f"a repetition holds more than {MOST_LOOPED} parts that may all be empty: divide it")
+    loop_of = {vertex: i for i, loop in enumerate(loops) for vertex in loop}
+    leave = {vertex: len(pdfs) + i for i, vertex in enumerate(loop_of)}
+    within = [e for e in edges if e.source in loop_of and loop_of[e.source] == loop_of.get(e.target)]
+    if any(e.failure or e.symbol is not None or e.said != NOTHING for e in within):
+        raise ModelError("a loop of the graph holds no unit, and tells words or backs off: give it a unit")
+    inside = set(within)
+    kept = [replace(e, source=leave.get(e.source, e.source)) for e in edges if e not in inside]
+    for loop in loops:
+        place = {vertex: i for i, vertex in enumerate(loop)}
+        best = np.full((len(loop), len(loop)), -np.inf)
+        np.fill_diagonal(best, 0.0)
+        for e in within:
+            if e.source in place:
+                i, j = place[e.source], place[e.target]
+                best[i, j] = max(best[i, j], e.log_weight)
+        for k in range(len(loop)):
+            best = np.maximum(best, best[:, k : k + 1] + best[k : k + 1])
+        if np.diagonal(best).max() > 0:
+            raise ModelError(GAINS)
+        kept += [Edge(i, leave[j], float(best[place[i], place[j]])) for i in loop for j in loop]
+    more = len(leave)
+    return (*pdfs, *[None] * more), (*copies, *[-1] * more), tuple(kept), start, leave.get(end, end)
+
+
+def trimmed(
+    pdfs: tuple[int | None, ...],
+    copies: tuple[int, ...],
+    edges: tuple[Edge, ...],
+    start: int,
+    end: int,
+    words: tuple[str | None, ...],
+) -> WordGraph:
+    """The graph without vertices that no path from start to end takes. Raises ModelError if none emits."""
+    ahead: dict[int, set[int]] = defaultdict(set)
+    behind: dict[int, set[int]] = defaultdict(set)
+    for edge in edges:
+        ahead[edge.source].add(edge.target)
+        behind[edge.target].add(edge.source)
+    useful = _reachable(ahead, {start}) & _reachable(behind, {end})
+    kept = [v for v in range(len(pdfs)) if v in useful]
+    if not {start, end} <= useful or all(pdfs[v] is None for v in kept):
+        raise ModelError(EMPTY)
+    number = {v: i for i, v in enumerate(kept)}
+    left = tuple(
+        replace(edge, source=number[edge.source], target=number[edge.target])
+        for edge in edges
+        if edge.source in number and edge.target in number
+    )
+    columns, owners = tuple(pdfs[v] for v in kept), tuple(copies[v] for v in kept)
+    return WordGraph(columns, owners, left, number[start], number[end], words)
+
+
+class _Way(NamedTuple):
+    """To which state, what begins there, and which word ended on the way."""
+
     target: int
-    log_weight: float
-    entry: int = -1  # the unit that begins here
-    symbol: str | None = None  # what a failure edge beside this one must not offer again
-    failure: bool = False
+    entry: int
+    said: int
 
 
-class GraphBuilder:
-    """Draw a graph from nodes, weighted edges between them, and copies of units."""
+class _Beyond(NamedTuple):
+    arcs: dict[_Way, float]
+    final: float
+    last_said: int
 
-    def __init__(self) -> None:
-        self._edges: list[list[_Edge]] = []
-        self._pdf: list[int | None] = []
-        self._copy: list[int] = []
-        self._copies = 0
-        self._words: dict[str | None, int] = {}
 
-    def node(self) -> int:
-        """A new node, which emits nothing."""
-        return self._vertex(None, -1)
+def _node_loops(pdfs: Sequence[int | None], edges: Sequence[Edge]) -> list[list[int]]:
+    """The nodes that lead back to themselves without a frame, in groups that lead to one another."""
+    inside = [(e.source, e.target) for e in edges if pdfs[e.source] is None and pdfs[e.target] is None]
+    rows, columns = zip(*inside, strict=True) if inside else ((), ())
+    size = len(pdfs)
+    joined = coo_array((np.ones(len(inside)), (np.array(rows, int), np.array(columns, int))), shape=(size, size))
+    _, group = connected_components(joined, connection="strong")
+    found: dict[int, list[int]] = defaultdict(list)
+    for vertex, pdf in enumerate(pdfs):
+        if pdf is None:
+            found[int(group[vertex])].append(vertex)
+    alone = {source for source, target in inside if source == target}
+    return [loop for loop in found.values() if len(loop) > 1 or loop[0] in alone]
 
-    def edge(self, source: int, target: int, log_weight: float = 0.0, symbol: str | None = None) -> None:
-        """Join two nodes. `symbol` names what is chosen, for failure edges to respect."""
-        self._edges[source].append(_Edge(target, log_weight, symbol=symbol))
 
-    def failure(self, source: int, target: int, log_weight: float = 0.0) -> None:
-        """Join two nodes for what the source does not offer itself: symbols it has are blocked beyond this edge.
-
-        This is what back-off means: the shorter history is asked only about words the longer one never saw.
-        """
-        self._edges[source].append(_Edge(target, log_weight, failure=True))
-
-    def unit(self, source: int, target: int, unit: Unit, log_weight: float = 0.0) -> None:
-        """Draw a copy of a unit between two nodes."""
-        entry = self._words.setdefault(unit.word, len(self._words))
-        states = [self._vertex(pdf, self._copies) for pdf in unit.pdfs]
-        self._copies += 1
-        for i, state in enumerate(states):
-            if unit.log_initial[i] > LOG_ZERO / 2:
-                self._edges[source].append(_Edge(state, log_weight + unit.log_initial[i], entry))
-            for j, other in enumerate(states):
-                if unit.log_transitions[i][j] > LOG_ZERO / 2:
-                    self._edges[state].append(_Edge(other, unit.log_transitions[i][j]))
-            if unit.log_exit[i] > LOG_ZERO / 2:
-                self._edges[state].append(_Edge(target, unit.log_exit[i]))
-
-    def compile(self, start: int, end: int) -> DecodingGraph:
-        """Remove the nodes and all that no path from start to end takes. Raises ModelError if nothing is left."""
-        emitting = [v for v, pdf in enumerate(self._pdf) if pdf is not None]
-        follow = {v: self._beyond(v, end) for v in [start, *emitting]}
-        ahead = _reachable({v: {t for t, _ in arcs} for v, (arcs, _) in follow.items()}, {start})
-        behind: dict[int, set[int]] = {v: set() for v in follow}
-        for v, (arcs, _) in follow.items():
-            for target, _ in arcs:
-                behind[target].add(v)
-        useful = ahead & _reachable(behind, {v for v, (_, final) in follow.items() if final > LOG_ZERO / 2})
-        kept = [v for v in emitting if v in useful]
-        if not kept or start not in useful:
-            raise ModelError(
-                "no path leads from the start of the graph to its end through a state that emits: "
-                "the grammar is empty or disconnected"
-            )
-        number = {v: i for i, v in enumerate(kept)}
-        ordered = sorted(
-            (number[target], number[v], entry, weight)
-            for v in kept
-            for (target, entry), weight in follow[v][0].items()
-            if target in number
-        )
-        targets, sources, entries, weights = zip(*ordered, strict=True) if ordered else ((), (), (), ())
-        initial, first = [LOG_ZERO] * len(kept), [-1] * len(kept)
-        for (target, entry), weight in follow[start][0].items():
-            if target in number:
-                initial[number[target]], first[number[target]] = weight, entry
-        exact = torch.float64
-        return DecodingGraph(
-            torch.tensor([self._pdf[v] for v in kept]),
-            torch.tensor([self._copy[v] for v in kept]),
-            torch.tensor(sources, dtype=torch.long),
-            torch.tensor(targets, dtype=torch.long),
-            torch.tensor(weights, dtype=exact),
-            torch.tensor(entries, dtype=torch.long),
-            torch.tensor(initial, dtype=exact),
-            torch.tensor(first),
-            torch.tensor([follow[v][1] for v in kept], dtype=exact),
-            tuple(self._words),
-        )
-
-    def _vertex(self, pdf: int | None, copy: int) -> int:
-        self._pdf.append(pdf)
-        self._copy.append(copy)
-        self._edges.append([])
-        return len(self._edges) - 1
-
-    def _beyond(self, origin: int, end: int) -> tuple[dict[tuple[int, int], float], float]:
-        """Best weights from a vertex through nodes only: to each next state (with its entry), and to the end."""
-        arcs: dict[tuple[int, int], float] = {}
-        final = LOG_ZERO
-        best = {(origin, frozenset[str]()): 0.0}
-        waiting = [(origin, frozenset[str]())]
-        limit = 1000 * (len(self._edges) + 1)
-        steps = 0
-        while waiting:
-            steps += 1
-            if steps > limit:
-                raise ModelError("a loop of the graph that holds no unit gains weight: make its weights negative")
-            place = waiting.pop()
-            vertex, blocked = place
-            weight = best[place]
-            if vertex == end:
-                final = max(final, weight)
-            offered = {edge.symbol for edge in self._edges[vertex] if edge.symbol is not None}
-            for edge in self._edges[vertex]:
-                if edge.symbol in blocked:
-                    continue
-                total = weight + edge.log_weight
-                if self._pdf[edge.target] is not None:
-                    key = (edge.target, edge.entry)
-                    arcs[key] = max(arcs.get(key, LOG_ZERO), total)
-                    continue
-                # Once a word is chosen, its choice is over: nothing is blocked beyond it.
-                then = blocked | offered if edge.failure else frozenset[str]() if edge.symbol else blocked
-                reached = (edge.target, then)
-                if total > best.get(reached, LOG_ZERO):
-                    best[reached] = total
-                    waiting.append(reached)
-        return arcs, final
+def _leaving(edges: Sequence[Edge]) -> dict[int, list[Edge]]:
+    found: dict[int, list[Edge]] = defaultdict(list)
+    for edge in edges:
+        found[edge.source].append(edge)
+    return found
 
 
 def _reachable(edges: Mapping[int, set[int]], start: set[int]) -> set[int]:

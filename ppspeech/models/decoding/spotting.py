@@ -71,7 +71,7 @@ class Chain:
         return cls(stays, float((moves - stays[1:]).sum() - stays[0]))
 
     def ratios(self, log_emissions: Tensor, garbage: Tensor) -> Tensor:
-        """e of every frame and state, `(*batch, frames, states)`, from ln b and the garbage model's `(*batch, frames)`."""
+        """e of every frame and state, `(*batch, frames, states)`, from ln b, and ln g `(*batch, frames)`."""
         return log_emissions + self.stays.to(log_emissions) - garbage.unsqueeze(-1)
 
 

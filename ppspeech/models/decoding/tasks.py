@@ -1,12 +1,19 @@
-"""Decoding graphs for common tasks: transcripts, grammars, spotting, and n-gram language models."""
+"""Decoding graphs for common tasks: transcripts, grammars, loops, spotting, lexicons, n-gram language models.
+
+All are compiled for `decode`; `graph.drawn` is the same graph with its nodes, as a trellis takes it. Words that lead to
+the same node share one copy of the silence that may follow.
+"""
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 from ppspeech.errors import ModelError
+from ppspeech.models.decoding.builder import GraphBuilder, Unit
 from ppspeech.models.decoding.grammar import Grammar, InOrder, Maybe, OneOf, Repeated, words_of
-from ppspeech.models.decoding.graph import DecodingGraph, GraphBuilder, Unit
+from ppspeech.models.decoding.graph import DecodingGraph
 from ppspeech.models.decoding.language import END, START, Ngram, NgramModel
 
 Units = Mapping[str, Unit]
@@ -15,16 +22,69 @@ Units = Mapping[str, Unit]
 def grammar_graph(grammar: Grammar, units: Units, silence: str | None = None) -> DecodingGraph:
     """What a grammar over names of units allows, with optional silence (a unit; None for no pauses) around words."""
     _require({*words_of(grammar), silence}, units)
-    builder = GraphBuilder()
-    start, begin, end = builder.node(), builder.node(), builder.node()
-    _pause(builder, start, begin, units, silence)
-    _draw(builder, begin, end, grammar, units, silence)
-    return builder.compile(start, end)
+    drawing = _Drawing(units, silence)
+    builder = drawing.builder
+    begin, end = builder.node(), builder.node()
+    drawing.grammar(begin, end, grammar)
+    return builder.compile(drawing.pause(begin), end)
 
 
 def transcript_graph(words: Sequence[str], units: Units, silence: str | None = None) -> DecodingGraph:
     """Given words in their order, with optional silence: for alignment and for training on transcripts."""
     return grammar_graph(InOrder(tuple(words)), units, silence)
+
+
+def loop_graph(
+    words: Sequence[str], units: Units, silence: str | None = None, word_penalty: float = 0.0
+) -> DecodingGraph:
+    """Any words in any order, at least one or some silence: one node, at which every unit begins and ends.
+
+    Silence, if there is a unit of it, is one more unit of the loop. All are equally probable; `word_penalty` is what
+    every word costs besides, in nats, against short false ones. Raises ModelError for no word, one that is named twice,
+    or one without a unit.
+    """
+    if not words or len({*words, silence}) < len(words) + 1:
+        raise ModelError(f"a loop needs different words, at least one, besides silence; got {list(words)}")
+    _require({*words, silence}, units)
+    builder = GraphBuilder()
+    hub, choice = builder.node(), -math.log(len(words) + (silence is not None))
+    for word in words:
+        builder.unit(hub, hub, units[word], choice - word_penalty)
+    if silence is not None:
+        builder.unit(hub, hub, units[silence], choice)
+    return builder.compile(hub, hub)
+
+
+def lexicon_graph(
+    lexicon: Mapping[str, Sequence[str]], units: Units, silence: str | None = None, word_penalty: float = 0.0
+) -> DecodingGraph:
+    """A loop as `loop_graph` over words that are sequences of units, such as phones: a tree with shared beginnings.
+
+    Which word it is becomes known at the end of its path, and is told there. Raises ModelError for no word, one without
+    units or one that sounds as another, which no score could tell apart.
+    """
+    spelled = {tuple(parts): word for word, parts in lexicon.items()}
+    if not lexicon or not all(lexicon.values()):
+        raise ModelError("a lexicon needs at least one word, and every word at least one unit")
+    alike = [word for word, parts in lexicon.items() if spelled[tuple(parts)] != word]
+    if alike:
+        same = spelled[tuple(lexicon[alike[0]])]
+        raise ModelError(f"{alike[0]!r} and {same!r} have the same units: leave one of them out")
+    _require({*itertools.chain(*lexicon.values()), silence}, units)
+    builder = GraphBuilder()
+    hub, choice = builder.node(), -math.log(len(lexicon) + (silence is not None))
+    reached: dict[tuple[str, ...], int] = {(): hub}
+    for parts, word in spelled.items():
+        for size in range(1, len(parts) + 1):
+            if parts[:size] not in reached:
+                reached[parts[:size]] = builder.node()
+                weight = choice - word_penalty if size == 1 else 0.0
+                ends = reached[parts[: size - 1]], reached[parts[:size]]
+                builder.unit(*ends, units[parts[size - 1]], weight, "first" if size == 1 else "further")
+        builder.edge(reached[parts], hub, said=word)
+    if silence is not None:
+        builder.unit(hub, hub, units[silence], choice)
+    return builder.compile(hub, hub)
 
 
 def spotting_graph(
@@ -56,18 +116,25 @@ def spotting_graph(
 
 
 def ngram_graph(
-    model: NgramModel, units: Units, silence: str | None = None, scale: float = 1.0, word_bonus: float = 0.0
+    model: NgramModel,
+    units: Units,
+    silence: str | None = None,
+    scale: float = 1.0,
+    word_bonus: float = 0.0,
+    back_off: Literal["exact", "plain"] = "exact",
 ) -> DecodingGraph:
     """Sentences of a language model, with optional silence around words.
 
     One node a history, one copy of a word for each history it leads to, and failure edges to shorter histories: a
-    path's weight is exactly the model's score, never that of a back-off the model has a value for. `scale` weighs the
+    path's weight is exactly the model's score, never that of a back-off the model has a value for. With a `plain`
+    back-off it is the better of the two: what a trellis, which has no failure edges, can do. `scale` weighs the
     language model against the emissions; `word_bonus` is added for each word, negative against short false words.
     Raises ModelError for a word of the model without a unit.
     """
     _require({*model.vocabulary, silence}, units)
-    builder = GraphBuilder()
-    start, end = builder.node(), builder.node()
+    drawing = _Drawing(units, silence)
+    builder = drawing.builder
+    end = builder.node()
     nodes: dict[Ngram, int] = {(): builder.node()}
     for ngram in [*model.log_backoff, *model.log_probability]:
         context = ngram if ngram in model.log_backoff else ngram[:-1]
@@ -85,16 +152,15 @@ def ngram_graph(
         after = _longest(nodes, ngram, model.order)
         if (after, word) not in copies:
             copies[after, word] = enter = builder.node()
-            leave = builder.node()
-            builder.unit(enter, leave, units[word], word_bonus)
-            _pause(builder, leave, nodes[after], units, silence)
+            builder.unit(enter, drawing.before(nodes[after]), units[word], word_bonus)
         builder.edge(here, copies[after, word], weight, symbol=word)
     for context, node in nodes.items():
         if context:
             weight = scale * model.log_backoff.get(context, 0.0)
             builder.failure(node, nodes[_longest(nodes, context[1:], model.order)], weight)
-    _pause(builder, start, nodes[_longest(nodes, (START,), model.order)], units, silence)
-    return builder.compile(start, end)
+    start = drawing.pause(nodes[_longest(nodes, (START,), model.order)])
+    graph = builder.graph(start, end)
+    return (graph if back_off == "exact" else graph.plain()).compile()
 
 
 def _longest(nodes: Mapping[Ngram, int], words: Ngram, order: int) -> Ngram:
@@ -105,44 +171,60 @@ def _longest(nodes: Mapping[Ngram, int], words: Ngram, order: int) -> Ngram:
     return context
 
 
-def _pause(builder: GraphBuilder, source: int, target: int, units: Units, silence: str | None) -> None:
-    """Join two nodes directly or through silence, equally probable."""
-    builder.edge(source, target, 0.0 if silence is None else math.log(0.5))
-    if silence is not None:
-        builder.unit(source, target, units[silence], math.log(0.5))
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """A graph of words and the silence that may follow them."""
+
+    units: Units
+    silence: str | None
+    builder: GraphBuilder = field(default_factory=GraphBuilder)
+    _before: dict[int, int] = field(default_factory=dict)
+
+    def pause(self, target: int) -> int:
+        """A new node that leads to another directly or through silence, equally probable."""
+        source = self.builder.node()
+        self.builder.edge(source, target, 0.0 if self.silence is None else math.log(0.5))
+        if self.silence is not None:
+            self.builder.unit(source, target, self.units[self.silence], math.log(0.5))
+        return source
+
+    def before(self, target: int) -> int:
+        """The node that words lead to which lead to another: all of them share one pause."""
+        if target not in self._before:
+            self._before[target] = self.pause(target)
+        return self._before[target]
+
+    def grammar(self, source: int, target: int, grammar: Grammar) -> None:
+        """Draw what it allows between two nodes."""
+        builder = self.builder
+        match grammar:
+            case str():
+                builder.unit(source, self.before(target), self.units[grammar])
+            case InOrder(parts):
+                for part in parts:
+                    following = builder.node()
+                    self.grammar(source, following, part)
+                    source = following
+                builder.edge(source, target)
+            case OneOf(parts):
+                for part in parts:
+                    chosen = builder.node()
+                    builder.edge(source, chosen, -math.log(len(parts)))
+                    self.grammar(chosen, target, part)
+            case Maybe(part, probability):
+                present = builder.node()
+                builder.edge(source, present, math.log(probability))
+                builder.edge(source, target, math.log1p(-probability))
+                self.grammar(present, target, part)
+            case Repeated(part, probability):
+                again, done = builder.node(), builder.node()
+                builder.edge(source, again)
+                self.grammar(again, done, part)
+                builder.edge(done, again, math.log(probability))
+                builder.edge(done, target, math.log1p(-probability))
 
 
-def _draw(builder: GraphBuilder, source: int, target: int, grammar: Grammar, units: Units, silence: str | None) -> None:
-    match grammar:
-        case str():
-            spoken = builder.node()
-            builder.unit(source, spoken, units[grammar])
-            _pause(builder, spoken, target, units, silence)
-        case InOrder(parts):
-            for part in parts:
-                following = builder.node()
-                _draw(builder, source, following, part, units, silence)
-                source = following
-            builder.edge(source, target)
-        case OneOf(parts):
-            for part in parts:
-                chosen = builder.node()
-                builder.edge(source, chosen, -math.log(len(parts)))
-                _draw(builder, chosen, target, part, units, silence)
-        case Maybe(part, probability):
-            present = builder.node()
-            builder.edge(source, present, math.log(probability))
-            builder.edge(source, target, math.log1p(-probability))
-            _draw(builder, present, target, part, units, silence)
-        case Repeated(part, probability):
-            again, done = builder.node(), builder.node()
-            builder.edge(source, again)
-            _draw(builder, again, done, part, units, silence)
-            builder.edge(done, again, math.log(probability))
-            builder.edge(done, target, math.log1p(-probability))
-
-
-def _require(names: set[str | None], units: Units) -> None:
+def _require(names: Iterable[str | None], units: Units) -> None:
     unknown = sorted(name for name in names if name is not None and name not in units)
     if unknown:
         raise ModelError(f"no unit for {', '.join(unknown)}; there are units for {', '.join(sorted(units))}")

@@ -2,20 +2,20 @@
 
 Shares mod 2^k with f bits after the point tell two scores apart while these differ by less than 2^(k - 1 - f) nats.
 Every frame lies within a public limit and a public radius (its holder clips it), so what a keyword's state can score is
-known in advance (`ball_bounds`, and `column_bounds` for the limit); both parties' parts of a frame's ratio e are then
-within what the shape says, or refused where they are made. With u = 2^(1 - f) for rounding, on both sides:
+known in advance (`frame_bounds`); both parties' parts of a frame's ratio e are then within what the shape says, or
+refused where they are made. With u = 2^(1 - f) for rounding, on both sides:
 
 **Spotting**, -L <= e <= H, S states of a phrase in all, B frames of a block, C for constant and threshold.
 
 1. A token may enter the first state at every frame, with 0; from there a path of S frames leads through all states. So
    wherever a token can be at all, the best one there scores at least -S (L + u); and no path of at most B frames scores
    more than B (H + u). Gaps between words keep what came before them.
-2. Two scores that are compared, in a state, where words meet, as the best so far, or between blocks, therefore differ by
-   at most D = S (L + u) + B (H + u), and the last comparison, with the threshold, is of at most D + C.
+2. Two scores that are compared, in a state, where words meet, as the best so far, or between blocks, therefore differ
+   by at most D = S (L + u) + B (H + u), and the last comparison, with the threshold, is of at most D + C.
 3. Beyond the end of a recording a frame scores -20, which lies in [-L, H].
 
-**Best average**: θ, an average of ratios and of the constant over at least S frames, is in [-L - C, H + C], and is taken
-off every ratio: the same with L + H + C + u instead of both L and H.
+**Best average**: θ, an average of ratios and of the constant over at least S frames, is in [-L - C, H + C], and is
+taken off every ratio: the same with L + H + C + u instead of both L and H.
 
 **Warping**, frames within a radius r: -2 r² <= s <= 0, up to errors of the product and of rounding, v in all. A cell
 (i, j) is reached along the diagonal and then straight, by at most max(i, j) + 1 <= n cells, all in the band if the last
@@ -28,38 +28,17 @@ A shape is refused unless its ring holds these.
 import numpy as np
 
 from ppspeech.arrays import Reals
-from ppspeech.protocols.scores.monomials import Terms, weight_forms
-from ppspeech.protocols.scores.range import column_bounds
-
-STEPS = 240  # multipliers that are tried; each of them gives a bound that holds
+from ppspeech.protocols.scores.monomials import Terms
+from ppspeech.protocols.scores.range import ball_bounds, column_bounds
 
 
-def ball_bounds(weights: Reals, terms: Terms, limit: float, radius: float) -> tuple[Reals, Reals]:
-    """The least and the greatest that each column, of weights `(monomials, columns)`, can score for frames whose numbers
-    are within the limit and whose length is within the radius; `(columns,)` each. Certain, not always reached.
-
-    By duality: for |x| <= r and any λ >= 0 with Q + λ I positive definite,
-    c + b'x + x'Q x >= c - λ r² - b'(Q + λ I)⁻¹ b / 4, whatever λ; the closest of many is taken, and the bound for the
-    limit alone where that is closer.
+def frame_bounds(weights: Reals, terms: Terms, limit: float, radius: float) -> tuple[Reals, Reals]:
+    """The least and the greatest that each column, of weights `(monomials, columns)`, can score for frames whose
+    numbers are within the limit and whose length is within the radius; `(columns,)` each. Certain.
     """
-    forms = weight_forms(weights, terms)
-    d = forms.shape[-1] - 1
-    spectrum, axes = np.linalg.eigh(forms[:, :d, :d])
-    turned = np.einsum("cij,ci->cj", axes, 2 * forms[:, :d, d])
-    constant = forms[:, d, d]
-    least = _least(constant, turned, spectrum, radius)
-    greatest = -_least(-constant, -turned, -spectrum, radius)
     low, high = column_bounds(weights, terms, limit)
+    least, greatest = ball_bounds(weights, terms, radius)
     return np.maximum(least, low), np.minimum(greatest, high)
-
-
-def _least(constant: Reals, linear: Reals, spectrum: Reals, radius: float) -> Reals:
-    lowest = np.maximum(0.0, -spectrum.min(axis=1))
-    scale = np.maximum(np.linalg.norm(linear, axis=1) / (2 * radius), 1e-9)
-    more = scale * np.logspace(-6, 1, STEPS)[:, None]
-    multiplier = lowest + more
-    peak = (linear**2 / (spectrum + multiplier[..., None])).sum(axis=-1) / 4
-    return np.asarray((constant - multiplier * radius**2 - peak).max(axis=0))
 
 
 def spotting_apart(states: int, frames: int, lowest: float, highest: float, fraction: int) -> float:

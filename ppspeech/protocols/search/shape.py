@@ -1,8 +1,8 @@
 """What both parties know of a search for keywords, and the numbers that each keeps to itself.
 
-A keyword is linear in the monomials of a frame (`scores.monomials`): Gaussian states in squares and numbers of features,
-states of sub-word units in the units' scores (`terms="linear"`, rows of zeros and a one). What it is compared with, the
-garbage model, belongs to whoever has the recordings, and is evaluated there in the clear.
+A keyword is linear in the monomials of a frame (`scores.monomials`): Gaussian states in squares and numbers of
+features, states of sub-word units in the units' scores (`terms="linear"`, rows of zeros and a one). What it is compared
+with, the garbage model, belongs to whoever has the recordings, and is evaluated there in the clear.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,8 @@ from ppspeech.crypto.lattice import MatrixPlan, Precision, error_bound, plan_pro
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
-from ppspeech.protocols.search.range import average_apart, ball_bounds, needed_bits, spotting_apart
+from ppspeech.protocols.scores.range import within_ball
+from ppspeech.protocols.search.range import average_apart, frame_bounds, needed_bits, spotting_apart
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Start, Trellis
 
 BEYOND = -20
@@ -103,8 +104,8 @@ class SpotShape:
         cells = self.lanes * self.window * self.columns
         if cells > MOST_CELLS or self.frames * self.recordings * self.monomials > 1 << 27:
             raise RangeError(
-                f"{self.recordings} recordings of {self.frames} frames and {self.keywords} keywords are {cells:,} scores "
-                f"at once, of at most {MOST_CELLS:,}: search fewer at a time"
+                f"{self.recordings} recordings of {self.frames} frames and {self.keywords} keywords are {cells:,} "
+                f"scores at once, of at most {MOST_CELLS:,}: search fewer at a time"
             )
         if self.columns > self.window:
             raise RangeError(f"a path through {self.columns} states does not fit a block of {self.window} frames")
@@ -119,8 +120,8 @@ class SpotShape:
             )
         if self.bits > MOST_BITS or self.bits + self.load + 1 > 64:
             raise RangeError(
-                f"scores need {self.bits} bits of at most {MOST_BITS}, and {self.load} for what is told: shorten blocks, "
-                "narrow the ranges, or use fewer bits after the point"
+                f"scores need {self.bits} bits of at most {MOST_BITS}, and {self.load} for what is told: shorten "
+                "blocks, narrow the ranges, or use fewer bits after the point"
             )
 
     @property
@@ -231,8 +232,7 @@ class SpotShape:
         if not np.isfinite(given).all():
             raise RangeError("frames hold values that are not finite")
         within = np.clip(given, -self.limit, self.limit)
-        length = np.linalg.norm(within, axis=1, keepdims=True)
-        return np.asarray(within * (self.radius / np.maximum(length, self.radius)))
+        return within_ball(within, self.radius)
 
     def to_params(self) -> dict[str, Any]:
         """As public parameters of a session: what JSON can hold."""
@@ -285,15 +285,16 @@ class Keywords:
         lowest, highest = self.bounds
         if not shape.scores[0] <= lowest <= highest <= shape.scores[1]:
             raise RangeError(
-                f"frames within {shape.radius:g} can score {lowest:.0f} to {highest:.0f} nats in a state of this keyword, "
-                f"and the shape has room for {shape.scores[0]} to {shape.scores[1]}: use wider variances or a wider shape"
+                f"frames within {shape.radius:g} can score {lowest:.0f} to {highest:.0f} nats in a state of this "
+                f"keyword, and the shape has room for {shape.scores[0]} to {shape.scores[1]}: use wider variances, or "
+                "a wider shape"
             )
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the most nats that a frame can score in a state, errors of the product included. Certain."""
         shape, flat = self.shape, self.weights.reshape(-1, self.shape.monomials)
-        lowest, highest = ball_bounds(flat.T, shape.terms, shape.limit, shape.radius)
+        lowest, highest = frame_bounds(flat.T, shape.terms, shape.limit, shape.radius)
         heard = most_monomials(shape)
         spoken = float(np.abs(flat).sum(axis=1).max())
         norms = (spoken, heard) if shape.holder == "server" else (heard, spoken)
@@ -347,8 +348,8 @@ class Recordings:
 
     @cached_property
     def rows(self) -> Reals:
-        """Monomials of all frames, `(recordings * frames, monomials)`; beyond the end of a recording all zero, and so are
-        its scores.
+        """Monomials of all frames, `(recordings * frames, monomials)`; beyond the end of a recording all are zero, and
+        so are its scores.
         """
         shape = self.shape
         rows = np.zeros((shape.recordings, shape.frames, shape.monomials))

@@ -119,7 +119,7 @@ def answer(
 
 
 def ratios(product: Residues, own: Keywords | Recordings) -> tuple[Residues, Keywords | None]:
-    """Step 3: a share of every ratio, `(keywords, states, recordings, frames)`, and the keywords where they are ours."""
+    """Step 3: a share of every ratio, `(keywords, states, recordings, frames)`, and the keywords if they are ours."""
     shape = own.shape
     scored, heard = (shape.keywords, shape.columns), (shape.recordings, shape.frames)
     if shape.holder == "server":

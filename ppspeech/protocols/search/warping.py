@@ -1,4 +1,4 @@
-"""Dynamic time warping: the client has an utterance, the server templates; the client learns what the nearest is called.
+"""Dynamic time warping: the client has an utterance, the server templates; the client learns the nearest one's label.
 
     1. client → server   the frames of its utterance, of a public number, encrypted
     2. server → client   their products with all frames of all templates, masked: shares of <x_i, y_j>; each party takes
@@ -56,8 +56,8 @@ templates = register_protocol(
 )
 alignment = register_protocol(
     "alignment",
-    functionality="whether the client's utterance is alike to the server's, by dynamic time warping, and if so which of "
-    "the client's frames some rows of the server's begin at, to the client",
+    functionality="whether the client's utterance is alike to the server's, by dynamic time warping, and if so which "
+    "of the client's frames some rows of the server's begin at, to the client",
     leakage="sizes alone: the public length, dimensions, band, which rows are told of",
     assumptions=ASSUMPTIONS.replace("name a segment", "tell these frames"),
 )

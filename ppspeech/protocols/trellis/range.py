@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Reals, Whole
 from ppspeech.protocols.trellis.graph import Arc, Trellis
 
 LONGEST = 64  # frames within which connected graphs are looked for
@@ -33,29 +33,31 @@ def most_apart(trellis: Trellis, weights: Reals, depths: Reals, frames: int) -> 
     ways = _Ways(trellis, np.append(weights if trellis.operation == "max" else -weights, 0.0), depths)
     nothing = np.full((1, len(trellis.columns)), -np.inf)
     before, now, spreads = (nothing, nothing), ways.begin(), []
+    alive = np.zeros(len(trellis.columns), np.bool_)
     for frame in range(frames):
         if frame:
             before, now = now, ways.step(now, before)
         spreads.append(_spread(*now))
+        alive |= np.isfinite(now[1][0])
     connected = math.inf
     if all(arc.delay < 2 for arc in trellis.arcs):
-        connected = _connected(ways, min(frames, LONGEST), spreads)
+        connected = _connected(ways, np.flatnonzero(alive), min(frames, LONGEST), spreads)
     return min(max(spreads), connected) + ways.slack
 
 
-def _connected(ways: "_Ways", frames: int, spreads: list[float]) -> float:
-    """The least bound over D; infinite where no D connects all."""
+def _connected(ways: "_Ways", alive: Whole, frames: int, spreads: list[float]) -> float:
+    """The least bound over D; infinite where no D connects all vertices that a token can be in, `alive`."""
     count = len(ways.trellis.columns)
     worst = np.zeros(frames)
-    for at in range(0, count, ROWS):
-        rows = np.arange(at, min(at + ROWS, count))
+    for at in range(0, len(alive), ROWS):
+        rows = alive[at : at + ROWS]
         high = np.full((len(rows), count), -np.inf)
         high[np.arange(len(rows)), rows] = 0.0
         high = ways.spread_now(high)
         both = high, high
         for frame in range(frames):
             both = ways.step(both, both)
-            worst[frame] = max(worst[frame], _spread(*both, everywhere=True))
+            worst[frame] = max(worst[frame], _spread(both[0][:, alive], both[1][:, alive], everywhere=True))
     return min(max(float(worst[d]), *spreads[: d + 1]) for d in range(frames))
 
 

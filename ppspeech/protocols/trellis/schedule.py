@@ -17,10 +17,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ppspeech.arrays import Whole
 from ppspeech.errors import RangeError
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Trellis
 
-Index = NDArray[np.int64]
 LONGEST_INTERVAL = 64
 
 
@@ -46,8 +46,8 @@ class Node:
 class Side:
     """One operand of all operations of a batch: places among all scores, weights (the last stands for none), fields."""
 
-    place: Index
-    weight: Index
+    place: Whole
+    weight: Whole
     keep: NDArray[np.uint64]
     put: NDArray[np.uint64]
 
@@ -56,9 +56,9 @@ class Side:
 class Batch:
     """Nodes of one slot that are computed alike: places among all scores, frames, and emissions (-1 for none)."""
 
-    place: Index
-    frame: Index
-    emission: Index
+    place: Whole
+    frame: Whole
+    emission: Whole
     sides: tuple[Side, ...]
 
     def __len__(self) -> int:
@@ -82,14 +82,14 @@ class Slot:
 
 
 @dataclass(frozen=True, eq=False)
-class TrellisPlan:
+class Schedule:
     """The schedule of a trellis over so many frames; from public sizes alone. `ready`: a_v of every node."""
 
     trellis: Trellis
     frames: int
     nodes: tuple[Node, ...]
     interval: int
-    ready: Index
+    ready: Whole
     reached: NDArray[np.bool_]
 
     @property
@@ -130,7 +130,7 @@ class TrellisPlan:
         return tuple(arrays.slot(s) for s in range(self.interval * (self.frames - 1) + int(self.ready.max()) + 1))
 
     @cached_property
-    def needs(self) -> Index:
+    def needs(self) -> Whole:
         """How many frames' emissions each slot, and all before it, need."""
         last = [
             max([0, *(int(each.frame[each.emission >= 0].max(initial=-1)) + 1 for each in (slot.joined, *slot.passed))])
@@ -139,7 +139,7 @@ class TrellisPlan:
         return np.maximum.accumulate(np.array([1, *last], np.int64))[1:]
 
 
-def plan_trellis(trellis: Trellis, frames: int, valid: NDArray[np.bool_] | None = None) -> TrellisPlan:
+def plan_trellis(trellis: Trellis, frames: int, valid: NDArray[np.bool_] | None = None) -> Schedule:
     """The schedule. `valid`: where a token may be, `(frames, vertices)`; None: wherever it can come to. Raises
     RangeError for no frames, or a mask of other ones.
     """
@@ -149,11 +149,11 @@ def plan_trellis(trellis: Trellis, frames: int, valid: NDArray[np.bool_] | None 
 
 
 @lru_cache(maxsize=32)
-def _plan(trellis: Trellis, frames: int) -> TrellisPlan:
+def _plan(trellis: Trellis, frames: int) -> Schedule:
     return _plan_within(trellis, frames, None)
 
 
-def _plan_within(trellis: Trellis, frames: int, valid: NDArray[np.bool_] | None) -> TrellisPlan:
+def _plan_within(trellis: Trellis, frames: int, valid: NDArray[np.bool_] | None) -> Schedule:
     if frames < 1 or (valid is not None and valid.shape != (frames, len(trellis.columns))):
         raise RangeError(f"a trellis runs over at least one frame, and a mask has a row for each, got {frames}")
     into: list[list[Arc]] = [[] for _ in trellis.columns]
@@ -161,7 +161,7 @@ def _plan_within(trellis: Trellis, frames: int, valid: NDArray[np.bool_] | None)
         into[arc.target].append(arc)
     interval, ready = _schedule(trellis, into)
     nodes, at = _trees(into, interval, ready)
-    return TrellisPlan(trellis, frames, nodes, interval, at, _reached(trellis, nodes, frames, valid))
+    return Schedule(trellis, frames, nodes, interval, at, _reached(trellis, nodes, frames, valid))
 
 
 def _schedule(trellis: Trellis, into: list[list[Arc]]) -> tuple[int, list[int]]:
@@ -211,7 +211,7 @@ def _joined(times: list[int]) -> int:
     return times[0]
 
 
-def _trees(into: list[list[Arc]], interval: int, ready: list[int]) -> tuple[tuple[Node, ...], Index]:
+def _trees(into: list[list[Arc]], interval: int, ready: list[int]) -> tuple[tuple[Node, ...], Whole]:
     """Vertices as nodes of at most two operands, those within them at the end; and when each is ready."""
     nodes = [Node(vertex, ()) for vertex in range(len(into))]
     at = list(ready)
@@ -266,9 +266,9 @@ def _reached(
 
 
 class _Slots:
-    """Index arrays of a plan's slots, computed for all nodes at once."""
+    """Whole arrays of a plan's slots, computed for all nodes at once."""
 
-    def __init__(self, plan: TrellisPlan) -> None:
+    def __init__(self, plan: Schedule) -> None:
         trellis = plan.trellis
         self._plan, self._count, self._weights = plan, len(plan.nodes), trellis.weights
         empty = Operand(0, plan.frames)
@@ -307,7 +307,7 @@ class _Slots:
         joined = self._batch(nodes[both], frames[both], (np.zeros(both.sum(), np.int64), np.ones(both.sum(), np.int64)))
         return Slot(joined, tuple(self._levels(nodes[one], frames[one], side[one])))
 
-    def _levels(self, nodes: Index, frames: Index, side: Index) -> list[Batch]:
+    def _levels(self, nodes: Whole, frames: Whole, side: Whole) -> list[Batch]:
         """What is passed on, in batches of which none needs another of its own."""
         levels = []
         while len(nodes):
@@ -318,14 +318,14 @@ class _Slots:
             nodes, frames, side = nodes[~now], frames[~now], side[~now]
         return levels
 
-    def _batch(self, nodes: Index, frames: Index, sides: tuple[Index, ...]) -> Batch:
+    def _batch(self, nodes: Whole, frames: Whole, sides: tuple[Whole, ...]) -> Batch:
         column = self._column[nodes]
         emission = np.where(column >= 0, frames * self._plan.trellis.emissions + column, -1)
         return Batch(
             frames * self._count + nodes, frames, emission, tuple(self._side(nodes, frames, each) for each in sides)
         )
 
-    def _side(self, nodes: Index, frames: Index, which: Index) -> Side:
+    def _side(self, nodes: Whole, frames: Whole, which: Whole) -> Side:
         place = (frames - self._delay[nodes, which]) * self._count + self._node[nodes, which]
         put = self._put[nodes, which]
         for framed, value, bits, shift in self._framed:

@@ -13,7 +13,7 @@ from ppspeech.arrays import Residues
 from ppspeech.crypto import Ring
 from ppspeech.crypto.shares import ShareEngine, is_negative, multiply_bit, multiply_loaded
 from ppspeech.errors import RangeError
-from ppspeech.protocols.trellis.schedule import Batch, TrellisPlan
+from ppspeech.protocols.trellis.schedule import Batch, Schedule
 
 
 class TrellisRun:
@@ -23,7 +23,7 @@ class TrellisRun:
     `lanes`: recursions in lock step, of one graph and the same weights.
     """
 
-    def __init__(self, engine: ShareEngine, plan: TrellisPlan, weights: Residues | None, lanes: int = 1) -> None:
+    def __init__(self, engine: ShareEngine, plan: Schedule, weights: Residues | None, lanes: int = 1) -> None:
         trellis = plan.trellis
         if weights is not None and weights.shape != (trellis.weights,):
             raise RangeError(f"the arcs speak of {trellis.weights} weights, got {weights.shape}")

@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ppspeech.arrays import Residues
-from ppspeech.protocols.trellis.schedule import Batch, Side, TrellisPlan
-
-Integers = NDArray[np.int64]
+from ppspeech.arrays import Residues, Whole
+from ppspeech.protocols.trellis.schedule import Batch, Schedule, Side
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,12 +14,12 @@ class Walked:
     scores that were compared were from each other.
     """
 
-    scores: Integers
+    scores: Whole
     fields: Residues
     apart: int
 
 
-def walk(plan: TrellisPlan, weights: Integers, emissions: Integers) -> Walked:
+def walk(plan: Schedule, weights: Whole, emissions: Whole) -> Walked:
     """The twin. `emissions`: `(frames, columns, lanes)`; for fewer frames than the plan's, the rest stays zero."""
     frames, _, lanes = emissions.shape
     scores = np.zeros((plan.places, lanes), np.int64)
@@ -31,11 +28,11 @@ def walk(plan: TrellisPlan, weights: Integers, emissions: Integers) -> Walked:
     flat = emissions.reshape(-1, lanes)
     apart = 0
 
-    def taken(side: Side) -> tuple[Integers, Residues]:
+    def taken(side: Side) -> tuple[Whole, Residues]:
         kept = fields[side.place] & side.keep[:, None] | side.put[:, None]
         return scores[side.place] + heavy[side.weight][:, None], kept
 
-    def store(batch: Batch, score: Integers, field: Residues) -> None:
+    def store(batch: Batch, score: Whole, field: Residues) -> None:
         emits = batch.emission >= 0
         score[emits] += flat[batch.emission[emits]]
         scores[batch.place], fields[batch.place] = score, field

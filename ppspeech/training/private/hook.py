@@ -167,6 +167,10 @@ class PrivacyHook(lightning.Callback):
         """Pick the way that fits the module, and attach it, or refuse the module or the run."""
         if stage != "fit":
             return
+        data = getattr(trainer, "datamodule", None)
+        refused: str = getattr(pl_module, "refuses_privacy", "") or getattr(data, "refuses_privacy", "")
+        if refused:
+            raise PrivacyError(f"{type(pl_module).__name__} cannot be trained privately: {refused}")
         kind = self._kind(pl_module)
         strange = sorted(set(self.settings) - set(SETTINGS[kind]))
         if strange:
