@@ -15,7 +15,6 @@ from ppspeech.evidence.bench.clock import machine
 from ppspeech.evidence.bench.two_parties import Timed, certificates, measure
 from ppspeech.figures import Figure
 from ppspeech.protocols import Meeting
-from ppspeech.protocols.scores import gaussian_weights
 from ppspeech.protocols.search import (
     Answers,
     Keywords,
@@ -63,8 +62,9 @@ def run(quick: bool) -> list[Figure]:
 def _spotting() -> Timed:
     rng = np.random.default_rng(0)
     means, variances = rng.normal(size=(1, STATES, 39)), np.full((1, STATES, 39), 0.3)
-    weights = np.moveaxis(gaussian_weights(np.log(np.full((1, STATES), 0.7)), means, variances), 0, -1)
-    keyword = Keywords(SHAPE, weights, np.zeros(1), np.zeros(1))
+    keyword = Keywords.of_gaussians(
+        SHAPE, means, variances, np.log(np.full((1, STATES), 0.7)), np.zeros(1), np.zeros(1)
+    )
     frames = rng.normal(size=(MINUTE, 39))
     frames[slice(*SAID)] = np.repeat(means[0], (SAID[1] - SAID[0]) // STATES, axis=0)
     recordings = Recordings(SHAPE, [frames], [np.full(MINUTE, -45.0)])

@@ -6,13 +6,14 @@ Needs the corpora wakewords and librispeech; --quick takes about 30 s.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Reals, Residues
 from ppspeech.audio import Mfcc, MfccConfig, read_audio
 from ppspeech.channel import Channel
 from ppspeech.crypto.shares import ShareEngine
@@ -29,8 +30,7 @@ from ppspeech.models import (
     flat_start_,
     left_right,
 )
-from ppspeech.models.decoding import Chain, Segments, best_segments, in_blocks, within_radius
-from ppspeech.models.decoding.spotting import best_of_blocks
+from ppspeech.models.decoding import Chain, Segments, best_of_blocks, best_segments, in_blocks, within_radius
 from ppspeech.network import run_together
 from ppspeech.progress import track
 from ppspeech.protocols import meet_as_client, meet_as_server
@@ -99,7 +99,8 @@ def hide(most: int | None = None) -> Hidden:
     mfcc = Mfcc(FRONT_END)
 
     def heard(waveform: Reals) -> Tensor:
-        return mfcc(torch.as_tensor(waveform, dtype=torch.float32)[None]).features[0].double()
+        frames: Tensor = mfcc(torch.as_tensor(waveform, dtype=torch.float32)[None]).features[0].double()
+        return frames
 
     background = torch.cat([heard(_read(u)) for u in speech if u.subset == "train"])
     mean, deviation = background.mean(0), background.std(0)
@@ -110,7 +111,8 @@ def hide(most: int | None = None) -> Hidden:
     garbage = fit_mixture(within_radius((background - mean) / deviation, SHAPE.radius)[::EVERY].float(), 32)
     clips = {word: [_trim(_read(u)) for u in words if u.word == word] for word in words.words}
     bank = _train([[frames_of(clip) for clip in clips[word][:TRAINED]] for word in words.words])
-    recorded, truth = [], []
+    recorded: list[Tensor] = []
+    truth: list[tuple[tuple[int, float, float], ...]] = []
     for waveform, marks in _mixed(speech.select(lambda u: u.subset == "test").utterances, list(clips.values())):
         if most is None or len(recorded) < most:
             recorded.append(frames_of(waveform)[: EVERY * MINUTE : EVERY])
@@ -180,12 +182,10 @@ def _log(garbage: GaussianMixture, frames: Tensor) -> Reals:
 @torch.no_grad()
 def keyword_of(bank: HiddenMarkovModel, word: int, shape: SpotShape, threshold: float = 0.0) -> Keywords:
     """A word of a bank as what is looked for: ln b of its states is linear in the monomials of a frame."""
-    chain, gaussians = Chain.of_bank(bank, word), bank.emission.gaussians
-    assert isinstance(gaussians, torch.nn.Module)
-    mean, variances = gaussians.mean[word].double(), gaussians.variances()[word].double()  # type: ignore[operator,union-attr,index]
-    constant = chain.stays - (mean.square() / variances + variances.log() + np.log(2 * np.pi)).sum(-1) / 2
-    weights = torch.cat([-0.5 / variances, mean / variances, constant.unsqueeze(-1)], dim=-1).numpy()
-    return Keywords(shape, weights[None], np.array([chain.constant]), np.array([threshold]))
+    chain, gaussians = Chain.of_bank(bank, word), cast("GaussianEmission", bank.emission).gaussians
+    mean, variances = gaussians.mean[word].double(), gaussians.variances()[word].double()
+    given = mean.numpy()[None], variances.numpy()[None], chain.stays.numpy()[None]
+    return Keywords.of_gaussians(shape, *given, np.array([chain.constant]), np.array([threshold]))
 
 
 @torch.no_grad()
@@ -206,13 +206,13 @@ def _encrypted(hidden: Hidden, word: int) -> Segments:
     keyword = keyword_of(hidden.bank, word, shape)
     recordings = Recordings(shape, hidden.frames, hidden.garbage)
 
-    def seek(channel: Channel) -> tuple[Reals, Reals]:
+    def seek(channel: Channel) -> tuple[Residues, Residues]:
         met = meet_as_client(channel)
         with met.session():
             engine = ShareEngine(channel, met.setup, spotting_cost(shape))
             return share_segments(engine, met.multiply(shape.product, keyword.rows), keyword)
 
-    def hold(channel: Channel) -> tuple[Reals, Reals]:
+    def hold(channel: Channel) -> tuple[Residues, Residues]:
         met = meet_as_server(channel)
         with met.session():
             engine = ShareEngine(channel, met.setup, spotting_cost(shape))

@@ -40,7 +40,8 @@ def resampled(frames: Tensor, length: int) -> Tensor:
 
 def within_radius(frames: Tensor, radius: float) -> Tensor:
     """Frames `(..., features)` that are longer, shortened to the radius."""
-    return frames * (radius / frames.norm(dim=-1, keepdim=True).clamp_min(radius))
+    norms = torch.linalg.vector_norm(frames, dim=-1, keepdim=True)
+    return frames * (radius / norms.clamp_min(radius))
 
 
 def similarities(left: Tensor, right: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import MatrixPlan, Precision, error_bound, plan_product
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
-from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
+from ppspeech.protocols.scores.monomials import Terms, count_monomials, gaussian_weights, monomials_of
 from ppspeech.protocols.scores.range import within_ball
 from ppspeech.protocols.search.range import average_apart, frame_bounds, needed_bits, spotting_apart
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Start, Trellis
@@ -290,6 +290,23 @@ class Keywords:
                 "a wider shape"
             )
 
+    @classmethod
+    def of_gaussians(
+        cls, shape: SpotShape, means: Reals, covariances: Reals, stays: Reals, constants: Reals, thresholds: Reals
+    ) -> Self:
+        """From Gaussian states: means `(keywords, states, d)`, variances of that shape or covariance matrices for full
+        monomials, and ln of staying, `(keywords, states)`.
+        """
+        weights = np.moveaxis(gaussian_weights(stays, means, covariances), 0, -1)
+        return cls(shape, weights, constants, thresholds)
+
+    @classmethod
+    def of_units(cls, shape: SpotShape, rows: Reals, stays: Reals, constants: Reals, thresholds: Reals) -> Self:
+        """From states of sub-word units: rows of zeros and a one, `(keywords, states, units)`, for linear monomials of
+        the units' scores, and ln of staying, `(keywords, states)`.
+        """
+        return cls(shape, np.concatenate((rows, stays[..., None]), axis=-1), constants, thresholds)
+
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the most nats that a frame can score in a state, errors of the product included. Certain."""
@@ -373,7 +390,7 @@ def most_monomials(shape: SpotShape) -> float:
     spread = min(shape.radius, shape.limit * numbers**0.5)  # the longest that a frame can be
     first = min(spread * numbers**0.5, shape.limit * numbers)
     squares = {"linear": 0.0, "diagonal": spread**2, "full": (spread**2 + first**2) / 2}[shape.terms]
-    return squares + first + 1
+    return float(squares + first + 1)
 
 
 def _check_whole(name: str, value: Any, least: int, most: int) -> None:

@@ -31,7 +31,7 @@ from ppspeech.protocols.meeting import WORKERS, Meeting, meet_as_client, meet_as
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.search.shape import BEYOND, Keywords, Recordings, SpotShape
 from ppspeech.protocols.search.tournament import added_bits, best_of, bits_of, tell_where
-from ppspeech.protocols.trellis import TrellisPlan, TrellisRun, plan_trellis
+from ppspeech.protocols.trellis import Schedule, TrellisRun, plan_trellis
 
 LENGTHS = Ring(8)
 FINE = 16
@@ -73,7 +73,7 @@ Answers = list[list[Found | None]]
 
 
 @lru_cache(maxsize=32)
-def spotting_plan(shape: SpotShape) -> TrellisPlan:
+def spotting_plan(shape: SpotShape) -> Schedule:
     """When what is compared, in every lane."""
     return plan_trellis(shape.trellis(), shape.window)
 

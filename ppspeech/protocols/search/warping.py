@@ -41,7 +41,7 @@ from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.search.range import warping_apart
 from ppspeech.protocols.search.spotting import ASSUMPTIONS
 from ppspeech.protocols.search.tournament import best_of, tell_where
-from ppspeech.protocols.trellis import KEEP, Arc, Rule, Set, Start, Trellis, TrellisPlan, TrellisRun, plan_trellis
+from ppspeech.protocols.trellis import KEEP, Arc, Rule, Schedule, Set, Start, Trellis, TrellisRun, plan_trellis
 
 MOST = {"length": 200, "dimensions": 400, "templates": 10_000, "label_bytes": 252, "band": 200}
 MOST_BITS = 30
@@ -234,7 +234,7 @@ class Templates:
 
 
 @lru_cache(maxsize=32)
-def warping_plan(shape: WarpShape) -> TrellisPlan:
+def warping_plan(shape: WarpShape) -> Schedule:
     """When what is compared, in every template."""
     row, diagonal = np.arange(shape.length), np.arange(shape.diagonals)[:, None]
     other = diagonal - row
