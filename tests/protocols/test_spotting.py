@@ -296,3 +296,9 @@ def test_the_end_of_a_recording_is_hidden_and_holds_nothing() -> None:
     assert not rows[1, short:].any()
     beyond = shape.scale.decode(shape.scale.ring.to_signed(recordings.taken_off[1, short:]))
     assert set(beyond.tolist()) == {20.0}
+
+
+def test_garbage_scores_are_brought_into_their_range() -> None:
+    shape = made_shape()
+    taken = Recordings(shape, [np.zeros((3, 4))], [np.array([-1e6, 1e6, 1.0])]).taken_off[0, :3]
+    assert shape.scale.decode(shape.scale.ring.to_signed(taken)).tolist() == [-60.0, 10.0, 1.0]

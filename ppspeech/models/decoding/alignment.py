@@ -40,8 +40,8 @@ def resampled(frames: Tensor, length: int) -> Tensor:
 
 def within_radius(frames: Tensor, radius: float) -> Tensor:
     """Frames `(..., features)` that are longer, shortened to the radius."""
-    norms = torch.linalg.vector_norm(frames, dim=-1, keepdim=True)
-    return frames * (radius / norms.clamp_min(radius))
+    norms: Tensor = torch.linalg.vector_norm(frames, dim=-1, keepdim=True)
+    return frames * radius / norms.clamp_min(radius)
 
 
 def similarities(left: Tensor, right: Tensor) -> Tensor:
