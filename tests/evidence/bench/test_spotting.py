@@ -9,7 +9,10 @@ from ppspeech.evidence.bench import spotting as bench
 from ppspeech.evidence.bench.two_parties import measure
 from ppspeech.protocols.search import WarpShape
 
-SMALL = replace(bench.SHAPE, frames=200, dimensions=16, states=(3,), block=30, longest=20, scores=(-1_500, 0), garbage=(-90, 20))
+SMALL = replace(
+    bench.SHAPE, frames=200, dimensions=16, states=(3,), block=30, longest=20,
+    scores=(-1_500, 0), garbage=(-90, 20)
+)  # fmt: skip
 
 
 def small_jobs() -> list[bench.Timed]:
