@@ -29,6 +29,12 @@ GARBLED = [
         (CIRCUIT, "build.xor(found, ones), ones], axis=1)", "found, ones], axis=1)"),
     ),
     mutant(
+        "garbled trellis: words told are not counted",
+        "an answer tells more of the models than was agreed on",
+        TRELLIS_TESTS,
+        (CIRCUIT, "after.append(build.xor(one, borrow))", "after.append(one)"),
+    ),
+    mutant(
         "garbled trellis: nonsense stops the session",
         "a server learns for which inputs its damage mattered",
         TRELLIS_TESTS,
