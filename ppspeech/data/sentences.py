@@ -176,6 +176,12 @@ class SentenceDataModule(SpeechDataModule):
         more: what `SpeechDataModule` takes.
     """
 
+    refuses_privacy = (
+        "an utterance is in many sentences and is normalized with its neighbors, so no bound for one holds; train a "
+        "private bank of words by keyword_dp, which `ppspeech transcribe` takes too"
+    )
+    """Why nothing that is trained on it can be promised to anyone."""
+
     def __init__(
         self,
         sentences: int = 12,

@@ -6,7 +6,7 @@ from typing import Any
 import pytorch_lightning as lightning
 
 from ppspeech.bundle import SentenceHmmSettings, SentenceTranscriber
-from ppspeech.data import Batch
+from ppspeech.data import Batch, SentenceDataModule
 from ppspeech.errors import ModelError
 from ppspeech.models import total_word_errors
 from ppspeech.models.gaussian import Covariance
@@ -29,16 +29,12 @@ class SentenceModels(WordModels):
         grammar: what may be said, such as `(one | two)+ [zero]`; any words in any order by default.
         word_penalty: nats that every word costs, against words that were not said.
         leave: the probability of leaving a word after a frame in its last state.
-        depth: nats from the highest score of a frame to the floor under all.
     """
 
     meanings = MappingProxyType(
         {"test_accuracy": "1 - word error rate of joined sentences", "test_sentences": "sentences without an error"}
     )
-    refuses_privacy = (
-        "an utterance is in many sentences and is normalized with its neighbors, so no bound for one holds; train a "
-        "private bank of words by keyword_dp, which `ppspeech transcribe` takes too"
-    )
+    refuses_privacy = SentenceDataModule.refuses_privacy
 
     def __init__(
         self,
@@ -50,7 +46,6 @@ class SentenceModels(WordModels):
         grammar: str | None = None,
         word_penalty: float = 0.0,
         leave: float = 0.2,
-        depth: int = 256,
     ) -> None:
         super().__init__(
             states=states,
@@ -66,10 +61,15 @@ class SentenceModels(WordModels):
             grammar=grammar,
             word_penalty=float(word_penalty),
             leave=float(leave),
-            depth=depth,
         )
         self._transcriber: SentenceTranscriber | None = None
         self._texts: list[tuple[list[str], list[str]]] = []
+
+    def setup(self, stage: str) -> None:
+        """As of every recipe. Raises ModelError for data without marks of where words are."""
+        if not isinstance(self.trainer.datamodule, SentenceDataModule):  # type: ignore[attr-defined]
+            raise ModelError("models of sentences learn from joined ones: set data.class_path to SentenceDataModule")
+        super().setup(stage)
 
     def on_test_epoch_start(self) -> None:
         """The transcriber of the bank as it is now."""

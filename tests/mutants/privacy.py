@@ -318,4 +318,14 @@ PRIVACY = [
             "z * torch.randn(runs, dtype=torch.float64)",
         ),
     ),
+    mutant(
+        "privacy 7d joined utterances counted as one each",
+        "what is promised to an utterance holds for one of the many sentences it is in",
+        HOOK_TESTS,
+        (
+            "training/private/hook.py",
+            'getattr(pl_module, "refuses_privacy", "") or getattr(data, "refuses_privacy", "")',
+            'getattr(pl_module, "refuses_privacy", "")',
+        ),
+    ),
 ]

@@ -10,11 +10,12 @@ import torch
 from pytorch_lightning.callbacks import EarlyStopping
 
 from ppspeech.audio import MfccConfig
-from ppspeech.data.datamodule import SpeechDataModule
+from ppspeech.data import SentenceDataModule, SpeechDataModule
 from ppspeech.errors import ModelError, PrivacyError
 from ppspeech.training import (
     LargeMarginClassifier,
     PrivacyHook,
+    SentenceModels,
     SpeakerUbm,
     WordModels,
     export_checkpoint,
@@ -135,6 +136,16 @@ def test_what_would_break_the_guarantee_is_refused(
     runner = trainer(**({"max_epochs": 1} | options | {"callbacks": callbacks}))
     with pytest.raises((PrivacyError, ModelError), match=message):
         runner.fit(make(), datamodule=voices)
+
+
+def test_sentences_promise_nothing_to_anyone(trainer: Make) -> None:
+    """Neither their own recipe nor another that is trained on joined utterances."""
+    options = {"words": ["zero", "one"], "speakers": 4, "takes": 1, "seed": 1}
+    data = SentenceDataModule(corpus="synthetic", options=options, sentences=1, test_sentences=1)
+    for module, unit in ((SentenceModels(), "utterance"), (words(), "utterance"), (words(), "speaker")):
+        runner = trainer(max_epochs=1, callbacks=[PrivacyHook(epsilon=1.0, unit=unit)])
+        with pytest.raises(PrivacyError, match="in many sentences"):
+            runner.fit(module, datamodule=data)
 
 
 def test_who_is_told_apart_cannot_be_hidden(trainer: Make) -> None:

@@ -1,20 +1,23 @@
 """Which words were said, and when."""
 
 from ppspeech.protocols.sentences.garbled import (
-    GarbledEar,
-    GarbledSentence,
-    Spoken,
     answer_garbled,
-    follow_garbled,
     garbled_bytes,
-    garbled_streamed,
-    prepare_evaluation,
-    prepare_garbling,
+    prepare_answer,
+    prepare_question,
     sentence_circuit,
     transcribe_garbled,
 )
 from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
-from ppspeech.protocols.sentences.stream import CHUNK, ListeningEar, follow_speech, stream_cost, stream_plan, streamed
+from ppspeech.protocols.sentences.stream import (
+    CHUNK,
+    Engine,
+    ListeningEar,
+    follow_speech,
+    stream_cost,
+    stream_plan,
+    streamed,
+)
 from ppspeech.protocols.sentences.transcribe import (
     Heard,
     answer_sentence,
@@ -29,24 +32,20 @@ from ppspeech.protocols.sentences.transcribe import (
 
 __all__ = [
     "CHUNK",
-    "GarbledEar",
-    "GarbledSentence",
+    "Engine",
     "Heard",
     "ListeningEar",
     "SentenceArrays",
     "SentenceShape",
-    "Spoken",
     "answer_garbled",
     "answer_sentence",
     "check_heard",
     "encode_sentences",
-    "follow_garbled",
     "follow_speech",
     "garbled_bytes",
-    "garbled_streamed",
     "prepare",
-    "prepare_evaluation",
-    "prepare_garbling",
+    "prepare_answer",
+    "prepare_question",
     "product_plan",
     "sentence_circuit",
     "shares_cost",

@@ -6,7 +6,7 @@ the last word before it, and of where to look for the one before that.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Self
 
@@ -54,7 +54,7 @@ class SentenceShape:
     arcs: tuple[tuple[int, int, int, int], ...]
     starts: tuple[tuple[int, int], ...]
     end: int
-    words: tuple[str, ...]
+    words: tuple[str, ...] = field(metadata={"empty": True})
     most_words: int
     bits: int = 21
     fraction: int = 3
@@ -152,7 +152,8 @@ class SentenceShape:
             weight += not itself
         starts = []
         for vertex, word in self.starts:
-            rules = (Rule(Set.CONSTANT, 0), Rule(Set.CONSTANT, max(word, 0)), Rule(Set.CONSTANT, 0))
+            known = KEEP if word < 0 else Rule(Set.CONSTANT, word)
+            rules = (Rule(Set.CONSTANT, 0), known, Rule(Set.CONSTANT, 0))
             starts.append(Start(vertex, weight, rules))
             weight += 1
         columns = tuple(None if column < 0 else column for column in self.columns)

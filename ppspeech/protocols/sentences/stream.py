@@ -2,20 +2,22 @@
 
     meeting    server → client   its public key and models encrypted under it
     a chunk    client → server   the scores of two frames, hidden and masked; both add their shares
-               both              all that the recursion can do with them
-    the end    both              back from word to word, as in `transcribe`
+               both              all that the recursion can do with them, on shares; or, in a garbled circuit whose
+                                 tables came before, labels of the server's share alone
+    the end    both              back from word to word, as in `transcribe` or `garbled`
 
-When chunks come and how many there are is seen by the server; use the padded form where that matters.
+When frames come and how many there are is seen by the server; use the padded form where that matters. On shares every
+frame takes four round trips, which is nothing on a local network; over a slow link the circuit takes one, at the end.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.crypto.lattice import MatrixPlan, plan_stream, receive_scores
+from ppspeech.crypto.lattice import MatrixPlan, ReplyMask, plan_stream, receive_scores, share_before
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import BadLengthError, PpspeechError, RangeError
@@ -23,9 +25,10 @@ from ppspeech.protocols.meeting import Meeting, meet
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.streamed import GivenModels, Streamed, TakenModels
+from ppspeech.protocols.sentences.garbled import sentence_circuit, words_read
 from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
 from ppspeech.protocols.sentences.transcribe import Heard, check_heard, read_sentences, walk_back
-from ppspeech.protocols.trellis import TrellisRun
+from ppspeech.protocols.trellis import StreamEvaluation, StreamGarbling, TrellisRun
 
 sentence_stream = register_protocol(
     "sentence_stream",
@@ -35,7 +38,13 @@ sentence_stream = register_protocol(
 )
 
 CHUNK = 2
-END, FRAMES = b"\0", b"\1"
+"""Frames that are scored at once; only the last ones of an utterance may be fewer."""
+END = b"\0"
+
+LATE = 8
+"""Chunks whose labels may be under way while someone speaks: half a second, more than a round trip."""
+
+Engine = Literal["shares", "garbled"]
 
 
 @lru_cache(maxsize=64)
@@ -44,9 +53,10 @@ def stream_plan(shape: SentenceShape) -> MatrixPlan:
     return plan_stream(shape.monomials, shape.scores, CHUNK, shape.streaming_precision)
 
 
-def streamed(shape: SentenceShape) -> Streamed:
+def streamed(shape: SentenceShape, engine: Engine = "shares") -> Streamed:
     """The product of a chunk, and what an answer tells. Raises RangeError for answers that tell too much."""
-    return Streamed(stream_plan(shape), shape.answer_bits)
+    bits = sentence_circuit(shape).answer_bits if engine == "garbled" else shape.answer_bits
+    return Streamed(stream_plan(shape), bits)
 
 
 @lru_cache(maxsize=64)
@@ -54,10 +64,10 @@ def stream_cost(shape: SentenceShape) -> Cost:
     """All that happens on shares, for an utterance of the greatest length."""
 
     def program(engine: ShareEngine) -> None:
-        following = _Following(engine, shape, None)
+        following = _OnShares(engine, shape, None)
         for at in range(0, shape.frames, CHUNK):
             following.add(blank(min(CHUNK, shape.frames - at), shape.scores))
-        following.end(shape.frames)
+        following.end()
 
     return record(program)
 
@@ -65,14 +75,17 @@ def stream_cost(shape: SentenceShape) -> Cost:
 class ListeningEar:
     """The client's side of one utterance: `hear` frames, then `finish`. In a session of the meeting.
 
-    To begin is the offline part: transfers with the server, and encryptions of zero, for the longest utterance.
+    To begin is the offline part: transfers with the server, tables of a circuit, and encryptions of zero, for the
+    longest utterance.
     """
 
-    def __init__(self, met: Meeting, shape: SentenceShape, models: TakenModels) -> None:
+    def __init__(self, met: Meeting, shape: SentenceShape, models: TakenModels, engine: Engine = "shares") -> None:
         self._shape, self._channel = shape, met.channel
         self._model = models.take(met)
-        self._following = _Following(ShareEngine(met.channel, met.setup, stream_cost(shape)), shape, None)
         self._model.prepare(-(-shape.frames // CHUNK))
+        self._following: _OnShares | _Evaluated = (
+            _Evaluated(met, shape) if engine == "garbled" else _OnShares.of(met, shape, None)
+        )
         self._waiting: list[Reals] = []
         self._heard = 0
         self._is_over = False
@@ -89,7 +102,7 @@ class ListeningEar:
             self._send(CHUNK)
 
     def finish(self) -> list[Heard]:
-        """All that was heard, silence included. Raises RangeError if too little was said for anything, or too much."""
+        """All that was heard, silence included, as `transcribe` gives it. Raises RangeError if too little was said."""
         self._check_not_over()
         if self._heard < self._shape.shortest:
             raise RangeError(f"an utterance has at least {self._shape.shortest} frames here, got {self._heard}")
@@ -97,81 +110,134 @@ class ListeningEar:
             self._send(len(self._waiting))
         self._channel.send(Kind.FRAME, END)
         self._is_over = True
-        return check_heard(self._shape, self._following.end(self._heard))
+        return self._following.end()
 
     def _send(self, count: int) -> None:
         chunk = np.zeros((CHUNK, self._shape.monomials))
         chunk[:count] = self._waiting[:count]
         del self._waiting[:count]
-        reply, share = self._model.send(chunk)
-        self._channel.send(Kind.FRAME, FRAMES + reply)
-        self._following.add(share)
+        reply, share = self._model.send(chunk, self._following.mask())
+        self._channel.send(Kind.FRAME, bytes([count]) + reply)
+        self._following.add(share[:count])
 
     def _check_not_over(self) -> None:
         if self._is_over:
             raise PpspeechError("this utterance is over: every utterance needs its own ear, with its own transfers")
 
 
-def follow_speech(met: Meeting, arrays: SentenceArrays, models: GivenModels) -> None:
+def follow_speech(met: Meeting, arrays: SentenceArrays, models: GivenModels, engine: Engine = "shares") -> None:
     """The server's side of one utterance, in a session. Raises ProtocolError for a client that breaks the protocol."""
     shape = arrays.shape
     plan = stream_plan(shape)
     models.give(met)
-    following = _Following(ShareEngine(met.channel, met.setup, stream_cost(shape)), shape, arrays)
-    size = 1 + plan.job.reply_bytes
+    following: _OnShares | _Garbled = _Garbled(met, arrays) if engine == "garbled" else _OnShares.of(met, shape, arrays)
+    size, frames, may_come = 1 + plan.job.reply_bytes, 0, CHUNK
     while True:
         message = met.channel.receive(Kind.FRAME, at_most=size)
-        if message == END and following.frames >= shape.shortest:
+        if message == END and frames >= shape.shortest:
             break
-        if message[:1] != FRAMES or len(message) != size or following.frames >= shape.frames:
+        count = message[0] if len(message) == size else 0
+        if may_come < CHUNK or not 1 <= count <= min(CHUNK, shape.frames - frames):
             raise BadLengthError("expected frames, or the end of an utterance of the agreed length")
-        following.add(receive_scores(models.key, plan, message[1:]))
-    following.end(None)
+        frames, may_come = frames + count, count
+        following.add(receive_scores(models.key, plan, message[1:])[:count])
+    following.end()
 
 
-class _Following:
+class _OnShares:
     """What both sides do with their shares of each chunk's scores."""
 
     def __init__(self, engine: ShareEngine, shape: SentenceShape, arrays: SentenceArrays | None) -> None:
         self._engine, self._shape = engine, shape
         self._run = TrellisRun(engine, shape.plan, None if arrays is None else arrays.move_residues)
 
-    @property
-    def frames(self) -> int:
-        """Frames that were added."""
-        return self._run.frames
+    @classmethod
+    def of(cls, met: Meeting, shape: SentenceShape, arrays: SentenceArrays | None) -> "_OnShares":
+        """With transfers for the longest utterance."""
+        return cls(ShareEngine(met.channel, met.setup, stream_cost(shape)), shape, arrays)
+
+    def mask(self) -> None:
+        """Shares are whatever they become."""
 
     def add(self, scores: Residues) -> None:
-        """Shares of a chunk's scores; of the last one as much as there is room for."""
+        """Shares of the next frames' scores."""
         with self._engine.in_flights():
-            self._run.advance(scores[: self._shape.frames - self.frames, :, None])
+            self._run.advance(scores[..., None])
 
-    def end(self, frames: int | None) -> list[Heard] | None:
-        """The words, to the client, whose true length is `frames`."""
+    def end(self) -> list[Heard]:
+        """The words, to the client; nothing, to the server."""
+        frames = self._run.frames
+        records = np.zeros((self._shape.frames, len(self._shape.records)), np.uint64)
         with self._engine.in_flights():
             self._run.finish()
-            records = np.zeros((self._shape.frames, len(self._shape.records)), np.uint64)
-            records[: self.frames] = self._run.fields(list(self._shape.records))[..., 0]
-            return walk_back(self._engine, self._shape, records, frames)
+            records[:frames] = self._run.fields(list(self._shape.records))[..., 0]
+            heard = walk_back(self._engine, self._shape, records, None if self._engine.is_first else frames)
+        return heard or []
+
+
+class _Evaluated:
+    """The client's side of a circuit: its shares are fixed before anything is said."""
+
+    def __init__(self, met: Meeting, shape: SentenceShape) -> None:
+        plan = stream_plan(shape)
+        self._shape = shape
+        self._masks = [ReplyMask(plan.job) for _ in range(0, shape.frames, CHUNK)]
+        share = np.concatenate([share_before(plan, mask).T for mask in self._masks])[: shape.frames]
+        self._evaluation = StreamEvaluation(met.channel, met.setup, sentence_circuit(shape), share)
+        self._under_way: list[int] = []
+
+    def mask(self) -> ReplyMask:
+        """Of the next chunk."""
+        return self._masks.pop(0)
+
+    def add(self, share: Residues) -> None:
+        """Labels of the server's share of so many frames will come; those of chunks before are there, and walked."""
+        self._under_way.append(len(share))
+        while len(self._under_way) > LATE:
+            self._evaluation.advance(self._under_way.pop(0))
+
+    def end(self) -> list[Heard]:
+        """The words."""
+        self._evaluation.advance(sum(self._under_way))
+        frames = self._evaluation.frames
+        return words_read(self._shape, self._evaluation.finish(), frames)
+
+
+class _Garbled:
+    """The server's side of a circuit."""
+
+    def __init__(self, met: Meeting, arrays: SentenceArrays) -> None:
+        circuit = sentence_circuit(arrays.shape)
+        self._garbling = StreamGarbling(met.channel, met.setup, circuit, arrays.move_residues)
+
+    def add(self, share: Residues) -> None:
+        """Labels of this share of the next frames."""
+        self._garbling.send(share)
+
+    def end(self) -> None:
+        """The way back, and what it means."""
+        self._garbling.finish()
 
 
 @sentence_stream.party("client")
-def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> list[tuple[str, int, int]]:
+def client(
+    party: Party, utterance: Reals, *, shape: Mapping[str, Any], engine: Engine = "shares"
+) -> list[tuple[str, int, int]]:
     """The client's whole program for one utterance, `(frames, dimensions)`: words with their first and last frames."""
     agreed = SentenceShape.from_params(shape)
     met = meet(party.channel, Side.SECOND)
     with met.session():
-        ear = ListeningEar(met, agreed, TakenModels(streamed(agreed)))
+        ear = ListeningEar(met, agreed, TakenModels(streamed(agreed, engine)), engine)
         for frame in np.asarray(utterance, np.float64):
             ear.hear(frame[None])
         heard = ear.finish()
-    return [(each.word, each.start, each.end) for each in heard]
+    return [(each.word, each.start, each.end) for each in check_heard(agreed, heard)]
 
 
 @sentence_stream.party("server")
-def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any]) -> None:
+def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], engine: Engine = "shares") -> None:
     """The server's whole program for one utterance; `models` as `read_sentences` takes them."""
     own = read_sentences(SentenceShape.from_params(shape), models)
     met = meet(party.channel, Side.FIRST)
     with met.session():
-        follow_speech(met, own, GivenModels(streamed(own.shape), own.weights))
+        follow_speech(met, own, GivenModels(streamed(own.shape, engine), own.weights), engine)

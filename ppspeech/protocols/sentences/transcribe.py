@@ -11,7 +11,7 @@ No score leaves the range of its shares, whatever was said (`trellis.range`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +27,8 @@ from ppspeech.protocols.meeting import WORKERS, Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
 from ppspeech.protocols.trellis import TrellisRun
+
+PART, ROUND = 128, 32  # frames whose products are made at once, at the most, and what their number is a multiple of
 
 sentence = register_protocol(
     "sentence",
@@ -50,11 +52,15 @@ class Heard:
 
 
 def product_plan(shape: SentenceShape) -> MatrixPlan:
-    """The encrypted product of a whole utterance."""
-    return plan_product(shape.frames, shape.monomials, shape.scores, shape.precision)
+    """The encrypted product of a whole utterance: in parts of up to `PART` frames, cut as one that has a multiple of
+    `ROUND` is. So whoever serves any number of lengths encodes weights in as many forms as there are such parts.
+    """
+    parts = -(-shape.frames // PART)
+    rows = min(shape.frames, -(-shape.frames // (parts * ROUND)) * ROUND)
+    return replace(plan_product(rows, shape.monomials, shape.scores, shape.precision), rows=shape.frames)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def shares_cost(shape: SentenceShape) -> Cost:
     """All that happens on shares."""
     return record(lambda engine: follow_words(engine, shape, None, blank(shape.frames, shape.scores), shape.frames))
@@ -77,14 +83,15 @@ def encode_sentences(arrays: SentenceArrays) -> EncodedWeights:
 
 def transcribe(met: Meeting, shape: SentenceShape, utterance: Reals, engine: ShareEngine | None = None) -> list[Heard]:
     """The client's side, in a session of the meeting: all that was heard, silence included. `engine`: from `prepare`.
-    Raises RangeError before anything is sent, if the utterance cannot be scored; and when all has been said, if it has
-    more words than the shape allows.
+    Its beginning lacks where there are more words than the shape allows (`check_heard`, for when all has been said).
+    Raises RangeError before anything is sent, if the utterance cannot be scored.
     """
     monomials = shape.padded_monomials(utterance)
     engine = engine or prepare(met, shape)
     scores = met.multiply(product_plan(shape), monomials)
     heard = follow_words(engine, shape, None, scores, len(utterance))
-    return check_heard(shape, heard)
+    assert heard is not None
+    return heard
 
 
 def answer_sentence(
@@ -133,15 +140,14 @@ def walk_back(engine: ShareEngine, shape: SentenceShape, records: Residues, fram
     return None if frames is None else found[::-1]
 
 
-def check_heard(shape: SentenceShape, heard: list[Heard] | None) -> list[Heard]:
+def check_heard(shape: SentenceShape, heard: list[Heard]) -> list[Heard]:
     """What was heard from the first frame on. Raises RangeError where its beginning is missing. To be called when all
     has been said that would be said in any case.
     """
-    assert heard is not None
     if not heard or heard[0].start:
         raise RangeError(
-            f"more than {shape.most_words} words and silences were heard, or the server does not follow the protocol: "
-            "say less at a time, or serve with more --words"
+            f"more than {shape.most_words} words and pauses were heard in {shape.frames} frames, or the server does not "
+            "follow the protocol: speak more slowly, or check that the sound is speech"
         )
     return heard
 
@@ -166,7 +172,7 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> list[
     met = meet(party.channel, Side.SECOND)
     with met.session():
         heard = transcribe(met, agreed, np.asarray(utterance, np.float64))
-    return [(each.word, each.start, each.end) for each in heard]
+    return [(each.word, each.start, each.end) for each in check_heard(agreed, heard)]
 
 
 @sentence.party("server")

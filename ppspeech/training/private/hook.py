@@ -167,7 +167,8 @@ class PrivacyHook(lightning.Callback):
         """Pick the way that fits the module, and attach it, or refuse the module or the run."""
         if stage != "fit":
             return
-        refused: str = getattr(pl_module, "refuses_privacy", "")
+        data = getattr(trainer, "datamodule", None)
+        refused: str = getattr(pl_module, "refuses_privacy", "") or getattr(data, "refuses_privacy", "")
         if refused:
             raise PrivacyError(f"{type(pl_module).__name__} cannot be trained privately: {refused}")
         kind = self._kind(pl_module)
