@@ -29,7 +29,14 @@ from ppspeech.protocols.sentences.transcribe import (
     product_plan,
     read_sentences,
 )
-from ppspeech.protocols.trellis import PathRead, TrellisCircuit, WholeEvaluation, WholeGarbling, plan_circuit, whole_cost
+from ppspeech.protocols.trellis import (
+    PathRead,
+    TrellisCircuit,
+    WholeEvaluation,
+    WholeGarbling,
+    plan_circuit,
+    whole_cost,
+)
 
 sentence_garbled = register_protocol(
     "sentence_garbled",
