@@ -55,7 +55,7 @@ GARBLED = [
         "garbled: circuits of a session share tweaks",
         "tables of equal gates differ by delta",
         TESTS,
-        (PARTIES, "* at :], self._first + at", "* at :], self._first"),
+        (PARTIES, "return at, self._first + at", "return at, self._first"),
     ),
     mutant(
         "garbled: gate counters not compared",
@@ -97,7 +97,7 @@ GARBLED = [
         "garbled: inputs chosen after the key",
         "an evaluator chooses its inputs knowing the hash",
         "tests/crypto/test_garbled.py",
-        (PARTIES, "    if tables is not None:\n", "    if tables is not None and tables.done < 0:\n"),
+        (PARTIES, "    if gates is not None:\n", "    if gates is not None and gates._done < 0:\n"),
     ),
     mutant(
         "garbled: late inputs without labels of their own",
@@ -121,8 +121,8 @@ GARBLED = [
         "garbled: meanings not hashed",
         "the evaluator reads half of delta",
         TESTS,
-        (PARTIES, "tables.hasher.hash_blocks(each, first)[:, 0]", "each[:, 0]"),
-        (PARTIES, "chosen ^ tables.hasher.hash_blocks(outputs, first)[:, 0]", "chosen ^ outputs[:, 0]"),
+        (PARTIES, "gates.hasher.hash_blocks(each, first)[:, 0]", "each[:, 0]"),
+        (PARTIES, "chosen ^ gates.hasher.hash_blocks(outputs, first)[:, 0]", "chosen ^ outputs[:, 0]"),
     ),
     mutant(
         "garbled: labels without a meaning taken for bits",

@@ -20,6 +20,7 @@ What either party can do that does not follow this: `crypto.garbled.parties`. Th
 it reads; `PathRead.records` raises if it was nothing, and should be asked for when the session is over.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -165,19 +166,20 @@ class StreamGarbling:
         self._circuit, self._frames = circuit, 0
         self._garbler = Garbler(channel, setup)
         theirs, _ = _frames(circuit, self._garbler.own_inputs(_inputs(circuit)))
-        self._own, _ = _frames(circuit, uniform_residues((_inputs(circuit), 2)))
+        own, _ = _frames(circuit, uniform_residues((_inputs(circuit), 2)))
+        self._own = deque(own)
         self._garbler.begin(circuit.forward_gates)
         self._walk = _Walk(self._garbler, circuit, circuit.constants(weights))
-        for labels, own in zip(theirs, self._own, strict=True):
-            self._walk.forward(labels, own)
+        for labels, mine in zip(theirs, own, strict=True):
+            self._walk.forward(labels, mine)
         self._garbler.finish()
 
     def send(self, share: Residues) -> None:
         """A chunk: its share of the next frames' emissions, `(frames, columns)` mod 2^k."""
         _check_chunk(self._circuit, self._frames, share)
         for row in share:
-            labels, columns = self._own[self._frames], self._circuit.forward(self._frames).columns
-            self._garbler.send_known(labels, _bits(row[columns], self._circuit.bits))
+            bits = _bits(row[self._circuit.forward(self._frames).columns], self._circuit.bits)
+            self._garbler.send_known(self._own.popleft(), bits)  # once: two of them would be Δ apart
             self._frames += 1
 
     def finish(self) -> None:
