@@ -58,6 +58,8 @@ MONOMIALS = 820
 SCALE = Scale(14, 2)
 LINK_SECONDS = 0.02
 """Half a round trip."""
+JOBS = (("digits", 11, 5, 99, True), ("word33", 10, 5, 33, False), ("word98", 10, 5, 98, False))
+"""Names, words, states, frames, and whether words follow each other."""
 CHUNK = 2
 LATE = 8
 WARE = 191  # what a bench sends by itself
@@ -69,7 +71,7 @@ def run(quick: bool) -> list[Figure]:
     repeats = 3 if quick else 12
     figures = gate_figures(5 if quick else 50)
     where = f"two processes, TCP, {machine()}; best of {repeats}"
-    jobs = [Loop("digits", 11, 5, 99, meets=True), Loop("word33", 10, 5, 33), Loop("word98", 10, 5, 98)]
+    jobs = [Loop(*size) for size in JOBS]
     for delay, link in ((0.0, "loopback"), (LINK_SECONDS, "link40")):
         measured = measure([job.timed() for job in jobs], repeats, delay=delay)
         for job in jobs:
