@@ -40,9 +40,8 @@ sentence_stream = register_protocol(
 CHUNK = 2
 """Frames that are scored at once; only the last ones of an utterance may be fewer."""
 END = b"\0"
-
-LATE = 8
-"""Chunks whose labels may be under way while someone speaks: half a second, more than a round trip."""
+BEHIND = 2
+"""Chunks of which a client does not wait for the labels: what was said last and its end then leave together."""
 
 Engine = Literal["shares", "garbled"]
 
@@ -184,23 +183,23 @@ class _Evaluated:
         self._masks = [ReplyMask(plan.job) for _ in range(0, shape.frames, CHUNK)]
         share = np.concatenate([share_before(plan, mask).T for mask in self._masks])[: shape.frames]
         self._evaluation = StreamEvaluation(met.channel, met.setup, sentence_circuit(shape), share)
-        self._under_way: list[int] = []
+        self._sent = 0
 
     def mask(self) -> ReplyMask:
         """Of the next chunk."""
-        return self._masks.pop(0)
+        return self._masks[self._sent // CHUNK]
 
     def add(self, share: Residues) -> None:
-        """Labels of the server's share of so many frames will come; those of chunks before are there, and walked."""
-        self._under_way.append(len(share))
-        while len(self._under_way) > LATE:
-            self._evaluation.advance(self._under_way.pop(0))
+        """Labels of the server's share of these frames are on their way: walk those of some chunks before."""
+        self._sent += len(share)
+        ready = self._sent - CHUNK * BEHIND
+        if ready > self._evaluation.frames:
+            self._evaluation.advance(ready - self._evaluation.frames)
 
     def end(self) -> list[Heard]:
         """The words."""
-        self._evaluation.advance(sum(self._under_way))
-        frames = self._evaluation.frames
-        return words_read(self._shape, self._evaluation.finish(), frames)
+        self._evaluation.advance(self._sent - self._evaluation.frames)
+        return words_read(self._shape, self._evaluation.finish(), self._sent)
 
 
 class _Garbled:
