@@ -3,8 +3,8 @@
 from ppspeech.protocols.scores.fit import MOST_BITS, fit_words
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
-from ppspeech.protocols.scores.monomials import form_weights, monomials_of, scaled_weights
-from ppspeech.protocols.scores.range import RAREST, most_apart
+from ppspeech.protocols.scores.monomials import form_weights, monomials_of, scaled_weights, weight_forms
+from ppspeech.protocols.scores.range import RAREST, column_bounds, most_apart
 from ppspeech.protocols.scores.states import MOST, MOST_LIMIT, VAGUE, WordArrays, WordShape
 
 __all__ = [
@@ -23,9 +23,11 @@ __all__ = [
     "ScoreNorm",
     "WordArrays",
     "WordShape",
+    "column_bounds",
     "fit_words",
     "form_weights",
     "monomials_of",
     "most_apart",
     "scaled_weights",
+    "weight_forms",
 ]
