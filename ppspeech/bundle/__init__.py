@@ -22,7 +22,7 @@ from ppspeech.bundle.kinds import (
 from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
 from ppspeech.bundle.reader import Bundle, load_bundle
-from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit
+from ppspeech.bundle.recognizer import GARBAGE, LIMIT, NO_GARBAGE, Recognized, Recognizer, feature_limit, feature_radius
 from ppspeech.bundle.signature import make_signing_key
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
@@ -71,6 +71,7 @@ __all__ = [
     "check_text",
     "deployment_yaml",
     "feature_limit",
+    "feature_radius",
     "for_people",
     "from_plain",
     "in_words",

@@ -1,5 +1,6 @@
 """Which word is it? A model of words or classes, used in the clear."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
 LIMIT = 8.0  # spreads from its center that a feature is clipped to, unless a model's states lie further out
 INSIDE = 2.0  # standard deviations of every state that the limit leaves room for
+USUAL = 2.5  # spreads of a frame from its center in all directions at once: the largest that is usual
 
 
 NO_GARBAGE = "models for a margin and classifiers are no densities: there is no garbage model to reject with"
@@ -114,9 +116,14 @@ class Recognizer:
         return features if self.limit is None else clipped_to(features, self.limit, self.mfcc)
 
 
-def clipped_to(features: Tensor, limit: float, mfcc: MfccConfig) -> Tensor:
-    """Frames `(…, features)` within so many spreads of their usual center."""
+def clipped_to(features: Tensor, limit: float, mfcc: MfccConfig, radius: float | None = None) -> Tensor:
+    """Frames `(…, features)` within so many spreads of their usual center, in all directions together within `radius`
+    of them, if any: first that, as an encrypted client does.
+    """
     center, spread = (part.to(features) for part in usual_range(mfcc))
+    if radius is not None:
+        norms = ((features - center) / spread).norm(dim=-1, keepdim=True)
+        features = center + (features - center) * (radius / norms.clamp_min(radius))
     return features.clamp(center - limit * spread, center + limit * spread)
 
 
@@ -138,3 +145,23 @@ def feature_limit(model: nn.Module, mfcc: MfccConfig) -> float | None:
         while limit < reach:
             limit *= 2
     return limit
+
+
+@torch.no_grad()
+def feature_radius(bank: HiddenMarkovModel, mfcc: MfccConfig) -> float:
+    """How far a frame may lie from its center, all features together, in spreads: what is beyond is brought there.
+
+    2.5 in all directions at once, doubled until frames of every state usually lie within: what is expected of |x|^2,
+    m'm + tr C, and two of its deviations, (2 tr C^2 + 4 m'C m)^(1/2). A client that is told it learns how often.
+    """
+    assert isinstance(bank.emission, GaussianEmission)
+    center, spread = usual_range(mfcc)
+    mean = (bank.emission.gaussians.mean.double() - center) / spread
+    covariances = bank.emission.gaussians.covariances().double() / (spread.unsqueeze(-1) * spread)
+    expected = mean.square().sum(-1) + covariances.diagonal(dim1=-2, dim2=-1).sum(-1)
+    along = (mean.unsqueeze(-2) @ covariances @ mean.unsqueeze(-1))[..., 0, 0]
+    deviations = (2 * covariances.square().sum((-2, -1)) + 4 * along).sqrt()
+    reach, radius = float((expected + INSIDE * deviations).sqrt().max()), USUAL * math.sqrt(mfcc.features)
+    while radius < reach:
+        radius *= 2
+    return radius

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.kinds import SentenceHmmSettings
-from ppspeech.bundle.recognizer import GARBAGE, clipped_to, feature_limit
+from ppspeech.bundle.recognizer import GARBAGE, clipped_to, feature_limit, feature_radius
 from ppspeech.errors import ModelError
-from ppspeech.models import ScoreFloor, floored_emissions, sentence_floor
 from ppspeech.models.decoding import (
     DecodingGraph,
     Unit,
@@ -25,7 +24,6 @@ from ppspeech.models.decoding import (
     grammar_graph,
     parse_grammar,
     spotting_graph,
-    stays_of,
     units_of_bank,
 )
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
@@ -101,8 +99,8 @@ class Transcriber:
 class SentenceTranscriber:
     """A model of words and silence with its graph, as a bundle says it.
 
-    Frames are clipped to `limit` spreads and their scores floored, as a server that computes on shares must; it then
-    hears the same words at the same times. `stays` `(models, states)` are ln of staying in a state of the graph.
+    Frames are brought within `radius` and `limit` of where speech usually lies, as clients of an encrypted service do,
+    whose shares have a range: it then hears the same words at the same times.
     """
 
     settings: SentenceHmmSettings
@@ -110,22 +108,17 @@ class SentenceTranscriber:
     mfcc: MfccConfig
     bank: HiddenMarkovModel
     graph: DecodingGraph
-    stays: Tensor
     limit: float
-    floor: ScoreFloor
+    radius: float
 
     @classmethod
-    @torch.no_grad()
     def of(cls, bank: HiddenMarkovModel, config: BundleConfig) -> "SentenceTranscriber":
         """A bank with what its bundle, or checkpoint, says about it."""
         settings, names, mfcc = config.settings, config.labels, config.front_end
         assert isinstance(settings, SentenceHmmSettings)
-        columns = bank.models * bank.states
-        every = stays_of(settings.units(bank, names).values(), columns)
-        stays = torch.tensor(every).view(bank.models, bank.states).to(bank.initial_logits)
-        limit, floor = feature_limit(bank, mfcc), sentence_floor(bank, stays, settings.depth)
+        limit = feature_limit(bank, mfcc)
         assert limit is not None
-        return cls(settings, names, mfcc, bank, settings.graph(bank, names), stays, limit, floor)
+        return cls(settings, names, mfcc, bank, settings.graph(bank, names), limit, feature_radius(bank, mfcc))
 
     def transcribe_all(
         self,
@@ -158,9 +151,12 @@ class SentenceTranscriber:
         """The words of frames `(frames, features)`, with their first frame and the one after their last."""
         return decode(graph or self.graph, self.scores(features), beam).words
 
+    @torch.no_grad()
     def scores(self, features: Tensor) -> Tensor:
-        """Of frames `(frames, features)` in every state, clipped and floored, `(frames, models * states)`."""
-        return floored_emissions(self.bank, clipped_to(features, self.limit, self.mfcc), self.stays, self.floor)
+        """Of frames `(frames, features)`, clipped, in every state, `(frames, models * states)`."""
+        assert isinstance(self.bank.emission, GaussianEmission)
+        clipped = clipped_to(features, self.limit, self.mfcc, self.radius)
+        return self.bank.emission.log_likelihood(clipped.unsqueeze(0)).squeeze(0).flatten(1)
 
 
 def transcriber_of(model: nn.Module, config: BundleConfig) -> Transcriber | SentenceTranscriber:

@@ -1,8 +1,8 @@
 """Cryptography on numbers. Knows no torch and no speech.
 
 Here is what all of it stands on: fixed point and rings, packing, randomness. The rooms behind it: `transfer` (oblivious
-transfer), `shares` (two parties computing on shares), `lattice` (encrypted linear algebra), `paillier` (additively
-homomorphic encryption).
+transfer), `shares` (two parties computing on shares), `garbled` (and with a circuit), `lattice` (encrypted linear
+algebra), `paillier` (additively homomorphic encryption).
 """
 
 from ppspeech.crypto.message_kinds import Kind

@@ -18,3 +18,8 @@ class Kind(MessageKind):
     OPEN = 211, "a share of what is opened"
     SHARES = 214, "uniform residues"
     FLIGHT = 215, "masked residues and tables"
+    GARBLE_KEY = 216, "the key of a hash"
+    GARBLED = 217, "garbled tables"
+    BLIND_CHOICES = 218, "masked choices"
+    LABELS = 219, "labels, one a wire"
+    MEANING = 220, "what the labels of outputs mean"

@@ -7,10 +7,9 @@ takes alone.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-import numpy as np
 import torch
-from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -31,13 +30,11 @@ from ppspeech.data import (
 )
 from ppspeech.evidence.spoken import Spoken
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, total_word_errors
-from ppspeech.models.decoding import DecodingGraph, embedded_training, even_start_, transcript_graph
-from ppspeech.protocols.scores import form_weights, weight_forms
+from ppspeech.models.decoding import DecodingGraph, decode, embedded_training, even_start_, transcript_graph
+from ppspeech.protocols.scores import form_weights
 
 HOP_S = 0.03
-DIGITS = SentenceHmmSettings(
-    states=5, covariance="full", floor=0.3, grammar=None, word_penalty=20.0, leave=0.2, depth=256
-)  # fmt: skip
+DIGITS = SentenceHmmSettings(states=5, covariance="full", floor=0.3, grammar=None, word_penalty=20.0, leave=0.2)
 YESNO = replace(DIGITS, covariance="diagonal", word_penalty=0.0)
 PRIOR = Prior(covariance=100.0)
 ITERATIONS = 6
@@ -72,18 +69,34 @@ class Connected:
     @property
     def graph(self) -> DecodingGraph:
         """What may be said; `graph.drawn` is its form for a trellis."""
-        return self.transcriber().graph
+        return self.transcriber.graph
 
-    def transcriber(self, **changes: object) -> SentenceTranscriber:
-        """The bank in the clear, with other settings where they are given."""
-        assert isinstance(self.config.settings, SentenceHmmSettings)
-        settings = replace(self.config.settings, **changes)  # type: ignore[arg-type]
-        return SentenceTranscriber.of(self.bank, replace(self.config, settings=settings))
+    @cached_property
+    def transcriber(self) -> SentenceTranscriber:
+        """The bank in the clear, as a bundle would use it."""
+        return SentenceTranscriber.of(self.bank, self.config)
 
-    def error_rate(self, transcriber: SentenceTranscriber, sentences: Iterable[Said] | None = None) -> float:
-        """Errors a word of the sentences to test on, or of others."""
-        given = self.sentences if sentences is None else sentences
-        heard = [(text, [word.word for word in transcriber.words(features)]) for features, text in given]
+    @cached_property
+    def stays(self) -> Tensor:
+        """ln of staying in the state of each column, `(columns,)`."""
+        drawn, found = self.graph.drawn, torch.zeros(self.bank.models * self.bank.states, dtype=torch.float64)
+        for edge in drawn.edges:
+            column = drawn.pdfs[edge.source]
+            if column is not None and edge.source == edge.target:
+                found[column] = edge.log_weight
+        return found
+
+    def error_rate(
+        self, sentences: Iterable[Said], *, radius: float | None = None, floor: float | None = None
+    ) -> float:
+        """Errors a word: with the transcriber's radius, or another; with a floor under scores (staying included)."""
+        transcriber = self.transcriber if radius is None else replace(self.transcriber, radius=radius)
+        heard = []
+        for features, text in sentences:
+            scores = transcriber.scores(features).double()
+            if floor is not None:
+                scores = torch.maximum(scores, floor - self.stays)
+            heard.append((text, [word.word for word in decode(self.graph, scores).words]))
         return total_word_errors(heard).rate
 
 
@@ -168,34 +181,5 @@ def score_weights(made: Connected) -> Reals:
     emission = made.bank.emission
     assert isinstance(emission, GaussianEmission)
     weights = form_weights(-emission.gaussians.phi().double().flatten(0, -3).numpy(), "full")
-    weights[-1] += made.transcriber().stays.double().flatten().numpy()
+    weights[-1] += made.stays.numpy()
     return weights
-
-
-def lowest_in_ball(weights: Reals, radius: float) -> Reals:
-    """The least that each column of weights of all monomials scores for frames |x| <= radius, `(columns,)`, exactly.
-
-    c + 2 h'x + x'Q x in the eigenbasis of Q, q_1 <= ... <= q_d: the minimum has (Q + lambda I) x = -h with
-    lambda >= max(0, -q_1), and |x(lambda)| = radius unless lambda = 0: the secular equation (Moré and Sorensen 1983),
-    whose left side falls in lambda. Where h has nothing along the first eigenvectors (the hard case), what is missing
-    of the radius is added along them.
-    """
-    forms = weight_forms(weights, "full")
-    least = []
-    for form in forms:
-        q, basis = np.linalg.eigh(form[:-1, :-1])
-        h, constant = basis.T @ form[:-1, -1], form[-1, -1]
-        lowest = max(0.0, -float(q[0]))
-
-        def beyond(shift: float, q: Reals = q, h: Reals = h) -> float:
-            return float(np.linalg.norm(h / np.maximum(q + shift, 1e-300))) - radius
-
-        slight = lowest + 1e-12 * max(1.0, lowest)
-        highest = lowest + float(np.linalg.norm(h)) / radius + 1e-9
-        shift = brentq(beyond, slight, highest, xtol=1e-14 * max(1.0, highest)) if beyond(slight) > 0 else slight
-        x = -h / (q + shift)
-        missing = radius**2 - float(x @ x)
-        if lowest > 0 and missing > 0:
-            x[0] += np.copysign(np.sqrt(x[0] ** 2 + missing) - abs(x[0]), x[0])
-        least.append(constant + 2 * h @ x + q @ x**2)
-    return np.array(least)

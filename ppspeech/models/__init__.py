@@ -17,10 +17,8 @@ from ppspeech.models.floored import (
     RAREST,
     ScoreFloor,
     WordModel,
-    floored_emissions,
     floored_scores,
     score_floor,
-    sentence_floor,
 )
 from ppspeech.models.gaussian.em import fit_mixture
 from ppspeech.models.gaussian.gaussians import Gaussians
@@ -91,7 +89,6 @@ __all__ = [
     "ergodic",
     "fit_mixture",
     "flat_start_",
-    "floored_emissions",
     "floored_scores",
     "left_right",
     "map_adapt",
@@ -103,7 +100,6 @@ __all__ = [
     "plot_det",
     "rare_score",
     "score_floor",
-    "sentence_floor",
     "smat",
     "supervector_scores",
     "supervectors",

@@ -45,31 +45,13 @@ def score_floor(model: nn.Module) -> ScoreFloor | None:
     ):
         return None
     peaks = _peaks(model)
-    return _floor_under(peaks, _stays(model, _chances(model)[0]), DEPTH, ROOM)
-
-
-@torch.no_grad()
-def sentence_floor(bank: HiddenMarkovModel, stays: Tensor, depth: int) -> ScoreFloor:
-    """The floor of a bank in a graph, whose states stay with ln probabilities `(models, states)`: `depth` nats below
-    the highest score, doubled until half of it is left below every state's highest.
-    """
-    return _floor_under(_peaks(bank), stays, depth, depth // 2)
-
-
-def _floor_under(peaks: Tensor, stays: Tensor, depth: int, room: int) -> ScoreFloor:
-    peaks = peaks + stays.double().view(*stays.shape, *[1] * (peaks.ndim - 2))
+    stays = _stays(model, _chances(model)[0]).double()
+    peaks = peaks + stays.view(*stays.shape, *[1] * (peaks.ndim - 2))
     highest, lowest = float(peaks.max()), float(peaks.min())
-    while depth < highest - lowest + room:
+    depth = DEPTH
+    while depth < highest - lowest + ROOM:
         depth *= 2
     return ScoreFloor(highest - depth, depth)
-
-
-@torch.no_grad()
-def floored_emissions(bank: HiddenMarkovModel, frames: Tensor, stays: Tensor, floor: ScoreFloor) -> Tensor:
-    """What frames `(frames, features)` score in all states of a graph, above the floor: `(frames, models * states)`."""
-    assert isinstance(bank.emission, GaussianEmission)
-    scores = bank.emission.log_likelihood(frames.unsqueeze(0), least=floor.level - stays)
-    return scores.squeeze(0).flatten(1)
 
 
 def floored_scores(

@@ -17,6 +17,7 @@ from ppspeech.crypto.lattice import (
     KeyHolder,
     LatticeParameters,
     MatrixPlan,
+    ReplyMask,
     client_finish,
     client_query,
     key_length,
@@ -63,10 +64,11 @@ class Meeting:
             zeros.result()
         return engine
 
-    def multiply(self, plan: MatrixPlan, own: Reals | EncodedWeights) -> Residues:
+    def multiply(self, plan: MatrixPlan, own: Reals | EncodedWeights, mask: ReplyMask | None = None) -> Residues:
         """Our share of the client's features times the server's weights, `(rows, columns)` mod 2^bits of the result.
-        `own`: the client's features `(rows, inner)`, or the server's encoded weights. Raises PpspeechError if this
-        party has the other's factor, RangeError before anything is sent, for features beyond the public limit.
+        `own`: the client's features `(rows, inner)`, or the server's encoded weights. `mask`: the server's, if its
+        share was fixed before (`share_before`). Raises PpspeechError if this party has the other's factor, RangeError
+        before anything is sent, for features beyond the public limit.
         """
         if isinstance(self.lattice, KeyHolder) and not isinstance(own, EncodedWeights):
             self.channel.send(Kind.QUERY, client_query(self.lattice, plan, own))
@@ -74,7 +76,7 @@ class Meeting:
             return client_finish(self.lattice, plan, reply, WORKERS)
         if isinstance(self.lattice, Evaluator) and isinstance(own, EncodedWeights):
             query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
-            reply, share = server_reply(self.lattice, plan, own, query, WORKERS)
+            reply, share = server_reply(self.lattice, plan, own, query, WORKERS, mask)
             self.channel.send(Kind.REPLY, reply)
             return share
         raise PpspeechError(

@@ -29,7 +29,6 @@ class SentenceModels(WordModels):
         grammar: what may be said, such as `(one | two)+ [zero]`; any words in any order by default.
         word_penalty: nats that every word costs, against words that were not said.
         leave: the probability of leaving a word after a frame in its last state.
-        depth: nats from the highest score of a frame to the floor under all.
     """
 
     meanings = MappingProxyType(
@@ -47,7 +46,6 @@ class SentenceModels(WordModels):
         grammar: str | None = None,
         word_penalty: float = 0.0,
         leave: float = 0.2,
-        depth: int = 256,
     ) -> None:
         super().__init__(
             states=states,
@@ -63,7 +61,6 @@ class SentenceModels(WordModels):
             grammar=grammar,
             word_penalty=float(word_penalty),
             leave=float(leave),
-            depth=depth,
         )
         self._transcriber: SentenceTranscriber | None = None
         self._texts: list[tuple[list[str], list[str]]] = []

@@ -82,9 +82,7 @@ ALL_SETTINGS: list[ModelSettings] = [
     ),
     LargeMarginKeywordSettings(states=2, margin=1.0, width=0.5),
     *(
-        SentenceHmmSettings(
-            states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2, depth=256
-        )
+        SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)
         for grammar in (None, "(a | b)+ [c]")
     ),
     SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0),

@@ -1,23 +1,33 @@
-"""Bundles of sentences, in the clear: the graph, the floor and the clipping that an encrypted service has."""
+"""Bundles of sentences, in the clear: the graph and the clipping that an encrypted service has."""
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from ppspeech.audio import Mfcc, MfccConfig, write_audio
-from ppspeech.bundle import SILENCE, Bundle, BundleConfig, SentenceHmmSettings, SentenceTranscriber, load_bundle
+from ppspeech.audio import Mfcc, MfccConfig, usual_range, write_audio
+from ppspeech.bundle import (
+    SILENCE,
+    Bundle,
+    BundleConfig,
+    SentenceHmmSettings,
+    SentenceTranscriber,
+    feature_radius,
+    load_bundle,
+)
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.models.decoding import decode, loop_graph, units_of_bank
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, left_right
 from tests.service.voices import LABELS, RATE, released, voice
 
 MFCC = MfccConfig(cepstra=4, deltas=0, hop_s=0.02)
 LOOP = SentenceHmmSettings(
-    states=2, covariance="full", floor=0.1, grammar=None, word_penalty=0.5, leave=0.3, depth=64
+    states=2, covariance="full", floor=0.1, grammar=None, word_penalty=0.5, leave=0.3
 )  # fmt: skip
+RADIUS = 2 * 2.5 * 4**0.5  # of four features, doubled once: its states are wide
 
 
 @pytest.fixture(scope="module")
@@ -26,27 +36,17 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 
 def by_hand(bundle: Bundle, sound: Tensor) -> list[tuple[str, float, float]]:
-    """Scores of every state, clipped frames, never below the floor with staying included; then the loop."""
+    """Frames within a ball, then within a box; scores of every state; then the loop."""
     bank = bundle.model
     names: dict[str, str | None] = {label: label for label in LABELS}
     units = units_of_bank(bank, names | {SILENCE: None}, leave=LOOP.leave)  # type: ignore[arg-type]
-    frames = Mfcc(MFCC)(sound).features[0].clamp(-8, 8)
-    scores = bank.emission.log_likelihood(frames[None])[0].flatten(1).double()  # type: ignore[operator, union-attr]
-    stays, peaks = [0.0] * scores.shape[1], []
-    for unit in units.values():
-        for state, pdf in enumerate(unit.pdfs):
-            stays[pdf] = unit.log_transitions[state][state]
-    covariances = bank.emission.gaussians.covariances().detach().double().flatten(0, 1)  # type: ignore
-    for stay, covariance in zip(stays, covariances, strict=True):
-        peaks.append(stay - 0.5 * float(torch.logdet(2 * math.pi * covariance)))
-    assert max(peaks) - min(peaks) < LOOP.depth / 2  # else the depth would be doubled
-    least = max(peaks) - LOOP.depth - torch.tensor(stays, dtype=torch.float64)
+    frames = [x * min(1.0, RADIUS / float(x.norm())) for x in Mfcc(MFCC)(sound).features[0]]
+    scores = bank.emission.log_likelihood(torch.stack(frames).clamp(-8, 8)[None])[0].flatten(1)  # type: ignore
     graph = loop_graph(LABELS, units, SILENCE, LOOP.word_penalty)
-    found = decode(graph, torch.maximum(scores.detach(), least))
-    return [(word.word, word.start * 0.02, word.end * 0.02) for word in found.words]
+    return [(word.word, word.start * 0.02, word.end * 0.02) for word in decode(graph, scores.detach()).words]
 
 
-def test_a_bundle_hears_by_its_own_graph_and_floor(bundle: Bundle, tmp_path: Path) -> None:
+def test_a_bundle_hears_by_its_own_graph_and_clips(bundle: Bundle, tmp_path: Path) -> None:
     lengths = set()
     for seed in range(6):
         sound = voice(seed, 0.4 + 0.2 * seed)
@@ -61,18 +61,44 @@ def test_a_bundle_hears_by_its_own_graph_and_floor(bundle: Bundle, tmp_path: Pat
     )
 
 
-def test_the_floor_is_under_every_score(bundle: Bundle) -> None:
+def test_frames_count_as_an_encrypted_client_would_send_them(bundle: Bundle) -> None:
+    """Brought to the ball, then into the box; the model decides nothing of it as long as its states lie within."""
     transcriber = bundle.transcriber
     assert isinstance(transcriber, SentenceTranscriber)
-    far = torch.full((3, 4), 100.0)
-    least = transcriber.floor.level - transcriber.stays.flatten()
-    scores = transcriber.scores(far)
-    assert (scores >= least).all()
-    assert torch.isclose(scores, least).double().mean() > 0.5
-    torch.testing.assert_close(transcriber.scores(far), transcriber.scores(torch.full((3, 4), 8.0)))
-    near = transcriber.bank.emission.gaussians.mean.detach().flatten(0, 1)  # type: ignore[union-attr]
-    highest = (transcriber.scores(near) + transcriber.stays.flatten()).max()
-    assert float(highest) == pytest.approx(transcriber.floor.level + transcriber.floor.depth, abs=1e-3)
+    assert (transcriber.limit, transcriber.radius) == (8.0, RADIUS)
+    far = torch.tensor([[100.0, 0.0, 0.0, 0.0], [50.0, 50.0, 50.0, -50.0]])
+    torch.testing.assert_close(transcriber.scores(far), transcriber.scores(far * RADIUS / far.norm(dim=1)[:, None]))
+    near = torch.tensor([[1.0, -2.0, 3.0, 0.5]])
+    plain = transcriber.bank.emission.log_likelihood(near[None])[0].flatten(1)  # type: ignore[operator]
+    torch.testing.assert_close(transcriber.scores(near), plain.detach())
+
+
+@pytest.mark.parametrize("mfcc", [MFCC, MfccConfig(cepstra=4, deltas=0, cmvn="none")], ids=["normed", "raw"])
+def test_a_radius_holds_the_states_in_spreads_of_the_front_end(mfcc: MfccConfig) -> None:
+    center, spread = usual_range(mfcc)
+    emission = GaussianEmission(2, 1, 4, 1, "diagonal", 1e-9, dtype=torch.float64)
+    bank = HiddenMarkovModel(left_right(1), emission)
+    for far, radius in ((0.5, 5.0), (6.0, 10.0), (11.0, 20.0)):
+        mean = torch.stack([center, center + spread * torch.tensor([0.0, far, 0.0, 0.0])]).unsqueeze(1)
+        emission.gaussians.set_moments_(mean.view_as(emission.gaussians.mean), spread.square().expand(2, 1, 4))
+        assert feature_radius(bank, mfcc) == radius
+
+
+def test_two_deviations_of_a_state_are_those_of_its_frames() -> None:
+    """The squares of frames drawn from a state have the mean and the deviation that the radius leaves room for."""
+    drawn, mean = np.random.default_rng(0), np.array([3.0, -1.0, 0.5, 2.0])
+    root = drawn.normal(size=(4, 4))
+    emission = GaussianEmission(1, 1, 4, 1, "full", 1e-9, dtype=torch.float64)
+    bank = HiddenMarkovModel(left_right(1), emission)
+    emission.gaussians.set_moments_(torch.from_numpy(mean).view(1, 1, 4), torch.from_numpy(root @ root.T)[None, None])
+    squares = ((mean + drawn.normal(size=(200_000, 4)) @ root.T) ** 2).sum(axis=1)
+    usual = np.sqrt(squares.mean() + 2 * squares.std())
+    assert feature_radius(bank, MFCC) == 5.0 * 2 ** max(0, int(np.ceil(np.log2(usual / 5.0))))
+    for size, radius in ((4.9, 5.0), (5.1, 10.0)):
+        shrunk = size / usual
+        moments = torch.from_numpy(shrunk * mean), torch.from_numpy(shrunk**2 * root @ root.T)
+        emission.gaussians.set_moments_(moments[0].view(1, 1, 4), moments[1][None, None])
+        assert feature_radius(bank, MFCC) == radius
 
 
 def test_a_grammar_is_the_bundles_or_the_callers(tmp_path: Path, bundle: Bundle) -> None:
@@ -98,8 +124,6 @@ def test_a_grammar_is_the_bundles_or_the_callers(tmp_path: Path, bundle: Bundle)
         ({"leave": 0.0}, "0 < leave < 1"),
         ({"leave": 1.0}, "0 < leave < 1"),
         ({"word_penalty": 1e6}, "word_penalty within"),
-        ({"depth": 1}, "depth in"),
-        ({"depth": 1 << 15}, "depth in"),
         ({"states": 0}, "states must lie"),
         ({"grammar": ""}, "printable text"),
         ({"grammar": "aardvark |"}, "needs a word"),

@@ -22,6 +22,7 @@ from ppspeech.crypto.shares import (
     look_up,
     maximum,
     multiply_bit,
+    multiply_loaded,
     record,
     select,
     truncate_local,
@@ -209,6 +210,12 @@ PROGRAMS: dict[str, tuple[Program, list[np.ndarray], int, bool]] = {
         lambda e, x: maximum(Shared(e, x[:, 0], Ring(3)), Shared(e, x[:, 1], Ring(3))),
         all_shares(3, 2),
         3,
+        False,
+    ),
+    "maximum with a load": (
+        lambda e, x: multiply_loaded(e, is_negative(e, x[:, 0], Ring(3)), x[:, 0], x[:, 1], Ring(3), 3),
+        all_shares(3, 2),
+        6,
         False,
     ),
     "choice between two": (

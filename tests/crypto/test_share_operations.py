@@ -30,6 +30,7 @@ from ppspeech.crypto.shares import (
     maximum,
     minimum,
     multiply_bit,
+    multiply_loaded,
     open_bits_to,
     open_to,
     record,
@@ -202,7 +203,25 @@ def test_products_and_choices(bits: int) -> None:
     assert (joined((first, second), ring) == np.where(flags, words, zeros)).all()
 
 
+@pytest.mark.parametrize(("bits", "width"), [(1, 62), (16, 17), (21, 1), (40, 23)])
+def test_products_carry_loads(bits: int, width: int) -> None:
+    ring, count = Ring(bits), 1000
+    words, loads = signed(count, bits), uniform_residues(count, width)
+    flags = uniform_residues(count, 1).astype(np.uint8)
+    masks, blinds = uniform_residues(count, 1).astype(np.uint8), uniform_residues(count, width)
+    own, carried = [flags ^ masks, masks], [loads ^ blinds, blinds]
+    shares = ring.share(ring.from_signed(words))
+    run = lambda e, p: multiply_loaded(e, own[p], shares[p], carried[p], ring, width)  # noqa: E731
+    first, second, _, _ = together(run)
+    assert (joined((first[0], second[0]), ring) == words * flags).all()
+    assert ((first[1] ^ second[1]) == loads * flags).all()
+
+
 def test_products_refuse_other_shapes_and_rings() -> None:
+    with pytest.raises(RangeError, match="travel in 64 bits"):
+        multiply_loaded(None, np.zeros(2, np.uint8), np.zeros(2, np.uint64), np.zeros(2, np.uint64), Ring(40), 24)
+    with pytest.raises(RangeError, match="flat and alike"):
+        multiply_loaded(None, np.zeros(2, np.uint8), np.zeros(2, np.uint64), np.zeros(3, np.uint64), Ring(16), 8)
     with pytest.raises(RangeError, match="flat and alike"):
         multiply_bit(None, np.zeros(2, np.uint8), np.zeros(3, np.uint64), Ring(8))
     with pytest.raises(RangeError, match="up to 61"):

@@ -1,5 +1,6 @@
 """The mutants that are kept. A change that moves one of these texts moves it here too, or finds a better one."""
 
+from tests.mutants.garbled import GARBLED
 from tests.mutants.mutant import mutant
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
@@ -10,7 +11,7 @@ CORRELATIONS, LOOK_UP, SELECT = (f"crypto/shares/{file}.py" for file in ("correl
 ZEROS, ZEROS_TESTS = "crypto/lattice/zeros.py", "tests/crypto/lattice/test_zeros.py"
 EVALUATOR, HARDENED = "crypto/lattice/evaluator.py", "protocols/speakers/hardened.py"
 
-PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/words/keyword_stream.py"
+PUBLIC_KEY, STREAM = "crypto/lattice/public_key.py", "protocols/scores/streamed.py"
 
 STATES, RANGE, RANGE_TESTS = "protocols/scores/states.py", "protocols/scores/range.py", "tests/protocols/test_range.py"
 CLIPPING, PLAN = "privacy/gradients/clipping.py", "privacy/gradients/plan.py"
@@ -137,7 +138,7 @@ MUTANTS = [
         "one permutation for both directions",
         "one party's pads are the other's",
         OPENED_TESTS,
-        (SETUP, '(b"0", b"1", b"n")', '(b"0", b"0", b"0")'),
+        (SETUP, '(b"0", b"1", b"n", b"label")', '(b"0", b"0", b"0", b"label")'),
     ),
     mutant(
         "tweak before the permutation",
@@ -278,6 +279,31 @@ MUTANTS = [
         (SELECT, "sent = (turned - step[j]) & mask", "sent = (turned - (step[j] << np.uint64(1))) & mask"),
     ),
     mutant(
+        "loads without a mask",
+        "the peer reads what a token carries",
+        "tests/crypto/test_exhaustive.py",
+        (
+            SELECT,
+            "hidden = loads[j] ^ ((zero[j] + step[j]) >> above) ^ (zero[j] >> above)",
+            "hidden = loads[j]",
+        ),
+        (
+            SELECT,
+            "product, load = got[j] - zero[j], (got[j] ^ zero[j]) >> above",
+            "product, load = got[j] - zero[j], got[j] ^ got[j]",
+        ),
+    ),
+    mutant(
+        "loads under bits of the residue's mask",
+        "the peer reads sums of both",
+        "tests/crypto/test_exhaustive.py",
+        (
+            SELECT,
+            "hidden = loads[j] ^ ((zero[j] + step[j]) >> above) ^ (zero[j] >> above)",
+            "hidden = loads[j] ^ step[j]",
+        ),
+    ),
+    mutant(
         "m19 sums shared without masks",
         "one receiver gets everyone's residues",
         "tests/crypto/test_share_among.py",
@@ -342,7 +368,7 @@ MUTANTS = [
         "m02 no mask",
         "the key holder reads every score",
         "tests/crypto/lattice/test_security.py",
-        (EVALUATOR, "mask = uniform_residues(first.shape, KEPT_BITS)", "mask = np.zeros(first.shape, np.uint64)"),
+        (EVALUATOR, "len(job.kept)), KEPT_BITS)", "len(job.kept)), KEPT_BITS) & np.uint64(0)"),
     ),
     mutant(
         "m13 a mask one bit short",
@@ -350,8 +376,8 @@ MUTANTS = [
         "tests/crypto/lattice/test_security.py",
         (
             EVALUATOR,
-            "mask = uniform_residues(first.shape, KEPT_BITS)",
-            "mask = uniform_residues(first.shape, KEPT_BITS - 1)",
+            "len(job.kept)), KEPT_BITS)",
+            "len(job.kept)), KEPT_BITS - 1)",
         ),
     ),
     mutant(
@@ -907,12 +933,7 @@ MUTANTS = [
         "a server streams under one key for ever",
         "utterances read it, and the models under it",
         KEY_LIFE_TESTS,
-        (
-            STREAM,
-            "        if self._streams % streams_a_key(self.models.shape) == 0:",
-            "        if self._streams == 0:",
-        ),
-        (STREAM, "        if self._streams % streams_a_key(self.shape) == 0:", "        if self._streams == 0:"),
+        (STREAM, "return answers % self.answers_a_key == 0", "return answers == 0"),
     ),
     mutant(
         "a prober takes any gallery of the keeper's key",
@@ -977,6 +998,7 @@ MUTANTS = [
             "        carried &= np.uint8(at == 0)\n        table = _walk_table(size, at > 0)",
         ),
     ),
+    *GARBLED,
     *PROMISES,
     *PRIVACY,
 ]

@@ -15,6 +15,7 @@ from ppspeech.crypto.transfer.setup import Side
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.message_kinds import Kind
+from ppspeech.protocols.scores.streamed import Streamed
 from ppspeech.protocols.speakers.gallery import PROBES_A_KEY, GalleryPlan, Keeper, KeySpentError
 from ppspeech.protocols.speakers.verify import decide
 from ppspeech.protocols.words import Hearing, StreamModels, TakenModels, follow, streams_a_key
@@ -89,7 +90,7 @@ def test_a_cap_bounds_what_probes_tell_of_the_keepers_key() -> None:
 def test_a_server_streams_under_a_key_of_the_meeting_and_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
     models = made_models(seed=8)
     assert streams_a_key(models.shape) == RING.leakable_bits // 2  # three words or none: two bits an answer
-    monkeypatch.setattr("ppspeech.protocols.words.keyword_stream.streams_a_key", lambda shape: 2)
+    monkeypatch.setattr(Streamed, "answers_a_key", 2)
     utterance = made_utterance(models, 6, 0)
     wanted = models.labels[int(np.argmax(plain_scores(models, utterance)))]
     keys: list[bytes] = []

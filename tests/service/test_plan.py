@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ppspeech.bundle import Bundle
+from ppspeech.crypto.transfer import GREETING_BYTES
 from ppspeech.errors import RangeError
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
@@ -22,9 +23,6 @@ from tests.protocols.word_reference import made_models, made_utterance, plain_sc
 from tests.service.conftest import Running
 from tests.service.voices import CLASSES, MIXTURES, RATE, released, voice
 
-RESUME_BYTES = 40
-"""Either way, as a meeting's transfers are taken up again."""
-
 
 def test_bytes_and_rounds_are_exact(running: Running) -> None:
     plan = plan_words(running.bundles["whole"], Deployment(frames=40))
@@ -32,8 +30,8 @@ def test_bytes_and_rounds_are_exact(running: Running) -> None:
     with running.connect() as client:
         for order in ("frames", "scan"):
             answer = client.recognize_all([voice(0)], RATE, order=order)[0]
-            assert answer.bytes_up == costs[order].bytes_up + RESUME_BYTES
-            assert answer.bytes_down == costs[order].bytes_down + RESUME_BYTES
+            assert answer.bytes_up == costs[order].bytes_up + GREETING_BYTES
+            assert answer.bytes_down == costs[order].bytes_down + GREETING_BYTES
             assert answer.transcript is not None
             online = [entry for entry in answer.transcript.entries if entry.kind in {2, 3, 215}]
             assert sum(entry.size for entry in online) == costs[order].online_bytes
@@ -42,8 +40,8 @@ def test_bytes_and_rounds_are_exact(running: Running) -> None:
     with running.connect("live") as client, client.stream() as listening:
         listening.feed(voice(0, 0.4225))  # 40 frames: the longest
         streamed = listening.finish()
-    assert streamed.bytes_up == cost.bytes_up + RESUME_BYTES
-    assert streamed.bytes_down == cost.bytes_down + RESUME_BYTES + live.details["model_bytes"]
+    assert streamed.bytes_up == cost.bytes_up + GREETING_BYTES
+    assert streamed.bytes_down == cost.bytes_down + GREETING_BYTES + live.details["model_bytes"]
 
 
 def test_the_bytes_of_a_meeting() -> None:

@@ -20,7 +20,6 @@ from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, left_right
 from ppspeech.models.margin import LargeMarginHmm
 
 MOST_STATES = 1_000
-MOST_DEPTH = 1 << 14
 MOST_PENALTY = 1_000.0
 SILENCE = ""  # the unit of pauses, the last model of a bank; no word is called so
 
@@ -80,7 +79,6 @@ class SentenceHmmSettings:
         grammar: what may be said, such as `(one | two)+ [zero]`; None for any words in any order (`loop_graph`).
         word_penalty: nats that every word costs.
         leave: the probability of leaving a model after a frame in its last state.
-        depth: nats from the highest score of a frame to the floor under all (`ppspeech.models.sentence_floor`).
     """
 
     states: int
@@ -89,16 +87,15 @@ class SentenceHmmSettings:
     grammar: str | None
     word_penalty: float
     leave: float
-    depth: int
 
     def __post_init__(self) -> None:
         _check_states(self.states)
         if self.grammar is not None:
             check_text("the grammar", self.grammar)
-        if not 0 < self.leave < 1 or not abs(self.word_penalty) <= MOST_PENALTY or not 2 <= self.depth <= MOST_DEPTH:
+        if not 0 < self.leave < 1 or not abs(self.word_penalty) <= MOST_PENALTY:
             raise BundleError(
-                f"a graph needs 0 < leave < 1, a word_penalty within {MOST_PENALTY:g} nats and a depth in "
-                f"2..{MOST_DEPTH}, got {self.leave}, {self.word_penalty} and {self.depth}"
+                f"a graph needs 0 < leave < 1 and a word_penalty within {MOST_PENALTY:g} nats, got {self.leave} and "
+                f"{self.word_penalty}"
             )
 
     def task(self, labels: tuple[str, ...]) -> str:

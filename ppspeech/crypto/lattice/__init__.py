@@ -13,7 +13,7 @@ from ppspeech.crypto.lattice.correlation import (
     plan_correlation,
     server_correlation_reply,
 )
-from ppspeech.crypto.lattice.evaluator import EncodedWeights, Evaluator, LoadedQuery
+from ppspeech.crypto.lattice.evaluator import EncodedWeights, Evaluator, LoadedQuery, ReplyMask
 from ppspeech.crypto.lattice.job import ErrorBound, Job, Precision, error_bound
 from ppspeech.crypto.lattice.key_holder import KeyHolder
 from ppspeech.crypto.lattice.matrix_product import (
@@ -23,6 +23,7 @@ from ppspeech.crypto.lattice.matrix_product import (
     encode_weights,
     plan_product,
     server_reply,
+    share_before,
     weight_polynomials,
 )
 from ppspeech.crypto.lattice.parameters import KEPT_BITS, LatticeParameters, seal_context
@@ -48,6 +49,7 @@ __all__ = [
     "LoadedQuery",
     "MatrixPlan",
     "Precision",
+    "ReplyMask",
     "VectorEvaluator",
     "VectorKeyHolder",
     "client_correlation_finish",
@@ -71,5 +73,6 @@ __all__ = [
     "seal_context",
     "server_correlation_reply",
     "server_reply",
+    "share_before",
     "weight_polynomials",
 ]

@@ -8,6 +8,7 @@ second part, is nobody's choice (`public_key`), and the mask on the first part c
 """
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.single_use import SingleUse
 from ppspeech.errors import PpspeechError
 
+_WHOLE = np.uint64((1 << KEPT_BITS) - 1)
 MOST_AT_ONCE = 1 << 22  # coefficients that are transformed together: memory beyond the weights themselves
 
 
@@ -64,6 +66,31 @@ class LoadedQuery:
     residues: Residues
 
 
+class ReplyMask:
+    """What hides the results of one reply, drawn ahead of it: minus the evaluator's shares. Used once: two replies
+    under one mask would show how their results differ.
+
+    Attributes:
+        share: mod 2^32, `(groups, outputs, kept)`.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        mask = uniform_residues((job.groups * job.outputs, len(job.kept)), KEPT_BITS)
+        self.share: Residues = (-mask & _WHOLE).reshape(job.groups, job.outputs, -1)
+        self._mask: Residues | None = mask
+
+    def take(self) -> Residues:
+        """The mask, `(groups * outputs, kept)`. Raises PpspeechError the second time."""
+        if self._mask is None:
+            raise PpspeechError("this mask has hidden a reply already: draw another one")
+        mask, self._mask = self._mask, None
+        return mask
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a mask is used once: it cannot be pickled or copied")
+
+
 class Evaluator:
     """Evaluates under a public key (BadCiphertextError if malformed); holds nothing from which the secret follows.
     `coins`: those of the key, which its holder must not have chosen.
@@ -91,17 +118,20 @@ class Evaluator:
         shaped = both.reshape(2, job.groups, job.terms, self.parameters.degree)
         return LoadedQuery(job, np.ascontiguousarray(shaped.transpose(1, 3, 0, 2)))
 
-    def reply(self, query: LoadedQuery, weights: EncodedWeights, workers: int = 1) -> tuple[bytes, Residues]:
-        """The masked reply, and the evaluator's shares mod 2^32, shape `(groups, outputs, kept)`."""
-        job = query.job
+    def reply(
+        self, query: LoadedQuery, weights: EncodedWeights, workers: int = 1, mask: ReplyMask | None = None
+    ) -> tuple[bytes, Residues]:
+        """The masked reply, and the evaluator's shares mod 2^32, shape `(groups, outputs, kept)`. `mask`: one drawn
+        before, where the shares had to be known before the query was.
+        """
+        job, chosen = query.job, mask or ReplyMask(query.job)
+        if chosen.job != job:
+            raise PpspeechError(f"the mask was drawn for another job than {job}")
         hidden = self._hidden_products(query, weights, workers)
         first = to_residues(hidden[:, 0, job.kept_index], self.parameters)
-        mask = uniform_residues(first.shape, KEPT_BITS)
-        whole = np.uint64((1 << KEPT_BITS) - 1)
-        reply = dump_reply(
-            job.identity, self.identity, (first + mask) & whole, to_residues(hidden[:, 1], self.parameters)
-        )
-        return reply, (-mask & whole).reshape(job.groups, job.outputs, -1)
+        masked = (first + chosen.take()) & _WHOLE
+        reply = dump_reply(job.identity, self.identity, masked, to_residues(hidden[:, 1], self.parameters))
+        return reply, chosen.share
 
     def _hidden_products(self, query: LoadedQuery, weights: EncodedWeights, workers: int) -> Residues:
         """Products of query and weights, each plus a fresh encryption of zero: `(groups * outputs, 2, degree)`."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.crypto.lattice.evaluator import EncodedWeights, Evaluator, LoadedQuery
+from ppspeech.crypto.lattice.evaluator import EncodedWeights, Evaluator, LoadedQuery, ReplyMask
 from ppspeech.crypto.lattice.job import Job, Precision
 from ppspeech.crypto.lattice.key_holder import KeyHolder
 from ppspeech.errors import PpspeechError
@@ -135,14 +135,25 @@ def client_query(key: KeyHolder, plan: MatrixPlan, features: Reals) -> bytes:
     return key.query(plan.job, _query_polynomials(plan, features))
 
 
+def share_before(plan: MatrixPlan, mask: ReplyMask) -> Residues:
+    """The server's share of X W, `(rows, columns)`, before there is an X: a reply with this mask will leave it so."""
+    return _share_of_results(plan, mask.share)
+
+
 def server_reply(
-    evaluator: Evaluator, plan: MatrixPlan, weights: EncodedWeights, query: bytes | LoadedQuery, workers: int = 1
+    evaluator: Evaluator,
+    plan: MatrixPlan,
+    weights: EncodedWeights,
+    query: bytes | LoadedQuery,
+    workers: int = 1,
+    mask: ReplyMask | None = None,
 ) -> tuple[bytes, Residues]:
-    """Step 2, server: the reply, and its share of X W, shape `(rows, columns)`. Raises BadCiphertextError if the query
-    is malformed or of another plan, WrongKeyError if it was encrypted under another key.
+    """Step 2, server: the reply, and its share of X W, shape `(rows, columns)`; that of `share_before` for a `mask`
+    that was drawn before. Raises BadCiphertextError if the query is malformed or of another plan, WrongKeyError if it
+    was encrypted under another key.
     """
     loaded = query if isinstance(query, LoadedQuery) else evaluator.load(plan.job, query, workers)
-    reply, share = evaluator.reply(loaded, weights, workers)
+    reply, share = evaluator.reply(loaded, weights, workers, mask)
     return reply, _share_of_results(plan, share)
 
 

@@ -6,7 +6,7 @@ wait for the last frame. Here X of `matrix_product` is the model transposed, `(s
 """
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.crypto.lattice.evaluator import Evaluator
+from ppspeech.crypto.lattice.evaluator import Evaluator, ReplyMask
 from ppspeech.crypto.lattice.job import Precision
 from ppspeech.crypto.lattice.key_holder import KeyHolder
 from ppspeech.crypto.lattice.matrix_product import (
@@ -51,9 +51,12 @@ class FrameSender:
         """Offline: encryptions of zero for so many steps."""
         self.evaluator.prepare(self.plan.job, steps)
 
-    def send(self, frames: Reals) -> tuple[bytes, Residues]:
-        """What goes to the model's owner, and our share of the scores, for frames `(frames, features)`."""
-        reply, share = server_reply(self.evaluator, self.plan, encode_weights(self.plan, frames.T), self._model)
+    def send(self, frames: Reals, mask: ReplyMask | None = None) -> tuple[bytes, Residues]:
+        """What goes to the model's owner, and our share of the scores, for frames `(frames, features)`; that of
+        `share_before`, transposed, for a `mask` that was drawn before.
+        """
+        factors = encode_weights(self.plan, frames.T)
+        reply, share = server_reply(self.evaluator, self.plan, factors, self._model, mask=mask)
         return reply, share.T
 
 

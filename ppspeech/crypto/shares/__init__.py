@@ -10,7 +10,7 @@ from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_twi
 from ppspeech.crypto.shares.look_up import look_up
 from ppspeech.crypto.shares.products import multiply, scale_by_first, square
 from ppspeech.crypto.shares.recorder import blank, record
-from ppspeech.crypto.shares.select import LARGEST_RING, multiply_bit
+from ppspeech.crypto.shares.select import LARGEST_RING, multiply_bit, multiply_loaded
 from ppspeech.crypto.shares.shared import (
     Shared,
     SharedBits,
@@ -52,6 +52,7 @@ __all__ = [
     "minimum",
     "multiply",
     "multiply_bit",
+    "multiply_loaded",
     "open_bits_to",
     "open_to",
     "read_text",

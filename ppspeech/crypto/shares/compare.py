@@ -6,7 +6,8 @@ entries; the carry across 4 blocks in one table of 128, so a comparison of 21-bi
 
     g(block) = [y + x >= 32],  p(block) = [y + x = 31],  carry = g_3 ∨ p_3 (g_2 ∨ p_2 (g_1 ∨ p_1 g_0)).
 
-Residues of 22 to 25 bits keep to two rounds with blocks of 6 bits; longer ones take one more round for every factor
+Where blocks of 6 bits are fewer they are taken, so that residues of up to 25 bits keep to two rounds; longer ones take
+one more round for every factor
 of 4. Where rounds are cheap and comparisons many, the carry walks instead from block to block, a round each, in tables
 that take it in: fewer of them, and smaller (`walking_carry`).
 """
@@ -78,7 +79,8 @@ def block_sizes(width: int) -> tuple[int, int]:
     """Bits of a block, and how many blocks, for numbers of `width` bits."""
     if not 1 <= width <= 60:
         raise RangeError(f"numbers of 1 to 60 bits can be compared, got {width}")
-    size = WIDER if GROUP * BLOCK < width <= GROUP * WIDER else BLOCK
+    wider = width <= GROUP * WIDER and -(-width // WIDER) < -(-width // BLOCK)  # fewer tables
+    size = WIDER if wider else BLOCK
     return size, -(-width // size)
 
 

@@ -61,7 +61,7 @@ def _substitutions() -> list[int]:
     return box
 
 
-class _Writer:
+class Writer:
     """Writes the instructions of one kernel; a list of registers holds blocks in order."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
@@ -116,6 +116,7 @@ class _Writer:
         return registers[0]
 
     def xor(self, left: list[Any], right: list[Any]) -> list[Any]:
+        """Register by register."""
         return [self.builder.xor(a, b) for a, b in zip(left, right, strict=True)]
 
     def permute(self, blocks: list[Any]) -> list[Any]:
@@ -144,11 +145,11 @@ class _Writer:
         return self.builder.and_(words, self.pick(self.vector(mask), [0] * words.type.count))
 
 
-def _typed(write: Callable[[_Writer], None], *args: Any) -> Any:
+def typed_kernel(write: Callable[[Writer], None], *args: Any) -> Any:
     """What numba asks of an intrinsic, from what writes its instructions; the first argument holds the round keys."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        write(_Writer(context, builder, signature, values))
+        write(Writer(context, builder, signature, values))
         return context.get_dummy_value()
 
     return numba.void(*args), generate
@@ -157,7 +158,7 @@ def _typed(write: Callable[[_Writer], None], *args: Any) -> Any:
 def _row(blocks: int) -> Any:
     """One row with so many offsets."""
 
-    def write(writer: _Writer) -> None:
+    def write(writer: Writer) -> None:
         at, x0, x1, y0, y1, tweak, mask = writer.args[3:10]
         first, count = writer.builder.shl(at, ir.Constant(_I64, 1)), blocks // BLOCKS
         lows, highs = (writer.split(writer.load(number, first, 2 * blocks)) for number in (1, 2))
@@ -169,19 +170,19 @@ def _row(blocks: int) -> Any:
         _: Any, keys: Any, lows: Any, highs: Any, at: Any, x0: Any, x1: Any, y0: Any, y1: Any, tweak: Any, mask: Any,
         result: Any, to: Any,
     ) -> Any:  # fmt: skip
-        return _typed(write, keys, lows, highs, at, x0, x1, y0, y1, tweak, mask, result, to)
+        return typed_kernel(write, keys, lows, highs, at, x0, x1, y0, y1, tweak, mask, result, to)
 
     return intrinsic(typed)
 
 
-def _tweaks(writer: _Writer, first: Any) -> list[Any]:
+def _tweaks(writer: Writer, first: Any) -> list[Any]:
     """Of AT_ONCE rows in order, from the first one's."""
     steps = [n // 2 if n % 2 == 0 else 0 for n in range(2 * AT_ONCE)]
     start = writer.pick(writer.vector(first, ir.Constant(_I64, 0)), [0, 1] * AT_ONCE)
     return writer.split(writer.builder.add(start, ir.Constant(start.type, steps)))
 
 
-def _write_rows(writer: _Writer) -> None:
+def _write_rows(writer: Writer) -> None:
     at, tweak, mask = writer.args[3:6]
     offset = writer.pick(writer.load(2, ir.Constant(_I64, 0), 4), [0, 1, 2, 3] * AT_ONCE)
     rows = writer.builder.xor(writer.load(1, writer.builder.shl(at, ir.Constant(_I64, 2)), 4 * AT_ONCE), offset)
@@ -190,7 +191,7 @@ def _write_rows(writer: _Writer) -> None:
     writer.store(6, at, writer.first_words(writer.hashed(u, _tweaks(writer, tweak)), mask))
 
 
-def _write_blocks(writer: _Writer) -> None:
+def _write_blocks(writer: Writer) -> None:
     at, tweak = writer.args[2:4]
     first = writer.builder.shl(at, ir.Constant(_I64, 1))
     inner = writer.permute(writer.split(writer.load(1, first, 2 * AT_ONCE)))
@@ -198,11 +199,11 @@ def _write_blocks(writer: _Writer) -> None:
 
 
 def _type_rows(_: Any, keys: Any, rows: Any, offset: Any, at: Any, tweak: Any, mask: Any, result: Any) -> Any:
-    return _typed(_write_rows, keys, rows, offset, at, tweak, mask, result)
+    return typed_kernel(_write_rows, keys, rows, offset, at, tweak, mask, result)
 
 
 def _type_blocks(_: Any, keys: Any, blocks: Any, at: Any, tweak: Any, result: Any) -> Any:
-    return _typed(_write_blocks, keys, blocks, at, tweak, result)
+    return typed_kernel(_write_blocks, keys, blocks, at, tweak, result)
 
 
 _row16, _row8, _row4 = (_row(blocks) for blocks in (16, 8, 4))

@@ -28,7 +28,7 @@ class BlockHash:
     """
 
     def __init__(self, key: bytes) -> None:
-        self._keys = aes.expand_key(key)
+        self.round_keys = aes.expand_key(key)
         self._cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305 - a permutation, not a mode
         self._output = np.empty(16 * CHUNK + 16, np.uint8)
 
@@ -44,7 +44,7 @@ class BlockHash:
         whole = _whole(len(blocks))
         if whole:
             flat = np.ascontiguousarray(blocks[:whole]).reshape(-1)
-            aes.hash_blocks(self._keys, flat, np.uint64(first), result[:whole].reshape(-1))
+            aes.hash_blocks(self.round_keys, flat, np.uint64(first), result[:whole].reshape(-1))
         for start in range(whole, len(blocks), CHUNK):
             inner = self.permute(np.ascontiguousarray(blocks[start : start + CHUNK])).copy()
             tweaked = inner.copy()
@@ -67,11 +67,11 @@ class BlockHash:
         if aes.AVAILABLE and result.flags.c_contiguous and words >= 4 and words & (words - 1) == 0:
             low, high = (half.reshape(-1) for half in halves)
             flat = np.ascontiguousarray(rows).reshape(-1)
-            aes.hash_wide(self._keys, flat, low, high, np.uint64(first), mask, result.reshape(-1))
+            aes.hash_wide(self.round_keys, flat, low, high, np.uint64(first), mask, result.reshape(-1))
             return
         if words == 1 and result.flags.c_contiguous and (done := _whole(len(rows))):
             flat, offset = (np.ascontiguousarray(part).reshape(-1) for part in (rows[:done], offsets))
-            aes.hash_rows(self._keys, flat, offset, np.uint64(first), mask, result[:done].reshape(-1))
+            aes.hash_rows(self.round_keys, flat, offset, np.uint64(first), mask, result[:done].reshape(-1))
         at_a_time = max(1, CHUNK // words)
         block = np.empty((at_a_time, words, 2), np.uint64)
         for start in range(done, len(rows), at_a_time):

@@ -22,15 +22,24 @@ from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
 from ppspeech.crypto.transfer.block_hash import BlockHash
 from ppspeech.crypto.transfer.codes import CODE_COLUMNS, CodeReceiver, CodeSender
-from ppspeech.crypto.transfer.extension import PAIR_COLUMNS, Code, OtReceiver, OtSender
-from ppspeech.errors import ProtocolError, WrongSessionError
+from ppspeech.crypto.transfer.extension import (
+    PAIR_COLUMNS,
+    Code,
+    ColumnReceiver,
+    ColumnSender,
+    OtReceiver,
+    OtSender,
+)
+from ppspeech.errors import ProtocolError, RangeError, WrongSessionError
 
-SETUP_BYTES_FIRST = ANSWER_BYTES * PAIR_COLUMNS + Code.total_bytes(CODE_COLUMNS)
+SETUP_BYTES_FIRST = ANSWER_BYTES * PAIR_COLUMNS + Code.total_bytes(CODE_COLUMNS + PAIR_COLUMNS)
 """What the first party sends in `PairSetup.agree`."""
 SETUP_BYTES_SECOND = POINT_BYTES + Code.total_bytes(PAIR_COLUMNS)
 """What the second party sends in it."""
 
-_RESUME = struct.Struct(">16sQQQ")
+_RESUME = struct.Struct(">16sQQQQQ")
+GREETING_BYTES = _RESUME.size
+"""What each party sends in `PairSetup.session`, by which the two tell each other where they are."""
 
 
 class Side(IntEnum):
@@ -48,16 +57,27 @@ class PairSetup:
         sender: this party's transfers to the other.
         receiver: the other's to this party.
         code: the 1-of-n transfers, from the first to the second.
+        labels: correlated ones, from the first to the second, that are nothing but labels of garbled circuits. The
+            first's secret in them is Δ, whose lowest bit is 1: it tells the two labels of a wire apart.
+        gates: how many gates were garbled or evaluated, of which no two have the same number.
     """
 
     def __init__(
-        self, party: Side, name: bytes, sender: OtSender, receiver: OtReceiver, code: CodeSender | CodeReceiver
+        self,
+        party: Side,
+        name: bytes,
+        sender: OtSender,
+        receiver: OtReceiver,
+        code: CodeSender | CodeReceiver,
+        labels: ColumnSender | ColumnReceiver,
     ):
         self.party = party
         self.id = name
         self.sender = sender
         self.receiver = receiver
         self.code = code
+        self.labels = labels
+        self.gates = 0
         self._process = os.getpid()
         self._state = "ready"
 
@@ -65,28 +85,38 @@ class PairSetup:
     def agree(cls, channel: Channel, party: Side) -> "PairSetup":
         """Run 128 base transfers, in which the second offers keys and the first chooses, and extend the others.
 
-            128 base transfers → 1-of-2 to the second, 128 of these → 1-of-2 to the first, 256 of these → 1-of-n
+            128 base transfers → 1-of-2 to the second, 128 of these → 1-of-2 to the first,
+            256 of these → 1-of-n, 128 of these → labels
 
         Every step is checked, so that keys which come of it are as good as the base transfers' own. Raises
         NotInGroupError for a received point that is not one, CheatError for a peer whose columns do not agree.
         """
         party = Side(party)
         pair_bits, code_bits = _uniform_bits(PAIR_COLUMNS), _uniform_bits(CODE_COLUMNS)
+        label_bits = _uniform_bits(PAIR_COLUMNS)
+        label_bits[0] = True
         if party is Side.FIRST:
             chosen, said = choose_keys(channel, pair_bits)
         else:
             offered, said = offer_keys(channel, PAIR_COLUMNS)
         name = hashlib.sha256(b"ppspeech setup" + said).digest()[:16]
-        forth, back, wide = (BlockHash(hashlib.sha256(name + use).digest()[:16]) for use in (b"0", b"1", b"n"))
+        forth, back, wide, free = (
+            BlockHash(hashlib.sha256(name + use).digest()[:16]) for use in (b"0", b"1", b"n", b"label")
+        )
         if party is Side.FIRST:
             sender = OtSender(pair_bits, chosen, forth, name)
             receiver = OtReceiver(sender.offer_keys(channel, PAIR_COLUMNS), back, sender.said)
-            code_keys = receiver.choose_keys(channel, code_bits)
-            return cls(party, name, sender, receiver, CodeSender(code_bits, code_keys, wide, receiver.said))
+            keys = receiver.choose_keys(channel, np.concatenate([code_bits, label_bits]))
+            code = CodeSender(code_bits, keys[:CODE_COLUMNS], wide, receiver.said)
+            labels = ColumnSender(label_bits, keys[CODE_COLUMNS:], free, receiver.said + b"labels")
+            return cls(party, name, sender, receiver, code, labels)
         receiver = OtReceiver(offered, forth, name)
         sender = OtSender(pair_bits, receiver.choose_keys(channel, pair_bits), back, receiver.said)
-        code_pairs = sender.offer_keys(channel, CODE_COLUMNS)
-        return cls(party, name, sender, receiver, CodeReceiver(code_pairs, wide, sender.said))
+        pairs = sender.offer_keys(channel, CODE_COLUMNS + PAIR_COLUMNS)
+        asked = CodeReceiver(pairs[:CODE_COLUMNS], wide, sender.said)
+        return cls(
+            party, name, sender, receiver, asked, ColumnReceiver(pairs[CODE_COLUMNS:], free, sender.said + b"labels")
+        )
 
     @property
     def usable(self) -> bool:
@@ -122,10 +152,20 @@ class PairSetup:
         if self._state != "in use":
             raise ProtocolError(f"this setup is {self._state}: open a session with `with setup.session(channel)`")
 
+    def take_gates(self, count: int) -> int:
+        """The number of the first of so many gates; nobody gets one of them again. Raises ProtocolError outside a
+        session, RangeError for fewer than none.
+        """
+        self.check_in_use()
+        if count < 0:
+            raise RangeError(f"cannot number {count} gates")
+        first, self.gates = self.gates, self.gates + count
+        return first
+
     def _position(self) -> bytes:
         counters = (self.sender.done, self.receiver.done)
         forth, back = counters if self.party is Side.FIRST else counters[::-1]
-        return _RESUME.pack(self.id, forth, back, self.code.done)
+        return _RESUME.pack(self.id, forth, back, self.code.done, self.labels.done, self.gates)
 
     def __repr__(self) -> str:
         return f"PairSetup(party={self.party.name}, id={self.id.hex()}, {self._state})"

@@ -21,7 +21,7 @@ torch.Size([3, 2, 2])
 ['no']
 """
 
-from ppspeech.models.decoding.builder import GraphBuilder, Unit, stays_of, units_of_bank
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.decoding.embedded import embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, words_of
@@ -60,7 +60,6 @@ __all__ = [
     "parse_grammar",
     "read_arpa",
     "spotting_graph",
-    "stays_of",
     "transcript_graph",
     "units_of_bank",
     "words_of",

@@ -4,7 +4,7 @@ Builders for common tasks are in `tasks.py`.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,16 +72,6 @@ def units_of_bank(
             tuple(math.log(leave) if end else LOG_ZERO for end in ends),
         )
     return units
-
-
-def stays_of(units: Iterable[Unit], columns: int) -> tuple[float, ...]:
-    """ln of staying in the state of each of so many columns of emission scores; 0 where no state of the units stays."""
-    stays = [0.0] * columns
-    for unit in units:
-        for i, pdf in enumerate(unit.pdfs):
-            if unit.log_transitions[i][i] > LOG_ZERO / 2:
-                stays[pdf] = unit.log_transitions[i][i]
-    return tuple(stays)
 
 
 class GraphBuilder:

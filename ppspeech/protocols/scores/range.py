@@ -111,3 +111,42 @@ def column_bounds(weights: Reals, terms: Terms, limit: float) -> tuple[Reals, Re
         peak = constant[peaked] - (linear[peaked] * top).sum(axis=1) / 4
         highest[peaked] = np.minimum(highest[peaked], peak)
     return constant - side + below, highest
+
+
+def ball_bounds(weights: Reals, terms: Terms, radius: float) -> tuple[Reals, Reals]:
+    """As `column_bounds`, for features within |x| <= radius.
+
+    By duality, for any μ that makes Q + μ positive definite, c + b'x + x'Q x is at least c - b'(Q + μ)⁻¹b / 4 - μ r² in
+    the ball; the best μ makes it the least value itself. So whatever μ the search ends at, the bound is certain.
+    """
+    forms = weight_forms(weights, terms)
+    d = forms.shape[-1] - 1
+    spectrum, axes = np.linalg.eigh(forms[:, :d, :d])
+    squared = (2 * np.einsum("cij,ci->cj", axes, forms[:, :d, d])) ** 2
+    constant = forms[:, d, d]
+    lowest = constant + _least_in_ball(spectrum, squared, radius)
+    highest = constant - _least_in_ball(-spectrum[:, ::-1], squared[:, ::-1], radius)
+    return lowest, highest
+
+
+def _least_in_ball(spectrum: Reals, squared: Reals, radius: float) -> Reals:
+    """A lower bound on Σ λ_i y_i² + g_i y_i within the ball, of ascending λ and g_i²; `(columns,)`."""
+    floor = np.maximum(0.0, -spectrum[:, 0])
+    size = np.sqrt(squared.sum(axis=1))
+    low, high = floor, floor + size / (2 * radius) + 1e-9 * (1 + np.abs(spectrum).max(axis=1))
+    for _ in range(100):  # the norm of the solution falls with μ: it is the radius between low and high
+        middle = (low + high) / 2
+        norm = np.sqrt((squared / (2 * (spectrum + middle[:, None]).clip(1e-150)) ** 2).sum(axis=1))
+        outside = norm > radius
+        low, high = np.where(outside, middle, low), np.where(outside, high, middle)
+    shifted = (spectrum + high[:, None]).clip(1e-300)
+    inside = squared / (4 * shifted)
+    dual: Reals = -np.where(squared > 0, inside, 0.0).sum(axis=1) - high * radius**2
+    return dual
+
+
+def within_ball(frames: Reals, radius: float) -> Reals:
+    """Frames `(count, d)`, those beyond the radius brought to it."""
+    norms = np.linalg.norm(frames, axis=1, keepdims=True)
+    shrunk: Reals = frames * np.minimum(1.0, radius / np.maximum(norms, radius))
+    return shrunk

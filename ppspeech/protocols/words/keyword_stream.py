@@ -11,10 +11,6 @@ frame is its floor, and the choice of a word.
     the end    both              the best word's label, to the client
 
 When frames come and how many there are is seen by the server; use the padded form (`keyword`) where that matters.
-
-The server opens what a client sends with its own key, and a client that sends something else than replies makes the
-word depend on the key: an answer tells it at most as many bits as a label has. So every meeting has a key of its own,
-which after `streams_a_key` utterances, long before it would be known, is replaced by a new one.
 """
 
 from collections.abc import Mapping
@@ -25,13 +21,8 @@ import numpy as np
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto.lattice import (
-    Evaluator,
-    FrameSender,
-    KeyHolder,
     MatrixPlan,
-    key_length,
     plan_stream,
-    publish_model,
     receive_scores,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, record
@@ -41,6 +32,8 @@ from ppspeech.protocols.meeting import Meeting, meet
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
+from ppspeech.protocols.scores.streamed import GivenModels, Streamed
+from ppspeech.protocols.scores.streamed import TakenModels as Taken
 from ppspeech.protocols.trellis.recursion import Paths
 from ppspeech.protocols.words.keyword import (
     check_told,
@@ -92,60 +85,35 @@ def end_cost(shape: WordShape) -> Cost:
     return record(program)
 
 
+def streamed(shape: WordShape) -> Streamed:
+    """The product of a frame, and what an answer tells."""
+    return Streamed(stream_plan(shape), shape.answer_bits)
+
+
 def model_bytes(shape: WordShape) -> int:
     """What the server sends for one key: its public half and encrypted models."""
-    plan = stream_plan(shape)
-    return key_length(plan.precision.parameters) + plan.job.query_bytes
+    return streamed(shape).model_bytes
 
 
 def streams_a_key(shape: WordShape) -> int:
     """Utterances that one key of the server answers: a label each."""
-    return max(1, stream_plan(shape).precision.parameters.leakable_bits // shape.answer_bits)
+    return streamed(shape).answers_a_key
 
 
-class StreamModels:
+class StreamModels(GivenModels):
     """The server's models in one meeting, encrypted under a key of its own."""
 
     def __init__(self, models: WordArrays) -> None:
         self.models = models
-        self._streams = 0
-
-    def give(self, met: Meeting) -> None:
-        """Before each utterance: send the encrypted models where it is the first with their key. Raises RangeError if a
-        weight is beyond the public limit.
-        """
-        if self._streams % streams_a_key(self.models.shape) == 0:
-            plan = stream_plan(self.models.shape)
-            self.key = KeyHolder(plan.precision.parameters, _coins(met, self._streams))
-            model = publish_model(self.key, plan, self.models.score_weights)
-            met.channel.send(Kind.MODEL, self.key.public_key + model)
-        self._streams += 1
+        super().__init__(streamed(models.shape), models.score_weights)
 
 
-class TakenModels:
-    """The client's, as `StreamModels.give` sends them."""
+class TakenModels(Taken):
+    """The client's, as the server gives them."""
 
     def __init__(self, shape: WordShape) -> None:
         self.shape = shape
-        self._streams = 0
-
-    def take(self, met: Meeting) -> FrameSender:
-        """Before each utterance: what to multiply its frames into. Raises BadCiphertextError if the models are
-        malformed or of another plan.
-        """
-        if self._streams % streams_a_key(self.shape) == 0:
-            plan = stream_plan(self.shape)
-            ring = plan.precision.parameters
-            message = met.channel.receive(Kind.MODEL, model_bytes(self.shape))
-            key, model = message[: key_length(ring)], message[key_length(ring) :]
-            self._sender = FrameSender(Evaluator(key, _coins(met, self._streams), ring), plan, model)
-        self._streams += 1
-        return self._sender
-
-
-def _coins(met: Meeting, streams: int) -> bytes:
-    """Of the key that is made after so many utterances of a meeting."""
-    return met.setup.id + b"models" + streams.to_bytes(8, "big")
+        super().__init__(streamed(shape))
 
 
 class Hearing:

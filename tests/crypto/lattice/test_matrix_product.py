@@ -1,5 +1,6 @@
 """The encrypted product against the plain one, its error against the bound, its bytes against the formula."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -14,12 +15,14 @@ from ppspeech.crypto.lattice import (
     LatticeParameters,
     MatrixPlan,
     Precision,
+    ReplyMask,
     client_finish,
     client_query,
     encode_weights,
     error_bound,
     plan_product,
     server_reply,
+    share_before,
 )
 from ppspeech.crypto.lattice import evaluator as evaluating
 from ppspeech.crypto.lattice.wire import HEADER_BYTES
@@ -110,6 +113,25 @@ def test_prepared_and_unprepared_replies_agree() -> None:
     features, weights = gaussian(3, 4, 5), gaussian(4, 5, 6)
     assert np.abs(product(chosen, features, weights) - features @ weights).max() < 0.03
     assert len(EVALUATOR.zeros) == before - chosen.job.outputs
+
+
+def test_a_share_may_be_fixed_before_the_query_and_its_mask_is_used_once() -> None:
+    chosen = plan_product(4, 5, 6)
+    features, weights = gaussian(3, 4, 5), encode_weights(chosen, gaussian(4, 5, 6))
+    mask = ReplyMask(chosen.job)
+    before = share_before(chosen, mask)
+    query = client_query(KEY, chosen, features)
+    reply, server = server_reply(EVALUATOR, chosen, weights, query, mask=mask)
+    scale = chosen.precision.result
+    found = scale.decode(scale.ring.to_signed(scale.ring.join(client_finish(KEY, chosen, reply), server)))
+    assert (server == before).all()
+    assert np.abs(found - features @ gaussian(4, 5, 6)).max() < 0.03
+    with pytest.raises(PpspeechError, match="hidden a reply already"):
+        server_reply(EVALUATOR, chosen, weights, query, mask=mask)
+    with pytest.raises(PpspeechError, match="another job"):
+        server_reply(EVALUATOR, chosen, weights, query, mask=ReplyMask(plan_product(5, 5, 6).job))
+    with pytest.raises(TypeError, match="used once"):
+        pickle.dumps(mask)
 
 
 def test_the_plan_is_the_cheapest_of_all_cuttings() -> None:

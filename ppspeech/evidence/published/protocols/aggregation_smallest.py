@@ -21,13 +21,12 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import Ring, pack_numbers, packed_bytes, uniform_below, uniform_residues, unpack_numbers
 from ppspeech.crypto.paillier import Ciphertext, PaillierPublicKey, PaillierSecretKey
 from ppspeech.crypto.shares import Cost, ShareEngine, blank, is_negative, open_bits_to, record
-from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, PairSetup, Side
+from ppspeech.crypto.transfer import GREETING_BYTES, SETUP_BYTES_FIRST, PairSetup, Side
 from ppspeech.protocols import Kind
 
 Channels = Mapping[int, Channel]
 
 SIZES = Ring(32)  # sizes are shared mod 2^32 and compared as numbers below 2^31
-GREETING_BYTES = 40  # of `PairSetup.session`, by which two parties tell each other where they are
 SPARE = 40  # bits by which Charlie's masks are longer than the shares
 
 

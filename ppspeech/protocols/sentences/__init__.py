@@ -1,0 +1,58 @@
+"""Which words were said, and when."""
+
+from ppspeech.protocols.sentences.garbled import (
+    answer_garbled,
+    garbled_bytes,
+    prepare_answer,
+    prepare_question,
+    sentence_circuit,
+    transcribe_garbled,
+)
+from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
+from ppspeech.protocols.sentences.stream import (
+    CHUNK,
+    Engine,
+    ListeningEar,
+    follow_speech,
+    stream_cost,
+    stream_plan,
+    streamed,
+)
+from ppspeech.protocols.sentences.transcribe import (
+    Heard,
+    answer_sentence,
+    check_heard,
+    encode_sentences,
+    prepare,
+    product_plan,
+    shares_cost,
+    total_bytes,
+    transcribe,
+)
+
+__all__ = [
+    "CHUNK",
+    "Engine",
+    "Heard",
+    "ListeningEar",
+    "SentenceArrays",
+    "SentenceShape",
+    "answer_garbled",
+    "answer_sentence",
+    "check_heard",
+    "encode_sentences",
+    "follow_speech",
+    "garbled_bytes",
+    "prepare",
+    "prepare_answer",
+    "prepare_question",
+    "product_plan",
+    "sentence_circuit",
+    "shares_cost",
+    "stream_cost",
+    "stream_plan",
+    "streamed",
+    "total_bytes",
+    "transcribe",
+    "transcribe_garbled",
+]

@@ -1,0 +1,95 @@
+"""Small services for sentences, and what they must hear: a recursion over floats, with no schedule and no shares."""
+
+import numpy as np
+
+from ppspeech.protocols.scores.monomials import gaussian_weights
+from ppspeech.protocols.sentences import Heard, SentenceArrays, SentenceShape
+
+LEAVE = 0.2
+
+
+def loop_arrays(
+    words: int = 3,
+    states: int = 2,
+    *,
+    dimensions: int = 2,
+    frames: int = 24,
+    seed: int = 0,
+    spread: float = 3.0,
+    **more: object,
+) -> SentenceArrays:
+    """Words of one Gaussian a state around one junction; the last of them is silence."""
+    generator = np.random.default_rng(seed)
+    count = words * states
+    means = generator.normal(scale=spread, size=(count, dimensions))
+    weights = gaussian_weights(np.zeros(count), means, np.ones((count, dimensions)))
+    weights[-1] += np.log1p(-LEAVE)
+    arcs, nats = [], []
+    for vertex in range(count):
+        arcs.append((vertex, vertex, 0, -1))
+        nats.append(0.0)
+        if vertex % states:
+            arcs.append((vertex - 1, vertex, 0, -1))
+            nats.append(float(generator.normal() / 2))
+    for word in range(words):
+        arcs += [(word * states + states - 1, count, 0, -1), (count, word * states, 1, word)]
+        nats += [np.log(LEAVE), -np.log(words)]
+    shape = SentenceShape(
+        **{
+            "frames": frames,
+            "dimensions": dimensions,
+            "terms": "diagonal",
+            "columns": (*range(count), -1),
+            "arcs": tuple(arcs),
+            "starts": tuple((word * states, word) for word in range(words)),
+            "end": count,
+            "words": (*(f"word {number}" for number in range(words - 1)), ""),
+            "most_words": 12,
+            "radius": 12.0,
+        }
+        | more  # type: ignore[arg-type]
+    )
+    return SentenceArrays(shape, weights, np.array(nats), np.full(words, -np.log(words)))
+
+
+def say(arrays: SentenceArrays, *words: int, seed: int = 0, stay: int = 2) -> np.ndarray:
+    """Frames near the means of the words' states."""
+    shape, generator = arrays.shape, np.random.default_rng(seed)
+    forms = arrays.weights
+    means = forms[shape.dimensions : 2 * shape.dimensions].T / (-2 * forms[: shape.dimensions].T)
+    states = shape.scores // len(shape.words)
+    path = [word * states + state for word in words for state in range(states) for _ in range(stay)]
+    return means[path] + 0.3 * generator.normal(size=(len(path), shape.dimensions))
+
+
+def hear(arrays: SentenceArrays, frames: np.ndarray) -> list[Heard]:
+    """The best way, by tokens that carry their whole history."""
+    shape = arrays.shape
+    scores = shape.frame_monomials(frames) @ arrays.weights
+    order = [v for v, c in enumerate(shape.columns) if c >= 0] + list(shape.trellis.junction_order)
+    before: dict[int, tuple[float, tuple[tuple[int, int], ...]]] = {}
+    for frame in range(len(frames)):
+        now: dict[int, tuple[float, tuple[tuple[int, int], ...]]] = {}
+        for vertex in order:
+            column = shape.columns[vertex]
+            ways = [
+                (nats, ((0, word),))
+                for (start, word), nats in zip(shape.starts, arrays.starts, strict=True)
+                if start == vertex and frame == 0
+            ]
+            for (source, target, begins, word), nats in zip(shape.arcs, arrays.arcs, strict=True):
+                tokens = now if shape.columns[target] < 0 else before
+                if target == vertex and source in tokens:
+                    score, history = tokens[source]
+                    if begins:
+                        history = (*history, (frame, word))
+                    elif word >= 0:
+                        history = (*history[:-1], (history[-1][0], word))
+                    ways.append((score + (0.0 if source == target else nats), history))
+            if ways:
+                score, history = max(ways, key=lambda way: way[0])
+                now[vertex] = score + (0.0 if column < 0 else scores[frame, column]), history
+        before = now
+    history = before[shape.end][1]
+    ends = [start for start, _ in history[1:]] + [len(frames)]
+    return [Heard(shape.words[word], start, end) for (start, word), end in zip(history, ends, strict=True)]
