@@ -7,6 +7,7 @@ within the public radius (`ppspeech.protocols.trellis.range`), with a quarter of
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,18 +58,27 @@ def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | 
         "radius": scored.radius,
     }
     words = tuple(word or "" for word in graph.words)
-    rough = SentenceShape(
-        frames=frames, words=words, most_words=most_words(frames), bits=32, fraction=COARSEST, **drawn.shape, **common
+    shape = SentenceShape(
+        frames=frames,
+        words=words,
+        most_words=most_words(frames),
+        bits=BITS[-1],
+        fraction=COARSEST,
+        **drawn.shape,
+        **common,
     )
-    apart = SentenceArrays(rough, *drawn.arrays).most_apart
     for size in BITS if bits is None else (bits,):
-        for fraction in range(min(FINEST, size - 1 - math.ceil(math.log2(apart))), COARSEST - 1, -1):
-            try:
-                return SentenceArrays(replace(rough, bits=size, fraction=fraction), *drawn.arrays)
-            except RangeError:
-                continue
+        try:
+            found = SentenceArrays(replace(shape, bits=size), *drawn.arrays)
+        except RangeError:
+            continue
+        finest = size - 1 - math.ceil(math.log2(found.most_apart))
+        for fraction in range(min(FINEST, finest), COARSEST, -1):
+            with suppress(RangeError):
+                return SentenceArrays(replace(shape, bits=size, fraction=fraction), *drawn.arrays)
+        return found
     raise RangeError(
-        f"scores can be {apart:,.0f} nats apart, more than shares of {bits or BITS[-1]} bits hold: normalize features "
+        f"scores of these models can be further apart than shares of {bits or BITS[-1]} bits hold: normalize features "
         "(cmvn utterance or public), raise the models' variance floor, or serve with more --bits"
     )
 

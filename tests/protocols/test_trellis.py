@@ -237,6 +237,21 @@ def test_no_emission_brings_scores_further_apart_than_proved(trellis: Trellis, s
     assert walk(plan_trellis(trellis, frames), weights, emissions).apart <= bound
 
 
+def test_large_graphs_have_a_bound_through_one_junction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no less than the exact one, little more, and holds."""
+    for words, states, seed in ((2, 2, 0), (5, 3, 1), (9, 2, 2)):
+        generator = np.random.default_rng(seed)
+        trellis = loop(words, states)
+        weights, depths = generator.integers(-9, 9, trellis.weights), generator.integers(50, 200, words * states)
+        exact = most_apart(trellis, weights.astype(float), depths.astype(float), 40)
+        monkeypatch.setattr("ppspeech.protocols.trellis.range.ROWS", 0)
+        rough = most_apart(trellis, weights.astype(float), depths.astype(float), 40)
+        monkeypatch.undo()
+        assert exact <= rough <= 2 * exact
+        ends = -depths[:, None] * generator.integers(0, 2, (40, words * states, 300))
+        assert walk(plan_trellis(trellis, 40), weights, ends).apart <= rough
+
+
 def test_in_a_loop_the_bound_does_not_grow_with_what_is_said() -> None:
     """Two words of two states: a token of one word can be in any state three frames later."""
     trellis = loop(2, 2)

@@ -1,5 +1,6 @@
 """Which words were said, and when."""
 
+from ppspeech.protocols.scores.streamed import GivenModels, TakenModels
 from ppspeech.protocols.sentences.garbled import (
     answer_garbled,
     garbled_bytes,
@@ -33,10 +34,12 @@ from ppspeech.protocols.sentences.transcribe import (
 __all__ = [
     "CHUNK",
     "Engine",
+    "GivenModels",
     "Heard",
     "ListeningEar",
     "SentenceArrays",
     "SentenceShape",
+    "TakenModels",
     "answer_garbled",
     "answer_sentence",
     "check_heard",

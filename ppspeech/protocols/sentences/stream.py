@@ -40,6 +40,8 @@ sentence_stream = register_protocol(
 CHUNK = 2
 """Frames that are scored at once; only the last ones of an utterance may be fewer."""
 END = b"\0"
+BEHIND = 2
+"""Chunks of which a client does not wait for the labels: what was said last and its end then leave together."""
 
 Engine = Literal["shares", "garbled"]
 
@@ -180,19 +182,23 @@ class _Evaluated:
         self._masks = [ReplyMask(plan.job) for _ in range(0, shape.frames, CHUNK)]
         share = np.concatenate([share_before(plan, mask).T for mask in self._masks])[: shape.frames]
         self._evaluation = StreamEvaluation(met.channel, met.setup, sentence_circuit(shape), share)
+        self._sent = 0
 
     def mask(self) -> ReplyMask:
         """Of the next chunk."""
-        return self._masks[self._evaluation.frames // CHUNK]
+        return self._masks[self._sent // CHUNK]
 
     def add(self, share: Residues) -> None:
-        """Labels of the server's share of so many frames come, and are walked."""
-        self._evaluation.advance(len(share))
+        """Labels of the server's share of these frames are on their way: walk those of some chunks before."""
+        self._sent += len(share)
+        ready = self._sent - CHUNK * BEHIND
+        if ready > self._evaluation.frames:
+            self._evaluation.advance(ready - self._evaluation.frames)
 
     def end(self) -> list[Heard]:
         """The words."""
-        frames = self._evaluation.frames
-        return words_read(self._shape, self._evaluation.finish(), frames)
+        self._evaluation.advance(self._sent - self._evaluation.frames)
+        return words_read(self._shape, self._evaluation.finish(), self._sent)
 
 
 class _Garbled:

@@ -41,7 +41,8 @@ def most_apart(trellis: Trellis, weights: Reals, depths: Reals, frames: int) -> 
         alive |= np.isfinite(now[1][0])
     connected = math.inf
     if all(arc.delay < 2 for arc in trellis.arcs):
-        connected = _connected(ways, np.flatnonzero(alive), min(frames, LONGEST), spreads)
+        bound = _connected if alive.sum() <= ROWS else _through_one
+        connected = bound(ways, np.flatnonzero(alive), min(frames, LONGEST), spreads)
     return min(max(spreads), connected) + ways.slack
 
 
@@ -59,6 +60,36 @@ def _connected(ways: "_Ways", alive: Whole, frames: int, spreads: list[float]) -
             both = ways.step(both, both)
             worst[frame] = max(worst[frame], _spread(both[0][:, alive], both[1][:, alive], everywhere=True))
     return min(max(float(worst[d]), *spreads[: d + 1]) for d in range(frames))
+
+
+def _through_one(ways: "_Ways", alive: Whole, frames: int, spreads: list[float]) -> float:
+    """A bound for large graphs, by ways through the junction h that most arcs meet: from any z to h in d frames and on
+    to any v in d', while no token gains more than any does in as many. Infinite where h is not on all ways.
+    """
+    middle = ways.busiest
+    start = np.full((1, len(ways.trellis.columns)), -np.inf)
+    start[0, middle] = 0.0
+    there, to_go = ways.spread_now(start.copy()), ways.lead_now(start.copy())
+    onward = arrived = None
+    for frame in range(1, frames + 1):
+        there, to_go = ways.step((there, there), (there, there))[1], ways.lead(to_go)
+        onward = onward or _reached_all(there, alive, frame)
+        arrived = arrived or _reached_all(to_go, alive, frame)
+    if onward is None or arrived is None or onward[0] + arrived[0] > len(spreads):
+        return math.inf
+    gains = np.full_like(start, -np.inf)
+    gains[0, alive] = 0.0
+    gains = ways.spread_now(gains)
+    together = onward[0] + arrived[0]
+    for _ in range(together):
+        gains = ways.step((gains, gains), (gains, gains))[0]
+    return max(float(gains.max()) - onward[1] - arrived[1], *spreads[: together + 1])
+
+
+def _reached_all(values: Reals, alive: Whole, frames: int) -> tuple[int, float] | None:
+    """After how many frames all are reached, and the least that any is worth then."""
+    least = float(values[0, alive].min())
+    return (frames, least) if math.isfinite(least) else None
 
 
 def _spread(high: Reals, low: Reals, *, everywhere: bool = False) -> float:
@@ -115,6 +146,34 @@ class _Ways:
         for values, group in zip((now, before), self._later, strict=True):
             _arrive(after, values, group)
         return after
+
+    @cached_property
+    def busiest(self) -> int:
+        """The junction, or vertex, that most arcs meet."""
+        met = np.bincount([vertex for arc in self.trellis.arcs for vertex in (arc.source, arc.target)])
+        return int(met.argmax())
+
+    def lead(self, values: Reals) -> Reals:
+        """What is worth so much a frame later, a frame before: along the arcs backwards."""
+        worth = values - self._cost
+        before = np.full_like(values, -np.inf)
+        sources, heavy, targets = self._backwards[0]
+        np.maximum.at(before[0], sources, worth[0, targets] + heavy)
+        return self.lead_now(before)
+
+    def lead_now(self, values: Reals) -> Reals:
+        """Follow the arcs that take no time backwards."""
+        for sources, heavy, targets in self._backwards[1:]:
+            np.maximum.at(values[0], sources, values[0, targets] + heavy)
+        return values
+
+    @cached_property
+    def _backwards(self) -> list[tuple[Whole, Reals, Whole]]:
+        """Sources, weights and targets: of the arcs of a frame, then of those of no time, the latest first."""
+        return [
+            (sources, heavy, np.repeat(targets, np.diff(np.append(begins, len(sources)))))
+            for sources, heavy, begins, targets in (self._later[0], *reversed(self._levels))
+        ]
 
     def spread_now(self, values: Reals) -> Reals:
         """Follow the arcs that take no time."""
