@@ -4,6 +4,7 @@ from tests.mutants.garbled import GARBLED
 from tests.mutants.mutant import mutant
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
+from tests.mutants.search import SEARCH
 
 BASE, EXTENSION, CODES = (f"crypto/transfer/{file}.py" for file in ("base", "extension", "codes"))
 CHECK, SETUP, HASH, AES = (f"crypto/transfer/{file}.py" for file in ("check", "setup", "block_hash", "aes"))
@@ -1001,4 +1002,5 @@ MUTANTS = [
     *GARBLED,
     *PROMISES,
     *PRIVACY,
+    *SEARCH,
 ]
