@@ -151,16 +151,21 @@ def feature_limit(model: nn.Module, mfcc: MfccConfig) -> float | None:
 def feature_radius(bank: HiddenMarkovModel, mfcc: MfccConfig) -> float:
     """How far a frame may lie from its center, all features together, in spreads: what is beyond is brought there.
 
-    2.5 in all directions at once, doubled until frames of every state usually lie within: the root of what is expected
-    of |x|^2, and two deviations in the widest direction. A client that is told it learns how often.
+    2.5 in all directions at once, doubled until frames of every state usually lie within, |x|^2 by two deviations above
+    what is expected of it,
+
+        E|x|^2 = |m|^2 + tr S,      Var |x|^2 = 2 tr S^2 + 4 m' S m.
+
+    A client that is told it learns about the model how often.
     """
     assert isinstance(bank.emission, GaussianEmission)
     center, spread = usual_range(mfcc)
     mean = (bank.emission.gaussians.mean.double() - center) / spread
     covariances = bank.emission.gaussians.covariances().double() / (spread.unsqueeze(-1) * spread)
-    widest = torch.linalg.eigvalsh(covariances)[..., -1].sqrt()
-    squares = mean.square().sum(-1) + covariances.diagonal(dim1=-2, dim2=-1).sum(-1)
-    reach, radius = float((squares.sqrt() + INSIDE * widest).max()), USUAL * math.sqrt(mfcc.features)
+    square = mean.square().sum(-1) + covariances.diagonal(dim1=-2, dim2=-1).sum(-1)
+    around = (mean.unsqueeze(-2) @ covariances @ mean.unsqueeze(-1)).squeeze((-2, -1))
+    deviation = (2 * covariances.square().sum((-2, -1)) + 4 * around).sqrt()
+    reach, radius = float((square + INSIDE * deviation).max().sqrt()), USUAL * math.sqrt(mfcc.features)
     while radius < reach:
         radius *= 2
     return radius

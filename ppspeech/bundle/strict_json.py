@@ -72,8 +72,12 @@ def to_plain(value: Any) -> dict[str, Any]:
 
 
 def from_plain(kind: type[Value], plain: Any, name: str) -> Value:
-    """A dataclass from JSON values: exactly its fields, each of exactly its type, or BundleError is raised."""
-    wanted = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    """A dataclass from JSON values: exactly its fields, each of exactly its type, or BundleError is raised.
+
+    Texts are printable and not empty, but for fields whose metadata have `empty`.
+    """
+    known = {field.name: field.metadata for field in fields(kind)}  # type: ignore[arg-type]
+    wanted = set(known)
     if not isinstance(plain, Mapping) or set(plain) != wanted:
         given = set(plain) if isinstance(plain, Mapping) else set()
         raise BundleError(
@@ -81,7 +85,10 @@ def from_plain(kind: type[Value], plain: Any, name: str) -> Value:
             f"{', '.join(sorted(wanted - given)) or 'none'}, unknown {', '.join(sorted(given - wanted)) or 'none'}"
         )
     hints = get_type_hints(kind)
-    values = {field: _typed(plain[field], hints[field], f"{name}.{field}") for field in sorted(wanted)}
+    values = {
+        field: _typed(plain[field], hints[field], f"{name}.{field}", "empty" in known[field])
+        for field in sorted(wanted)
+    }
     try:
         return kind(**values)
     except BundleError:
@@ -90,13 +97,13 @@ def from_plain(kind: type[Value], plain: Any, name: str) -> Value:
         raise BundleError(f"{name}: {refused}") from None
 
 
-def _typed(value: Any, hint: Any, name: str) -> Any:
+def _typed(value: Any, hint: Any, name: str, may_be_empty: bool = False) -> Any:
     origin, options = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in options:
             return None
         (hint,) = (option for option in options if option is not type(None))
-        return _typed(value, hint, name)
+        return _typed(value, hint, name, may_be_empty)
     if origin is Literal:
         if any(value == option and type(value) is type(option) for option in options):
             return value
@@ -104,7 +111,7 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
     if origin is tuple:
         if not isinstance(value, list):
             raise BundleError(f"{name} must be a list, got {type(value).__name__}")
-        return tuple(_typed(item, options[0], f"{name}[{index}]") for index, item in enumerate(value))
+        return tuple(_typed(item, options[0], f"{name}[{index}]", may_be_empty) for index, item in enumerate(value))
     if hasattr(hint, "__dataclass_fields__"):
         return from_plain(hint, value, name)
     if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:
@@ -113,7 +120,7 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
         raise BundleError(f"{name} must be of type {getattr(hint, '__name__', hint)}, got {value!r:.80}")
     if hint is int and abs(value) > LARGEST_INTEGER:
         raise BundleError(f"{name} must be at most {LARGEST_INTEGER}, got {value!r:.80}")
-    if hint is str:
+    if hint is str and not (may_be_empty and not value):
         check_text(name, value)
     return value
 

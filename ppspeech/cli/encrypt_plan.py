@@ -29,6 +29,9 @@ def encrypt_plan(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE,…", help="Further choices for words, as `serve` takes them: limit, bits, …"),
     ] = None,
+    sentences: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE,…", help="Further choices for sentences: bits.")
+    ] = None,
     places: Annotated[int, typer.Option(help="Speakers: room for so many.", min=1)] = 64,
     cohort: Annotated[int, typer.Option(help="Speakers: members of a cohort that norms scores.", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
@@ -37,19 +40,30 @@ def encrypt_plan(
 
     Bytes and rounds are exact; seconds are estimates: on loopback, and over links of 10, 40 and 100 ms round trip.
 
-    A bundle of speakers is planned for every scoring that `ppspeech serve` has.
+    A bundle of sentences is planned for the longest that it takes, and the shortest; one of speakers for every scoring
+    that `ppspeech serve` has.
 
     Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan words --words limit=6,bits=24`,
-    `ppspeech encrypt-plan voices --places 16 --cohort 20`
+    `ppspeech encrypt-plan sentences --frames 320`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
-    from ppspeech.bundle import load_bundle
+    from ppspeech.bundle import SentenceHmmSettings, load_bundle
     from ppspeech.cli.serve import choices
-    from ppspeech.service import Deployment, SpeakerDeployment, plan_speakers, plan_words
+    from ppspeech.service import (
+        Deployment,
+        SentenceDeployment,
+        SpeakerDeployment,
+        plan_sentences,
+        plan_speakers,
+        plan_words,
+    )
 
     loaded = load_bundle(bundle)
     if "verify" in loaded.config.kind.uses:
         plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames or 100), cohort)
         facts = _speaker_facts(plan)
+    elif isinstance(loaded.config.settings, SentenceHmmSettings):
+        plan = plan_sentences(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
+        facts = _sentence_facts(plan)
     else:
         usual = Deployment(frames=frames, operation=operation, reject=reject)
         plan = plan_words(loaded, choices(usual, words, "--words"))
@@ -65,9 +79,10 @@ def _show(bundle: Path, plan: "ServicePlan", facts: Sequence[tuple[str, str]]) -
 
     console = Console()
     costs = Table(title=f"{bundle!s}: one utterance", title_justify="left", box=box.SIMPLE_HEAD)
+    first = "padded to" if "step" in plan.details else "way to run"
     trips = [f"at {1e3 * trip:.0f} ms" if trip else "loopback s" for trip in ROUND_TRIPS]
-    for heading in ("way to run", "MB up", "MB down", "rounds", "offline s", *trips):
-        costs.add_column(heading, justify="left" if heading == "way to run" else "right")
+    for heading in (first, "MB up", "MB down", "rounds", "offline s", *trips):
+        costs.add_column(heading, justify="left" if heading == first else "right")
     for each in plan.modes:
         sizes = (f"{size / 1e6:.2f}" for size in (each.cost.bytes_up, each.cost.bytes_down))
         seconds = (f"{value:.2f}" for value in (each.cost.offline_seconds, *each.seconds))
@@ -121,6 +136,38 @@ def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
             "range of scores",
             f"{typical['range_nats']:,.0f} nats typically, {certain['range_nats']:,.0f} at the very worst, for any "
             f"voice: {certain['range_bits']:g} bits; shares have {errors['bits']}: no score can leave their range",
+        ),
+    ]
+
+
+def _sentence_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
+    found, told = plan.details, plan.details["knowledge"]
+    shape = found["shape"]
+    heard = [word for word in shape["words"] if word]
+    return [
+        ("model", f"{found['type']}: {plan.task}"),
+        ("trained with", plan.guarantee),
+        (
+            "clients will know",
+            f"{len(heard)} words ({', '.join(heard[:12])}{', …' if len(heard) > 12 else ''}); a graph of "
+            f"{shape['columns']} places and {shape['arcs']} ways, without what they weigh; frames of "
+            f"{shape['dimensions']} numbers within {shape['radius']:.4g} and {shape['limit']:g}",
+        ),
+        ("the server knows", f"how long a recording is, in steps of {found['step']} frames, and nothing that was said"),
+        (
+            "a second of speech",
+            f"{found['bytes_a_second'] / 1e6:.2f} MB and {found['rounds_a_second']:g} rounds of the longest",
+        ),
+        (
+            "an answer tells",
+            f"{told['bits']} bits of the model at the most, whatever a client does; the model could be known after "
+            f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,}, each a query, however long "
+            "(docs/THEORY.md)",
+        ),
+        (
+            "range of scores",
+            f"{found['most_apart']:,.0f} nats at the very worst, for any voice; shares of {shape['bits']} bits with "
+            f"{shape['fraction']} after the point hold {found['bound']:,.0f}: no score can leave their range",
         ),
     ]
 

@@ -80,7 +80,7 @@ def recognize(
     from ppspeech.service import connect_through
 
     known = Clips([Path("the microphone")])
-    with connect_through(door, model=model or None, keep_payloads=show_transcript) as client:
+    with connect_through(door, model=model or None, task="words", keep_payloads=show_transcript) as client:
         if not mic:
             known = sort_clips(given, client.offer.terms.mfcc)
         answers = [_listen(client, seconds)] if mic else client.recognize_all(known.good)

@@ -13,7 +13,7 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
     from ppspeech.network import Server, ServerTls
-    from ppspeech.service import Deployment, ServiceFiles
+    from ppspeech.service import Deployment, SentenceDeployment, ServiceFiles
 
 
 SPEAKER_FRAMES = 100
@@ -28,7 +28,7 @@ def serve(
         int | None,
         typer.Option(
             help="Utterances are padded to this many, by default to what words usually take; longer words are refused, "
-            "longer trials thinned.",
+            "longer trials thinned. Sentences are padded to steps of 32, and may have this many, by default 10 s.",
             min=1,
         ),
     ] = None,
@@ -39,6 +39,10 @@ def serve(
             help="Choices for words: operation=viterbi takes the best path, quicker than forward; reject=true lets a "
             "garbage model say that it was none of them, garbage=… gives it nats a frame; limit, bits.",
         ),
+    ] = None,
+    sentences: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE,…", help="Choices for sentences: bits of the shares."),
     ] = None,
     speakers: Annotated[
         list[str] | None,
@@ -70,22 +74,23 @@ def serve(
     sessions: Annotated[int, typer.Option(help="Clients at a time, a process each.", min=1)] = 64,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
 ) -> None:
-    """Serve released models encrypted: clients learn the word or name, we learn nothing. JSON logs on standard error.
+    """Serve released models encrypted: clients learn words or names, we learn nothing. JSON logs on standard error.
 
     Ends in order on Ctrl-C or SIGTERM. `ppspeech.serve` does the same from Python.
 
-    Examples: `ppspeech serve words`, `ppspeech serve words --listen 0.0.0.0:7000 --certificate c.pem --key k.pem
-    --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices --enroll --state people --speakers
-    scoring=gmm,cohort=others`
+    Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
+    0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
+    --enroll --state people --speakers scoring=gmm,cohort=others`
     """
     import torch
 
     from ppspeech.network import own_tls
-    from ppspeech.service import Deployment, ServiceFiles, SpeakerDeployment, build_services
+    from ppspeech.service import Deployment, SentenceDeployment, ServiceFiles, SpeakerDeployment, build_services
     from ppspeech.service.server import kept_folder, listening, log_as_json, named
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     for_words = choices(Deployment(frames=frames), words, "--words")
+    for_sentences = choices(SentenceDeployment(frames=frames), sentences, "--sentences")
     for_speakers = choices(
         SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
     )
@@ -94,9 +99,9 @@ def serve(
     loaded = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        services = build_services(loaded, files, for_words, for_speakers)
+        services = build_services(loaded, files, for_words, for_speakers, for_sentences)
         server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
-        _show(server, tls, loaded, for_words)
+        _show(server, tls, loaded, for_words, for_sentences)
         _show_budgets(files, loaded)
         counters = server.run()
     Console().print(f"stopped: {counters}")
@@ -123,10 +128,17 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
     return from_plain(type(usual), chosen, option)
 
 
-def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]", for_words: "Deployment") -> None:
+def _show(
+    server: "Server",
+    tls: "ServerTls | None",
+    bundles: "dict[str, Bundle]",
+    for_words: "Deployment",
+    for_sentences: "SentenceDeployment",
+) -> None:
     """Say how clients come in, and how long they may speak; what is printed is what they need to type."""
+    from ppspeech.bundle import SentenceHmmSettings
     from ppspeech.network import fingerprint
-    from ppspeech.service import export_words
+    from ppspeech.service import export_bundle, export_words
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
@@ -135,15 +147,22 @@ def _show(server: "Server", tls: "ServerTls | None", bundles: "dict[str, Bundle]
     which = f" --model {next(iter(bundles))}" if len(bundles) > 1 else ""
     first, address = next(iter(bundles.values())), server.address.reachable()
     asking = f"recognize {address} clip.wav"
-    if not first.labels:
+    if isinstance(first.config.settings, SentenceHmmSettings):
+        asking = f"transcribe {address} clip.wav"
+    elif not first.labels:
         asking = f"verify BUNDLE clip.wav --claim PLACE --server {address}"
     console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
     for name, bundle in bundles.items():
-        if bundle.labels:
-            shape = export_words(bundle.config.type, bundle.model, bundle.labels, for_words, bundle.config.mfcc).shape
-            if shape.frames > 1:
-                longest = bundle.mfcc.window_s + (shape.frames - 1) * bundle.mfcc.hop_s
-                console.print(
-                    f"  {name} takes utterances of up to {longest:.1f} s ({shape.frames} frames); --frames sets others",
-                )
+        if not bundle.labels:
+            continue
+        config = bundle.config
+        if isinstance(config.settings, SentenceHmmSettings):
+            frames = export_bundle(bundle, for_sentences).shape.frames
+        else:
+            frames = export_words(config.type, bundle.model, bundle.labels, for_words, config.mfcc).shape.frames
+        if frames > 1:
+            longest = bundle.mfcc.window_s + (frames - 1) * bundle.mfcc.hop_s
+            console.print(
+                f"  {name} takes utterances of up to {longest:.1f} s ({frames} frames); --frames sets others",
+            )

@@ -1,19 +1,33 @@
 """`ppspeech transcribe`: which words, when?"""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
 from rich.table import Table
 
+from ppspeech.cli.clips import Clips, sort_clips
+from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, ShowTranscript, door_to, is_server
+from ppspeech.errors import ModelError
 from ppspeech.screen import Console
+
+if TYPE_CHECKING:
+    from ppspeech.bundle import Spoken
+    from ppspeech.service import Answer, Door
 
 
 def transcribe(
-    model: Annotated[Path, typer.Argument(help="A bundle or checkpoint of hidden Markov models of words.")],
-    clips: Annotated[list[Path], typer.Argument(help="Sound files of one or more words.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="Who is asked: a bundle or checkpoint of hidden Markov models of words, or HOST:PORT of a server.",
+        ),
+    ] = "",
+    clips: Annotated[list[Path] | None, typer.Argument(help="Sound files of one or more words.")] = None,
     grammar: Annotated[
         str,
         typer.Option(help="What may be said, such as `(one | two)+ [zero]`; by default any words, or the model's own."),
@@ -34,28 +48,92 @@ def transcribe(
         ),
     ] = None,
     beam: Annotated[float | None, typer.Option(help="Forget paths this many nats below the best.")] = None,
+    server: Annotated[str, typer.Option(help="HOST:PORT instead of the first argument.")] = "",
+    pin: Pin = "",
+    ca: Authority = None,
+    certificate: Certificate = None,
+    key: Key = None,
+    insecure: Insecure = False,
+    model: Model = "",
+    show_transcript: ShowTranscript = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a clip.")] = False,
 ) -> None:
-    """Write down the words of a recording, with their times, in the clear. What is no word is left out.
+    """Write down the words of recordings, with their times: in the clear, or by a server that hears nothing.
 
-    Example: `ppspeech transcribe words number.wav --grammar "(one | two | three)+"`
+    What is no word is left out. A server learns how long a recording is, in steps of 32 frames, and nothing else.
+
+    Examples: `ppspeech transcribe words number.wav --grammar "(one | two | three)+"`, `ppspeech transcribe
+    127.0.0.1:7000 number.wav --pin …`, `ppspeech transcribe one.wav two.wav --server 127.0.0.1:7000 --pin … --json`
     """
+    given = list(clips or ())
+    if server:
+        given, source = [*([Path(source)] if source else []), *given], server
+    if not source or not given:
+        raise ModelError("give a bundle, a checkpoint or the HOST:PORT of a server, then sound files")
+    if server or is_server(source):
+        if grammar or word_penalty is not None or garbage is not None or beam is not None:
+            raise ModelError("what may be said, and what words cost, is the server's choice: its bundle says it")
+        _ask(door_to(source, pin, ca, certificate, key, insecure), given, model, show_transcript, as_json)
+        return
+    if show_transcript or pin or ca or certificate or key or insecure or model:
+        raise ModelError(
+            "--pin, --ca, --certificate, --key, --insecure, --model and --show-transcript go with a server"
+        )
     from ppspeech.bundle import load_bundle, transcriber_of
 
-    if model.is_dir():
-        transcriber = load_bundle(model).transcriber
+    path = Path(source)
+    if path.is_dir():
+        transcriber = load_bundle(path).transcriber
     else:
         from ppspeech.training import load_checkpoint
 
-        trained = load_checkpoint(model, "transcribe")
+        trained = load_checkpoint(path, "transcribe")
         transcriber = transcriber_of(trained.model, trained.config)
-    heard = transcriber.transcribe_all(clips, grammar=grammar, word_penalty=word_penalty, garbage=garbage, beam=beam)
-    for clip, words in zip(clips, heard, strict=True):
-        rows = [{"word": w.value, "start": round(w.start, 2), "end": round(w.end, 2)} for w in words]
-        if as_json:
-            typer.echo(json.dumps({"clip": str(clip), "words": rows}))
-            continue
-        table = Table("word", "from", "to", title=str(clip), title_justify="left", box=box.SIMPLE_HEAD)
-        for row in rows:
-            table.add_row(str(row["word"]), f"{row['start']} s", f"{row['end']} s")
-        Console().print(table)
+    heard = transcriber.transcribe_all(given, grammar=grammar, word_penalty=word_penalty, garbage=garbage, beam=beam)
+    for clip, words in zip(given, heard, strict=True):
+        _show({"clip": str(clip), "words": _rows(words)}, as_json)
+
+
+def _ask(door: "Door", clips: Sequence[Path], model: str, show_transcript: bool, as_json: bool) -> None:
+    """Words from a server that does not hear them."""
+    from ppspeech.service import connect_through
+
+    with connect_through(door, model=model or None, task="sentences", keep_payloads=show_transcript) as client:
+        known = sort_clips(clips, client.offer.terms.mfcc)
+        answers = client.transcribe_all(known.good)
+    for clip, answer in zip(known.good, answers, strict=True):
+        _show(_answered(known, clip, answer), as_json)
+        if show_transcript:
+            from ppspeech.cli.transcripts import show_transcript as show
+
+            show(answer.transcript)
+    known.tell(as_json)
+
+
+def _answered(clips: Clips, clip: Path, answer: "Answer[list[Spoken]]") -> dict[str, Any]:
+    return clips.row(
+        clip,
+        words=_rows(answer.value),
+        seconds=round(answer.seconds, 3),
+        offline_seconds=round(answer.offline_seconds, 3),
+        bytes=answer.bytes_up + answer.bytes_down,
+        rounds=answer.rounds,
+    )
+
+
+def _rows(words: "Sequence[Spoken]") -> list[dict[str, Any]]:
+    return [{"word": w.value, "start": round(w.start, 2), "end": round(w.end, 2)} for w in words]
+
+
+def _show(row: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(row))
+        return
+    table = Table("word", "from", "to", title=row["clip"], title_justify="left", box=box.SIMPLE_HEAD)
+    for word in row["words"]:
+        table.add_row(word["word"], f"{word['start']} s", f"{word['end']} s")
+    console = Console()
+    console.print(table)
+    if "rounds" in row:
+        took = f"{row['seconds']} s and {row['offline_seconds']} s before"
+        console.print(f"  {took}, {row['bytes'] / 1e6:.2f} MB, {row['rounds']} round trips", style="dim")

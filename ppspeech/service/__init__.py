@@ -12,8 +12,17 @@ if TYPE_CHECKING:
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
+    from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
     from ppspeech.service.offer import DESCRIBE, Offer, describe
-    from ppspeech.service.plan import MEETING_BYTES, ROUND_TRIPS, ServicePlan, WayToRun, plan_speakers, plan_words
+    from ppspeech.service.plan import (
+        MEETING_BYTES,
+        ROUND_TRIPS,
+        ServicePlan,
+        WayToRun,
+        plan_sentences,
+        plan_speakers,
+        plan_words,
+    )
     from ppspeech.service.requests import (
         Ask,
         BudgetSpentError,
@@ -44,6 +53,7 @@ __all__ = [
     "Offer",
     "QueryBudget",
     "Request",
+    "SentenceDeployment",
     "ServiceFiles",
     "ServicePlan",
     "Serving",
@@ -54,8 +64,10 @@ __all__ = [
     "connect_through",
     "describe",
     "error_budget",
+    "export_bundle",
     "export_words",
     "open_door",
+    "plan_sentences",
     "plan_speakers",
     "plan_words",
     "receive_ready",
@@ -73,8 +85,17 @@ _MODULES = {
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
+    "export_sentences": {"SentenceDeployment", "export_bundle"},
     "offer": {"DESCRIBE", "Offer", "describe"},
-    "plan": {"MEETING_BYTES", "ROUND_TRIPS", "ServicePlan", "WayToRun", "plan_speakers", "plan_words"},
+    "plan": {
+        "MEETING_BYTES",
+        "ROUND_TRIPS",
+        "ServicePlan",
+        "WayToRun",
+        "plan_sentences",
+        "plan_speakers",
+        "plan_words",
+    },
     "requests": {
         "Ask",
         "BudgetSpentError",

@@ -55,7 +55,8 @@ LEAST_BUDGET = 100  # of a model so small that fewer queries would tell it
 @dataclass(frozen=True, slots=True)
 class Knowledge:
     """What answers tell of a model, whatever a client does (`docs/THEORY.md`). `bits`: of one answer, at the most.
-    `queries`: until the model could be known, at the earliest. `budget`: what one client should be answered.
+    `queries`: until the model could be known, at the earliest. `budget`: what one client should be answered, each a
+    query, however long.
     """
 
     bits: int
@@ -69,8 +70,17 @@ class Knowledge:
         >>> Knowledge.of(WordShape(98, 39, "full", words=10, states=5, ends=(4,)))
         Knowledge(bits=4, queries=82000, budget=820)
         """
-        queries = shape.monomials * shape.columns * WEIGHT_BITS // shape.answer_bits
-        return cls(shape.answer_bits, queries, max(LEAST_BUDGET, queries // KNOWN_PART))
+        return cls.about(shape.monomials * shape.columns, shape.answer_bits)
+
+    @classmethod
+    def about(cls, weights: int, bits: int) -> Self:
+        """Of a model of so many weights, whose answers have so many bits.
+
+        >>> Knowledge.about(45_000, 644)
+        Knowledge(bits=644, queries=559, budget=100)
+        """
+        queries = max(1, weights * WEIGHT_BITS // bits)
+        return cls(bits, queries, max(LEAST_BUDGET, queries // KNOWN_PART))
 
 
 @lru_cache(maxsize=256)

@@ -9,23 +9,27 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from ppspeech.arrays import Reals
+from ppspeech.audio import usual_range
+from ppspeech.bundle import Bundle, SentenceHmmSettings, feature_limit, feature_radius
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.decoding import LATER, NOTHING, Edge, WordGraph
-from ppspeech.protocols.scores import Terms
+from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
+from ppspeech.protocols.scores import MOST_LIMIT, Terms, scaled_weights
 from ppspeech.protocols.sentences import SentenceArrays, SentenceShape
+from ppspeech.service.export import score_columns
+from ppspeech.service.tasks.sentences import STEP, most_words, shape_at_length
 
-RAREST = -100.0  # nats: what is rarer counts as this rare
+LONGEST_SECONDS = 10.0  # of a sentence, unless whoever serves says otherwise
+RAREST = -2_000.0  # nats: what is rarer counts as this rare; moves of a bundle, with what words cost, are not
 BITS = (16, 19, 21, 25)
 """Sizes of shares worth having: between them, a smaller one costs as much as the next."""
 COARSEST, FINEST = 2, 5  # bits after the point of a nat
-WORD_FRAMES = 8  # of a word or silence, on average: more of them in an utterance are an error
-STEP = 32
-"""Utterances are padded to a multiple of so many frames, and that multiple is public."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,9 +43,45 @@ class Scored:
     radius: float
 
 
-def usual_radius(dimensions: int) -> float:
-    """The largest norm of a frame of features of unit deviation: 2.5 deviations in all directions at once."""
-    return 2.5 * math.sqrt(dimensions)
+@dataclass(frozen=True, slots=True)
+class SentenceDeployment:
+    """What whoever serves a model of sentences chooses; all of it is public.
+
+    Attributes:
+        frames: of the longest utterance, rounded up to steps of 32; by default those of ten seconds.
+        bits: of the shares; by default as many as its scores need for certain. Fewer are refused.
+    """
+
+    frames: int | None = None
+    bits: int | None = None
+
+
+def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) -> SentenceArrays:
+    """The encrypted layer's form of a bundle that writes down sentences, of features in their usual range, clipped as
+    in the clear (`ppspeech.bundle.feature_radius`, `feature_limit`). Raises ModelError for another kind of bundle, or
+    features that lie too far out; RangeError for choices that its scores do not fit.
+    """
+    settings, bank, mfcc = bundle.config.settings, bundle.model, bundle.mfcc
+    if not isinstance(settings, SentenceHmmSettings) or not isinstance(bank, HiddenMarkovModel):
+        raise ModelError(f"a {bundle.config.type} writes down no sentences: train one with `ppspeech train sentences`")
+    assert isinstance(bank.emission, GaussianEmission)
+    chosen = deployment or SentenceDeployment()
+    limit = feature_limit(bank, mfcc)
+    if limit is None or limit > MOST_LIMIT:
+        raise ModelError(
+            f"features may lie {limit:g} spreads from where those of speech usually lie, and {MOST_LIMIT:g} can be "
+            "served: train on normalized features, with cmvn utterance or public"
+        )
+    terms: Literal["full", "diagonal"] = "full" if bank.emission.whole else "diagonal"
+    with torch.no_grad():
+        weights = score_columns(bank.emission.gaussians.phi().double(), terms)
+        graph = settings.graph(bank, bundle.labels).drawn
+    center, spread = (part.numpy() for part in usual_range(mfcc))
+    scored = Scored(
+        scaled_weights(weights, terms, center, spread), terms, mfcc.features, limit, feature_radius(bank, mfcc)
+    )
+    wanted = LONGEST_SECONDS / mfcc.hop_s if chosen.frames is None else chosen.frames
+    return export_sentences(graph, scored, math.ceil(wanted / STEP) * STEP, chosen.bits)
 
 
 def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:
@@ -67,10 +107,12 @@ def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | 
         **drawn.shape,
         **common,
     )
+    why: RangeError | None = None
     for size in BITS if bits is None else (bits,):
         try:
             found = SentenceArrays(replace(shape, bits=size), *drawn.arrays)
-        except RangeError:
+        except RangeError as refused:
+            why = refused
             continue
         finest = size - 1 - math.ceil(math.log2(found.most_apart))
         for fraction in range(min(FINEST, finest), COARSEST, -1):
@@ -78,32 +120,15 @@ def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | 
                 return SentenceArrays(replace(shape, bits=size, fraction=fraction), *drawn.arrays)
         return found
     raise RangeError(
-        f"scores of these models can be further apart than shares of {bits or BITS[-1]} bits hold: normalize features "
-        "(cmvn utterance or public), raise the models' variance floor, or serve with more --bits"
+        f"{why}; here: normalize features (cmvn utterance or public), raise the models' variance floor, or serve with "
+        "more bits (--sentences bits=…)"
     )
-
-
-def most_words(frames: int) -> int:
-    """Words and silences of an utterance that a client may be told."""
-    return 2 + -(-frames // WORD_FRAMES)
 
 
 def at_length(arrays: SentenceArrays, frames: int) -> SentenceArrays:
     """The same for utterances of up to so many frames, not more than those it was made for."""
     shape = shape_at_length(arrays.shape, frames)
     return SentenceArrays(shape, arrays.weights, arrays.arcs, arrays.starts)
-
-
-def shape_at_length(shape: SentenceShape, frames: int) -> SentenceShape:
-    """What is public of that. Raises RangeError for more frames than are served, or another multiple."""
-    if not 1 <= frames <= shape.frames or (frames % STEP and frames != shape.frames):
-        raise RangeError(f"utterances are padded to a multiple of {STEP} frames up to {shape.frames}, got {frames}")
-    return replace(shape, frames=frames, most_words=most_words(frames))
-
-
-def padded_length(shape: SentenceShape, frames: int) -> int:
-    """What an utterance of so many frames is padded to."""
-    return min(shape.frames, max(1, -(-frames // STEP)) * STEP)
 
 
 class _Drawing:

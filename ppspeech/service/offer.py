@@ -4,12 +4,14 @@ Everything here is public. Offers are told by task; the terms of a task are know
 (`ppspeech.service.tasks`), so that a client of words reads a server that also tells speakers without their code.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from ppspeech.bundle import check_text, from_plain, read_json, to_plain, write_json
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import check_text, from_plain, read_json, to_plain
 from ppspeech.errors import BundleError, PpspeechError, WrongSessionError
 from ppspeech.network.channel import NAME
 from ppspeech.registry import Registry
@@ -17,6 +19,7 @@ from ppspeech.registry import Registry
 FORMAT = 1
 LONGEST = 1 << 20  # bytes of a description
 MOST_OFFERS = 64
+LARGEST_TRANSFORM, MOST_FILTERS = 1 << 16, 512  # of a front end: what a client is ready to compute
 
 DESCRIBE = "describe"  # the service that says what is offered, to whoever asks
 HEALTH = "health"  # the service that says whether the server is well, for whoever watches it
@@ -81,27 +84,35 @@ _GENERAL = frozenset(_Told.__dataclass_fields__)
 
 
 def describe(offers: Iterable[Offer[Any]]) -> bytes:
-    """Offers as JSON, by task. Raises BundleError for no offer, too many, or two of one name."""
+    """Offers as JSON, by task. Raises BundleError for no offer, too many, two of one name, or more than is read."""
     told: dict[str, list[dict[str, Any]]] = {}
     for offer in offers:
         plain = to_plain(offer)
         told.setdefault(offer.terms.TASK, []).append(plain | plain.pop("terms"))
     _check_names([plain["name"] for told_of in told.values() for plain in told_of])
-    return write_json({"format": FORMAT, **told})
+    said = json.dumps({"format": FORMAT, **told}, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    if len(said) > LONGEST:
+        raise BundleError(
+            f"a description has at most {LONGEST:,} bytes, got {len(said):,}: serve fewer, smaller models"
+        )
+    return said
 
 
 def read_offers(data: bytes, task: str) -> tuple[Offer[Any], ...]:
     """A server's offers for one task, checked to the last field, and others' names. Raises WrongSessionError."""
     try:
-        plain = read_json(data, "the description")
-        if plain.pop("format", None) is not FORMAT:
-            raise BundleError(f"its format is not {FORMAT}")
-        if not all(isinstance(told, list) and all(isinstance(each, dict) for each in told) for told in plain.values()):
-            raise BundleError("offers are a list for each task")
-        _check_names([each.get("name") for told in plain.values() for each in told])
-        return tuple(_read(each, task) for each in plain.get(task, []))
+        return tuple(_read(each, task) for each in _read_told(data).get(task, []))
     except BundleError as refused:
         raise WrongSessionError(f"the server's description cannot be used: {refused}") from None
+
+
+def offered_names(data: bytes) -> dict[str, list[str]]:
+    """The names of a server's offers by task, nothing else read. Raises WrongSessionError."""
+    try:
+        told = _read_told(data)
+    except BundleError as refused:
+        raise WrongSessionError(f"the server's description cannot be used: {refused}") from None
+    return {task: [str(each["name"]) for each in offers] for task, offers in told.items()}
 
 
 def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[OfTask]:
@@ -115,11 +126,27 @@ def choose_offer(offers: tuple[Offer[OfTask], ...], model: str | None) -> Offer[
     raise PpspeechError(f"the server does not offer {model!r}, only {names}")
 
 
+def check_front_end(mfcc: MfccConfig) -> None:
+    """Refuse, with a BundleError, a front end that is more than a client is ready to compute."""
+    if mfcc.fft_length > LARGEST_TRANSFORM or mfcc.mel_filters > MOST_FILTERS:
+        raise BundleError(f"a front end of {mfcc.fft_length} points is more than this client computes")
+
+
 def check_name(name: str) -> str:
     """Refuse, with a BundleError, what is no name of a service: up to 64 lower-case letters, digits and `_.-`."""
     if not NAME.fullmatch(name):
         raise BundleError(f"a service is named by up to 64 of a-z, 0-9, '_', '.', '-', got {name!r:.80}")
     return name
+
+
+def _read_told(data: bytes) -> dict[str, list[dict[str, Any]]]:
+    plain = read_json(data, "the description")
+    if plain.pop("format", None) is not FORMAT:
+        raise BundleError(f"its format is not {FORMAT}")
+    if not all(isinstance(told, list) and all(isinstance(each, dict) for each in told) for told in plain.values()):
+        raise BundleError("offers are a list for each task")
+    _check_names([each.get("name") for told in plain.values() for each in told])
+    return plain
 
 
 def _read(plain: dict[str, Any], task: str) -> Offer[Any]:

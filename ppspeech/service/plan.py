@@ -10,6 +10,7 @@ from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
+from ppspeech.protocols.sentences import product_plan, shares_cost, total_bytes
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
@@ -25,8 +26,11 @@ from ppspeech.service.estimate import (
 )
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
+from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
 from ppspeech.service.requests import ORDERS
+from ppspeech.service.server.sentences import knowledge
 from ppspeech.service.server.speakers import SpeakerDeployment
+from ppspeech.service.tasks.sentences import STEP, Sentences
 from ppspeech.service.tasks.speakers import Job, Speakers
 
 TRANSFER_SECONDS = 1e-6  # of one extended transfer, both parties together
@@ -76,7 +80,10 @@ class ServicePlan:
         details: further facts of the model, as plain values. Of words: `type`; `shape`, what every client will know;
             `packing` of the product into polynomials, in words; `model_bytes` that a streaming client takes once a
             session, 0 without streaming; `errors` of scores, and their range, which the shares hold; `knowledge`, the
-            bits that an answer tells, the queries until the model could be known, and the usual budget. Of speakers:
+            bits that an answer tells, the queries until the model could be known, and the usual budget. Of sentences:
+            `shape`, with its graph counted; `step` that they are padded to; `bytes_a_second` and `rounds_a_second` of
+            the longest; `most_apart`, nats that two scores can differ by, whatever is said, and the `bound` of the
+            shares, which is above; `knowledge`. Of speakers:
             `features` of a template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0
             where there can be none.
     """
@@ -121,6 +128,41 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
     }
     guarantee = str(bundle.statement.guarantee)
     return ServicePlan(bundle.config.task, guarantee, tuple(modes), (), details)
+
+
+def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None) -> ServicePlan:
+    """What serving sentences will cost and leak, of the longest and shortest; nothing is encrypted. Raises ModelError
+    if the model cannot be served.
+    """
+    longest = export_bundle(bundle, deployment)
+    shape, hop = longest.shape, bundle.mfcc.hop_s
+    terms = Sentences(bundle.config.type, shape, bundle.mfcc, STEP, ("frames",))
+    modes = []
+    for steps in dict.fromkeys((terms.steps[-1], terms.steps[0])):
+        each = terms.shape_of(steps)
+        cost = estimate_shared(product_plan(each), shares_cost(each), 1 + shares_cost(each).rounds)
+        modes.append(WayToRun.of(f"{steps * STEP * hop:.1f} s", cost, "sentence"))
+    known, warnings = knowledge(shape), []
+    if known.queries <= known.budget:
+        warnings.append(
+            f"a client that cheats could know the model within the usual budget, after {known.queries:,} queries: "
+            "serve with a smaller --budget, or shorter sentences (--frames)"
+        )
+    if total_bytes(shape) > MOST_BYTES:
+        warnings.append(f"clients refuse to exchange {total_bytes(shape) / 1e6:.0f} MB: serve with fewer --frames")
+    public = shape.to_params()
+    details = {
+        "type": bundle.config.type,
+        "shape": public | {name: len(public[name]) for name in ("columns", "arcs", "starts")},
+        "step": STEP,
+        "bytes_a_second": round(total_bytes(shape) / (shape.frames * hop)),
+        "rounds_a_second": round(modes[0].cost.rounds / (shape.frames * hop), 1),
+        "most_apart": longest.most_apart,
+        "bound": shape.scale.bound,
+        "knowledge": asdict(known),
+    }
+    guarantee = str(bundle.statement.guarantee)
+    return ServicePlan(bundle.config.task, guarantee, tuple(modes), tuple(warnings), details)
 
 
 def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, members: int = 0) -> ServicePlan:

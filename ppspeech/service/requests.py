@@ -1,6 +1,6 @@
 """What a client asks of a running session, and what it is told before the protocol begins: a few public bytes each.
 
-    client → server   REQUEST   what, in which order of computation, how many utterances
+    client → server   REQUEST   what, in which order of computation, how many utterances, how long
     server → client   READY     whether it will be answered, and how many queries are left
 
 After a READY that says yes, both run the protocol that was asked for; then the next request may come.
@@ -19,7 +19,7 @@ from ppspeech.errors import BadTypeError, PpspeechError, RangeError
 from ppspeech.protocols import Kind
 from ppspeech.protocols.words import Order
 
-_REQUEST = struct.Struct(">BBH")
+_REQUEST = struct.Struct(">BBHH")
 _READY = struct.Struct(">BI")
 
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
@@ -40,6 +40,7 @@ class Ask(IntEnum):
     ENROLL = 6
     PUBLISH = 7
     FETCH = 8
+    SENTENCE = 9
 
 
 class BudgetSpentError(PpspeechError):
@@ -48,23 +49,28 @@ class BudgetSpentError(PpspeechError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for `WORDS`."""
+    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for `WORDS`.
+    `steps`: what a sentence is padded to, in steps of its terms; 0 for everything else.
+    """
 
     what: Ask
     order: Order = "frames"
     utterances: int = 1
+    steps: int = 0
 
     def encode(self) -> bytes:
         """As bytes."""
-        return _REQUEST.pack(self.what, ORDERS.index(self.order), self.utterances)
+        return _REQUEST.pack(self.what, ORDERS.index(self.order), self.utterances, self.steps)
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
         """From a peer's bytes. Raises BadTypeError for anything that `encode` does not write."""
-        what, order, utterances = _REQUEST.unpack(data)
+        what, order, utterances, steps = _REQUEST.unpack(data)
         if what not in set(Ask) or order >= len(ORDERS) or not utterances:
             raise BadTypeError(f"a request of kind {what}, order {order}, {utterances} utterances is not known")
-        return cls(Ask(what), ORDERS[order], utterances)
+        if bool(steps) != (what == Ask.SENTENCE):
+            raise BadTypeError(f"sentences have a length of at least one step, others none, got {what} of {steps}")
+        return cls(Ask(what), ORDERS[order], utterances, steps)
 
 
 def send_request(channel: Channel, request: Request) -> int | None:

@@ -24,6 +24,7 @@ from ppspeech.service import (
     Client,
     Deployment,
     Door,
+    SentenceDeployment,
     ServiceFiles,
     SpeakerDeployment,
     build_services,
@@ -68,6 +69,7 @@ def serving(
     client_ca: Path | None = None,
     trust: dict[str, Any] | None = None,
     speakers: SpeakerDeployment | None = None,
+    sentences: SentenceDeployment | None = None,
     limits: Limits = QUICK,
     **choices: Any,
 ) -> Iterator[Running]:
@@ -82,7 +84,7 @@ def serving(
     try:
         pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
         files = ServiceFiles.at(folder, limit, metrics)
-        services = build_services(bundles, files, Deployment(**({"frames": 40} | choices)), speakers)
+        services = build_services(bundles, files, Deployment(**({"frames": 40} | choices)), speakers, sentences)
         tls = ServerTls(folder / "certificate.pem", folder / "key.pem", client_ca)
         server = Server(
             Address("127.0.0.1", 0),

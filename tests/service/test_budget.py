@@ -1,13 +1,14 @@
 """Budgets are shared by processes, counted before an answer, and kept from run to run."""
 
 import multiprocessing
+import resource
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ppspeech.errors import PeerGoneError, PpspeechError
-from ppspeech.network import StreamChannel, memory_pair
+from ppspeech.network import StreamChannel, Transcript, memory_pair
 from ppspeech.network.channel.stream import Peer
 from ppspeech.protocols import Kind
 from ppspeech.service import QueryBudget
@@ -51,6 +52,30 @@ def test_an_answer_that_a_client_hangs_up_on_is_paid_for(tmp_path: Path) -> None
         with pytest.raises(PeerGoneError):
             run_session(HangsUp(), there, Tally(), budget)
         assert budget.left("m", "local") == left
+
+
+def _run_without_room(path: Path) -> tuple[str, int]:
+    """How a session ends, and how much its client is told, on a disk on which no file can grow or change."""
+    budget = QueryBudget(path, limit=2)
+    here, there = memory_pair()
+    here.send(Kind.REQUEST, Request(Ask.VERIFY).encode())
+    here.close()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+    record = Transcript(there)
+    try:
+        run_session(HangsUp(), record, Tally(), budget)
+    except Exception as error:  # whatever it is: the point is that there is one
+        return type(error).__name__, record.bytes_up
+    return "finished", record.bytes_up
+
+
+def test_what_cannot_be_counted_is_not_answered(tmp_path: Path) -> None:
+    """A full disk is no free query."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        ended, told = pool.apply(_run_without_room, (tmp_path / "b.sqlite",))
+    assert ended in ("OperationalError", "DatabaseError")
+    assert told == 0
+    assert QueryBudget(tmp_path / "b.sqlite", limit=2).left("m", "local") == 2
 
 
 def _spend(path: Path, times: int) -> int:

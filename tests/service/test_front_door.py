@@ -10,18 +10,20 @@ from ppspeech import Accountant, Mfcc, connect, load_bundle, load_corpus, serve
 from ppspeech.audio import write_audio
 from ppspeech.bundle import Bundle
 from ppspeech.errors import ModelError, PpspeechError
-from ppspeech.service import Deployment, SpeakerDeployment
+from ppspeech.service import Deployment, SentenceDeployment, SpeakerDeployment
 from ppspeech.service.server import kept_folder
-from tests.service.voices import RATE, SPEAKERS, released, voice
+from tests.service.voices import RATE, SENTENCES, SPEAKERS, released, voice
 
 ONE_WORD = """
 import sys
 from ppspeech import connect
 
 address, pin, clip = sys.argv[1:]
-with connect(address, pin=pin) as client:
+with connect(address, pin=pin, task="words") as client:
     print(client.recognize(clip).value)
-loaded = [name for name in sys.modules if name.startswith(("ppspeech.protocols.speakers", "ppspeech.service.server"))]
+others = ("ppspeech.protocols.speakers", "ppspeech.protocols.sentences", "ppspeech.service.server")
+terms = ("tasks.sentences", "tasks.speakers")
+loaded = [name for name in sys.modules if name.startswith(others) or name.endswith(terms)]
 assert not loaded, loaded
 """
 
@@ -31,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("door")
     released(folder / "words")
     released(folder / "voices", SPEAKERS)
+    released(folder / "spoken", SENTENCES)
     for seed in range(2):
         write_audio(folder / f"{seed}.wav", voice(seed), RATE)
     return folder
@@ -39,8 +42,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_serve_and_connect_are_as_short_as_in_the_clear(folder: Path) -> None:
     words, voices = load_bundle(folder / "words"), load_bundle(folder / "voices")
     choices = SpeakerDeployment(places=3, threshold=0.95, enrolls=True)
-    with serve(folder / "words", voices, words=Deployment(frames=40), speakers=choices, budget=9) as server:
-        with connect(server.address, pin=server.pin) as client:
+    own = {"words": Deployment(frames=40), "speakers": choices, "sentences": SentenceDeployment(frames=64)}
+    with serve(folder / "words", voices, folder / "spoken", budget=9, **own) as server:
+        with pytest.raises(PpspeechError, match="choose one of words, spoken"):
+            connect(server.address, pin=server.pin)
+        with connect(server.address, pin=server.pin, model="spoken") as client:
+            said = client.transcribe(folder / "0.wav")
+            assert said.value == load_bundle(folder / "spoken").transcribe(folder / "0.wav")
+            with pytest.raises(ModelError, match="spoken does not recognize_all: it is offered for sentences"):
+                client.recognize(folder / "0.wav")
+        with connect(server.address, pin=server.pin, model="words") as client:
             heard, clear = client.recognize(folder / "0.wav"), words.recognize(folder / "0.wav")
             assert heard.value == clear.value or clear.margin < 0.5
             assert client.queries_left == 8
@@ -52,7 +63,7 @@ def test_serve_and_connect_are_as_short_as_in_the_clear(folder: Path) -> None:
             assert client.verify(place, [folder / "0.wav"]).value is True
             assert client.verify(place, [voice(5)], RATE).value is False
             assert client.identify([folder / "0.wav"]).value == "ann"
-        # The server tells speakers too, and yet a client of words loads none of their code, nor a server's.
+        # The server tells speakers and sentences too: a client of words loads none of their code, nor a server's.
         asked = [sys.executable, "-c", ONE_WORD, server.address, str(server.pin), str(folder / "1.wav")]
         said = subprocess.run(asked, capture_output=True, text=True, check=False)
         assert said.returncode == 0, said.stderr

@@ -248,7 +248,7 @@ def misbehave(channel: StreamChannel, fault: str) -> None:
         "garbage": (Kind.QUERY, b"garbage"),
         "bad key": (Kind.LATTICE_KEY, b"\xff" * KEY_BYTES),
         "short key": (Kind.LATTICE_KEY, b"\xff" * 10),
-        "unknown": (Kind.REQUEST, b"\xff\0\0\1"),
+        "unknown": (Kind.REQUEST, b"\xff\0\0\1\0\0"),
         "too many": (Kind.REQUEST, Request(Ask.WORDS, "frames", 3).encode()),
         "not offered": (Kind.REQUEST, Request(Ask.VERIFY).encode()),
     }
@@ -374,9 +374,9 @@ def test_what_cannot_be_served_is_refused_by_name(bundles: dict[str, Bundle], tm
 
 
 def test_requests_are_read_literally() -> None:
-    for request in (Request(Ask.PING), Request(Ask.WORDS, "scan", 16)):
+    for request in (Request(Ask.PING), Request(Ask.WORDS, "scan", 16), Request(Ask.SENTENCE, steps=300)):
         assert Request.decode(request.encode()) == request
-    for data in (b"\x09\0\0\1", b"\1\2\0\1", b"\1\0\0\0"):
+    for data in (b"\x0a\0\0\1\0\0", b"\1\2\0\1\0\0", b"\1\0\0\0\0\0", b"\1\0\0\1\0\1", b"\x09\0\0\1\0\0"):
         with pytest.raises(BadTypeError):
             Request.decode(data)
     here, there = memory_pair()

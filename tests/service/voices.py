@@ -14,6 +14,7 @@ from ppspeech.bundle import (
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
     ModelSettings,
+    SentenceHmmSettings,
     SpeakerUbmSettings,
     write_bundle,
 )
@@ -39,6 +40,10 @@ MIXTURES = KeywordHmmSettings(states=2, components=2, covariance="diagonal", flo
 FULL = KeywordHmmSettings(states=2, components=1, covariance="full", floor=0.01, skips=1, must_finish=False)
 MARGIN = LargeMarginKeywordSettings(states=2, margin=1.0, width=0.5)
 CLASSES = LargeMarginClassifierSettings(label="emotion", width=0.5, radius=1.0)
+
+SENTENCES = SentenceHmmSettings(
+    states=2, covariance="diagonal", floor=0.1, grammar=None, word_penalty=2.0, leave=0.2
+)  # fmt: skip
 
 SPEAKERS = SpeakerUbmSettings(components=6, covariance="diagonal", floor=0.05, relevance=4.0)
 

@@ -23,6 +23,7 @@ from ppspeech.protocols.trellis import KEEP, Arc, Rule, Schedule, Set, Start, Tr
 MOST = {"frames": 3_000, "dimensions": 200, "most_words": 1_000}
 MOST_WORDS = 4_000
 MOST_ARCS = 1 << 17
+MOST_CELLS = 1 << 22  # arcs times frames: a gigabyte for an answer
 MOST_LIMIT = 100.0
 LABEL_BYTES = 252
 STREAM_RING = LatticeParameters(degree=4096)
@@ -80,6 +81,10 @@ class SentenceShape:
         numbers = [*self.columns, self.end, *(n for each in (*self.arcs, *self.starts) for n in each)]
         if not all(map(_is_whole, numbers)) or len(self.arcs) > MOST_ARCS or max(self.columns, default=-1) >= MOST_ARCS:
             raise RangeError(f"a graph of words is made of whole numbers, and has at most {MOST_ARCS:,} arcs")
+        if self.frames * (len(self.arcs) + len(self.columns)) > MOST_CELLS:
+            raise RangeError(
+                f"{len(self.arcs):,} arcs over {self.frames:,} frames are more than can be followed: take fewer frames"
+            )
         if any(len(arc) != 4 for arc in self.arcs) or any(len(start) != 2 for start in self.starts):
             raise RangeError("an arc is (source, target, begins, word), a start (vertex, word)")
         self._check_graph()

@@ -147,7 +147,7 @@ def check_heard(shape: SentenceShape, heard: list[Heard]) -> list[Heard]:
     if not heard or heard[0].start:
         raise RangeError(
             f"more than {shape.most_words} words and pauses were heard in {shape.frames} frames, or the server does "
-            "not follow the protocol: speak more slowly, or check that the sound is speech"
+            "not follow the protocol: speak more slowly, and check that the sound is speech"
         )
     return heard
 

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from ppspeech.audio import Sound
-from ppspeech.bundle import Bundle, load_bundle
+from ppspeech.bundle import Bundle, Spoken, load_bundle
 from ppspeech.channel import Channel
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Address, ClientTls, Limits, StreamChannel
@@ -21,13 +21,20 @@ from ppspeech.network import connect as connect_channel
 from ppspeech.protocols import Kind
 from ppspeech.registry import Registry
 from ppspeech.service.client.session import PINGS, Answer, ClientSession
-from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, read_offers
+from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, offered_names, read_offers
 
 if TYPE_CHECKING:
     from ppspeech.protocols.words import Order
     from ppspeech.service.client.words import Listening
 
 MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
+
+SPOKEN = ("words", "sentences")
+"""Tasks that are asked with a voice and nothing else."""
+INSTEAD = {
+    "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
+    "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
+}
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
 """What may be asked of a model of each task."""
@@ -82,6 +89,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
+    task: Literal["words", "sentences"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: str | None = None,
@@ -98,6 +106,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
+        task: words or sentences, where it has models of both.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -113,7 +122,7 @@ def connect(
     if keeper is not None:
         other = open_door(keeper, pin=keeper_pin, ca=None if keeper_pin else ca, **own)
     return connect_through(
-        door, model=model, fingerprint=fingerprint, bundle=bundle, keeper=other, keep_payloads=keep_payloads
+        door, model=model, task=task, fingerprint=fingerprint, bundle=bundle, keeper=other, keep_payloads=keep_payloads
     )
 
 
@@ -121,6 +130,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
+    task: Literal["words", "sentences"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: Door | None = None,
@@ -130,10 +140,7 @@ def connect_through(
     if bundle is None:
         if keeper is not None:
             raise PpspeechError("to probe a keeper's gallery, give the bundle that its templates were computed with")
-        words = read_offers(door.hear(DESCRIBE), "words")
-        if not words:
-            raise PpspeechError("the server recognizes no words: it serves speakers only, for whom a bundle is needed")
-        offer = choose_offer(words, model)
+        offer = _offer_of_speech(door.hear(DESCRIBE), model, task)
         if fingerprint is not None and offer.fingerprint != fingerprint:
             raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
         return Client(door, offer, keep_payloads=keep_payloads)
@@ -152,6 +159,25 @@ def connect_through(
         return store.probing(keeper)
 
 
+def _offer_of_speech(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
+    """What is asked without a bundle, words or sentences; no code of the other is loaded."""
+    names = offered_names(said)
+    known = {name: each for each in SPOKEN for name in names.get(each, ())}
+    if not known:
+        raise PpspeechError("the server recognizes no words: it serves speakers only, for whom a bundle is needed")
+    fitting = [name for name, own in known.items() if task in (None, own)]
+    if not fitting:
+        raise PpspeechError(f"the server does not offer {task}: {INSTEAD[next(iter(known.values()))]}")
+    if model is None and len(fitting) > 1:
+        raise PpspeechError(f"the server offers several models, choose one of {', '.join(fitting)}")
+    if model is not None and model not in fitting:
+        raise PpspeechError(
+            f"the server does not offer {model!r}{f' for {task}' * bool(task)}, only {', '.join(fitting)}"
+        )
+    chosen = fitting[0] if model is None else model
+    return choose_offer(read_offers(said, known[chosen]), chosen)
+
+
 def server_health(door: Door) -> dict[str, Any]:
     """Status, version, and sums over all sessions. Raises ProtocolError if the server says anything else."""
     try:
@@ -166,9 +192,9 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
-    Which questions there are depends on the model's task: words are recognized; speakers, with the background model's
-    `bundle`, are enrolled, verified and identified; a gallery that its server cannot read is probed with `verify` by a
-    `prober` that has its ciphertexts.
+    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; speakers,
+    with the background model's `bundle`, are enrolled, verified and identified; a gallery that its server cannot read
+    is probed with `verify` by a `prober` that has its ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -212,6 +238,19 @@ class Client:
         end of the utterance and the server offers it; otherwise the sound is kept here until it ends.
         """
         return cast("AbstractContextManager[Listening]", self._asked("stream")(rate))
+
+    def transcribe(self, sound: Sound, rate: int | None = None) -> Answer[list[Spoken]]:
+        """The words of one recording, with their times; pauses are left out.
+
+        Raises AudioError for sound that cannot be used, RangeError for a recording that is too short or too long
+        (nothing is sent then), or in which more words are heard than the server tells; BudgetSpentError if it answers
+        no more; ProtocolError if it is gone or does not keep to the protocol.
+        """
+        return self.transcribe_all([sound], rate)[0]
+
+    def transcribe_all(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Answer[list[Spoken]]]:
+        """The words of many recordings, each a question of its own."""
+        return cast("list[Answer[list[Spoken]]]", self._asked("transcribe_all")(sounds, rate))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""

@@ -11,15 +11,17 @@ from typing import Literal
 import torch
 
 from ppspeech import __version__
-from ppspeech.bundle import Bundle, load_bundle
+from ppspeech.bundle import Bundle, SentenceHmmSettings, load_bundle
 from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
 from ppspeech.protocols import Kind
 from ppspeech.service.export import Deployment
+from ppspeech.service.export_sentences import SentenceDeployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
 from ppspeech.service.server.cohort import cohort_of
+from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.service.server.stores import QueryBudget
@@ -52,6 +54,7 @@ def build_services(
     files: ServiceFiles,
     deployment: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
+    sentences: SentenceDeployment | None = None,
 ) -> dict[str, Service]:
     """What `network.Server` is given. All that sessions share is made here, before the server forks.
 
@@ -70,6 +73,8 @@ def build_services(
         if "verify" in bundle.config.kind.uses:
             cohort = None if chosen.cohort is None else cohort_of(bundle, chosen.cohort)
             served.append(ServedSpeakers.of(name, bundle, chosen, files.speakers, cohort))
+        elif isinstance(bundle.config.settings, SentenceHmmSettings):
+            served.append(ServedSentences.of(name, bundle, sentences))
         else:
             served.append(ServedWords.of(name, bundle, deployment or Deployment()))
     return services_of(served, files)
@@ -78,6 +83,7 @@ def build_services(
 def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Service]:
     """A service for each that is served, a description of all, and health."""
     warm_up()
+    describe(each.offer for each in served)  # or else no client could read it
     for each in served:
         files.budget.expect(each.offer.fingerprint, each.usual_budget)
 
@@ -112,6 +118,7 @@ def serve(
     listen: str = "127.0.0.1:0",
     words: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
+    sentences: SentenceDeployment | None = None,
     budget: int | Literal["usual"] | None = "usual",
     state: str | Path | None = None,
     certificate: str | Path | None = None,
@@ -138,7 +145,7 @@ def serve(
     with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
         torch.set_num_threads(1)  # the server forks: threads would not survive it
         try:
-            services = build_services(named(bundles), ServiceFiles.at(folder, budget), words, speakers)
+            services = build_services(named(bundles), ServiceFiles.at(folder, budget), words, speakers, sentences)
             server = listening(listen, services, tls, insecure=insecure)
             with in_background(server) as running:
                 torch.set_num_threads(threads)

@@ -1,6 +1,6 @@
 """One client's session with what is served: meet, then answer requests until it leaves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +18,8 @@ MOST_PINGS = 16  # before a request; a client measures the way with three
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """How one kind of request is answered: numbers of utterances that may be asked together, and their orders.
+    """How one kind of request is answered: numbers of utterances that may be asked together, their orders, and their
+    lengths in steps, where they have any.
 
     What `is_query` tells something about a model and its speakers, and is paid for; enrolling and keeping tell nothing.
     """
@@ -26,6 +27,7 @@ class Handler:
     answer: Callable[[Channel, Request], None]
     at_once: tuple[int, ...] = (1,)
     orders: tuple[Order, ...] = ORDERS
+    steps: Sequence[int] = (0,)
     is_query: bool = True
 
 
@@ -83,4 +85,6 @@ def _handler(handlers: Mapping[Ask, Handler], request: Request) -> Handler:
         raise BadTypeError(f"a request to {request.what.name} in order {request.order} is not served here")
     if request.utterances not in handler.at_once:
         raise RangeError(f"{handler.at_once} utterances are answered at once, got {request.utterances}")
+    if request.steps not in handler.steps:
+        raise RangeError(f"utterances have {handler.steps} steps here, got {request.steps}")
     return handler

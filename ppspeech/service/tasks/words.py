@@ -8,11 +8,10 @@ from ppspeech.audio import MfccConfig
 from ppspeech.errors import BundleError
 from ppspeech.network.channel import canonical
 from ppspeech.protocols.scores import WordShape
-from ppspeech.service.offer import TASKS
+from ppspeech.service.offer import TASKS, check_front_end
 
 LARGEST_BATCH = 256
 MOST_BATCHES = 16
-LARGEST_TRANSFORM, MOST_FILTERS = 1 << 16, 512  # of a front end: what a client is ready to compute
 
 Mode = Literal["frames", "scan", "stream"]
 """Ways to run: a step a frame, a prefix scan for slow links, or while the user speaks."""
@@ -64,8 +63,7 @@ class Words:
             raise BundleError(f"batches are ascending and begin with 1, got {self.batches}")
         if self.batches[-1] > LARGEST_BATCH or len(self.batches) > MOST_BATCHES:
             raise BundleError(f"there are at most {MOST_BATCHES} batches of up to {LARGEST_BATCH} utterances")
-        if self.mfcc.fft_length > LARGEST_TRANSFORM or self.mfcc.mel_filters > MOST_FILTERS:
-            raise BundleError(f"a front end of {self.mfcc.fft_length} points is more than this client computes")
+        check_front_end(self.mfcc)
         expected = self.mfcc.features if self.statistics is None else 4 * self.mfcc.features
         given = self.shape.dimensions if self.statistics is None else len(self.statistics.mean)
         if self.shape.dimensions != expected or given != expected:
