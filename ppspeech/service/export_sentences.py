@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import nn
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import usual_range
-from ppspeech.bundle import Bundle, SentenceHmmSettings, feature_limit, feature_radius
+from ppspeech.bundle import Bundle, BundleConfig, SentenceHmmSettings, feature_limit, feature_radius
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.decoding import LATER, NOTHING, Edge, WordGraph
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
@@ -61,9 +62,14 @@ def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) 
     in the clear (`ppspeech.bundle.feature_radius`, `feature_limit`). Raises ModelError for another kind of bundle, or
     features that lie too far out; RangeError for choices that its scores do not fit.
     """
-    settings, bank, mfcc = bundle.config.settings, bundle.model, bundle.mfcc
+    return export_bank(bundle.model, bundle.config, deployment)
+
+
+def export_bank(bank: nn.Module, config: BundleConfig, deployment: SentenceDeployment | None = None) -> SentenceArrays:
+    """The same of a module in hand, with what a bundle would say about it."""
+    settings, mfcc = config.settings, config.front_end
     if not isinstance(settings, SentenceHmmSettings) or not isinstance(bank, HiddenMarkovModel):
-        raise ModelError(f"a {bundle.config.type} writes down no sentences: train one with `ppspeech train sentences`")
+        raise ModelError(f"a {config.type} writes down no sentences: train one with `ppspeech train sentences`")
     assert isinstance(bank.emission, GaussianEmission)
     chosen = deployment or SentenceDeployment()
     limit = feature_limit(bank, mfcc)
@@ -75,16 +81,16 @@ def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) 
     terms: Literal["full", "diagonal"] = "full" if bank.emission.whole else "diagonal"
     with torch.no_grad():
         weights = score_columns(bank.emission.gaussians.phi().double(), terms)
-        graph = settings.graph(bank, bundle.labels).drawn
+        graph = settings.graph(bank, config.labels).drawn
     center, spread = (part.numpy() for part in usual_range(mfcc))
     scored = Scored(
         scaled_weights(weights, terms, center, spread), terms, mfcc.features, limit, feature_radius(bank, mfcc)
     )
     wanted = LONGEST_SECONDS / mfcc.hop_s if chosen.frames is None else chosen.frames
-    return export_sentences(graph, scored, math.ceil(wanted / STEP) * STEP, chosen.bits)
+    return export_graph(graph, scored, math.ceil(wanted / STEP) * STEP, chosen.bits)
 
 
-def export_sentences(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:
+def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:
     """A service for utterances of up to so many frames. Raises ModelError for a graph that backs off; RangeError where
     no shares, or not those of `bits`, hold the scores.
     """

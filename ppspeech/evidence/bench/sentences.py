@@ -45,7 +45,7 @@ from ppspeech.protocols.sentences import (
     transcribe_garbled,
 )
 from ppspeech.protocols.trellis import TrellisRun, plan_trellis
-from ppspeech.service.export_sentences import Scored, export_sentences, usual_radius
+from ppspeech.service import Scored, export_graph
 
 WORDS, STATES, DIMENSIONS = 11, 5, 39
 FRAMES, HOP = 224, 0.03
@@ -105,8 +105,8 @@ def digits(bits: int | None = None) -> tuple[SentenceArrays, WordGraph]:
     units = {name: _unit(name, place * STATES, STATES) for place, name in enumerate(_names(WORDS - 1))}
     units[""] = replace(_unit("", (WORDS - 1) * STATES, STATES), word=None)
     graph = loop_graph(_names(WORDS - 1), units, "").drawn
-    scored = Scored(weights, "full", DIMENSIONS, 8.0, usual_radius(DIMENSIONS))
-    return export_sentences(graph, scored, FRAMES, bits), graph
+    scored = Scored(weights, "full", DIMENSIONS, 8.0, 2.5 * DIMENSIONS**0.5)
+    return export_graph(graph, scored, FRAMES, bits), graph
 
 
 def _names(count: int) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ def vocabulary(name: str, words: int, tree: bool, frames: int) -> Figure:
     lexicon = {word: parts for parts, word in {parts: word for word, parts in spelled.items()}.items()}
     graph = lexicon_graph(lexicon, units).drawn if tree else _flat(lexicon, units)
     scored = Scored(np.zeros((3, PHONES)), "diagonal", 1, 1.0, 1.0)
-    arrays = export_sentences(graph, scored, frames, 19)
+    arrays = export_graph(graph, scored, frames, 19)
     shape = arrays.shape
     plan, ring = plan_trellis(shape.trellis, frames), Ring(shape.bits)
     cost = record(lambda engine: _run(engine, plan, None, blank(frames, shape.scores, 1)))
