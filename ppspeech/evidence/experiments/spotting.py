@@ -65,7 +65,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
 
     In the clear and under encryption (both parties in this process, their shares put together: outside an experiment
     nobody sees a score). States and frame rate were compared on these recordings, so the figures are optimistic by what
-    a choice among ten settings gains. `quick`: three recordings instead of all thirteen.
+    a choice among a dozen settings gains. `quick`: three recordings instead of all thirteen.
     """
     hidden = hide(3 if quick else None)
     clear = [_clear(hidden, word) for word in range(hidden.bank.models)]
