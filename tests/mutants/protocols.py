@@ -257,7 +257,8 @@ PROTOCOLS = [
         (
             "protocols/sentences/transcribe.py",
             "    offered = Shared(engine, known if engine.is_first else np.zeros_like(known), ring)",
-            "    engine.channel.send(1, known.tobytes()) if engine.is_first else engine.channel.receive(1, known.nbytes)\n"
+            "    if engine.is_first:\n        engine.channel.send(1, known.tobytes())\n"
+            "    else:\n        engine.channel.receive(1, known.nbytes)\n"
             "    offered = Shared(engine, known if engine.is_first else np.zeros_like(known), ring)",
         ),
     ),
