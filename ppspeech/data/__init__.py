@@ -19,7 +19,7 @@ from ppspeech.data.registry import (
     table_names,
 )
 from ppspeech.data.samples import Level, Samples, inputs_of, load_samples, public_scale, scale_corpus
-from ppspeech.data.sentences import Heard, Mark, Sentence, SentenceDataModule, heard_by, joined_sentences
+from ppspeech.data.sentences import Heard, Mark, Pieces, Sentence, SentenceDataModule, heard_by, joined_sentences
 from ppspeech.data.sound_check import usable
 from ppspeech.data.splits import Split, hold_out, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
 from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
@@ -35,6 +35,7 @@ __all__ = [
     "LengthBuckets",
     "Level",
     "Mark",
+    "Pieces",
     "Samples",
     "Sentence",
     "SentenceDataModule",

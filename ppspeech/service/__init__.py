@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
-    from ppspeech.service.export_sentences import Scored, SentenceDeployment, export_bundle, export_graph
+    from ppspeech.service.export_sentences import (
+        Scored,
+        SentenceDeployment,
+        at_length,
+        export_bank,
+        export_bundle,
+        export_graph,
+    )
     from ppspeech.service.offer import DESCRIBE, Offer, describe
     from ppspeech.service.plan import (
         MEETING_BYTES,
@@ -60,11 +67,13 @@ __all__ = [
     "Serving",
     "SpeakerDeployment",
     "WayToRun",
+    "at_length",
     "build_services",
     "connect",
     "connect_through",
     "describe",
     "error_budget",
+    "export_bank",
     "export_bundle",
     "export_graph",
     "export_words",
@@ -87,7 +96,14 @@ _MODULES = {
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
-    "export_sentences": {"Scored", "SentenceDeployment", "export_bundle", "export_graph"},
+    "export_sentences": {
+        "Scored",
+        "SentenceDeployment",
+        "at_length",
+        "export_bank",
+        "export_bundle",
+        "export_graph",
+    },
     "offer": {"DESCRIBE", "Offer", "describe"},
     "plan": {
         "MEETING_BYTES",

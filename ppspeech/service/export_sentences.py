@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import nn
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import usual_range
-from ppspeech.bundle import Bundle, SentenceHmmSettings, feature_limit, feature_radius
+from ppspeech.bundle import Bundle, BundleConfig, SentenceHmmSettings, feature_limit, feature_radius
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.decoding import LATER, NOTHING, Edge, WordGraph
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
@@ -61,9 +62,14 @@ def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) 
     in the clear (`ppspeech.bundle.feature_radius`, `feature_limit`). Raises ModelError for another kind of bundle, or
     features that lie too far out; RangeError for choices that its scores do not fit.
     """
-    settings, bank, mfcc = bundle.config.settings, bundle.model, bundle.mfcc
+    return export_bank(bundle.model, bundle.config, deployment)
+
+
+def export_bank(bank: nn.Module, config: BundleConfig, deployment: SentenceDeployment | None = None) -> SentenceArrays:
+    """The same of a module in hand, with what a bundle would say about it."""
+    settings, mfcc = config.settings, config.front_end
     if not isinstance(settings, SentenceHmmSettings) or not isinstance(bank, HiddenMarkovModel):
-        raise ModelError(f"a {bundle.config.type} writes down no sentences: train one with `ppspeech train sentences`")
+        raise ModelError(f"a {config.type} writes down no sentences: train one with `ppspeech train sentences`")
     assert isinstance(bank.emission, GaussianEmission)
     chosen = deployment or SentenceDeployment()
     limit = feature_limit(bank, mfcc)
@@ -75,7 +81,7 @@ def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) 
     terms: Literal["full", "diagonal"] = "full" if bank.emission.whole else "diagonal"
     with torch.no_grad():
         weights = score_columns(bank.emission.gaussians.phi().double(), terms)
-        graph = settings.graph(bank, bundle.labels).drawn
+        graph = settings.graph(bank, config.labels).drawn
     center, spread = (part.numpy() for part in usual_range(mfcc))
     scored = Scored(
         scaled_weights(weights, terms, center, spread), terms, mfcc.features, limit, feature_radius(bank, mfcc)
@@ -107,10 +113,12 @@ def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None
         **drawn.shape,
         **common,
     )
+    why: RangeError | None = None
     for size in BITS if bits is None else (bits,):
         try:
             found = SentenceArrays(replace(shape, bits=size), *drawn.arrays)
-        except RangeError:
+        except RangeError as refused:
+            why = refused
             continue
         finest = size - 1 - math.ceil(math.log2(found.most_apart))
         for fraction in range(min(FINEST, finest), COARSEST, -1):
@@ -118,8 +126,8 @@ def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None
                 return SentenceArrays(replace(shape, bits=size, fraction=fraction), *drawn.arrays)
         return found
     raise RangeError(
-        f"scores of these models can be further apart than shares of {bits or BITS[-1]} bits hold: normalize features "
-        "(cmvn utterance or public), raise the models' variance floor, or serve with more (--sentences bits=…)"
+        f"{why}; here: normalize features (cmvn utterance or public), raise the models' variance floor, or serve with "
+        "more bits (--sentences bits=…)"
     )
 
 

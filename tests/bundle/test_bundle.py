@@ -28,6 +28,7 @@ from ppspeech.bundle import (
     LinearTableSettings,
     MinimaxFilterSettings,
     ModelSettings,
+    SentenceHmmSettings,
     SpeakerUbmSettings,
     WeightsSettings,
     load_bundle,
@@ -80,6 +81,10 @@ ALL_SETTINGS: list[ModelSettings] = [
         for covariance in ("full", "diagonal", "spherical", "tied")
     ),
     LargeMarginKeywordSettings(states=2, margin=1.0, width=0.5),
+    *(
+        SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)
+        for grammar in (None, "(a | b)+ [c]")
+    ),
     SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0),
     SpeakerUbmSettings(components=4, covariance="tied", floor=0.1, relevance=16.0, cohort=COHORT),
     LargeMarginClassifierSettings(label="emotion", width=0.5, radius=2.0),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -81,6 +82,23 @@ def test_a_radius_holds_the_states_in_spreads_of_the_front_end(mfcc: MfccConfig)
         mean = torch.stack([center, center + spread * torch.tensor([0.0, far, 0.0, 0.0])]).unsqueeze(1)
         emission.gaussians.set_moments_(mean.view_as(emission.gaussians.mean), spread.square().expand(2, 1, 4))
         assert feature_radius(bank, mfcc) == radius
+
+
+def test_two_deviations_of_a_state_are_those_of_its_frames() -> None:
+    """The squares of frames drawn from a state have the mean and the deviation that the radius leaves room for."""
+    drawn, mean = np.random.default_rng(0), np.array([3.0, -1.0, 0.5, 2.0])
+    root = drawn.normal(size=(4, 4))
+    emission = GaussianEmission(1, 1, 4, 1, "full", 1e-9, dtype=torch.float64)
+    bank = HiddenMarkovModel(left_right(1), emission)
+    emission.gaussians.set_moments_(torch.from_numpy(mean).view(1, 1, 4), torch.from_numpy(root @ root.T)[None, None])
+    squares = ((mean + drawn.normal(size=(200_000, 4)) @ root.T) ** 2).sum(axis=1)
+    usual = np.sqrt(squares.mean() + 2 * squares.std())
+    assert feature_radius(bank, MFCC) == 5.0 * 2 ** max(0, int(np.ceil(np.log2(usual / 5.0))))
+    for size, radius in ((4.9, 5.0), (5.1, 10.0)):
+        shrunk = size / usual
+        moments = torch.from_numpy(shrunk * mean), torch.from_numpy(shrunk**2 * root @ root.T)
+        emission.gaussians.set_moments_(moments[0].view(1, 1, 4), moments[1][None, None])
+        assert feature_radius(bank, MFCC) == radius
 
 
 def test_a_grammar_is_the_bundles_or_the_callers(tmp_path: Path, bundle: Bundle) -> None:

@@ -11,6 +11,14 @@ from ppspeech.crypto.paillier.primes import prime_pair
 from ppspeech.filters import LinearFilter
 from ppspeech.protocols.filters import digest_of
 from tests.protocols.sentence_reference import hear, loop_arrays, say
+from tests.protocols.spotting_reference import (
+    clear_answers,
+    made_keywords,
+    made_recordings,
+    made_shape,
+    plain_keywords,
+    plain_recordings,
+)
 from tests.protocols.test_discrete_keyword import made_tables, plain_tables, sure_symbols
 from tests.protocols.word_reference import made_models, made_utterance, plain_models, plain_word
 
@@ -85,6 +93,16 @@ def rows() -> dict[str, Row]:
         ("server", [plain_models(words)], "done"),
     ]
     common = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    archive, owned = (
+        made_shape(frames=12, block=8, longest=4, dimensions=2, states=(2,), holder=holder)
+        for holder in ("server", "client")
+    )
+    sought = {shape.holder: made_keywords(shape, 3, threshold=-50.0) for shape in (archive, owned)}
+    searched = {shape.holder: made_recordings(shape, sought[shape.holder]) for shape in (archive, owned)}
+    ((where,),) = clear_answers(sought["server"], searched["server"])
+    assert where is not None
+    segment = str([[[*where.starts, where.end]]])
+    walks = [[[float(i + j), float(m)] for i in range(4)] for m, j in ((0, 0), (3, 5))]
     filtered = {"inputs": 3, "features": 2, "classes": 2, "rounds": 1, "settings": {"steps": 1}, "gather_seconds": 30}
     return {
         "millionaires": pair(("alice", [7], "alice is richer"), ("bob", [5], "alice is richer"), bits=8),
@@ -115,6 +133,26 @@ def rows() -> dict[str, Row]:
             ("server", [plain_tables(tables)], "done"),
             shape=tables.words.shape.to_params(),
             symbols=4,
+        ),
+        "spotting": pair(
+            ("client", [plain_keywords(sought["server"])], segment),
+            ("server", [plain_recordings(searched["server"])], "done"),
+            shape=archive.to_params(),
+        ),
+        "spotting_own": pair(
+            ("client", [plain_recordings(searched["client"])], segment),
+            ("server", [plain_keywords(sought["client"])], "done"),
+            shape=owned.to_params(),
+        ),
+        "templates": pair(
+            ("client", [walks[1]], "far"),
+            ("server", [walks, ["near", "far"]], "done"),
+            shape={"length": 4, "dimensions": 2, "templates": 2, "band": 2},
+        ),
+        "alignment": pair(
+            ("client", [walks[0]], "(1, 3)"),
+            ("server", [walks[0], -1.0], "done"),
+            shape={"length": 4, "dimensions": 2, "templates": 1, "band": 2, "anchors": [1, 3]},
         ),
         "speaker_verification": pair(
             ("client", [[0.0, 1.0], 1], KNOWS),

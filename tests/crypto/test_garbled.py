@@ -95,6 +95,17 @@ def test_gates_with_constants_are_their_truth_tables(garbler_knows: str) -> None
     assert not ran.zero[ZERO].any()
 
 
+def test_a_circuit_is_what_it_was_when_it_was_made() -> None:
+    """Arrays of wires belong to whoever asked for them, and may be used for others afterwards."""
+    build = Builder()
+    wires = build.inputs(1, 2)[0]
+    kept, mine = wires.copy(), wires.copy()
+    out = build.both(mine[:1], mine[1:])
+    mine[:] = ZERO
+    ran = run_alone(build.finish(), kept, np.array([1, 1]))
+    assert ran.value(out).tolist() == [1]
+
+
 @settings(max_examples=25, deadline=None)
 @given(bits=st.integers(1, 60), lanes=st.integers(1, 40), data=st.data())
 def test_numbers_are_numpys(bits: int, lanes: int, data: st.DataObject) -> None:

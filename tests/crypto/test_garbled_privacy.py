@@ -274,7 +274,7 @@ def test_damaged_tables_are_noticed_and_the_garbler_is_not_told(place: int) -> N
 
         def spoil(evaluator: Evaluator, _: np.ndarray, damaged: bool = damaged) -> None:
             if damaged:
-                evaluator._open.buffer.view(np.uint8)[place::32] ^= 1
+                evaluator._tables.view(np.uint8)[place::32] ^= 1
 
         read, mine, theirs = run_pair(job, spoil=spoil)
         shapes.append((mine.shape(), theirs.shape()))

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from ppspeech.channel import Channel
+from ppspeech.crypto.garbled import Garbler
 from ppspeech.crypto.lattice import (
     Evaluator,
     FrameSender,
@@ -34,6 +35,8 @@ from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, K
 from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession
 from ppspeech.protocols.sums.masks import SessionKey
 from tests.crypto.dealer import Dealer, Half
+from tests.crypto.garbled_pairs import Sum
+from tests.crypto.pairs import agree
 from tests.crypto.test_transfer_check import extension
 from tests.fuzz.door import Door, Says, apart, door, several
 
@@ -185,6 +188,44 @@ def setup_second() -> Door:
 
     run_together(lambda channel: PairSetup.agree(channel, Side.FIRST), second)
     return Door(lambda data: PairSetup.agree(Says(*apart(data)), Side.SECOND), (several(*said),))
+
+
+def _garbled() -> tuple[tuple[PairSetup, PairSetup], Sum, dict[Side, list[bytes]]]:
+    """Two parties in session, a circuit, and what each of them received of it."""
+    setup, job = agree(), Sum(*(np.arange(3, dtype=np.uint64) for _ in range(3)), bits=4)
+    for half in setup:
+        half._state = "in use"
+    heard: dict[Side, list[bytes]] = {}
+
+    def party(channel: Channel, side: Side) -> None:
+        record = Transcript(channel, keep_payloads=True)
+        (job.garble if side is Side.FIRST else job.evaluate)(record, setup[side])
+        heard[side] = [entry.payload or b"" for entry in record.entries if entry.direction == "received"]
+
+    run_together(lambda channel: party(channel, Side.FIRST), lambda channel: party(channel, Side.SECOND))
+    return setup, job, heard
+
+
+@door(cost=20)
+def garbled_choices() -> Door:
+    """A garbler that is told choices: columns have a door of their own."""
+    (first, _), job, heard = _garbled()
+
+    def enter(data: bytes) -> None:
+        garbler = Garbler(Says(data), first)
+        garbler._labels.rows = lambda *_: uniform_residues((job.inputs, 2))
+        offered = garbler.late_inputs(job.inputs)
+        garbler.begin(0)
+        garbler.answer(offered)
+
+    return Door(enter, (heard[Side.FIRST][-1],))
+
+
+@door(cost=60)
+def garbled_tables() -> Door:
+    """An evaluator that is given a key, tables, labels and meanings."""
+    (_, second), job, heard = _garbled()
+    return Door(lambda data: job.evaluate(Says(*apart(data)), second), (several(*heard[Side.SECOND]),))
 
 
 def _flights(side: Side) -> Door:

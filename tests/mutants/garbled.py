@@ -29,6 +29,12 @@ GARBLED = [
         (CIRCUIT, "build.xor(found, ones), ones], axis=1)", "found, ones], axis=1)"),
     ),
     mutant(
+        "garbled trellis: words told are not counted",
+        "an answer tells more of the models than was agreed on",
+        TRELLIS_TESTS,
+        (CIRCUIT, "after.append(build.xor(one, borrow))", "after.append(one)"),
+    ),
+    mutant(
         "garbled trellis: nonsense stops the session",
         "a server learns for which inputs its damage mattered",
         TRELLIS_TESTS,
@@ -49,7 +55,7 @@ GARBLED = [
         "garbled: circuits of a session share tweaks",
         "tables of equal gates differ by delta",
         TESTS,
-        (PARTIES, "* at :], self._first + at", "* at :], self._first"),
+        (PARTIES, "return at, self._first + at", "return at, self._first"),
     ),
     mutant(
         "garbled: gate counters not compared",
@@ -91,7 +97,7 @@ GARBLED = [
         "garbled: inputs chosen after the key",
         "an evaluator chooses its inputs knowing the hash",
         "tests/crypto/test_garbled.py",
-        (PARTIES, "    if tables is not None:\n", "    if tables is not None and tables.done < 0:\n"),
+        (PARTIES, "    if gates is not None:\n", "    if gates is not None and gates._done < 0:\n"),
     ),
     mutant(
         "garbled: late inputs without labels of their own",
@@ -115,8 +121,8 @@ GARBLED = [
         "garbled: meanings not hashed",
         "the evaluator reads half of delta",
         TESTS,
-        (PARTIES, "tables.hasher.hash_blocks(each, first)[:, 0]", "each[:, 0]"),
-        (PARTIES, "chosen ^ tables.hasher.hash_blocks(outputs, first)[:, 0]", "chosen ^ outputs[:, 0]"),
+        (PARTIES, "gates.hasher.hash_blocks(each, first)[:, 0]", "each[:, 0]"),
+        (PARTIES, "chosen ^ gates.hasher.hash_blocks(outputs, first)[:, 0]", "chosen ^ outputs[:, 0]"),
     ),
     mutant(
         "garbled: labels without a meaning taken for bits",

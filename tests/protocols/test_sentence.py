@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from ppspeech.channel import Channel
+from ppspeech.crypto import Kind
+from ppspeech.crypto.shares.engine import HEADER
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.network import Transcript, run_together
 from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
@@ -162,6 +164,22 @@ def test_the_server_sees_the_same_sizes_whatever_is_said_and_the_plan_says_them(
         assert record.bytes_down == job.reply_bytes + shares.bytes_first
         assert record.rounds == 1 + shares.rounds
     assert total_bytes(arrays.shape) == product_plan(arrays.shape).total_bytes + shares.total_bytes
+
+
+def test_a_client_is_opened_one_record_a_word_and_nothing_else() -> None:
+    arrays = loop_arrays()
+    _, (record,) = converse(arrays, say(arrays, 0, 1))
+    opened = []
+    for entry in record.entries:
+        data, at = entry.payload or b"", 0
+        while entry.kind == Kind.FLIGHT and at < len(data):
+            kind, size = HEADER.unpack_from(data, at)
+            assert kind in {Kind.ASK, Kind.TABLES, Kind.PRODUCT, Kind.OPEN}
+            if kind == Kind.OPEN:
+                assert entry.direction == "received"
+                opened.append(size)
+            at += HEADER.size + size
+    assert opened == [-(-sum(arrays.shape.fields) // 8)] * arrays.shape.most_words
 
 
 def test_a_shape_survives_the_wire() -> None:

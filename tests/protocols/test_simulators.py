@@ -22,8 +22,10 @@ from ppspeech.errors import PpspeechError, ProtocolError
 from ppspeech.network import Transcript, run_together
 from ppspeech.protocols import PROTOCOLS, Party, run_in_memory
 from ppspeech.protocols.message_kinds import kind_of
+from ppspeech.protocols.search import SpotShape
 from ppspeech.protocols.simulator import RELEASED, SHOWN, Format, simulate
 from tests.cli.protocol_table import Row, draw, rows
+from tests.protocols.spotting_reference import made_keywords, plain_keywords
 from tests.protocols.test_discrete_keyword import made_tables, plain_tables
 from tests.protocols.word_reference import made_models, plain_models
 
@@ -66,6 +68,14 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
     words = made_models(seed=77, words=2, states=2, frames=6, dimensions=2)
     tables = made_tables(4, 77, words=2, states=2, frames=6)
 
+    def sought(holder: str) -> Any:
+        shape = SpotShape.from_params(rows()["spotting" if holder == "server" else "spotting_own"].terms["shape"])
+        return made_keywords(shape, seed=9, threshold=50.0)
+
+    def far_recordings(holder: str) -> dict[str, Any]:
+        shape = sought(holder).shape
+        return {"frames": [(3 * np.ones((5, shape.dimensions))).tolist()], "garbage": [[7.0] * 5]}
+
     def labeled() -> list[list[Any]]:
         return [[], *([[[7 * row[1], -row[0], 1 - row[2]] for row in data]] for (data,) in own[1:])]
 
@@ -77,6 +87,10 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "keyword": lambda: [[(3 * np.ones((5, 2))).tolist()], [plain_models(words)]],
         "keyword_stream": lambda: [[(3 * np.ones((5, 2))).tolist()], [plain_models(words)]],
         "discrete_keyword": lambda: [[[3, 3, 3, 3, 3]], [plain_tables(tables)]],
+        "spotting": lambda: [[plain_keywords(sought("server"))], [far_recordings("server")]],
+        "spotting_own": lambda: [[far_recordings("client")], [plain_keywords(sought("client"))]],
+        "templates": lambda: [[turned(own[0][0])], [[turned(each) for each in own[1][0]], ["other", "names"]]],
+        "alignment": lambda: [[turned(own[0][0])], [own[1][0], -100.0]],
         "speaker_verification_hardened": lambda: [[turned(own[0][0]), own[0][1]], turned(own[1])],
         "train_average": labeled,
         "train_descent": labeled,

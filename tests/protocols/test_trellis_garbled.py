@@ -1,5 +1,6 @@
 """A garbled trellis is the trellis on integers, bit for bit, and its path the best one; costs are as said before."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -236,6 +237,21 @@ def test_words_are_read_with_their_ends_and_the_last_frame_is_hidden(words: list
     assert streamed(circuit, weights, emissions, 2)[0].records() == (expected,)
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 9])
+def test_an_answer_tells_no_more_than_was_agreed_on(most: int) -> None:
+    """The last words alone, and as many bits as there are such answers."""
+    words = [2, 0, 3, 1, 2]
+    weights, emissions = spoken(words)
+    circuit = plan_circuit(plan_trellis(loop(WORDS, STATES, 14), 16), WORDS * STATES, (1,), most)
+    expected = tuple((STATES * place + STATES - 1, word) for place, word in enumerate(words))[-most:]
+    assert whole(circuit, weights, emissions)[0].records() == (expected,)
+    assert streamed(circuit, weights, emissions, 4)[0].records() == (expected,)
+    every = loop_circuit(16)
+    assert circuit.answer_bits <= every.answer_bits == math.ceil(17 * math.log2(1 + WORDS))
+    assert circuit.answer_bits == math.ceil(math.log2(sum(math.comb(17, n) * WORDS**n for n in range(most + 1))))
+    assert circuit.back_gates() - every.back_gates() <= 16 * (2 * most.bit_length() + 3)
+
+
 def test_bytes_and_rounds_are_known_before() -> None:
     circuit = loop_circuit(15)
     weights, emissions = spoken([1, 2, 3])
@@ -316,6 +332,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "an end nobody reaches": (lambda: plan_circuit(plan_trellis(loop(2, 3), 2), 6), "cannot end there"),
     "a field that is none": (lambda: plan_circuit(plan_trellis(loop(2, 2), 5), 4, (7,)), "can be read"),
     "no frames": (lambda: loop_circuit(6).back_gates(7), "1 to 6 frames"),
+    "nothing to tell": (lambda: plan_circuit(plan_trellis(loop(2, 2), 5), 4, (1,), 0), "at least once"),
     "other weights": (lambda: loop_circuit(6).constants(np.zeros(3, np.uint64)), "12 weights"),
     "set twice": (
         lambda: plan_circuit(

@@ -124,7 +124,7 @@ class Builder:
             raise RangeError(f"operands must have one shape, got {left.shape} and {right.shape}")
         bits, lanes = left.shape if left.ndim == 2 else (1, left.size)
         out: Whole = self.inputs(1, lanes if lanes_out else bits * lanes)[0]
-        parts = [left.reshape(-1), right.reshape(-1), out, *([] if select is None else [select])]
+        parts = [left.flatten(), right.flatten(), out.copy(), *([] if select is None else [select.copy()])]
         self._code.append((int(op), bits, lanes, self._at))
         self._index += parts
         self._at += sum(len(part) for part in parts)

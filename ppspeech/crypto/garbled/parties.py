@@ -43,6 +43,7 @@ from ppspeech.errors import ProtocolError, RangeError
 
 FRAME_BYTES = 4 * 2**20
 """The most that one message holds: of tables 2^17 gates, of labels 2^18."""
+FRAME_WORDS = FRAME_BYTES // 8
 KEY_BYTES = 16
 TABLE_BYTES = 8 * TABLE_WORDS
 """Of a gate."""
@@ -80,7 +81,8 @@ class Garbler:
             raise ProtocolError("the first party garbles, the second evaluates")
         self.channel, self.setup = channel, setup
         self._labels = setup.labels
-        self._open: _Tables | None = None
+        self._open: _Gates | None = None
+        self._unsent: list[Residues] = []
 
     def own_inputs(self, count: int) -> Residues:
         """The evaluator chooses now: labels of 0 of so many bits, `(count, 2)`. Raises CheatError for one that cheats,
@@ -103,26 +105,28 @@ class Garbler:
         """So many gates come now, all the evaluator's transfers for them being done: a key of their own is drawn."""
         key = uniform_bytes(KEY_BYTES)
         self.channel.send(Kind.GARBLE_KEY, key)
-        self._open = _Tables(BlockHash(key), self.setup.take_gates(gates), gates)
+        self._open, self._unsent = _Gates(BlockHash(key), self.setup.take_gates(gates), gates), []
 
     def run(self, circuit: Circuit, wires: Residues) -> None:
-        """Fill the labels of 0 of all wires, `(wires, 2)`; what is full of its tables is sent."""
-        tables = _begun(self._open)
-        run_circuit(circuit, wires, tables.hasher, self._labels.delta, *tables.take(circuit.gates))
-        while tables.done - tables.moved >= FRAME_BYTES // TABLE_BYTES:
-            self._send(tables, FRAME_BYTES // TABLE_BYTES)
+        """Fill the labels of 0 of all wires, `(wires, 2)`; what is full of its tables is sent, and not kept."""
+        gates, table = _begun(self._open), table_buffer(circuit.gates)
+        _, first = gates.take(circuit.gates)
+        run_circuit(circuit, wires, gates.hasher, self._labels.delta, table, first)
+        self._unsent.append(table[: TABLE_WORDS * circuit.gates])
+        if sum(part.nbytes for part in self._unsent) >= FRAME_BYTES:
+            self._send_tables(whole=True)
 
     def finish(self) -> None:
         """Send what is left of the tables. Raises ProtocolError if other gates were announced."""
-        tables = _begun(self._open)
-        tables.check_done()
-        if tables.done > tables.moved:
-            self._send(tables, tables.done - tables.moved)
+        _begun(self._open).check_done()
+        self._send_tables(whole=False)
 
-    def _send(self, tables: "_Tables", gates: int) -> None:
-        part = tables.buffer[TABLE_WORDS * tables.moved : TABLE_WORDS * (tables.moved + gates)]
-        self.channel.send(Kind.GARBLED, part.data.cast("B"))
-        tables.moved += gates
+    def _send_tables(self, *, whole: bool) -> None:
+        """What was not sent yet, in frames; only `whole` ones, or the last too."""
+        words = np.concatenate([np.zeros(0, np.uint64), *self._unsent])
+        sent = len(words) // FRAME_WORDS * FRAME_WORDS if whole else len(words)
+        _send_in_frames(self.channel, Kind.GARBLED, words[:sent])
+        self._unsent = [words[sent:].copy()]
 
     def answer(self, inputs: "OfferedInputs") -> None:
         """Receive what was chosen, blinded, and send what opens to its labels. Raises ProtocolError the second time, or
@@ -141,9 +145,9 @@ class Garbler:
     def tell(self, outputs: Residues) -> None:
         """What outputs mean, by their labels of 0, `(outputs, 2)`: the end, after which no input can be chosen."""
         count = len(outputs)
-        tables, first = _begun(self._open), 2 * self.setup.take_gates(count)
+        gates, first = _begun(self._open), 2 * self.setup.take_gates(count)
         self._open = None
-        zero, one = (tables.hasher.hash_blocks(each, first)[:, 0] for each in (outputs, outputs ^ self._labels.delta))
+        zero, one = (gates.hasher.hash_blocks(each, first)[:, 0] for each in (outputs, outputs ^ self._labels.delta))
         swapped = (outputs[:, 0] & np.uint64(1)).astype(np.bool_)
         meaning = np.stack([zero, one ^ np.uint64(1)], axis=1)
         meaning[swapped] = meaning[swapped][:, ::-1]
@@ -180,7 +184,8 @@ class Evaluator:
             raise ProtocolError("the first party garbles, the second evaluates")
         self.channel, self.setup = channel, setup
         self._labels = setup.labels
-        self._open: _Tables | None = None
+        self._open: _Gates | None = None
+        self._tables = table_buffer(0)
 
     def own_inputs(self, bits: Bits) -> Residues:
         """Choose now: the labels of these bits, `(count, 2)`. Raises ProtocolError once a key was received."""
@@ -199,14 +204,15 @@ class Evaluator:
     def begin(self, gates: int) -> None:
         """Receive the key of so many gates and all their tables, and keep them."""
         hasher = BlockHash(self.channel.receive(Kind.GARBLE_KEY, KEY_BYTES))
-        self._open = _Tables(hasher, self.setup.take_gates(gates), gates)
-        into = self._open.buffer.data.cast("B")
+        self._open, self._tables = _Gates(hasher, self.setup.take_gates(gates), gates), table_buffer(gates)
+        into = self._tables.data.cast("B")
         _receive_in_frames(self.channel, Kind.GARBLED, into[: TABLE_BYTES * gates])
 
     def run(self, circuit: Circuit, wires: Residues) -> None:
         """Fill the labels of all wires, `(wires, 2)`."""
-        tables = _begun(self._open)
-        run_circuit(circuit, wires, tables.hasher, None, *tables.take(circuit.gates))
+        gates = _begun(self._open)
+        at, first = gates.take(circuit.gates)
+        run_circuit(circuit, wires, gates.hasher, None, self._tables[TABLE_WORDS * at :], first)
 
     def finish(self) -> None:
         """Raises ProtocolError if other gates were announced."""
@@ -230,12 +236,12 @@ class Evaluator:
     def read(self, outputs: Residues) -> Meaning:
         """Receive what outputs mean and read them by their labels, `(outputs, 2)`: the end."""
         count = len(outputs)
-        tables, first = _begun(self._open), 2 * self.setup.take_gates(count)
+        gates, first = _begun(self._open), 2 * self.setup.take_gates(count)
         self._open = None
         meaning = np.empty((count, 2), np.uint64)
         _receive_in_frames(self.channel, Kind.MEANING, meaning.reshape(-1).data.cast("B"))
         chosen = meaning[np.arange(count), (outputs[:, 0] & np.uint64(1)).astype(np.intp)]
-        words = chosen ^ tables.hasher.hash_blocks(outputs, first)[:, 0]
+        words = chosen ^ gates.hasher.hash_blocks(outputs, first)[:, 0]
         return Meaning((words & np.uint64(1)).astype(np.uint8), bool((words <= 1).all()))
 
     def __reduce__(self) -> NoReturn:
@@ -254,35 +260,33 @@ Party = Garbler | Evaluator
 """Both run the same circuits, in the same order."""
 
 
-class _Tables:
-    """Tables of gates from a first one on: how many were made or used, and how many were sent."""
+class _Gates:
+    """Gates that were announced, under one key: how many, and how many were garbled or evaluated."""
 
     def __init__(self, hasher: BlockHash, first: int, gates: int) -> None:
-        self.hasher, self._first, self._gates = hasher, first, gates
-        self.buffer = table_buffer(gates)
-        self.done = self.moved = 0
+        self.hasher, self._first, self._gates, self._done = hasher, first, gates, 0
 
-    def take(self, gates: int) -> tuple[Residues, int]:
-        """The buffer of the next ones, and the number of the first of them."""
-        if self.done + gates > self._gates:
-            raise ProtocolError(f"{self._gates:,} gates were announced and {self.done + gates:,} are asked for")
-        at, self.done = self.done, self.done + gates
-        return self.buffer[TABLE_WORDS * at :], self._first + at
+    def take(self, gates: int) -> tuple[int, int]:
+        """How many came before the next ones under this key, and the number of the first of them."""
+        if self._done + gates > self._gates:
+            raise ProtocolError(f"{self._gates:,} gates were announced and {self._done + gates:,} are asked for")
+        at, self._done = self._done, self._done + gates
+        return at, self._first + at
 
     def check_done(self) -> None:
         """Raises ProtocolError if some were not asked for."""
-        if self.done != self._gates:
-            raise ProtocolError(f"{self._gates:,} gates were announced and {self.done:,} were made")
+        if self._done != self._gates:
+            raise ProtocolError(f"{self._gates:,} gates were announced and {self._done:,} were made")
 
 
-def _begun(tables: _Tables | None) -> _Tables:
-    if tables is None:
+def _begun(gates: _Gates | None) -> _Gates:
+    if gates is None:
         raise ProtocolError("no gates were announced: call begin first")
-    return tables
+    return gates
 
 
-def _check_early(tables: _Tables | None) -> None:
-    if tables is not None:
+def _check_early(gates: _Gates | None) -> None:
+    if gates is not None:
         raise ProtocolError("inputs are chosen before gates are announced: their key must be younger than the choices")
 
 

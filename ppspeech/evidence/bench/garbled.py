@@ -3,6 +3,7 @@
 Needs nothing.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,24 +15,35 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import Scale, uniform_bytes, uniform_residues
 from ppspeech.crypto.garbled import Builder, run_circuit, table_buffer
 from ppspeech.crypto.lattice import (
+    Evaluator,
+    FrameSender,
+    KeyHolder,
     MatrixPlan,
     Precision,
     ReplyMask,
     encode_weights,
+    key_length,
     plan_product,
+    plan_stream,
+    publish_model,
+    receive_scores,
     share_before,
 )
 from ppspeech.crypto.transfer import BlockHash
+from ppspeech.errors import PpspeechError
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import best_seconds, machine
-from ppspeech.evidence.bench.two_parties import Measured, Timed, measure
+from ppspeech.evidence.bench.two_parties import Measured, Timed, measure, wait_for_each_other
 from ppspeech.figures import Figure
-from ppspeech.protocols import Meeting
+from ppspeech.network import run_in_processes
+from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.trellis import (
     Arc,
     Rule,
     Set,
     Start,
+    StreamEvaluation,
+    StreamGarbling,
     Trellis,
     TrellisCircuit,
     WholeEvaluation,
@@ -46,6 +58,11 @@ MONOMIALS = 820
 SCALE = Scale(14, 2)
 LINK_SECONDS = 0.02
 """Half a round trip."""
+JOBS = (("digits", 11, 5, 99, True), ("word33", 10, 5, 33, False), ("word98", 10, 5, 98, False))
+"""Names, words, states, frames, and whether words follow each other."""
+CHUNK = 2
+LATE = 8
+WARE = 191  # what a bench sends by itself
 
 
 @BENCHES.register("garbled")
@@ -54,12 +71,65 @@ def run(quick: bool) -> list[Figure]:
     repeats = 3 if quick else 12
     figures = gate_figures(5 if quick else 50)
     where = f"two processes, TCP, {machine()}; best of {repeats}"
-    jobs = [Loop("digits", 11, 5, 99, meets=True), Loop("word33", 10, 5, 33), Loop("word98", 10, 5, 98)]
+    jobs = [Loop(*size) for size in JOBS]
     for delay, link in ((0.0, "loopback"), (LINK_SECONDS, "link40")):
         measured = measure([job.timed() for job in jobs], repeats, delay=delay)
         for job in jobs:
             figures += job_figures(job, link, measured[job.name], where)
+        figures.append(spoken_figure(jobs[0], link, delay, 2 if quick else 5))
     return figures
+
+
+def spoken_figure(job: "Loop", link: str, delay: float, repeats: int) -> Figure:
+    """How long after the last frame the words are there, frames coming as they are spoken, best of some utterances."""
+    circuit, plan = job.circuit, job.stream
+    monomials, expected = job.path()
+    chunks = range(0, job.frames, CHUNK)
+
+    def client(channel: Channel) -> float:
+        met = meet_as_client(channel)
+        ring, coins, waits = plan.precision.parameters, met.setup.id + b"bench", []
+        key = channel.receive(WARE, key_length(ring))
+        model = FrameSender(Evaluator(key, coins, ring), plan, channel.receive(WARE, plan.job.query_bytes))
+        with met.session():
+            for _ in range(1 + repeats):
+                masks = [ReplyMask(plan.job) for _ in chunks]
+                share = np.concatenate([share_before(plan, mask).T for mask in masks])[: job.frames]
+                model.prepare(len(masks))
+                evaluation = StreamEvaluation(channel, met.setup, circuit, share)
+                wait_for_each_other(channel)
+                began = time.perf_counter()
+                for number, (at, mask) in enumerate(zip(chunks, masks, strict=True)):
+                    spoken = np.zeros((CHUNK, MONOMIALS))
+                    spoken[: min(CHUNK, job.frames - at)] = monomials[at : at + CHUNK]
+                    time.sleep(max(0.0, began + min(at + CHUNK, job.frames) * FRAME_SECONDS - time.perf_counter()))
+                    channel.send(WARE, model.send(spoken, mask)[0])
+                    if number >= LATE:
+                        evaluation.advance(CHUNK)
+                evaluation.advance(job.frames - evaluation.frames)
+                records = evaluation.finish().records()
+                waits.append(time.perf_counter() - began - job.frames * FRAME_SECONDS)
+                if records != (expected,):
+                    raise PpspeechError(f"{records} was heard where {expected} was said; no figure can be trusted")
+        return min(waits[1:])
+
+    def server(channel: Channel) -> None:
+        met = meet_as_server(channel)
+        key = KeyHolder(plan.precision.parameters, met.setup.id + b"bench")
+        channel.send(WARE, key.public_key)
+        channel.send(WARE, publish_model(key, plan, job.weights))
+        with met.session():
+            for _ in range(1 + repeats):
+                garbling = StreamGarbling(channel, met.setup, circuit, job.moves)
+                wait_for_each_other(channel)
+                for at in chunks:
+                    scores = receive_scores(key, plan, channel.receive(WARE, plan.job.reply_bytes))
+                    garbling.send(scores[: job.frames - at])
+                garbling.finish()
+
+    seconds = run_in_processes(client, server, delay=delay)
+    note = f"from the last of {job.frames} frames to the words, chunks of {CHUNK}; tables before; {machine()}"
+    return Figure(f"garbled.{job.name}.{link}.after_last_frame_ms", 1e3 * seconds, "ms", note=note)
 
 
 def gate_figures(repeats: int, lanes: int = 55) -> list[Figure]:
@@ -134,6 +204,17 @@ class Loop:
     def _signs(self) -> Reals:
         return np.sign(np.random.default_rng(2).normal(size=(self.words * self.states, MONOMIALS)))
 
+    @property
+    def weights(self) -> Reals:
+        """Of the monomials."""
+        return 0.02 * self._signs.T
+
+    @cached_property
+    def stream(self) -> MatrixPlan:
+        """Of the scores of a chunk, the server holding the key."""
+        precision = Precision(limit=1.0, weights=Scale(24, 13), result=SCALE)
+        return plan_stream(MONOMIALS, self.words * self.states, CHUNK, precision)
+
     @cached_property
     def spoken(self) -> list[int]:
         """The words."""
@@ -152,7 +233,7 @@ class Loop:
     def timed(self) -> Timed:
         """The job; the product's mask is drawn before, and what was garbled with it."""
         circuit, product = self.circuit, self.product
-        weights = encode_weights(product, 0.02 * self._signs.T)
+        weights = encode_weights(product, self.weights)
         monomials, expected = self.path()
         cost = whole_cost(circuit)
 

@@ -203,7 +203,7 @@ def _stream_figures(arrays: SentenceArrays, said: Reals, expected: list[Heard], 
     for name, engine, delay in ways:
 
         def client(channel: Channel, engine: Engine = engine) -> list[tuple[float, float]]:
-            met, models, found = meet_as_client(channel), TakenModels(streamed(arrays.shape)), []
+            met, models, found = meet_as_client(channel), TakenModels(streamed(arrays.shape, engine)), []
             with met.session():
                 for _ in range(1 + repeats):
                     ear = ListeningEar(met, arrays.shape, models, engine)
@@ -211,7 +211,7 @@ def _stream_figures(arrays: SentenceArrays, said: Reals, expected: list[Heard], 
             return found[1:]
 
         def server(channel: Channel, engine: Engine = engine) -> None:
-            met, models = meet_as_server(channel), GivenModels(streamed(arrays.shape), arrays.weights)
+            met, models = meet_as_server(channel), GivenModels(streamed(arrays.shape, engine), arrays.weights)
             with met.session():
                 for _ in range(1 + repeats):
                     follow_speech(met, arrays, models, engine)

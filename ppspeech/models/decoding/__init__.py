@@ -19,14 +19,40 @@ torch.Size([3, 2, 2])
 ['yes', 'no']
 >>> [word.word for word in decode(spotting_graph([["no"]], ["noise"], units), scores).words]
 ['no']
+
+A single keyword is found by its best segment, `spot`; a clip is named after its nearest template, `TemplateRecognizer`:
+
+>>> ratios = torch.tensor([[-1.0, -1.0], [2.0, -1.0], [-1.0, 3.0], [-1.0, -1.0]])
+>>> found = spot(ratios, block=4, longest=2)
+>>> float(found.score), int(found.start), int(found.end)
+(5.0, 1, 3)
 """
 
+from ppspeech.models.decoding.alignment import (
+    Alignment,
+    TemplateRecognizer,
+    align,
+    resampled,
+    similarities,
+    warp,
+    within_radius,
+)
 from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.decoding.embedded import embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, words_of
 from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph
 from ppspeech.models.decoding.language import NgramModel, estimate_ngrams, read_arpa, write_arpa
+from ppspeech.models.decoding.spotting import (
+    Chain,
+    Segments,
+    best_average,
+    best_of_blocks,
+    best_segments,
+    composed_rows,
+    in_blocks,
+    spot,
+)
 from ppspeech.models.decoding.tasks import (
     grammar_graph,
     lexicon_graph,
@@ -39,6 +65,8 @@ from ppspeech.models.decoding.tasks import (
 __all__ = [
     "LATER",
     "NOTHING",
+    "Alignment",
+    "Chain",
     "DecodingGraph",
     "Edge",
     "GraphBuilder",
@@ -46,22 +74,35 @@ __all__ = [
     "NgramModel",
     "OneOf",
     "Repeated",
+    "Segments",
+    "TemplateRecognizer",
     "Unit",
     "Word",
     "WordGraph",
+    "align",
+    "best_average",
+    "best_of_blocks",
+    "best_segments",
+    "composed_rows",
     "decode",
     "embedded_training",
     "estimate_ngrams",
     "even_start_",
     "grammar_graph",
+    "in_blocks",
     "lexicon_graph",
     "loop_graph",
     "ngram_graph",
     "parse_grammar",
     "read_arpa",
+    "resampled",
+    "similarities",
+    "spot",
     "spotting_graph",
     "transcript_graph",
     "units_of_bank",
+    "warp",
+    "within_radius",
     "words_of",
     "write_arpa",
 ]

@@ -136,10 +136,10 @@ def _least_in_ball(spectrum: Reals, squared: Reals, radius: float) -> Reals:
     low, high = floor, floor + size / (2 * radius) + 1e-9 * (1 + np.abs(spectrum).max(axis=1))
     for _ in range(100):  # the norm of the solution falls with μ: it is the radius between low and high
         middle = (low + high) / 2
-        norm = np.sqrt((squared / (2 * (spectrum + middle[:, None]).clip(1e-300)) ** 2).sum(axis=1))
+        norm = np.sqrt((squared / (2 * (spectrum + middle[:, None]).clip(1e-150)) ** 2).sum(axis=1))
         outside = norm > radius
         low, high = np.where(outside, middle, low), np.where(outside, high, middle)
-    shifted = spectrum + high[:, None]
+    shifted = (spectrum + high[:, None]).clip(1e-300)
     inside = squared / (4 * shifted)
     dual: Reals = -np.where(squared > 0, inside, 0.0).sum(axis=1) - high * radius**2
     return dual

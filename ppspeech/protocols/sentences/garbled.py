@@ -29,7 +29,14 @@ from ppspeech.protocols.sentences.transcribe import (
     product_plan,
     read_sentences,
 )
-from ppspeech.protocols.trellis import PathRead, TrellisCircuit, WholeEvaluation, WholeGarbling, whole_cost
+from ppspeech.protocols.trellis import (
+    PathRead,
+    TrellisCircuit,
+    WholeEvaluation,
+    WholeGarbling,
+    plan_circuit,
+    whole_cost,
+)
 
 sentence_garbled = register_protocol(
     "sentence_garbled",
@@ -46,8 +53,12 @@ START, WORD = 0, 1  # fields of a token that are read
 
 @lru_cache(maxsize=16)
 def sentence_circuit(shape: SentenceShape) -> TrellisCircuit:
-    """The circuit of the longest utterance; where words begin and which they are is read."""
-    return TrellisCircuit(shape.plan, shape.end, (START, WORD))
+    """The circuit of the longest utterance. Where words begin and which they are is read, of the last `most_words`;
+    one is enough where words are known as they begin.
+    """
+    at_once = all(bool(begins) == (word >= 0) for _, _, begins, word in shape.arcs)
+    known = at_once and all(word >= 0 for _, word in shape.starts)
+    return plan_circuit(shape.plan, shape.end, (WORD,) if known else (START, WORD), shape.most_words)
 
 
 def garbled_bytes(shape: SentenceShape) -> int:
@@ -106,11 +117,11 @@ def answer_garbled(
 def words_read(shape: SentenceShape, read: PathRead, frames: int) -> list[Heard]:
     """What the path met, as words; none where it makes no sense, which `check_heard` says when all has been said."""
     try:
-        begun, named = read.records()
+        records = read.records()
     except CheatError:
         return []
-    starts = [frame for frame, _ in begun]
-    words = [word for _, word in named]
+    starts = [frame for frame, _ in records[0]]
+    words = [word for _, word in records[-1]]
     if not starts or len(words) != len(starts) or max(words) >= len(shape.words):
         return []
     ends = [*starts[1:], frames]

@@ -52,9 +52,10 @@ def stream_plan(shape: SentenceShape) -> MatrixPlan:
     return plan_stream(shape.monomials, shape.scores, CHUNK, shape.streaming_precision)
 
 
-def streamed(shape: SentenceShape) -> Streamed:
+def streamed(shape: SentenceShape, engine: Engine = "shares") -> Streamed:
     """The product of a chunk, and what an answer tells. Raises RangeError for answers that tell too much."""
-    return Streamed(stream_plan(shape), shape.answer_bits)
+    bits = sentence_circuit(shape).answer_bits if engine == "garbled" else shape.answer_bits
+    return Streamed(stream_plan(shape), bits)
 
 
 @lru_cache(maxsize=64)
@@ -225,7 +226,7 @@ def client(
     agreed = SentenceShape.from_params(shape)
     met = meet(party.channel, Side.SECOND)
     with met.session():
-        ear = ListeningEar(met, agreed, TakenModels(streamed(agreed)), engine)
+        ear = ListeningEar(met, agreed, TakenModels(streamed(agreed, engine)), engine)
         for frame in np.asarray(utterance, np.float64):
             ear.hear(frame[None])
         heard = ear.finish()
@@ -238,4 +239,4 @@ def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any],
     own = read_sentences(SentenceShape.from_params(shape), models)
     met = meet(party.channel, Side.FIRST)
     with met.session():
-        follow_speech(met, own, GivenModels(streamed(own.shape), own.weights), engine)
+        follow_speech(met, own, GivenModels(streamed(own.shape, engine), own.weights), engine)

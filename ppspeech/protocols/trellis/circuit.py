@@ -8,12 +8,14 @@ loop of words the entries remain.
 
 Back, a token that stands for the best path walks from the end to the start: at an operation it goes left if the left
 operand won, one gate. What fields it meets set on its way is all that is read, with the frame: where words end, and
-which they are. The fields themselves need not be carried.
+which they are. The fields themselves need not be carried. How often a field may be told is counted on the way, so that
+an answer has no more bits than were agreed on, whatever the evaluator's input is.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +66,7 @@ class Back:
         cursor: where its labels go.
         begins: where that of whether it begins here goes.
         decisions: where those of the frame's operations go.
+        left: where those of how often each field may still be told go, and their wires afterwards.
         sources: vertices that it may come from, one and two frames ago, and their wires.
         met: wires of what it meets in this frame.
         met_at_start: and of the starts, at frame 0.
@@ -74,6 +77,7 @@ class Back:
     cursor: slice
     begins: slice
     decisions: slice
+    left: tuple[slice, Whole]
     sources: tuple[tuple[Whole, Whole], tuple[Whole, Whole]]
     met: Whole
     met_at_start: Whole | None
@@ -86,15 +90,18 @@ class TrellisCircuit:
         plan: the trellis and its longest run.
         end: the vertex in which a path ends.
         fields: those that are read, of the trellis' fields.
+        most: how often each is told, counted from the end.
     """
 
-    def __init__(self, plan: Schedule, end: int, fields: tuple[int, ...]) -> None:
+    def __init__(self, plan: Schedule, end: int, fields: tuple[int, ...], most: int) -> None:
         trellis = plan.trellis
         if not 0 <= end < len(trellis.columns) or not plan.reached[:, end].any():
             raise RangeError(f"no token comes to vertex {end} within {plan.frames} frames: paths cannot end there")
         if not fields or not all(0 <= field < len(trellis.fields) for field in fields):
             raise RangeError(f"one or more of {len(trellis.fields)} fields can be read, got {fields}")
-        self.plan, self.end, self.fields = plan, end, fields
+        if most < 1:
+            raise RangeError(f"a field is told at least once, got {most}")
+        self.plan, self.end, self.fields, self.most = plan, end, fields, min(most, plan.frames + 1)
         self.rules = tuple(self._settings(field) for field in fields)
         for field in fields:
             _check_alone(trellis, field)
@@ -126,6 +133,19 @@ class TrellisCircuit:
     def outputs(self) -> int:
         """Of a frame."""
         return sum(self.widths)
+
+    @property
+    def left_bits(self) -> int:
+        """Of how often a field may still be told; none where it may be told in every frame."""
+        return 0 if self.most > self.plan.frames else self.most.bit_length()
+
+    @cached_property
+    def answer_bits(self) -> int:
+        """Bits that an answer tells the evaluator at most: the logarithm of how many answers there are."""
+        rows, answers = self.plan.frames + 1, 1
+        for rules in self.rules:
+            answers *= sum(comb(rows, told) * len(rules) ** told for told in range(self.most + 1))
+        return (answers - 1).bit_length()
 
     @property
     def bits(self) -> int:
@@ -400,12 +420,21 @@ class TrellisCircuit:
                 (np.array(found, np.int64), np.array([_sum(build, tokens[late, v]) for v in found], np.int64))
             )
             masks.append(np.isin(np.arange(self._vertices), found))
-        places = [(place, bit) for place, width in enumerate(self.widths) for bit in range(width)]
-        rows = [np.array([_sum(build, into.get(each, [ZERO])) for each in places]) for into in (met, at_start)]
+        left = build.inputs(len(self.fields), self.left_bits)
+        span, rows = _span(left), []
+        for into in (met, at_start) if frame == 0 else (met,):
+            row = []
+            for place, width in enumerate(self.widths):
+                told = np.array([_sum(build, into.get((place, bit), [ZERO])) for bit in range(width)])
+                if self.left_bits and told[0] != ZERO:
+                    told, left[place] = _count(build, told, left[place])
+                row.append(told)
+            rows.append(np.concatenate(row))
         came = sources[0], sources[1]
         begun = rows[1] if frame == 0 else None
+        counted = span, left.reshape(-1)
         inputs = _span(cursor), _span(begin), _span(decisions)
-        back = Back(build.finish(), vertices, *inputs, came, rows[0], begun)
+        back = Back(build.finish(), vertices, *inputs, counted, came, rows[0], begun)
         return back, (masks[0], masks[1])
 
     def read(self, bits: Bits) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -427,12 +456,15 @@ class TrellisCircuit:
 
 
 @lru_cache(maxsize=16)
-def plan_circuit(plan: Schedule, end: int, fields: tuple[int, ...] | None = None) -> TrellisCircuit:
-    """The circuits of a plan, for paths that end in a vertex. `fields`: those to read; None: all. Raises RangeError for
-    a vertex that is never reached, no field, or one that is set twice in a frame.
+def plan_circuit(
+    plan: Schedule, end: int, fields: tuple[int, ...] | None = None, most: int | None = None
+) -> TrellisCircuit:
+    """The circuits of a plan, for paths that end in a vertex. `fields`: those to read; None: all. `most`: how often
+    each is told, the last ones; None: whenever it is set. Raises RangeError for a vertex that is never reached, no
+    field, or one that is set twice in a frame.
     """
     chosen = tuple(range(len(plan.trellis.fields))) if fields is None else fields
-    return TrellisCircuit(plan, end, chosen)
+    return TrellisCircuit(plan, end, chosen, plan.frames + 1 if most is None else most)
 
 
 def _beside(numbers: Iterable[Whole]) -> Whole:
@@ -452,6 +484,24 @@ def _sum(build: Builder, wires: list[int]) -> int:
         sums = build.xor(np.array(wires[:half]), np.array(wires[half : 2 * half]))
         wires = [*sums.tolist(), *wires[2 * half :]]
     return wires[0]
+
+
+def _count(build: Builder, told: Whole, left: Whole) -> tuple[Whole, Whole]:
+    """What is told of a field, whose first bit says whether it is, if `left` is not zero, lowest bit first; and what is
+    left then.
+    """
+    some = left[:1]
+    for bit in left[1:]:
+        one = np.array([bit])
+        some = build.xor(build.xor(some, one), build.both(some, one))
+    shown = build.both(told, np.repeat(some, len(told)))
+    after, borrow = [], shown[:1]
+    for place, bit in enumerate(left):
+        one = np.array([bit])
+        after.append(build.xor(one, borrow))
+        if place < len(left) - 1:
+            borrow = build.both(borrow, build.opposite(one))
+    return shown, np.concatenate(after)
 
 
 def _forest(trellis: Trellis) -> set[tuple[int, int | None, int]]:

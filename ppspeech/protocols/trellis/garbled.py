@@ -20,6 +20,7 @@ What either party can do that does not follow this: `crypto.garbled.parties`. Th
 it reads; `PathRead.records` raises if it was nothing, and should be asked for when the session is over.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -165,19 +166,20 @@ class StreamGarbling:
         self._circuit, self._frames = circuit, 0
         self._garbler = Garbler(channel, setup)
         theirs, _ = _frames(circuit, self._garbler.own_inputs(_inputs(circuit)))
-        self._own, _ = _frames(circuit, uniform_residues((_inputs(circuit), 2)))
+        own, _ = _frames(circuit, uniform_residues((_inputs(circuit), 2)))
+        self._own = deque(own)
         self._garbler.begin(circuit.forward_gates)
         self._walk = _Walk(self._garbler, circuit, circuit.constants(weights))
-        for labels, own in zip(theirs, self._own, strict=True):
-            self._walk.forward(labels, own)
+        for labels, mine in zip(theirs, own, strict=True):
+            self._walk.forward(labels, mine)
         self._garbler.finish()
 
     def send(self, share: Residues) -> None:
         """A chunk: its share of the next frames' emissions, `(frames, columns)` mod 2^k."""
         _check_chunk(self._circuit, self._frames, share)
         for row in share:
-            labels, columns = self._own[self._frames], self._circuit.forward(self._frames).columns
-            self._garbler.send_known(labels, _bits(row[columns], self._circuit.bits))
+            bits = _bits(row[self._circuit.forward(self._frames).columns], self._circuit.bits)
+            self._garbler.send_known(self._own.popleft(), bits)  # once: two of them would be Δ apart
             self._frames += 1
 
     def finish(self) -> None:
@@ -264,13 +266,15 @@ class _Walk:
         count = self._circuit.plan.frames if frames is None else frames
         rows = np.zeros((1 + count, self._circuit.outputs, 2), np.uint64)
         tokens = [np.zeros((len(self._circuit.plan.trellis.columns), 2), np.uint64) for _ in range(3)]
-        one = self._party.known(None if self._constants is None else np.array([1], np.uint64), (1,))
+        one, left = self._public(np.ones(1, np.uint64)), self._left()
         for back, frame in self._circuit.backs(frames):
             wires = np.empty((back.circuit.wires, 2), np.uint64)
             wires[back.cursor] = tokens[0].take(back.vertices, axis=0)
             wires[back.begins] = one if last is None else last[frame]
             wires[back.decisions] = self._decisions[frame]
+            wires[back.left[0]] = left
             self._party.run(back.circuit, wires)
+            left = wires.take(back.left[1], axis=0)
             rows[1 + frame] = wires.take(back.met, axis=0)
             if back.met_at_start is not None:
                 rows[0] = wires.take(back.met_at_start, axis=0)
@@ -278,6 +282,15 @@ class _Walk:
                 tokens[late][vertices] ^= wires.take(found, axis=0)
             tokens = [*tokens[1:], np.zeros_like(tokens[0])]
         return rows.reshape(-1, 2)
+
+    def _left(self) -> Residues:
+        """Labels of how often fields may be told, at the end of the path."""
+        most = np.full(len(self._circuit.fields), self._circuit.most, np.uint64)
+        return self._public(_bits(most, self._circuit.left_bits).T.reshape(-1))
+
+    def _public(self, bits: Residues) -> Residues:
+        """Labels of bits that both know."""
+        return self._party.known(None if self._constants is None else bits, bits.shape)
 
 
 def _whole_gates(circuit: TrellisCircuit) -> int:

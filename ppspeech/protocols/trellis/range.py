@@ -108,10 +108,13 @@ class _Ways:
     def __init__(self, trellis: Trellis, weights: Reals, depths: Reals) -> None:
         self.trellis, self._weights = trellis, weights
         self._cost = np.array([0.0 if column is None else depths[column] for column in trellis.columns])
+        at_once: dict[int, list[int]] = {}
+        for arc in trellis.arcs:
+            if arc.delay == 0:
+                at_once.setdefault(arc.target, []).append(arc.source)
         levels: dict[int, int] = {}
         for vertex in trellis.junction_order:
-            before = [levels.get(arc.source, 0) for arc in trellis.arcs if arc.target == vertex and arc.delay == 0]
-            levels[vertex] = 1 + max(before)
+            levels[vertex] = 1 + max(levels.get(source, 0) for source in at_once[vertex])
         self._later = [_group([arc for arc in trellis.arcs if arc.delay == delay], weights) for delay in (1, 2)]
         self._levels = [
             _group([arc for arc in trellis.arcs if arc.delay == 0 and levels[arc.target] == level], weights)

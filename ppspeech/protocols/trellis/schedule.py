@@ -11,6 +11,7 @@ Of a vertex's operands, those that are there first are joined first.
 """
 
 import heapq
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -22,6 +23,8 @@ from ppspeech.errors import RangeError
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Trellis
 
 LONGEST_INTERVAL = 64
+LATEST = 256  # slots after the first of its frame by which a vertex is ready, or its interval is too short
+PACE_FRAMES = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +172,43 @@ def _schedule(trellis: Trellis, into: list[list[Arc]]) -> tuple[int, list[int]]:
     after: list[list[int]] = [[] for _ in into]
     for arc in trellis.arcs:
         after[arc.source].append(arc.target)
-    most = sum(max(0, len(arcs) - 1) for arcs in into) + 1
-    for interval in range(1, LONGEST_INTERVAL + 1):
-        ready = _settle(into, after, interval, most)
+    for interval in range(_pace(trellis, into), LONGEST_INTERVAL + 1):
+        ready = _settle(into, after, interval)
         if ready is not None:
             return interval, ready
     raise RangeError(f"a step of this trellis takes more than {LONGEST_INTERVAL} operations one after the other")
 
 
-def _settle(into: list[list[Arc]], after: list[list[int]], interval: int, most: int) -> list[int] | None:
+def _pace(trellis: Trellis, into: list[list[Arc]]) -> int:
+    """How many slots a frame takes in the long run, where everything is done as soon as it can be: no interval is less.
+
+    That of a circle is its operations over its frames, so it shows in as many frames as circles have.
+    """
+    late = set(trellis.junction_order)
+    order = [v for v in range(len(into)) if v not in late] + [*trellis.junction_order]
+    few = [v for v in order if 1 <= len(into[v]) <= 2 and all(arc.delay == 1 for arc in into[v])]
+    left, right = (np.array([into[v][side].source for v in few], np.int64) for side in (0, -1))
+    takes = np.array([len(into[v]) - 1 for v in few], np.int64)
+    done = set(few)
+    rest = [v for v in order if into[v] and v not in done]
+    times = [np.zeros(len(into), np.int64) for _ in range(3)]
+    peaks = []
+    for _ in range(2 * PACE_FRAMES):
+        now = times[-1].copy()
+        now[few] = np.maximum(times[-1][left], times[-1][right]) + takes
+        for vertex in rest:
+            given = [int((now if arc.delay == 0 else times[-arc.delay])[arc.source]) for arc in into[vertex]]
+            now[vertex] = _joined(sorted(given))
+        times = [*times[1:], now]
+        peaks.append(int(now.max()))
+    pace = (peaks[-1] - peaks[PACE_FRAMES - 1]) / PACE_FRAMES
+    return max(1, math.ceil(pace - 2 / PACE_FRAMES))
+
+
+def _settle(into: list[list[Arc]], after: list[list[int]], interval: int) -> list[int] | None:
     """The earliest slots that satisfy all arcs; None if a circle of them takes longer than its frames."""
     ready = [0] * len(into)
     waiting, queued = list(range(len(into))), [True] * len(into)
-    visits = [0] * len(into)
     while waiting:
         following: list[int] = []
         for vertex in waiting:
@@ -190,8 +217,7 @@ def _settle(into: list[list[Arc]], after: list[list[int]], interval: int, most: 
             if found <= ready[vertex]:
                 continue
             ready[vertex] = found
-            visits[vertex] += 1
-            if found > most or visits[vertex] > len(into) + 1:
+            if found > LATEST:
                 return None
             for target in after[vertex]:
                 if not queued[target]:

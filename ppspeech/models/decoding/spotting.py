@@ -1,0 +1,175 @@
+"""The best segment of a keyword in a recording, against a garbage model of everything else.
+
+A keyword is a chain of states. What a frame scores in state j is a ratio, ln of staying there included:
+
+    e_j(t) = ln b_j(x_t) - ln g(x_t) + ln a_jj
+
+A segment's score is the sum of its frames' along the best path through all states. Every such path makes the same
+moves, so what these add is one constant (`Chain.constant`), and the search itself needs no weights:
+
+    x_0(t) = max(x_0(t-1), 0) + e_0(t),    x_j(t) = max(x_j(t-1), x_{j-1}(t-1)) + e_j(t),    best = max_t x_last(t).
+
+A key phrase is several chains with any number of frames between them, which count 0. Whole numbers are searched as real
+ones are, so the same functions are the twin of a search on shares.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ppspeech.errors import ModelError
+from ppspeech.models.hmm.bank import HiddenMarkovModel
+
+BEYOND = -20
+"""What a frame beyond the end of a recording scores: no keyword is found there, and no sum of it is far away."""
+LAST_STAY = 0.8
+"""Probability of staying in a keyword's last state, of which clips that end there tell nothing."""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """The best segment of each recording: its score, in frames `starts[0]` to `end - 1`.
+
+    `score`, `end`: `(*batch)`; `starts`: of each word of a phrase, `(*batch, words)`.
+    """
+
+    score: Tensor
+    starts: Tensor
+    end: Tensor
+
+    @property
+    def start(self) -> Tensor:
+        """Of the whole segment."""
+        return self.starts[..., 0]
+
+    @property
+    def length(self) -> Tensor:
+        """In frames."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Chain:
+    """What transitions add to the scores of a keyword. `stays`: ln of staying, `(states,)`; `constant`: ln of all moves
+    through the chain, each less staying in the state that it leads to, which every path pays once.
+    """
+
+    stays: Tensor
+    constant: float
+
+    @classmethod
+    def of_bank(cls, bank: HiddenMarkovModel, model: int) -> "Chain":
+        """Of one model of a bank of chains. Raises ModelError for a bank that leaps over states."""
+        if bank.topology.offsets not in {(0,), (0, 1)}:
+            raise ModelError(f"keywords are chains without leaps, this bank moves by {bank.topology.offsets}")
+        transitions = bank.log_transitions().detach()[model].double()
+        stays = transitions.diagonal().clone()
+        stays[-1] = torch.tensor(LAST_STAY).log()
+        moves = transitions.diagonal(1)
+        return cls(stays, float((moves - stays[1:]).sum() - stays[0]))
+
+    def ratios(self, log_emissions: Tensor, garbage: Tensor) -> Tensor:
+        """e of every frame and state, `(*batch, frames, states)`, from ln b, and ln g `(*batch, frames)`."""
+        return log_emissions + self.stays.to(log_emissions) - garbage.unsqueeze(-1)
+
+
+def best_segments(ratios: Tensor, words: Sequence[int] | None = None) -> Segments:
+    """The best segment of each recording. `ratios`: `(*batch, frames, states)`, real or whole numbers. `words`: states
+    of each word of a phrase, one after the other; None: one word. Of equals the earlier wins, and staying.
+
+    Raises ModelError for recordings shorter than the shortest path, or words that are not all the states.
+    """
+    *batch, frames, states = ratios.shape
+    sizes = tuple(words or (states,))
+    if sum(sizes) != states or min(sizes) < 1 or frames < states:
+        raise ModelError(f"words of {sizes} states need as many scores and frames, got {frames} frames of {states}")
+    firsts = [sum(sizes[:word]) for word in range(len(sizes))]
+    ends = [first + size - 1 for first, size in zip(firsts, sizes, strict=True)]
+    lowest = -torch.inf if ratios.is_floating_point() else torch.iinfo(ratios.dtype).min // 4
+    value = ratios.new_full((*batch, states), lowest)
+    starts = torch.zeros((*batch, states, len(sizes)), dtype=torch.long, device=ratios.device)
+    gap = value[
+        ..., : len(sizes)
+    ].clone()  # the best end of each word so far, and how it began; of the last: the answer
+    gap_starts, end = starts[..., : len(sizes), :].clone(), starts[..., 0, 0].clone()
+    for t in range(frames):
+        arriving, began = value.roll(1, -1), starts.roll(1, -2)
+        for word, first in enumerate(firsts):
+            if word:
+                arriving[..., first], began[..., first, :] = gap[..., word - 1], gap_starts[..., word - 1, :]
+            else:
+                arriving[..., 0], began[..., 0, :] = 0, 0
+            began[..., first, word] = t
+        moves = arriving > value
+        value = torch.where(moves, arriving, value) + ratios[..., t, :]
+        starts = torch.where(moves.unsqueeze(-1), began, starts)
+        if not ratios.is_floating_point():
+            value = value.clamp_min(lowest)
+        better = value[..., ends] > gap
+        gap = torch.where(better, value[..., ends], gap)
+        gap_starts = torch.where(better.unsqueeze(-1), starts[..., ends, :], gap_starts)
+        end = torch.where(better[..., -1], t + 1, end)
+    return Segments(gap[..., -1], gap_starts[..., -1, :], end)
+
+
+def in_blocks(ratios: Tensor, block: int, longest: int, beyond: float = BEYOND) -> Tensor:
+    """Recordings cut into blocks that overlap by the longest segment: `(*batch, blocks, block + longest, states)` from
+    `(*batch, frames, states)`. Whatever is no longer lies in one of them whole.
+    """
+    if block < 1 or longest < 1:
+        raise ModelError(f"blocks and what they overlap by have at least one frame, got {block} and {longest}")
+    frames = ratios.shape[-2]
+    blocks = -(-frames // block)
+    padding = ratios.new_full((*ratios.shape[:-2], (blocks - 1) * block + block + longest - frames, 1), beyond)
+    whole = torch.cat([ratios, padding.expand(*padding.shape[:-1], ratios.shape[-1])], dim=-2)
+    return whole.unfold(-2, block + longest, block).transpose(-1, -2)
+
+
+def best_of_blocks(found: Segments, block: int) -> Segments:
+    """The best segment of each recording from those of its blocks, `(*batch, blocks)`; of equals the first."""
+    at = found.score.argmax(-1, keepdim=True)
+    score, end = (each.gather(-1, at).squeeze(-1) for each in (found.score, found.end))
+    starts = found.starts.gather(-2, at.unsqueeze(-1).expand(*at.shape, found.starts.shape[-1])).squeeze(-2)
+    moved = block * at.squeeze(-1)
+    return Segments(score, starts + moved.unsqueeze(-1), end + moved)
+
+
+def spot(ratios: Tensor, block: int, longest: int, words: Sequence[int] | None = None) -> Segments:
+    """The best segment no longer than `longest` (longer ones where a block holds them), of each recording."""
+    return best_of_blocks(best_segments(in_blocks(ratios, block, longest), words), block)
+
+
+def best_average(ratios: Tensor, block: int, longest: int, constant: float = 0.0, passes: int = 6) -> Segments:
+    """The segment whose frames score best on average, moves included; its `score` is that average.
+
+    Iterative Viterbi (Silaghi 1999), a fixed number of passes: with θ taken off every frame the best segment scores
+    s = Σ e - θ n, and Σ e / n = θ + s / n is the next θ. From the second pass on it never falls, and where it stays,
+    nothing is better. `constant`: that of the chain. Raises ModelError for no pass.
+    """
+    if passes < 1:
+        raise ModelError(f"a best average needs at least one pass, got {passes}")
+    average = torch.zeros(ratios.shape[:-2], dtype=ratios.dtype, device=ratios.device)
+    for _ in range(passes):
+        found = spot(ratios - average[..., None, None], block, longest)
+        average = average + (found.score + constant) / found.length
+    return replace(found, score=average)
+
+
+def composed_rows(units: Sequence[str], spelled: Sequence[str], states: int = 1) -> Tensor:
+    """A keyword of sub-word units: which unit's state each of its states is, as rows of zeros and a one, `(spelled *
+    states, units * states)`: times the scores of all units, they are those of the keyword. Raises ModelError for a unit
+    that is not there.
+
+    >>> composed_rows(("a", "b", "c"), ("b", "a")).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    unknown = sorted(set(spelled) - set(units))
+    if unknown or not spelled or states < 1:
+        raise ModelError(f"no unit for {', '.join(unknown) or 'nothing'}; there are {', '.join(units)}")
+    rows = torch.zeros(len(spelled) * states, len(units) * states)
+    for place, name in enumerate(spelled):
+        for state in range(states):
+            rows[place * states + state, units.index(name) * states + state] = 1.0
+    return rows

@@ -1,0 +1,71 @@
+"""Mutants of private searches: what is told of what was not found, and ranges that are not proved."""
+
+from tests.mutants.mutant import mutant
+
+SHAPE, SPOTTING, WARPING, RANGE, TOURNAMENT = (
+    f"protocols/search/{file}.py" for file in ("shape", "spotting", "warping", "range", "tournament")
+)
+SPOTTING_TESTS, WARPING_TESTS = "tests/protocols/test_spotting.py", "tests/protocols/test_warping.py"
+
+SEARCH = [
+    mutant(
+        "search: where a keyword would have been",
+        "the client learns the best segment of recordings in which nothing is said",
+        SPOTTING_TESTS,
+        (
+            TOURNAMENT,
+            "(repeated & SharedBits(engine, bits_of(loads, width).reshape(-1))).own",
+            "((repeated & repeated).own * 0 ^ bits_of(loads, width).reshape(-1))",
+        ),
+    ),
+    mutant(
+        "search: a recording ends where its frames do",
+        "the client counts the frames of the server's recordings",
+        SPOTTING_TESTS,
+        (
+            SHAPE,
+            "            row[: len(heard)] = monomials_of(",
+            "            row[:] = 1\n            row[: len(heard)] = monomials_of(",
+        ),
+    ),
+    mutant(
+        "search: frames of any length",
+        "scores wrap, and segments that are not there are found",
+        SPOTTING_TESTS,
+        (SHAPE, "        return within_ball(within, self.radius)", "        return within"),
+    ),
+    mutant(
+        "search: garbage of any depth",
+        "scores wrap, and segments that are not there are found",
+        SPOTTING_TESTS,
+        (SHAPE, "np.clip(scored, *shape.garbage)", "np.clip(scored, -1e4, 1e4)"),
+    ),
+    mutant(
+        "search: keywords that score lower than their shape says",
+        "scores wrap, and segments that are not there are found",
+        SPOTTING_TESTS,
+        (SHAPE, "if not shape.scores[0] <= lowest <= highest <= shape.scores[1]:", "if lowest > highest:"),
+    ),
+    mutant(
+        "search: a ring for one frame",
+        "scores of longer segments wrap",
+        SPOTTING_TESTS,
+        (RANGE, "+ frames * (max(0.0, highest) + rounding)", "+ (max(0.0, highest) + rounding)"),
+    ),
+    mutant(
+        "search: a ring for half of the way",
+        "the furthest template looks like the nearest",
+        WARPING_TESTS,
+        (RANGE, "    return length * (2 * radius**2 + rounding)", "    return length * (radius**2 + rounding)"),
+    ),
+    mutant(
+        "search: templates of any length",
+        "the furthest template looks like the nearest",
+        WARPING_TESTS,
+        (
+            WARPING,
+            "        return np.asarray(given * (self.radius / np.maximum(norm, self.radius)))",
+            "        return np.asarray(given * (self.radius / np.maximum(0 * norm, self.radius)))",
+        ),
+    ),
+]
