@@ -12,7 +12,7 @@ from ppspeech.bundle import Bundle
 from ppspeech.errors import ModelError, PpspeechError
 from ppspeech.service import Deployment, SentenceDeployment, SpeakerDeployment
 from ppspeech.service.server import kept_folder
-from tests.service.voices import RATE, SENTENCES, SPEAKERS, released, voice
+from tests.service.voices import RATE, SENTENCES, SPEAKERS, released, sure, voice
 
 ONE_WORD = """
 import sys
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("door")
     released(folder / "words")
     released(folder / "voices", SPEAKERS)
-    released(folder / "spoken", SENTENCES)
+    write_audio(folder / "said.wav", sure(released(folder / "spoken", SENTENCES), 40), RATE)
     for seed in range(2):
         write_audio(folder / f"{seed}.wav", voice(seed), RATE)
     return folder
@@ -47,8 +47,8 @@ def test_serve_and_connect_are_as_short_as_in_the_clear(folder: Path) -> None:
         with pytest.raises(PpspeechError, match="choose one of words, spoken"):
             connect(server.address, pin=server.pin)
         with connect(server.address, pin=server.pin, model="spoken") as client:
-            said = client.transcribe(folder / "0.wav")
-            assert said.value == load_bundle(folder / "spoken").transcribe(folder / "0.wav")
+            heard = client.transcribe(folder / "said.wav").value
+            assert heard == load_bundle(folder / "spoken").transcribe(folder / "said.wav")
             with pytest.raises(ModelError, match="spoken does not recognize_all: it is offered for sentences"):
                 client.recognize(folder / "0.wav")
         with connect(server.address, pin=server.pin, model="words") as client:

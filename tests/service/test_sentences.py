@@ -17,8 +17,8 @@ import torch
 from scipy import stats
 
 from ppspeech.arrays import Residues
-from ppspeech.audio import Mfcc, MfccConfig
-from ppspeech.bundle import Bundle, SentenceTranscriber
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import Bundle
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.crypto.transfer import GREETING_BYTES
 from ppspeech.data import SentenceDataModule, joined_sentences, load_corpus
@@ -32,7 +32,6 @@ from ppspeech.errors import (
     RangeError,
     WrongSessionError,
 )
-from ppspeech.models.decoding import decode
 from ppspeech.network import Capacity
 from ppspeech.protocols import Kind, meet_as_client
 from ppspeech.protocols.sentences import Heard, SentenceShape, check_heard, transcribe
@@ -45,7 +44,7 @@ from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.tasks.sentences import STEP, Sentences, most_words
 from ppspeech.training import SentenceModels, quiet_lightning, release
 from tests.service.conftest import Running, serving
-from tests.service.voices import RATE, SENTENCES, released, voice
+from tests.service.voices import RATE, SENTENCES, released, seconds_of, sure, voice
 
 Serve = Callable[..., AbstractContextManager[Running]]
 
@@ -139,21 +138,7 @@ def test_a_grammar_and_dear_words_are_followed_as_in_the_clear(tmp_path: Path, s
 
 def frames_long(frames: int, seed: int = 0) -> torch.Tensor:
     """A sound of so many frames."""
-    return voice(seed, (MFCC.window_s + (frames - 1) * MFCC.hop_s) + 1e-4)
-
-
-def sure(bundle: Bundle, frames: int, seed: int = 0) -> torch.Tensor:
-    """A sound of so many frames in which small errors of scores change no word."""
-    transcriber, drawn = bundle.transcriber, torch.Generator().manual_seed(1)
-    assert isinstance(transcriber, SentenceTranscriber)
-    for each in range(100 * seed, 100 * seed + 100):
-        sound = frames_long(frames, each)
-        scores = transcriber.scores(Mfcc(MFCC)(sound).features[0])
-        errors = (0.2 * torch.randn(scores.shape, generator=drawn).to(scores) for _ in range(8))
-        found = (decode(transcriber.graph, scores + error).words for error in errors)
-        if len({tuple((word.word, word.start, word.end) for word in words) for words in found}) == 1:
-            return sound
-    raise AssertionError("every sound is a matter of opinion")
+    return voice(seed, seconds_of(MFCC, frames))
 
 
 def test_the_shortest_and_the_longest_are_heard_and_others_not_sent(asked: Running, bundle: Bundle) -> None:

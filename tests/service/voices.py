@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ppspeech.audio import MfccConfig, usual_range
+from ppspeech.audio import Mfcc, MfccConfig, usual_range
 from ppspeech.bundle import (
     Bundle,
     BundleConfig,
@@ -15,10 +15,12 @@ from ppspeech.bundle import (
     LargeMarginKeywordSettings,
     ModelSettings,
     SentenceHmmSettings,
+    SentenceTranscriber,
     SpeakerUbmSettings,
     write_bundle,
 )
 from ppspeech.models import HiddenMarkovModel
+from ppspeech.models.decoding import decode
 from tests.bundle.conftest import gaussian_account, statement_of
 
 RATE = 16_000
@@ -79,3 +81,22 @@ def plain_answer(bundle: Bundle, sound: Tensor) -> tuple[str, float]:
     """The word in the clear, and how far it is above the next, in nats."""
     heard = bundle.recognize(sound, RATE)
     return heard.value, heard.margin
+
+
+def seconds_of(mfcc: MfccConfig, frames: int) -> float:
+    """What a sound of so many frames lasts."""
+    return mfcc.window_s + (frames - 1) * mfcc.hop_s + 1e-4
+
+
+def sure(bundle: Bundle, frames: int, seed: int = 0) -> Tensor:
+    """A sound of so many frames in which small errors of scores change no word of a model of sentences."""
+    transcriber, drawn = bundle.transcriber, torch.Generator().manual_seed(1)
+    assert isinstance(transcriber, SentenceTranscriber)
+    for each in range(100 * seed, 100 * seed + 100):
+        sound = voice(each, seconds_of(bundle.mfcc, frames))
+        scores = transcriber.scores(Mfcc(bundle.mfcc)(sound).features[0])
+        errors = (0.2 * torch.randn(scores.shape, generator=drawn).to(scores) for _ in range(8))
+        found = (decode(transcriber.graph, scores + error).words for error in errors)
+        if len({tuple((word.word, word.start, word.end) for word in words) for words in found}) == 1:
+            return sound
+    raise AssertionError("every sound is a matter of opinion")
