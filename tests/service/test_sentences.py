@@ -4,6 +4,8 @@ import importlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -408,6 +410,33 @@ def test_lengths_below_the_shortest_are_not_offered(tmp_path: Path) -> None:
     assert list(served.offer.terms.steps) == [2, 3] == list(served.models)
     with pytest.raises(RangeError, match=r"short as|within 32"):
         ServedSentences.of("long", released(tmp_path / "again", long, MFCC), SentenceDeployment(frames=32))
+
+
+WARM = """
+import sys
+from numba.core.registry import CPUDispatcher
+from ppspeech.service.server.sentences import warm_up
+from tests.protocols.sentence_reference import loop_arrays, say
+from tests.protocols.test_sentence import converse
+
+def compiled():
+    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("ppspeech")]
+    kernels = [each for module in loaded for each in vars(module).values() if isinstance(each, CPUDispatcher)]
+    return {(each.py_func.__qualname__, str(kinds)) for each in kernels for kinds in each.signatures}
+
+warm_up()
+before = compiled()
+arrays = loop_arrays(words=5, states=3, frames=64)
+converse(arrays, say(arrays, 0, 1))
+assert len(before) > 20
+print(compiled() - before)
+"""
+
+
+def test_nothing_is_compiled_while_a_client_waits() -> None:
+    """Or else every session's process does it anew."""
+    done = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
 # What it costs.

@@ -20,7 +20,7 @@ import torch
 
 from ppspeech.arrays import Reals
 from ppspeech.audio.voices import VOICES, Espeak
-from ppspeech.bundle import Bundle
+from ppspeech.bundle import Bundle, SentenceHmmSettings
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
 from ppspeech.network import ClientTls, StreamChannel
@@ -114,6 +114,11 @@ class Target:
         """What the model is asked for. Raises PpspeechError for a bundle that cannot be served."""
         if self.bundle is None:
             return "words"  # whoever asks about speakers has their bundle
+        if isinstance(self.bundle.config.settings, SentenceHmmSettings):
+            raise PpspeechError(
+                "there are attacks on words and speakers; a bundle of sentences is attacked by its tests, "
+                "tests/service/test_sentences.py"
+            )
         return "speakers" if "verify" in self.bundle.config.kind.uses else "words"
 
     @cached_property
@@ -142,7 +147,8 @@ class Target:
 
     def _victim(self, door: Door, log: Path | None) -> Victim:
         asking = self.bundle if self.task == "speakers" else None
-        with contextlib.closing(connect_through(door, model=self.model, bundle=asking)) as client:
+        task: Literal["words"] | None = None if asking else "words"
+        with contextlib.closing(connect_through(door, model=self.model, task=task, bundle=asking)) as client:
             return Victim(door, client.offer, self.bundle, log)
 
     @contextmanager

@@ -100,7 +100,7 @@ def _encoded(models: Mapping[int, SentenceArrays]) -> dict[int, EncodedWeights]:
 def warm_up() -> None:
     """Compile before the first client comes, by a tiny sentence: every session's process inherits it."""
     arcs = ((0, 0, 0, -1), (1, 1, 0, -1), (0, 2, 0, -1), (1, 2, 0, -1), (2, 0, 1, 0), (2, 1, 1, 1))
-    shape = SentenceShape(6, 1, "diagonal", (0, 1, -1), arcs, ((0, 0), (1, 1)), 2, ("a", ""), 4, radius=2.0)
+    shape = SentenceShape(STEP, 1, "diagonal", (0, 1, -1), arcs, ((0, 0), (1, 1)), 2, ("a", ""), 4, radius=2.0)
     models = SentenceArrays(shape, np.zeros((shape.monomials, shape.scores)), np.zeros(len(arcs)), np.zeros(2))
 
     def ask(channel: Channel) -> None:
