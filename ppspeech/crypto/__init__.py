@@ -7,7 +7,7 @@ algebra), `paillier` (additively homomorphic encryption).
 
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.numbers import Ring, Scale, exact_product
-from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_numbers
+from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_floats, unpack_numbers
 from ppspeech.crypto.randomness import uniform_below, uniform_bytes, uniform_residues
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "uniform_below",
     "uniform_bytes",
     "uniform_residues",
+    "unpack_floats",
     "unpack_numbers",
 ]

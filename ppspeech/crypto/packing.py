@@ -90,3 +90,13 @@ def _unpack_bytes(stream: Bytes, size: int, numbers: Residues) -> None:
         for b in range(size):
             number |= np.uint64(stream[j * size + b]) << np.uint64(8 * b)
         numbers[j] = number
+
+
+def unpack_floats(data: bytes) -> NDArray[np.float64]:
+    """Single-precision numbers, little-endian, as doubles. What a peer sends may be none: it is for others to refuse.
+
+    >>> unpack_floats(bytes.fromhex("0000803f0100807f")).tolist()
+    [1.0, nan]
+    """
+    with np.errstate(invalid="ignore"):  # a signaling NaN becomes a quiet one
+        return np.frombuffer(data, "<f4").astype(np.float64)

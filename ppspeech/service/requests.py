@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.channel import Channel
+from ppspeech.crypto import unpack_floats
 from ppspeech.errors import BadTypeError, PpspeechError, RangeError
 from ppspeech.protocols import Kind
 from ppspeech.protocols.words import Order
@@ -114,7 +115,7 @@ def send_template(channel: Channel, name: str, template: NDArray[np.floating]) -
 def receive_template(channel: Channel, features: int) -> tuple[str, NDArray[np.floating]]:
     """Server: what `send_template` sent, checked by the gallery. Raises BadTypeError for a name that is no text."""
     data = channel.receive(Kind.GALLERY, LONGEST_NAME + 4 * features)
-    return _read(data[:LONGEST_NAME]), np.frombuffer(data[LONGEST_NAME:], "<f4").astype(np.float64)
+    return _read(data[:LONGEST_NAME]), unpack_floats(data[LONGEST_NAME:])
 
 
 def send_name(channel: Channel, name: str) -> None:

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.channel import Channel
+from ppspeech.crypto import unpack_floats
 from ppspeech.errors import (
     BadLengthError,
     ModelError,
@@ -316,7 +317,7 @@ def _labels_bytes(labels: Tensor) -> bytes:
 
 
 def _read_filter(payload: bytes, terms: PersonalTerms) -> LinearFilter:
-    numbers = torch.from_numpy(np.frombuffer(payload, "<f4").astype(np.float64))
+    numbers = torch.from_numpy(unpack_floats(payload))
     if not numbers.isfinite().all():
         raise RangeError("the aggregator's filter holds values that are not finite")
     weight, bias = numbers[: -terms.features], numbers[-terms.features :]
@@ -325,7 +326,7 @@ def _read_filter(payload: bytes, terms: PersonalTerms) -> LinearFilter:
 
 def _read_features(payload: bytes, terms: PersonalTerms) -> Tensor:
     """`(n, d)`, float64. Raises `RangeError` for numbers that are not finite or out of bounds."""
-    features = torch.from_numpy(np.frombuffer(payload, "<f4").astype(np.float64)).view(-1, terms.features)
+    features = torch.from_numpy(unpack_floats(payload)).view(-1, terms.features)
     if not (features.abs() <= terms.bound).all():  # also refuses what is not a number
         raise RangeError(f"filtered samples must be finite and within {terms.bound:g}")
     return features
