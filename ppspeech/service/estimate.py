@@ -13,7 +13,7 @@ from ppspeech.crypto.shares import Cost
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import KeywordJob, Order, end_cost, stream_cost, stream_plan
-from ppspeech.service.requests import ORDERS
+from ppspeech.service.requests import WORD_ORDERS
 
 PRODUCT_SECONDS = 9e-6  # of one polynomial multiplied into an accumulator, by the server
 POLYNOMIAL_SECONDS = 4e-4  # of one polynomial sent, received and transformed, both parties together
@@ -94,18 +94,25 @@ def estimate(job: KeywordJob) -> Estimate:
     return estimate_shared(job.plan, job.shares_cost, job.rounds)
 
 
+def estimate_product(plan: MatrixPlan) -> Estimate:
+    """What an encrypted product takes."""
+    job = plan.job
+    offline = ZERO_SECONDS * job.groups * (job.terms + job.outputs)
+    return Estimate(job.query_bytes, job.reply_bytes, plan.total_bytes, 1, offline, _product_seconds(plan))
+
+
 def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
     """What an encrypted product and the work on its shares take, in so many round trips."""
-    zeros = plan.job.groups * (plan.job.terms + plan.job.outputs)
+    product = estimate_product(plan)
     return Estimate(
-        bytes_up=plan.job.query_bytes + shares.bytes_second + shares.offline_bytes_second,
-        bytes_down=plan.job.reply_bytes + shares.bytes_first + shares.offline_bytes_first,
-        online_bytes=plan.total_bytes + shares.online_bytes,
+        bytes_up=product.bytes_up + shares.bytes_second + shares.offline_bytes_second,
+        bytes_down=product.bytes_down + shares.bytes_first + shares.offline_bytes_first,
+        online_bytes=product.online_bytes + shares.online_bytes,
         rounds=rounds,
-        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + ZERO_SECONDS * zeros,
+        offline_seconds=_share_seconds(shares, TABLE_OFFLINE_SECONDS) + product.offline_seconds,
         online_seconds=_share_seconds(shares, TABLE_ONLINE_SECONDS)
         + shares.messages * MESSAGE_SECONDS
-        + _product_seconds(plan),
+        + product.online_seconds,
     )
 
 
@@ -128,7 +135,9 @@ def choose_order(shape: WordShape, utterances: int, round_trip_seconds: float) -
     """The order that answers sooner at this round-trip time."""
     if not can_scan(shape) or shape.frames == 1:
         return "frames"
-    frames, scan = (estimate(planned_job(shape, utterances, order)).online_over(round_trip_seconds) for order in ORDERS)
+    frames, scan = (
+        estimate(planned_job(shape, utterances, order)).online_over(round_trip_seconds) for order in WORD_ORDERS
+    )
     return "frames" if frames <= scan else "scan"
 
 

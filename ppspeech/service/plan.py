@@ -10,7 +10,7 @@ from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
-from ppspeech.protocols.sentences import product_plan, shares_cost, total_bytes
+from ppspeech.protocols.sentences import total_bytes
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
 from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import model_bytes
@@ -24,13 +24,14 @@ from ppspeech.service.estimate import (
     estimate_stream,
     planned_job,
 )
+from ppspeech.service.estimate_sentences import estimate_sentence
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
-from ppspeech.service.requests import ORDERS
+from ppspeech.service.requests import WORD_ORDERS
 from ppspeech.service.server.sentences import knowledge
 from ppspeech.service.server.speakers import SpeakerDeployment
-from ppspeech.service.tasks.sentences import STEP, Sentences
+from ppspeech.service.tasks.sentences import MODES, STEP, Mode, Sentences
 from ppspeech.service.tasks.speakers import Job, Speakers
 
 TRANSFER_SECONDS = 1e-6  # of one extended transfer, both parties together
@@ -113,7 +114,7 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
     shape, errors = models.shape, error_budget(models)
     modes = [
         WayToRun.of(order, estimate(planned_job(shape, 1, order)), "keyword")
-        for order in ORDERS
+        for order in WORD_ORDERS
         if order == "frames" or (can_scan(shape) and shape.frames > 1)
     ]
     if streams := shape.frames > 1:
@@ -136,12 +137,13 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
     """
     longest = export_bundle(bundle, deployment)
     shape, hop = longest.shape, bundle.mfcc.hop_s
-    terms = Sentences(bundle.config.type, shape, bundle.mfcc, STEP, ("frames",))
+    terms = Sentences(bundle.config.type, shape, bundle.mfcc, STEP, MODES)
     modes = []
+    protocols: dict[Mode, str] = {"frames": "sentence", "garbled": "sentence_garbled"}
     for steps in dict.fromkeys((terms.steps[-1], terms.steps[0])):
-        each = terms.shape_of(steps)
-        cost = estimate_shared(product_plan(each), shares_cost(each), 1 + shares_cost(each).rounds)
-        modes.append(WayToRun.of(f"{steps * STEP * hop:.1f} s", cost, "sentence"))
+        for mode, protocol in protocols.items():
+            cost = estimate_sentence(terms.shape_of(steps), mode)
+            modes.append(WayToRun.of(f"{steps * STEP * hop:.1f} s, {mode}", cost, protocol))
     known, warnings = knowledge(shape), []
     if known.queries <= known.budget:
         warnings.append(

@@ -9,7 +9,7 @@ After a READY that says yes, both run the protocol that was asked for; then the 
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,10 @@ _READY = struct.Struct(">BI")
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
 UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
 
-ORDERS: tuple[Order, ...] = ("frames", "scan")
+Way = Literal["frames", "scan", "garbled"]
+"""In which order things are computed: a step a frame, a scan over all of them, or a circuit for all."""
+WORD_ORDERS: tuple[Order, ...] = ("frames", "scan")
+ORDERS: tuple[Way, ...] = (*WORD_ORDERS, "garbled")
 
 
 class Ask(IntEnum):
@@ -55,7 +58,7 @@ class Request:
     """
 
     what: Ask
-    order: Order = "frames"
+    order: Way = "frames"
     utterances: int = 1
     steps: int = 0
 

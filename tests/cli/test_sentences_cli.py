@@ -46,7 +46,7 @@ def test_transcribe_by_a_server_is_as_in_the_clear(server: list[str], folder: Pa
     plain = [json.loads(line) for line in run("transcribe", folder / "spoken", *clips, "--json").splitlines()]
     for row, clear in zip(rows, plain, strict=True):
         assert (row["clip"], row["words"]) == (clear["clip"], clear["words"])
-        assert row["rounds"] > 100
+        assert row["rounds"] >= 2
         assert row["bytes"] > 10_000
     shown = run("transcribe", server[1], clips[0], *server[2:], "--show-transcript")
     assert "round trips" in shown
@@ -70,7 +70,7 @@ def test_what_goes_wrong_is_said_with_the_way_out(server: list[str], folder: Pat
 
 def test_the_plan_of_a_bundle_of_sentences(folder: Path) -> None:
     told = json.loads(run("encrypt-plan", folder / "spoken", "--frames", "96", "--json"))
-    assert set(told["modes"]) == {"1.0 s", "0.3 s"}
+    assert set(told["modes"]) == {f"{seconds} s, {way}" for seconds in ("1.0", "0.3") for way in ("frames", "garbled")}
     assert told["most_apart"] < told["bound"]
     shown = run("encrypt-plan", folder / "spoken", "--frames", "96")
     for fact in (

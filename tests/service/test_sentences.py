@@ -40,10 +40,11 @@ from ppspeech.protocols.sentences import Heard, SentenceShape, check_heard, tran
 from ppspeech.service import BudgetSpentError, Client, SentenceDeployment, export_bundle, plan_sentences, server_health
 from ppspeech.service.client import sentences as client_module
 from ppspeech.service.estimate import Knowledge
+from ppspeech.service.estimate_sentences import choose_way
 from ppspeech.service.offer import Offer, describe, read_offers
 from ppspeech.service.requests import Ask, Request, send_request
 from ppspeech.service.server.sentences import ServedSentences
-from ppspeech.service.tasks.sentences import STEP, Sentences, most_words
+from ppspeech.service.tasks.sentences import MODES, STEP, Sentences, most_words
 from ppspeech.training import SentenceModels, quiet_lightning, release
 from tests.service.conftest import Running, serving
 from tests.service.voices import RATE, SENTENCES, released, seconds_of, sure, voice
@@ -439,23 +440,47 @@ def test_nothing_is_compiled_while_a_client_waits() -> None:
     assert done.stdout.strip() == "set()", done.stdout + done.stderr
 
 
-# What it costs.
+# What it costs, and which way.
+
+
+def test_a_circuit_hears_what_shares_hear(asked: Running, bundle: Bundle) -> None:
+    """Over the same session; words, times, and what cannot be asked."""
+    sounds = [sure(bundle, 30), frames_long(40, seed=3), frames_long(64, seed=5)]
+    with asked.connect("any") as client:
+        found = {way: client.transcribe_all(sounds, RATE, way) for way in MODES}
+        with pytest.raises(RangeError, match="can be asked by frames, garbled, got 'scan'"):
+            client.transcribe_all(sounds, RATE, "scan")
+    assert [a.value for a in found["frames"]] == [a.value for a in found["garbled"]]
+    assert found["garbled"][0].value == bundle.transcribe(sounds[0], RATE)
+    shapes = [answer.transcript.shape() for answer in found["garbled"][1:]]
+    assert shapes[0] == shapes[1]
+
+
+def test_a_circuit_is_chosen_where_a_round_trip_is_dear(bundle: Bundle) -> None:
+    shape = export_bundle(bundle, SHORT).shape
+    assert choose_way(shape, MODES, 0.0) == "frames"
+    assert choose_way(shape, MODES, 0.04) == "garbled"
+    assert choose_way(shape, ("frames",), 0.04) == "frames"
 
 
 def test_the_plan_says_what_happens(asked: Running, bundle: Bundle) -> None:
     plan = plan_sentences(bundle, SHORT)
-    longest, shortest = plan.modes
+    longest = plan.modes[0]
     with asked.connect("any") as client:
-        for frames, mode in ((96, longest), (20, shortest)):
-            answer = client.transcribe(frames_long(frames), RATE)
+        for number, mode in enumerate(plan.modes):
+            frames, way = (96, 96, 20, 20)[number], MODES[number % 2]
+            (answer,) = client.transcribe_all([frames_long(frames)], RATE, way)
+            assert answer.how == way
             assert answer.bytes_up == mode.cost.bytes_up + GREETING_BYTES
             assert answer.bytes_down == mode.cost.bytes_down + GREETING_BYTES
+            if way == "garbled":
+                continue
             kinds = {2, 3, 215}
             online = sum(entry.size for entry in answer.transcript.entries if entry.kind in kinds)
             assert online == mode.cost.online_bytes
             assert mode.cost.rounds < answer.rounds <= mode.cost.rounds + 10  # the others are of what is prepared
     told = plan.to_json()
-    assert [longest.mode, shortest.mode] == ["1.9 s", "0.6 s"]
+    assert [mode.mode for mode in plan.modes] == [f"{seconds} s, {way}" for seconds in ("1.9", "0.6") for way in MODES]
     assert told["bytes_a_second"] == round((longest.cost.bytes_up + longest.cost.bytes_down) / 1.92)
     assert told["most_apart"] < told["bound"]
     shape = export_bundle(bundle, SHORT).shape

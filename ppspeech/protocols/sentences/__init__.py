@@ -4,6 +4,7 @@ from ppspeech.protocols.scores.streamed import GivenModels, TakenModels
 from ppspeech.protocols.sentences.garbled import (
     answer_garbled,
     garbled_bytes,
+    garbled_cost,
     prepare_answer,
     prepare_question,
     sentence_circuit,
@@ -46,6 +47,7 @@ __all__ = [
     "encode_sentences",
     "follow_speech",
     "garbled_bytes",
+    "garbled_cost",
     "prepare",
     "prepare_answer",
     "prepare_question",

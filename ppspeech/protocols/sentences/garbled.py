@@ -30,6 +30,7 @@ from ppspeech.protocols.sentences.transcribe import (
     read_sentences,
 )
 from ppspeech.protocols.trellis import (
+    GarbledCost,
     PathRead,
     TrellisCircuit,
     WholeEvaluation,
@@ -61,9 +62,14 @@ def sentence_circuit(shape: SentenceShape) -> TrellisCircuit:
     return plan_circuit(shape.plan, shape.end, (WORD,) if known else (START, WORD), shape.most_words)
 
 
+def garbled_cost(shape: SentenceShape) -> GarbledCost:
+    """Payload of the circuit, without the encrypted product."""
+    return whole_cost(sentence_circuit(shape))
+
+
 def garbled_bytes(shape: SentenceShape) -> int:
     """Payload of everything, offline and online, both ways."""
-    return product_plan(shape).total_bytes + whole_cost(sentence_circuit(shape)).total
+    return product_plan(shape).total_bytes + garbled_cost(shape).total
 
 
 @dataclass(frozen=True, eq=False)

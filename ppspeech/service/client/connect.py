@@ -26,6 +26,7 @@ from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offe
 if TYPE_CHECKING:
     from ppspeech.protocols.words import Order
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.tasks.sentences import Mode
 
 MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
@@ -248,9 +249,13 @@ class Client:
         """
         return self.transcribe_all([sound], rate)[0]
 
-    def transcribe_all(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Answer[list[Spoken]]]:
-        """The words of many recordings, each a question of its own."""
-        return cast("list[Answer[list[Spoken]]]", self._asked("transcribe_all")(sounds, rate))
+    def transcribe_all(
+        self, sounds: Sequence[Sound], rate: int | None = None, mode: "Mode | None" = None
+    ) -> list[Answer[list[Spoken]]]:
+        """The words of many recordings, each a question of its own; by default in the way that is sooner: on shares
+        (`frames`), or in a garbled circuit (`garbled`) where a round trip is dear.
+        """
+        return cast("list[Answer[list[Spoken]]]", self._asked("transcribe_all")(sounds, rate, mode))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""

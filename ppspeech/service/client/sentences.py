@@ -15,11 +15,21 @@ from ppspeech.audio import Mfcc, Sound, features_of, in_usual_range
 from ppspeech.bundle import Spoken
 from ppspeech.errors import RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
-from ppspeech.protocols.sentences import Heard, check_heard, prepare, product_plan, total_bytes, transcribe
+from ppspeech.protocols.sentences import (
+    Heard,
+    check_heard,
+    prepare,
+    prepare_question,
+    product_plan,
+    total_bytes,
+    transcribe,
+    transcribe_garbled,
+)
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
+from ppspeech.service.estimate_sentences import choose_way
 from ppspeech.service.requests import Ask, Request
-from ppspeech.service.tasks.sentences import Sentences
+from ppspeech.service.tasks.sentences import Mode, Sentences
 
 Words = Answer[list[Spoken]]
 
@@ -41,14 +51,16 @@ class AskSentences:
         if size > MOST_BYTES:
             raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes for the longest sentence")
 
-    def transcribe_all(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Words]:
-        """The words of many recordings, one after the other."""
+    def transcribe_all(self, sounds: Sequence[Sound], rate: int | None = None, mode: Mode | None = None) -> list[Words]:
+        """The words of many recordings, one after the other; by default in the way that is sooner over this link."""
+        if mode is not None and mode not in self._terms.modes:
+            raise RangeError(f"{self._client.offer.name} can be asked by {', '.join(self._terms.modes)}, got {mode!r}")
         frames = [self.frames(sound, rate) for sound in sounds]
         steps = []
         for number, each in enumerate(frames):  # refuse all before any is sent
             with _told_of(sounds, number):
                 steps.append(self._terms.steps_of(len(each)))
-        found = [self._transcribe(each, size) for each, size in zip(frames, steps, strict=True)]
+        found = [self._transcribe(each, size, mode) for each, size in zip(frames, steps, strict=True)]
         for number, (size, (_, heard)) in enumerate(zip(steps, found, strict=True)):
             with _told_of(sounds, number):
                 check_heard(self._terms.shape_of(size), heard)
@@ -60,18 +72,23 @@ class AskSentences:
         (features,) = features_of([sound], self._mfcc, rate)
         return in_usual_range(features, self._terms.mfcc)
 
-    def _transcribe(self, frames: Reals, steps: int) -> tuple[Words, list[Heard]]:
+    def _transcribe(self, frames: Reals, steps: int, mode: Mode | None) -> tuple[Words, list[Heard]]:
         """The answer, and what it was made from, not looked at: nothing that is said later may depend on it."""
         shape, session = self._terms.shape_of(steps), self._client.session(meet_as_client)
-        total_bytes(shape)  # is kept: the server does not wait for what can be known before
-        with session.asking(Request(Ask.SENTENCE, steps=steps)) as record:
+        way = mode or choose_way(shape, self._terms.modes, session.round_trip)  # what it looks at is kept
+        with session.asking(Request(Ask.SENTENCE, way, steps=steps)) as record:
             met = replace(session.met, channel=record)
             with met.session():
                 clock = Clock()
-                engine = prepare(met, shape)
-                clock.is_prepared()
-                heard = transcribe(met, shape, frames, engine)
-                (answer,) = clock.answers([self._spoken(heard)], record, "frames")
+                if way == "garbled":
+                    circuit = prepare_question(met, shape)
+                    clock.is_prepared()
+                    heard = transcribe_garbled(met, shape, frames, circuit)
+                else:
+                    engine = prepare(met, shape)
+                    clock.is_prepared()
+                    heard = transcribe(met, shape, frames, engine)
+                (answer,) = clock.answers([self._spoken(heard)], record, way)
         return answer, heard
 
     def _spoken(self, heard: Sequence[Heard]) -> list[Spoken]:

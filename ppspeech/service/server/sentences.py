@@ -14,11 +14,14 @@ from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.sentences import (
     SentenceArrays,
     SentenceShape,
+    answer_garbled,
     answer_sentence,
     encode_sentences,
+    garbled_cost,
     product_plan,
     shares_cost,
     transcribe,
+    transcribe_garbled,
 )
 from ppspeech.service.estimate import Knowledge
 from ppspeech.service.export_sentences import SentenceDeployment, at_length, export_bundle
@@ -26,7 +29,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
-from ppspeech.service.tasks.sentences import STEP, Sentences
+from ppspeech.service.tasks.sentences import MODES, STEP, Sentences
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +55,13 @@ class ServedSentences:
             bundle.config.task,
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
-            terms=Sentences(bundle.config.type, longest.shape, bundle.mfcc, STEP, ("frames",)),
+            terms=Sentences(bundle.config.type, longest.shape, bundle.mfcc, STEP, MODES),
         )
         models = {steps: at_length(longest, steps * STEP) for steps in offer.terms.steps}
         warm_up()
         for each in models.values():
             shares_cost(each.shape)  # is kept, as is the plan that it is counted by
+            garbled_cost(each.shape)
         return cls(offer, models, _encoded(models))
 
     @property
@@ -72,9 +76,10 @@ class ServedSentences:
         def sentence(record: Channel, request: Request) -> None:
             meeting = replace(met, channel=record)
             with meeting.session():
-                answer_sentence(meeting, self.models[request.steps], self.weights[request.steps])
+                answer = answer_garbled if request.order == "garbled" else answer_sentence
+                answer(meeting, self.models[request.steps], self.weights[request.steps])
 
-        return {Ask.SENTENCE: Handler(sentence, orders=("frames",), steps=self.offer.terms.steps)}
+        return {Ask.SENTENCE: Handler(sentence, orders=self.offer.terms.modes, steps=self.offer.terms.steps)}
 
 
 def knowledge(shape: SentenceShape) -> Knowledge:
@@ -107,10 +112,12 @@ def warm_up() -> None:
         met = meet_as_client(channel)
         with met.session():
             transcribe(met, shape, np.zeros((5, 1)))
+            transcribe_garbled(met, shape, np.zeros((5, 1)))
 
     def help_client(channel: Channel) -> None:
         met = meet_as_server(channel)
         with met.session():
             answer_sentence(met, models, encode_sentences(models))
+            answer_garbled(met, models, encode_sentences(models))
 
     run_together(ask, help_client)

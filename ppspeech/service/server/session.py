@@ -7,9 +7,8 @@ from typing import Any, Protocol
 from ppspeech.channel import Channel
 from ppspeech.errors import BadSequenceError, BadTypeError, RangeError
 from ppspeech.network import Transcript
-from ppspeech.protocols.words import Order
 from ppspeech.service.offer import Offer
-from ppspeech.service.requests import ORDERS, Ask, Request, receive_request, send_ready
+from ppspeech.service.requests import ORDERS, Ask, Request, Way, receive_request, send_ready
 from ppspeech.service.server.book import Tally, Visitor
 from ppspeech.service.server.stores import QueryBudget
 
@@ -26,7 +25,7 @@ class Handler:
 
     answer: Callable[[Channel, Request], None]
     at_once: tuple[int, ...] = (1,)
-    orders: tuple[Order, ...] = ORDERS
+    orders: tuple[Way, ...] = ORDERS
     steps: Sequence[int] = (0,)
     is_query: bool = True
 

@@ -6,7 +6,7 @@ What is public of an utterance is its length in steps: it is padded to a multipl
 import hashlib
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import to_plain
@@ -19,8 +19,11 @@ STEP = 32
 """Utterances are padded to a multiple of so many frames, and that multiple is public."""
 WORD_FRAMES = 8  # of a word or pause, on average: more of them in an utterance are an error
 
-Mode = Literal["frames"]
-"""Ways to run: a step a frame."""
+Mode = Literal["frames", "garbled"]
+"""Ways to run: a step a frame on shares, or a garbled circuit for links where a round trip is dear."""
+
+
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 @TASKS.register("sentences")
@@ -44,8 +47,8 @@ class Sentences:
     modes: tuple[Mode, ...]
 
     def __post_init__(self) -> None:
-        if not self.modes or len(set(self.modes)) < len(self.modes):
-            raise BundleError(f"modes are distinct, and there is one at least, got {self.modes}")
+        if not self.modes or len(set(self.modes)) < len(self.modes) or "frames" not in self.modes:
+            raise BundleError(f"modes are distinct and have frames among them, got {self.modes}")
         if self.step < 1 or self.shape.frames % self.step:
             raise BundleError(f"utterances have whole steps, got one of {self.step} in {self.shape.frames} frames")
         if self.shape.most_words != most_words(self.shape.frames):
