@@ -3,7 +3,9 @@
 683 rows of nine marks from 1 to 10, divided by the public constant 10 sqrt(9) into the unit ball; 20 random splits into
 583 and 100, the same for every curve; lambda = 0.01 and h = 0.5 (at the paper's lambda = 0.31 even the model without
 privacy hardly leaves the majority class). Lambda = 2 n lambda of 583 rows is used as a constant, raised where privacy
-needs more, so that n stays private.
+needs more, so that n stays private. Pure noise moves the minimizer by about 1 / (epsilon Lambda): below epsilon = 3
+Lambda grows as 1 / epsilon does, so that it is moved no further than there. (That 3 is enough was seen on other splits
+of the same rows. Without the rule the error at epsilon = 1 is 0.088, of 1,600 draws.)
 
 The published mechanism is trained as printed, with one noise matrix for all classes. Its error does not depend on
 epsilon because its noise cancels; the audit reads off the released matrices whether one record was in the data.
@@ -37,6 +39,7 @@ DELTA = 1e-5
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 DRAWS = 5  # of the noise, on every split
 AUDITED_EPSILON = 0.1
+CALM = 3.0  # epsilon below which pure noise needs more regularization
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,9 @@ def nonprivate(split: Split) -> LargeMarginGaussians:
 def private(split: Split, epsilon: float, delta: float) -> LargeMarginGaussians:
     """Noise in the objective."""
     module = split.untrained()
-    hook = ObjectivePerturbation(
-        epsilon=epsilon, delta=delta, relation=Relation("record", "add_remove"), regularization=split.quadratic
-    )
+    calm = 1.0 if delta else max(1.0, CALM / epsilon)
+    relation = Relation("record", "add_remove")
+    hook = ObjectivePerturbation(epsilon=epsilon, delta=delta, relation=relation, regularization=calm * split.quadratic)
     fit_privately(module, split.x, split.y, hook)
     return module
 
