@@ -73,8 +73,9 @@ def _forged() -> list[tuple[str, Callable[[StreamChannel, bytes], bool], bytes]]
         ("a request cut short", _request, asked[:-1]),
         ("a request and a byte", _request, asked + b"\0"),
         ("a request that is none", _request, b"\xff" * len(asked)),
-        ("no utterance", _request, asked[:-2] + b"\0\0"),
-        ("more utterances than may be", _request, asked[:-2] + b"\xff\xff"),
+        ("no utterance", _request, asked[:2] + b"\0\0" + asked[4:]),
+        ("more utterances than may be", _request, asked[:2] + b"\xff\xff" + asked[4:]),
+        ("a word as long as a sentence", _request, asked[:-2] + b"\xff\xff"),
     ]
 
 

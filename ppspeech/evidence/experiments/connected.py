@@ -5,7 +5,7 @@ Digits of 15 people never heard (AudioMNIST), of known people (FSDD), both joine
 it, because frames are clipped to a ball, or there is a floor under scores, F nats below the highest. Neither may cost
 words: both are tried, on sentences of training speakers, to choose by, and on the test.
 
-Needs the corpora audiomnist, fsdd and yesno; takes about two minutes.
+Needs the corpora audiomnist, fsdd and yesno.
 """
 
 from pathlib import Path
