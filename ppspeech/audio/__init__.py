@@ -2,7 +2,15 @@
 
 from ppspeech.audio.files import read_audio, read_with_rate, write_audio
 from ppspeech.audio.frames import Frames, length_mask, utterance_statistics
-from ppspeech.audio.live import LiveFrames, Sound, features_of, missing_band, waits_for_the_end, waveform_at
+from ppspeech.audio.live import (
+    LiveFrames,
+    Sound,
+    features_of,
+    missing_band,
+    one_channel,
+    waits_for_the_end,
+    waveform_at,
+)
 from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
 from ppspeech.audio.microphone import find_recorder, record
@@ -23,6 +31,7 @@ __all__ = [
     "length_mask",
     "missing_band",
     "normalize_utterance",
+    "one_channel",
     "plot_clip",
     "read_audio",
     "read_with_rate",

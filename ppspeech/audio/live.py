@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torchaudio.functional
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ppspeech.arrays import Reals
@@ -120,3 +121,11 @@ def waits_for_the_end(config: MfccConfig) -> str | None:
     if config.vad_db is not None:
         return "vad_db compares each frame with its loudest"
     return None
+
+
+def one_channel(samples: Tensor | ArrayLike) -> Tensor:
+    """Samples of one channel, `(samples,)`, in float32. Raises AudioError for anything else."""
+    given = torch.as_tensor(samples)
+    if given.ndim != 1 or not given.is_floating_point() or not bool(torch.isfinite(given).all()):
+        raise AudioError(f"samples are finite, real and of shape (samples,), got {given.dtype} of {tuple(given.shape)}")
+    return given.detach().to(torch.float32)

@@ -16,7 +16,7 @@ from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.bundle import Spoken
-    from ppspeech.service import Answer, Door
+    from ppspeech.service import Answer, Client, Door
 
 
 def transcribe(
@@ -55,6 +55,8 @@ def transcribe(
     key: Key = None,
     insecure: Insecure = False,
     model: Model = "",
+    mic: Annotated[bool, typer.Option("--mic", help="Listen to the microphone instead; for a server.")] = False,
+    seconds: Annotated[float, typer.Option(help="How long to listen.", min=0.5, max=60.0)] = 5.0,
     show_transcript: ShowTranscript = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a clip.")] = False,
 ) -> None:
@@ -63,21 +65,27 @@ def transcribe(
     What is no word is left out. A server learns how long a recording is, in steps of 32 frames, and nothing else.
 
     Examples: `ppspeech transcribe words number.wav --grammar "(one | two | three)+"`, `ppspeech transcribe
-    127.0.0.1:7000 number.wav --pin …`, `ppspeech transcribe one.wav two.wav --server 127.0.0.1:7000 --pin … --json`
+    127.0.0.1:7000 number.wav --pin …`, `ppspeech transcribe one.wav two.wav --server 127.0.0.1:7000 --pin … --json`,
+    `ppspeech transcribe 127.0.0.1:7000 --mic --seconds 5 --pin …`
     """
     given = list(clips or ())
     if server:
         given, source = [*([Path(source)] if source else []), *given], server
-    if not source or not given:
-        raise ModelError("give a bundle, a checkpoint or the HOST:PORT of a server, then sound files")
+    if not source or bool(given) == mic:
+        raise ModelError("give a bundle, a checkpoint or the HOST:PORT of a server, then sound files or --mic")
     if server or is_server(source):
         if grammar or word_penalty is not None or garbage is not None or beam is not None:
             raise ModelError("what may be said, and what words cost, is the server's choice: its bundle says it")
-        _ask(door_to(source, pin, ca, certificate, key, insecure), given, model, show_transcript, as_json)
+        if mic:
+            from ppspeech.audio import find_recorder
+
+            find_recorder()  # before a query is spent
+        door = door_to(source, pin, ca, certificate, key, insecure)
+        _ask(door, given, model, show_transcript, as_json, seconds)
         return
-    if show_transcript or pin or ca or certificate or key or insecure or model:
+    if mic or show_transcript or pin or ca or certificate or key or insecure or model:
         raise ModelError(
-            "--pin, --ca, --certificate, --key, --insecure, --model and --show-transcript go with a server"
+            "--mic, --pin, --ca, --certificate, --key, --insecure, --model and --show-transcript go with a server"
         )
     from ppspeech.bundle import load_bundle, transcriber_of
 
@@ -94,13 +102,16 @@ def transcribe(
         _show({"clip": str(clip), "words": _rows(words)}, as_json)
 
 
-def _ask(door: "Door", clips: Sequence[Path], model: str, show_transcript: bool, as_json: bool) -> None:
-    """Words from a server that does not hear them."""
+def _ask(door: "Door", clips: Sequence[Path], model: str, show_transcript: bool, as_json: bool, seconds: float) -> None:
+    """Words from a server that does not hear them; of the microphone, for so many seconds, where there are no clips."""
     from ppspeech.service import connect_through
 
     with connect_through(door, model=model or None, task="sentences", keep_payloads=show_transcript) as client:
-        known = sort_clips(clips, client.offer.terms.mfcc)
-        answers = client.transcribe_all(known.good)
+        if clips:
+            known = sort_clips(clips, client.offer.terms.mfcc)
+            answers = client.transcribe_all(known.good)
+        else:
+            known, answers = Clips([Path("the microphone")]), [_listen(client, seconds)]
     for clip, answer in zip(known.good, answers, strict=True):
         _show(_answered(known, clip, answer), as_json)
         if show_transcript:
@@ -108,6 +119,15 @@ def _ask(door: "Door", clips: Sequence[Path], model: str, show_transcript: bool,
 
             show(answer.transcript)
     known.tell(as_json)
+
+
+def _listen(client: "Client", seconds: float) -> "Answer[list[Spoken]]":
+    from ppspeech.audio import record
+
+    with client.listen() as listening:
+        for chunk in record(seconds, client.offer.terms.mfcc.sample_rate):
+            listening.feed(chunk)
+        return listening.finish()
 
 
 def _answered(clips: Clips, clip: Path, answer: "Answer[list[Spoken]]") -> dict[str, Any]:

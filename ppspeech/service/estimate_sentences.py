@@ -2,7 +2,14 @@
 
 from functools import lru_cache
 
-from ppspeech.protocols.sentences import SentenceShape, garbled_cost, product_plan, sentence_circuit, shares_cost
+from ppspeech.protocols.sentences import (
+    Engine,
+    SentenceShape,
+    garbled_cost,
+    product_plan,
+    sentence_circuit,
+    shares_cost,
+)
 from ppspeech.service.estimate import BYTES_PER_SECOND, Estimate, estimate_product, estimate_shared
 from ppspeech.service.tasks.sentences import Mode
 
@@ -38,3 +45,8 @@ def whole_seconds(cost: Estimate, round_trip_seconds: float) -> float:
 def choose_way(shape: SentenceShape, modes: tuple[Mode, ...], round_trip_seconds: float) -> Mode:
     """The way that has the words sooner at this round-trip time."""
     return min(modes, key=lambda mode: whole_seconds(estimate_sentence(shape, mode), round_trip_seconds))
+
+
+def speaking_way(shape: SentenceShape, hop_seconds: float, round_trip_seconds: float) -> Engine:
+    """While somebody speaks: on shares where a frame's round trips take less than half of it, else in a circuit."""
+    return "shares" if 4 * shape.plan.interval * round_trip_seconds < hop_seconds else "garbled"

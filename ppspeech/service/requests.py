@@ -72,7 +72,7 @@ class Request:
         what, order, utterances, steps = _REQUEST.unpack(data)
         if what not in set(Ask) or order >= len(ORDERS) or not utterances:
             raise BadTypeError(f"a request of kind {what}, order {order}, {utterances} utterances is not known")
-        if bool(steps) != (what == Ask.SENTENCE):
+        if (what == Ask.SENTENCE and not steps) or (steps and what not in {Ask.SENTENCE, Ask.STREAM}):
             raise BadTypeError(f"sentences have a length of at least one step, others none, got {what} of {steps}")
         return cls(Ask(what), ORDERS[order], utterances, steps)
 

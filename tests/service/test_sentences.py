@@ -40,14 +40,14 @@ from ppspeech.protocols.sentences import Heard, SentenceShape, check_heard, tran
 from ppspeech.service import BudgetSpentError, Client, SentenceDeployment, export_bundle, plan_sentences, server_health
 from ppspeech.service.client import sentences as client_module
 from ppspeech.service.estimate import Knowledge
-from ppspeech.service.estimate_sentences import choose_way
+from ppspeech.service.estimate_sentences import choose_way, speaking_way
 from ppspeech.service.offer import Offer, describe, read_offers
 from ppspeech.service.requests import Ask, Request, send_request
 from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.tasks.sentences import MODES, STEP, Sentences, most_words
 from ppspeech.training import SentenceModels, quiet_lightning, release
 from tests.service.conftest import Running, serving
-from tests.service.voices import RATE, SENTENCES, released, seconds_of, sure, voice
+from tests.service.voices import LIVE, RATE, SENTENCES, released, seconds_of, sure, voice
 
 Serve = Callable[..., AbstractContextManager[Running]]
 
@@ -70,13 +70,25 @@ def chatter(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 
 @pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """One whose features are known as they are spoken."""
+    return released(tmp_path_factory.mktemp("sentences") / "live", SENTENCES, replace(LIVE, hop_s=0.02))
+
+
+@pytest.fixture(scope="module")
 def asked(
-    tmp_path_factory: pytest.TempPathFactory, bundle: Bundle, chatter: Bundle, bundles: dict[str, Bundle]
+    tmp_path_factory: pytest.TempPathFactory, bundle: Bundle, chatter: Bundle, live: Bundle, bundles: dict[str, Bundle]
 ) -> Iterator[Running]:
     """One server for all tests that leave it as they found it."""
-    every = {"any": bundle, "chatter": chatter, "whole": bundles["whole"]}
+    every = {"any": bundle, "chatter": chatter, "live": live, "whole": bundles["whole"]}
     with serving(tmp_path_factory.mktemp("server"), every, sentences=SHORT) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def on_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine looks like a slow link: the way that a client chooses is what a test says, or on shares."""
+    monkeypatch.setattr(client_module, "choose_way", lambda *_: "frames")
 
 
 def ended(running: Running, protocol: str, count: int) -> list[dict[str, Any]]:
@@ -438,6 +450,46 @@ def test_nothing_is_compiled_while_a_client_waits() -> None:
     """Or else every session's process does it anew."""
     done = subprocess.run([sys.executable, "-c", WARM], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "set()", done.stdout + done.stderr
+
+
+# While it is spoken.
+
+
+@pytest.mark.parametrize("engine", ["shares", "garbled"])
+def test_a_sentence_is_heard_while_it_is_spoken(
+    asked: Running, live: Bundle, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three in one session; the words and times of the whole recording."""
+    monkeypatch.setattr(client_module, "speaking_way", lambda *_: engine)
+    with asked.connect("live", keep_payloads=True) as client:
+        for frames in (20, 41, 90):
+            sound = sure(live, frames)
+            with client.listen() as listening:
+                assert listening.is_live
+                for chunk in sound.split(777):
+                    listening.feed(chunk)
+                answer = listening.finish()
+            assert answer.value == live.transcribe(sound, RATE)
+            assert answer.how == "stream"
+    assert client.queries_left is None
+
+
+def test_sound_is_kept_where_features_wait_for_the_end(asked: Running, bundle: Bundle) -> None:
+    sound = sure(bundle, 30)
+    with asked.connect("any") as client:
+        with client.listen(RATE) as listening:
+            assert not listening.is_live
+            for chunk in sound.split(500):
+                listening.feed(chunk)
+            assert listening.finish().value == bundle.transcribe(sound, RATE)
+        with client.listen(RATE) as silent, pytest.raises(PpspeechError, match="nothing was heard"):
+            silent.finish()
+
+
+def test_frames_are_scored_in_a_circuit_where_a_round_trip_takes_longer_than_they(live: Bundle) -> None:
+    shape = export_bundle(live, SHORT).shape
+    assert speaking_way(shape, 0.03, 1e-4) == "shares"
+    assert speaking_way(shape, 0.03, 0.04) == "garbled"
 
 
 # What it costs, and which way.

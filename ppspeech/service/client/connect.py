@@ -25,6 +25,7 @@ from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offe
 
 if TYPE_CHECKING:
     from ppspeech.protocols.words import Order
+    from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.words import Listening
     from ppspeech.service.tasks.sentences import Mode
 
@@ -256,6 +257,14 @@ class Client:
         (`frames`), or in a garbled circuit (`garbled`) where a round trip is dear.
         """
         return cast("list[Answer[list[Spoken]]]", self._asked("transcribe_all")(sounds, rate, mode))
+
+    def listen(self, rate: int | None = None) -> AbstractContextManager["SentenceListening"]:
+        """Write down a sentence while it is spoken: `feed` sound, at the model's rate by default, `finish` for words.
+
+        `is_live` says whether frames are scored as they come. They are where the model's features do not wait for the
+        end of the sentence and the server offers it; otherwise the sound is kept here until it ends.
+        """
+        return cast("AbstractContextManager[SentenceListening]", self._asked("listen")(rate))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""

@@ -7,27 +7,34 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, Sound, features_of, in_usual_range
+from ppspeech.audio import LiveFrames, Mfcc, Sound, features_of, in_usual_range, one_channel, waits_for_the_end
 from ppspeech.bundle import Spoken
-from ppspeech.errors import RangeError, WrongSessionError
+from ppspeech.errors import AudioError, PpspeechError, RangeError, WrongSessionError
+from ppspeech.network import Transcript
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.sentences import (
     Heard,
+    ListeningEar,
+    TakenModels,
     check_heard,
     prepare,
     prepare_question,
     product_plan,
+    streamed,
     total_bytes,
     transcribe,
     transcribe_garbled,
 )
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
-from ppspeech.service.client.session import Answer, Clock
-from ppspeech.service.estimate_sentences import choose_way
+from ppspeech.service.client.session import Answer, ClientSession, Clock
+from ppspeech.service.estimate_sentences import choose_way, speaking_way
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.tasks.sentences import Mode, Sentences
 
@@ -44,6 +51,7 @@ class AskSentences:
         self._client = client
         self._terms: Sentences = client.offer.terms
         self._mfcc = Mfcc(self._terms.mfcc)
+        self._taken: tuple[ClientSession, TakenModels] | None = None
         shape = self._terms.shape
         size = product_plan(shape).total_bytes + LEAST * shape.frames * shape.plan.operations
         if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
@@ -65,6 +73,30 @@ class AskSentences:
             with _told_of(sounds, number):
                 check_heard(self._terms.shape_of(size), heard)
         return [answer for answer, _ in found]
+
+    @contextmanager
+    def listen(self, rate: int | None = None) -> Iterator["SentenceListening"]:
+        """Hear a sentence while it is spoken; where features wait for its end, the sound is kept here until then."""
+        hears_at = rate or self._terms.mfcc.sample_rate
+        if not self._terms.streams or waits_for_the_end(self._terms.mfcc) is not None:
+            yield KeptListening(self, hears_at)
+            return
+        if hears_at != self._terms.mfcc.sample_rate:
+            raise AudioError(f"this model listens at {self._terms.mfcc.sample_rate} Hz, got {hears_at}: record at that")
+        session, steps = self._client.session(meet_as_client), self._terms.steps[-1]
+        engine = speaking_way(self._terms.shape, self._terms.mfcc.hop_s, session.round_trip)
+        if self._taken is None or self._taken[0] is not session:
+            self._taken = session, TakenModels(streamed(self._terms.shape))
+        with session.asking(Request(Ask.STREAM, "garbled" if engine == "garbled" else "frames", steps=steps)) as record:
+            met = replace(session.met, channel=record)
+            with met.session():
+                clock = Clock()
+                ear = ListeningEar(met, self._terms.shape_of(steps), self._taken[1], engine)
+                clock.is_prepared()
+                listening = LiveSentence(ear, record, self._terms, clock)
+                yield listening
+        if listening.heard is not None:
+            check_heard(self._terms.shape_of(steps), listening.heard)
 
     @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
@@ -88,13 +120,76 @@ class AskSentences:
                     engine = prepare(met, shape)
                     clock.is_prepared()
                     heard = transcribe(met, shape, frames, engine)
-                (answer,) = clock.answers([self._spoken(heard)], record, way)
+                (answer,) = clock.answers([spoken(heard, self._terms)], record, way)
         return answer, heard
 
-    def _spoken(self, heard: Sequence[Heard]) -> list[Spoken]:
-        """Without silence, in seconds."""
-        hop = self._terms.mfcc.hop_s
-        return [Spoken(each.word, each.start * hop, each.end * hop) for each in heard if each.word]
+
+class SentenceListening(Protocol):
+    """One sentence as it is spoken; `is_live` says whether frames are scored as they come."""
+
+    is_live: bool
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        ...
+
+    def finish(self) -> Words:
+        """The sentence is over: its words."""
+        ...
+
+
+class LiveSentence:
+    """Frames are scored as they come."""
+
+    is_live = True
+
+    def __init__(self, ear: ListeningEar, record: Transcript, terms: Sentences, clock: Clock) -> None:
+        self._ear, self._record, self._terms, self._clock = ear, record, terms, clock
+        self._frames = LiveFrames(terms.mfcc)
+        self.heard: list[Heard] | None = None
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        self._hear(self._frames.feed(one_channel(samples)))
+
+    def finish(self) -> Words:
+        """The sentence is over: its words."""
+        self._clock.is_asked()
+        self._hear(self._frames.finish())
+        self.heard = self._ear.finish()
+        (answer,) = self._clock.answers([spoken(self.heard, self._terms)], self._record, "stream")
+        return answer
+
+    def _hear(self, frames: Reals) -> None:
+        if len(frames):
+            self._ear.hear(in_usual_range(torch.from_numpy(frames), self._terms.mfcc))
+
+
+class KeptListening:
+    """The sound is kept until it ends, and asked about then."""
+
+    is_live = False
+
+    def __init__(self, ask: AskSentences, rate: int) -> None:
+        self._ask, self._rate = ask, rate
+        self._heard: list[Tensor] = []
+
+    def feed(self, samples: Tensor | ArrayLike) -> None:
+        """The next samples, `(samples,)`, any number of them."""
+        self._heard.append(one_channel(samples))
+
+    def finish(self) -> Words:
+        """The sentence is over: its words."""
+        if not self._heard:
+            raise PpspeechError("nothing was heard: feed the listening before it finishes")
+        (answer,) = self._ask.transcribe_all([torch.cat(self._heard)], self._rate)
+        return replace(answer, seconds=answer.offline_seconds + answer.seconds, offline_seconds=0.0)
+
+
+def spoken(heard: Sequence[Heard], terms: Sentences) -> list[Spoken]:
+    """Without silence, in seconds."""
+    hop = terms.mfcc.hop_s
+    return [Spoken(each.word, each.start * hop, each.end * hop) for each in heard if each.word]
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from ppspeech.audio import (
     Mfcc,
     Sound,
     in_usual_range,
+    one_channel,
     utterance_statistics,
     waits_for_the_end,
     waveform_at,
@@ -138,7 +139,7 @@ class LiveListening:
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
         """The next samples, `(samples,)`, any number of them."""
-        self._hear(self._frames.feed(_one_channel(samples)))
+        self._hear(self._frames.feed(one_channel(samples)))
 
     def finish(self) -> Word:
         """The utterance is over: the word."""
@@ -166,7 +167,7 @@ class BufferedListening:
 
     def feed(self, samples: Tensor | ArrayLike) -> None:
         """The next samples, `(samples,)`, any number of them."""
-        self._heard.append(_one_channel(samples))
+        self._heard.append(one_channel(samples))
 
     def finish(self) -> Word:
         """The utterance is over: the word."""
@@ -204,10 +205,3 @@ def _scaled(statistics: Tensor, scale: StatisticsScale) -> Tensor:
         return vector
     clipped: Tensor = vector * (scale.radius / vector.norm(dim=-1, keepdim=True).clamp_min(scale.radius))
     return clipped
-
-
-def _one_channel(samples: Tensor | ArrayLike) -> Tensor:
-    given = torch.as_tensor(samples)
-    if given.ndim != 1 or not given.is_floating_point() or not bool(torch.isfinite(given).all()):
-        raise AudioError(f"samples are finite, real and of shape (samples,), got {given.dtype} of {tuple(given.shape)}")
-    return given.detach().to(torch.float32)

@@ -9,17 +9,22 @@ import numpy as np
 from ppspeech.bundle import Bundle, in_words
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import EncodedWeights
+from ppspeech.errors import RangeError
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.sentences import (
+    Engine,
+    GivenModels,
     SentenceArrays,
     SentenceShape,
     answer_garbled,
     answer_sentence,
     encode_sentences,
+    follow_speech,
     garbled_cost,
     product_plan,
     shares_cost,
+    streamed,
     transcribe,
     transcribe_garbled,
 )
@@ -55,7 +60,7 @@ class ServedSentences:
             bundle.config.task,
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
-            terms=Sentences(bundle.config.type, longest.shape, bundle.mfcc, STEP, MODES),
+            terms=Sentences(bundle.config.type, longest.shape, bundle.mfcc, STEP, MODES, can_stream(longest)),
         )
         models = {steps: at_length(longest, steps * STEP) for steps in offer.terms.steps}
         warm_up()
@@ -79,13 +84,37 @@ class ServedSentences:
                 answer = answer_garbled if request.order == "garbled" else answer_sentence
                 answer(meeting, self.models[request.steps], self.weights[request.steps])
 
-        return {Ask.SENTENCE: Handler(sentence, orders=self.offer.terms.modes, steps=self.offer.terms.steps)}
+        terms = self.offer.terms
+        handlers = {Ask.SENTENCE: Handler(sentence, orders=terms.modes, steps=terms.steps)}
+        if not terms.streams:
+            return handlers
+        hidden = GivenModels(streamed(terms.shape), self.models[terms.steps[-1]].weights)
+
+        def stream(record: Channel, request: Request) -> None:
+            meeting = replace(met, channel=record)
+            with meeting.session():
+                engine: Engine = "garbled" if request.order == "garbled" else "shares"
+                follow_speech(meeting, self.models[request.steps], hidden, engine)
+
+        return {**handlers, Ask.STREAM: Handler(stream, orders=terms.modes, steps=terms.steps)}
 
 
 def knowledge(shape: SentenceShape) -> Knowledge:
     """What answers of the longest sentences tell, of weights and of moves through the graph."""
     moves = sum(source != target for source, target, *_ in shape.arcs) + len(shape.starts)
     return Knowledge.about(shape.monomials * shape.scores + moves, shape.answer_bits)
+
+
+def can_stream(longest: SentenceArrays) -> bool:
+    """Whether the weights are within their limit for streaming, and the longest answer tells no more of the server's
+    key than it can lose; this says nothing about other ways.
+    """
+    try:
+        streamed(longest.shape)
+        longest.shape.streaming_precision.encode(longest.weights)
+    except RangeError:
+        return False
+    return True
 
 
 def _encoded(models: Mapping[int, SentenceArrays]) -> dict[int, EncodedWeights]:

@@ -34,6 +34,7 @@ class Sentences:
     Attributes:
         shape: of the longest utterance.
         step: frames that utterances are padded to a multiple of.
+        streams: whether the server listens while somebody speaks.
 
     Raises BundleError for parts that do not fit each other, or more than a client is ready to compute.
     """
@@ -45,6 +46,7 @@ class Sentences:
     mfcc: MfccConfig
     step: int
     modes: tuple[Mode, ...]
+    streams: bool = False
 
     def __post_init__(self) -> None:
         if not self.modes or len(set(self.modes)) < len(self.modes) or "frames" not in self.modes:
