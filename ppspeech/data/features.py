@@ -18,7 +18,7 @@ from ppspeech.audio import GivenFeatures, Mfcc, MfccConfig
 from ppspeech.data.corpus import Utterance
 from ppspeech.data.file_index import FileIndex
 from ppspeech.data.filtered import frames_given, read_given
-from ppspeech.data.layout import NUMPY_DAMAGE
+from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs
 from ppspeech.errors import AudioError, CorpusError
 from ppspeech.progress import track
 from ppspeech.storage import atomic_write, cache_folder, private_folder
@@ -115,7 +115,8 @@ class FeatureStore:
 
     def _read(self, path: Path) -> Tensor | None:
         try:
-            array = np.load(path, allow_pickle=False)
+            with no_repairs():
+                array = np.load(path, allow_pickle=False)
         except NUMPY_DAMAGE:
             return None  # absent, or damaged from outside: it is computed again and replaced
         if array.ndim != 2 or array.shape[1] != self.config.features or array.dtype != np.float32:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ppspeech.data.corpus import LABELS
-from ppspeech.data.layout import NUMPY_DAMAGE, write_rows
+from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs, write_rows
 from ppspeech.errors import CorpusError
 
 FILTERING = "filtering.json"
@@ -102,7 +102,8 @@ def _opened(path: Path) -> np.ndarray[Any, Any]:
     if path.suffix != ".npy":
         raise CorpusError(f"{path} holds no features: sound cannot stand in for features that are given")
     try:
-        opened: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        with no_repairs():
+            opened: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except NUMPY_DAMAGE as damaged:
         raise CorpusError(f"{path} holds no features: {damaged}") from None
     return opened

@@ -4,6 +4,7 @@ import csv
 import errno
 import os
 import tempfile
+import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,8 +15,27 @@ from tokenize import TokenError
 from ppspeech.errors import CorpusError
 from ppspeech.storage import data_folder
 
-NUMPY_DAMAGE = (ValueError, OSError, EOFError, SyntaxError, TokenError, TypeError, RecursionError, MemoryError)
+NUMPY_DAMAGE = (
+    ValueError,
+    OSError,
+    EOFError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    RecursionError,
+    MemoryError,
+    UserWarning,
+)
 """What NumPy raises for a file that is not whole, or whose header someone else wrote."""
+
+
+@contextmanager
+def no_repairs() -> Iterator[None]:
+    """NumPy mends headers that other programs wrote, and warns: here such a file is damaged, a UserWarning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        yield
+
 
 GENDERS = {"f": "f", "female": "f", "m": "m", "male": "m"}
 

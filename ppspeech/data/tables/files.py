@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ppspeech.data.layout import NUMPY_DAMAGE
+from ppspeech.data.layout import NUMPY_DAMAGE, no_repairs
 from ppspeech.errors import CorpusError
 
 # An array's kind (`f` float, `i` signed, `u` unsigned, `b` bool, `U` text) and its shape.
@@ -32,7 +32,7 @@ def read_arrays(path: Path, expected: Mapping[str, Expected]) -> dict[str, NDArr
     arrays: dict[str, NDArray[Any]] = {}
     try:
         # NumPy leaves a file that it opened by name open when the archive is damaged.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with no_repairs(), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             absent = sorted(set(expected) - set(archive.files))
             if absent:
                 raise CorpusError(f"{path} has no array {', '.join(absent)}; copy it again")

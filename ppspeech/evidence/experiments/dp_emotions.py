@@ -32,7 +32,7 @@ FOLDS = 5
 DELTA = 1e-5
 DEVIATIONS = 3.0  # numbers beyond so many public deviations are cut off: outliers of another corpus
 LEAST = 0.05  # of the largest public variance: directions below it are not blown up
-NO_NOISE = 1e6  # an epsilon at which the same release has next to no noise
+NO_NOISE = 1e3  # an epsilon at which the same release has next to no noise
 
 
 @EXPERIMENTS.register("dp-emotions")
