@@ -4,10 +4,9 @@ A frame becomes the monomials in which its scores are linear (`monomials`). Ever
 no torch.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import KEPT_BITS, Precision, error_bound
 from ppspeech.crypto.shares import Shared, ShareEngine, at_least, text_residues, text_size
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 from ppspeech.protocols.scores.range import RAREST, column_bounds, deepest_floor, needed_bits
 
@@ -31,7 +31,7 @@ MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "co
 
 
 @dataclass(frozen=True, slots=True)
-class WordShape:
+class WordShape(Params):
     """What both parties know: sizes and structure. Nothing here depends on a voice or a weight.
 
     Attributes:
@@ -52,6 +52,8 @@ class WordShape:
         reach: log of the nats that a frame's scores range over before the floor is applied, on shares; None: they lie
             above it by themselves.
     """
+
+    WHAT: ClassVar[str] = "word models"
 
     frames: int
     dimensions: int
@@ -187,19 +189,6 @@ class WordShape:
                 return frames
             reached = self.reached_after(reached)
         raise RangeError(f"no path leads from {self.starts} to {self.ends} by moves {self.moves}")
-
-    def to_params(self) -> dict[str, Any]:
-        """As public parameters of a session: what JSON can hold."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """What a peer proposes, checked. Raises RangeError for anything that is not a shape this party agrees to."""
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
-        try:
-            return cls(**given)
-        except TypeError as error:
-            raise RangeError(f"not the shape of word models: {error}") from None
 
     def frame_monomials(self, frames: Reals) -> Reals:
         """Frames `(count, dimensions)`, clipped to the limit, as monomials; RangeError for others, or not finite."""

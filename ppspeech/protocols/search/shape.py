@@ -5,10 +5,10 @@ features, states of sub-word units in the units' scores (`terms="linear"`, rows 
 with, the garbage model, belongs to whoever has the recordings, and is evaluated there in the clear.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import MatrixPlan, Precision, error_bound, plan_product
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, gaussian_weights, monomials_of
 from ppspeech.protocols.scores.range import within_ball
 from ppspeech.protocols.search.range import average_apart, frame_bounds, needed_bits, spotting_apart
@@ -33,7 +34,7 @@ MOST = {"frames": 1 << 20, "dimensions": 400, "block": 4_000, "longest": 4_000, 
 
 
 @dataclass(frozen=True, slots=True)
-class SpotShape:
+class SpotShape(Params):
     """Sizes and ranges: nothing here depends on a voice or a keyword.
 
     Attributes:
@@ -56,6 +57,8 @@ class SpotShape:
 
     Raises RangeError for sizes that this party does not agree to, or scores that no ring holds for certain.
     """
+
+    WHAT: ClassVar[str] = "a search for keywords"
 
     frames: int
     dimensions: int
@@ -233,19 +236,6 @@ class SpotShape:
             raise RangeError("frames hold values that are not finite")
         within = np.clip(given, -self.limit, self.limit)
         return within_ball(within, self.radius)
-
-    def to_params(self) -> dict[str, Any]:
-        """As public parameters of a session: what JSON can hold."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """What a peer proposes, checked. Raises RangeError for anything that is not a shape this party agrees to."""
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
-        try:
-            return cls(**given)
-        except TypeError as error:
-            raise RangeError(f"not the shape of a search for keywords: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ rows of the template begin (`alignment`). Ranges: `search.range`.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from ppspeech.crypto.shares import (
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet_as_client, meet_as_server
+from ppspeech.protocols.params import Params
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.search.range import warping_apart
 from ppspeech.protocols.search.spotting import ASSUMPTIONS
@@ -64,7 +65,7 @@ alignment = register_protocol(
 
 
 @dataclass(frozen=True, slots=True)
-class WarpShape:
+class WarpShape(Params):
     """Sizes and ranges: nothing here depends on a voice.
 
     Attributes:
@@ -79,6 +80,8 @@ class WarpShape:
 
     Raises RangeError for sizes that this party does not agree to, or scores that no ring holds for certain.
     """
+
+    WHAT: ClassVar[str] = "templates"
 
     length: int
     dimensions: int
@@ -171,19 +174,6 @@ class WarpShape:
     def squares(self, frames: Reals) -> Residues:
         """|x|²/2 of every frame, as shares hold it."""
         return self.scale.ring.from_signed(self.scale.encode((frames**2).sum(axis=-1) / 2))
-
-    def to_params(self) -> dict[str, Any]:
-        """As public parameters of a session: what JSON can hold."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """What a peer proposes, checked. Raises RangeError for anything that is not a shape this party agrees to."""
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in params.items()}
-        try:
-            return cls(**given)
-        except TypeError as error:
-            raise RangeError(f"not the shape of templates: {error}") from None
 
     def _precision(self, bits: int) -> Precision:
         return Precision(limit=float(self.radius), weights=Scale(26, 13), result=Scale(bits, self.fraction))

@@ -5,10 +5,9 @@ began, which word it is, and from which junction it set out. So the best token o
 the last word before it, and of where to look for the one before that.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import LatticeParameters, Precision, error_bound
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 from ppspeech.protocols.scores.range import ball_bounds, column_bounds, within_ball
 from ppspeech.protocols.trellis import KEEP, Arc, Rule, Schedule, Set, Start, Trellis, most_apart, plan_trellis
@@ -30,7 +30,7 @@ STREAM_RING = LatticeParameters(degree=4096)
 
 
 @dataclass(frozen=True)
-class SentenceShape:
+class SentenceShape(Params):
     """What both parties know. Nothing here depends on a voice or a weight.
 
     Attributes:
@@ -47,6 +47,8 @@ class SentenceShape:
         radius: the largest norm of a frame.
         most_words: silence counted: so many are asked for, whatever is said.
     """
+
+    WHAT: ClassVar[str] = "a service for sentences"
 
     frames: int
     dimensions: int
@@ -179,18 +181,6 @@ class SentenceShape:
         """Bits that the answer tells a client, whatever it does: that many records, of its choice."""
         return self.most_words * sum(self.fields)
 
-    def to_params(self) -> dict[str, Any]:
-        """As public parameters of a session: what JSON can hold."""
-        return {name: _listed(value) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Self:
-        """What a peer proposes, checked. Raises RangeError for anything that is not a shape this party agrees to."""
-        try:
-            return cls(**{name: _tupled(value) for name, value in params.items()})
-        except (TypeError, ValueError, IndexError) as error:
-            raise RangeError(f"not the shape of a service for sentences: {error}") from None
-
     def clipped(self, frames: Reals) -> Reals:
         """Frames as they count: within the radius, then within the limit. The same in the clear."""
         return np.clip(within_ball(frames, self.radius), -self.limit, self.limit)
@@ -294,11 +284,3 @@ def _shortest(trellis: Trellis, end: int, frames: int) -> int:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _listed(value: Any) -> Any:
-    return [_listed(each) for each in value] if isinstance(value, tuple) else value
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(each) for each in value) if isinstance(value, list) else value
