@@ -40,7 +40,7 @@ SENTENCES = [
         "tests/service/test_service.py",
         (
             "service/requests.py",
-            "        if bool(steps) != (what == Ask.SENTENCE):",
+            "        if (what == Ask.SENTENCE and not steps) or (steps and what not in {Ask.SENTENCE, Ask.STREAM}):",
             "        if steps and what == Ask.PING:",
         ),
     ),
@@ -50,8 +50,8 @@ SENTENCES = [
         OVER_TLS,
         (
             "service/server/sentences.py",
-            'Handler(sentence, orders=("frames",), steps',
-            'Handler(sentence, orders=("frames",), is_query=False, steps',
+            "Handler(sentence, orders=terms.modes, steps=terms.steps)}",
+            "Handler(sentence, orders=terms.modes, is_query=False, steps=terms.steps)}",
         ),
     ),
     mutant(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from ppspeech.bundle import Bundle
+from ppspeech.crypto.transfer import GREETING_BYTES
 from ppspeech.errors import ModelError
 from ppspeech.service import SpeakerDeployment, connect_through
 from ppspeech.service.plan import plan_speakers
@@ -17,7 +18,6 @@ from tests.service.voices import RATE, SPEAKERS, released, voice
 
 Serve = Callable[..., AbstractContextManager[Running]]
 
-RESUME_BYTES = 40
 """Either way, as a meeting's transfers are taken up again."""
 
 
@@ -34,7 +34,7 @@ def test_bytes_and_rounds_are_exact(
     side: Literal["client", "server"] = "server" if scoring == "hardened" else "client"
     plan = plan_speakers(bundle, SpeakerDeployment(**sizes, decision=side))
     costs = {each.mode: each.cost for each in plan.modes}
-    resumed = RESUME_BYTES
+    resumed = GREETING_BYTES
     deployment = SpeakerDeployment(
         **sizes, scoring=scoring, threshold=0.2, decision=side, enrolls=True, stores=scoring == "linear"
     )

@@ -179,6 +179,28 @@ WORDS = [
         slow=True,
     ),
     Step(
+        "train sentences",
+        f"ppspeech train sentences --data.corpus mine {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+    ),
+    Step(
+        "release them",
+        "ppspeech export {checkpoint} --out sentences --not-private",
+        "sentences: sentence_hmm",
+    ),
+    Step("write down a sentence", "ppspeech transcribe sentences clip.wav", "stop"),
+    Step(
+        "serve sentences",
+        "ppspeech serve sentences --listen 127.0.0.1:0",
+        r"transcribe (?P<address>127\.0\.0\.1:\d+) clip\.wav --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+    ),
+    Step(
+        "write it down without showing the voice",
+        "ppspeech transcribe {address} clip.wav --pin {pin}",
+        "stop",
+    ),
+    Step(
         "for a margin",
         f"ppspeech train keyword_large_margin --data.corpus mine {QUICK}",
         "test_accuracy",

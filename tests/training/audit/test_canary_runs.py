@@ -72,15 +72,19 @@ def apart(scores: np.ndarray, included: np.ndarray) -> float:
 def test_an_attacker_tells_who_was_there_from_next_to_no_noise(
     name: str, made: Callable[[], SpeechModule], block: dict[str, Any]
 ) -> None:
-    found = ran(made(), block, LOUD)
+    by_gradients = "gradients" in name
+    count = (
+        120 if by_gradients else 60
+    )  # sampled gradients tell less: about 0.80, and 0.50 +- 0.05 where nothing is told
+    found = ran(made(), block, LOUD, count)
     assert found.guarantee.relation.unit == block["unit"]
-    assert len(found.black) == len(found.included) == 60
+    assert len(found.black) == len(found.included) == count
     if name == "classifier":
         assert found.white is None
         assert apart(found.black, found.included) > 0.6
     else:
         assert found.white is not None
-        assert apart(found.white, found.included) > (0.75 if "gradients" in name else 0.9)
+        assert apart(found.white, found.included) > (0.65 if by_gradients else 0.9)
 
 
 def test_with_noise_nothing_is_refuted_and_every_attacker_reports() -> None:
