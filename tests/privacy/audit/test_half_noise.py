@@ -126,7 +126,7 @@ HEADS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("delta", "epsilon", "runs"), [(0.0, 1.0, 1200), (1e-5, 8.0, 200)])
+@pytest.mark.parametrize(("delta", "epsilon", "runs"), [(0.0, 1.0, 2400), (1e-5, 8.0, 800)])
 @pytest.mark.parametrize(("head", "outputs"), HEADS, ids=lambda value: getattr(value, "name", None))
 def test_half_the_noise_of_any_objective_is_noticed(
     head: Any, outputs: int, delta: float, epsilon: float, runs: int, monkeypatch: pytest.MonkeyPatch
