@@ -129,7 +129,7 @@ def yesno_sentences(settings: SentenceHmmSettings = YESNO, hop_s: float = HOP_S)
     even_start_(bank, features, lengths, texts, features[..., 0] < 0, len(config.labels), PRIOR)
 
     def draw(trained: HiddenMarkovModel) -> list[DecodingGraph]:
-        units = settings.units(trained, config.labels)
+        units = settings.models(trained, config.labels)
         return [transcript_graph(text, units, SILENCE) for _, text in train]
 
     embedded_training(bank, features, lengths, draw, 10, PRIOR)

@@ -3,8 +3,10 @@
 from ppspeech.protocols.scores.streamed import GivenModels, TakenModels
 from ppspeech.protocols.sentences.garbled import (
     answer_garbled,
+    fits_garbled,
     garbled_bytes,
     garbled_cost,
+    held_bytes,
     prepare_answer,
     prepare_question,
     sentence_circuit,
@@ -45,9 +47,11 @@ __all__ = [
     "answer_sentence",
     "check_heard",
     "encode_sentences",
+    "fits_garbled",
     "follow_speech",
     "garbled_bytes",
     "garbled_cost",
+    "held_bytes",
     "prepare",
     "prepare_answer",
     "prepare_question",

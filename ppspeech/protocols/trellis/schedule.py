@@ -254,7 +254,7 @@ def _settle(ends: Any, source: Any, delay: Any, begins: Any, after: Any, interva
 
 
 @numba.njit(nogil=True, cache=True)
-def _joined(times: Any) -> int:
+def _joined(times: Any) -> Any:
     """When operands that are there at these times are one: the first two are joined first. What is joined comes in
     order too, so the next is the first of those given or of those joined.
     """

@@ -34,7 +34,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
-from ppspeech.service.tasks.sentences import MODES, STEP, Sentences
+from ppspeech.service.tasks.sentences import STEP, Sentences, modes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +60,16 @@ class ServedSentences:
             bundle.config.task,
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
-            terms=Sentences(bundle.config.type, longest.shape, bundle.mfcc, STEP, MODES, can_stream(longest)),
+            terms=Sentences(
+                bundle.config.type, longest.shape, bundle.mfcc, STEP, modes_of(longest.shape), can_stream(longest)
+            ),
         )
         models = {steps: at_length(longest, steps * STEP) for steps in offer.terms.steps}
         warm_up()
         for each in models.values():
             shares_cost(each.shape)  # is kept, as is the plan that it is counted by
-            garbled_cost(each.shape)
+            if "garbled" in offer.terms.modes:
+                garbled_cost(each.shape)
         return cls(offer, models, _encoded(models))
 
     @property
