@@ -2,7 +2,8 @@
 on whole ones; with a language model, if there is one, estimated from texts.
 """
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from ppspeech.bundle import (
     listed_ngrams,
 )
 from ppspeech.data import Batch, SentenceDataModule
-from ppspeech.errors import ModelError
+from ppspeech.errors import ModelError, SpeechWarning
 from ppspeech.models import HiddenMarkovModel, total_word_errors
 from ppspeech.models.decoding import (
     DecodingGraph,
@@ -117,19 +118,17 @@ class SentenceModels(WordModels):
         super().setup(stage)
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
-        """Make the untrained model; words of the vocabulary come after those of the data. Raises ModelError for a word
-        that the lexicon lacks, or one whose units are in no word of the data.
+        """Make the untrained model; words of the vocabulary come after those of the data. Warns of those among them that
+        sound as another does, or have units that no word of the data has: they are left out. Raises ModelError for a
+        word of the data that the lexicon lacks.
         """
-        chosen, heard = self.bank_settings, labels
+        chosen = self.bank_settings
         assert isinstance(chosen, SentenceHmmSettings)
-        if self.vocabulary is not None:
-            labels = tuple(dict.fromkeys((*labels, *_read(self.vocabulary).split())))
         if self.lexicon is not None:
-            chosen = replace(chosen, **lexicon_of(_spelled(self.lexicon, labels), labels))
-            known = {part for parts in chosen.lexicon[: len(heard)] for part in parts}
-            unheard = [chosen.units[part] for part in range(len(chosen.units)) if part not in known]
-            if unheard:
-                raise ModelError(f"no word of the data has the units {', '.join(unheard)}: leave out words with them")
+            more = () if self.vocabulary is None else tuple(_read(self.vocabulary).split())
+            spelled = _spelled(self.lexicon, tuple(dict.fromkeys((*labels, *more))))
+            labels = (*labels, *_sayable(more, labels, spelled))
+            chosen = replace(chosen, **lexicon_of(spelled, labels))
         if self.language is not None:
             chosen, self._said = _listed(chosen, language_model(self.language, self.order), labels)
         self.bank_settings = chosen
@@ -233,6 +232,29 @@ def language_model(path: str, order: int = 2) -> NgramModel:
         _read(path)
         return read_arpa(Path(path))
     return estimate_ngrams([line.split() for line in _read(path).splitlines() if line.strip()], order)
+
+
+def _sayable(more: Sequence[str], labels: Sequence[str], spelled: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Words besides the labels that are made of what these are made of, and sound as none before."""
+    sounds = {spelled.get(label, ()) for label in labels}
+    units, kept, left_out = {unit for parts in sounds for unit in parts}, [], []
+    for word in dict.fromkeys(more):
+        parts = spelled.get(word, ())
+        if word in labels:
+            continue
+        if parts and parts not in sounds and units.issuperset(parts):
+            sounds.add(parts)
+            kept.append(word)
+        else:
+            left_out.append(word)
+    if left_out:
+        warnings.warn(
+            f"{len(left_out)} of {len(left_out) + len(kept)} further words are left out, which sound as others do or "
+            f"have units that nobody says in training: {', '.join(left_out[:20])}{', …' if len(left_out) > 20 else ''}",
+            SpeechWarning,
+            stacklevel=2,
+        )
+    return tuple(kept)
 
 
 def _listed(
