@@ -85,8 +85,8 @@ class ServicePlan:
             `shape`, with its graph counted; `step` that they are padded to; `bytes_a_second` and `rounds_a_second` of
             the longest; `held_bytes` of a circuit's tables, which its client holds until the voice is there, 0 where
             it would be too many; `most_apart`, nats that two scores can differ by, whatever is said, and the `bound` of
-            the shares, which is above; `knowledge`. Of speakers: `features` of a template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0
-            where there can be none.
+            the shares, which is above; `knowledge`. Of speakers: `features` of a template; `places`; `gallery_bytes` of
+            an encrypted gallery, which a prober takes once, 0 where there can be none.
     """
 
     task: str

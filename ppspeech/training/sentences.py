@@ -118,9 +118,9 @@ class SentenceModels(WordModels):
         super().setup(stage)
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
-        """Make the untrained model; words of the vocabulary come after those of the data. Warns of those among them that
-        sound as another does, or have units that no word of the data has: they are left out. Raises ModelError for a
-        word of the data that the lexicon lacks.
+        """Make the untrained model; words of the vocabulary come after those of the data. Warns of those among them
+        that sound as another does, or have units that no word of the data has: they are left out. Raises ModelError for
+        a word of the data that the lexicon lacks.
         """
         chosen = self.bank_settings
         assert isinstance(chosen, SentenceHmmSettings)

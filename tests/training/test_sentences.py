@@ -110,9 +110,10 @@ def test_words_of_phones_and_a_language_model_are_learned_and_released(trainer: 
 def test_lexicons_and_texts_that_do_not_fit_are_refused(
     options: dict[str, str], message: str, trainer: Make, tmp_path: Path
 ) -> None:
-    for name, text in (
-        ("w.txt", "shoe judge"), ("l.dict", "one w V n\nzero z I r oU\n"), ("bad.dict", "one\n"), ("t.txt", "one wug\n"),
-    ):  # fmt: skip
+    files = {
+        "w.txt": "shoe judge", "l.dict": "one w V n\nzero z I r oU\n", "bad.dict": "one\n", "t.txt": "one wug\n",
+    }  # fmt: skip
+    for name, text in files.items():
         (tmp_path / name).write_text(text)
     chosen = {name: value if value == "espeak" else str(tmp_path / value) for name, value in options.items()}
     with pytest.raises(ModelError, match=message):

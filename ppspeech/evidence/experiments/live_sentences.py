@@ -1,9 +1,9 @@
 """Sentences by a front end that waits for nothing, beside the usual one, which normalizes what it has heard to the end.
 
-Digits of 15 people never heard (AudioMNIST), joined to sentences that are played at any level down to -30 dB, at 30 ms a
-frame. The usual front end scales every sentence to its peak and normalizes it by its own means; the live one keeps the
-level and takes the means and deviations of the built-in voices. Some sentences are then spoken to a server over TLS, on
-shares and in a circuit, and written down as they come.
+Digits of 15 people never heard (AudioMNIST), joined to sentences that are played at any level down to -30 dB, at 30 ms
+a frame. The usual front end scales every sentence to its peak and normalizes it by its own means; the live one keeps
+the level and takes the means and deviations of the built-in voices. Some sentences are then spoken to a server over
+TLS, on shares and in a circuit, and written down as they come.
 
 Needs the corpus audiomnist; --quick takes about 40 s.
 """
