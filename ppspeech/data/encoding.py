@@ -7,6 +7,7 @@ be given to everyone.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -71,12 +72,13 @@ def _frames(heard: Sequence[Heard], reach: int) -> tuple[Tensor, Tensor]:
 def _learned(frames: Tensor, labels: Tensor, widths: tuple[int, ...], epochs: int) -> list[tuple[Tensor, Tensor]]:
     """Layers of the network below its classifier."""
     sizes = (frames.shape[1], *widths, int(labels.max()) + 1)
-    layers = nn.ModuleList(nn.Linear(before, after) for before, after in zip(sizes, sizes[1:], strict=False))
-    optimizer = torch.optim.Adam(layers.parameters(), RATE)
+    layers = [nn.Linear(before, after) for before, after in pairwise(sizes)]
+    optimizer = torch.optim.Adam([each for layer in layers for each in layer.parameters()], RATE)
     steps = -(-len(frames) // ROWS)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(1, epochs * steps))
     for _ in range(epochs):
-        for rows in torch.randperm(len(frames)).split(ROWS):
+        order = torch.randperm(len(frames))
+        for rows in (order[at : at + ROWS] for at in range(0, len(order), ROWS)):
             found = frames[rows] + NOISE * torch.randn(len(rows), frames.shape[1])
             for layer in layers[:-2]:
                 found = functional.dropout(layer(found).relu(), DROPPED)

@@ -29,7 +29,7 @@ from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
 from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import WORD_ORDERS
-from ppspeech.service.server.sentences import knowledge
+from ppspeech.service.server.sentences import sentence_knowledge
 from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.tasks.sentences import STEP, Mode, Sentences, modes_of
 from ppspeech.service.tasks.speakers import Job, Speakers
@@ -144,7 +144,7 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
         for mode in terms.modes:
             cost = estimate_sentence(terms.shape_of(steps), mode)
             modes.append(WayToRun.of(f"{steps * STEP * hop:.1f} s, {mode}", cost, protocols[mode]))
-    known, warnings = knowledge(shape), []
+    known, warnings = sentence_knowledge(shape), []
     if known.queries <= known.budget:
         warnings.append(
             f"a client that cheats could know the model within the usual budget, after {known.queries:,} queries: "

@@ -1,4 +1,4 @@
-"""A public encoder comes with what is offered, and who speaks runs it: words and sentences as in the clear, over TLS."""
+"""A public encoder comes with what is offered, and who speaks runs it: words and sentences as in the clear, by TLS."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import pytorch_lightning as lightning
+import torch
 
 from ppspeech.audio import MfccConfig, PublicEncoder
 from ppspeech.bundle import Bundle, BundleConfig, load_bundle
@@ -64,7 +65,7 @@ def test_words_and_sentences_are_those_in_the_clear(
     with asked.connect("live") as client, client.listen() as listening:
         assert listening.is_live
         sound = sure(encoded["live"], 41)
-        for chunk in sound.split(500):
+        for chunk in torch.split(sound, 500):
             listening.feed(chunk)
         assert listening.finish().value == encoded["live"].transcribe(sound, RATE)
 

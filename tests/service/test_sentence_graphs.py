@@ -19,6 +19,7 @@ from ppspeech.service import SentenceDeployment, export_bundle, plan_sentences
 from ppspeech.service.client import sentences as client_module
 from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.tasks import sentences as task_module
+from ppspeech.service.tasks.sentences import Mode
 from tests.bundle.conftest import gaussian_account, statement_of
 from tests.service.conftest import Running
 from tests.service.voices import LABELS, RATE, SENTENCES, released, sure
@@ -55,7 +56,8 @@ def test_every_graph_is_followed_as_in_the_clear(serve: Serve, graphs: dict[str,
     with serve(graphs, sentences=SHORT) as running:
         for name, bundle in graphs.items():
             with running.connect(name) as client:
-                for frames, mode in ((40, "frames"), (61, "frames"), (40, "garbled")):
+                asked: list[tuple[int, Mode]] = [(40, "frames"), (61, "frames"), (40, "garbled")]
+                for frames, mode in asked:
                     sound = sure(bundle, frames, frames)
                     (answer,) = client.transcribe_all([sound], RATE, mode)
                     assert answer.value == bundle.transcribe(sound, RATE), (name, mode)

@@ -75,7 +75,7 @@ class ServedSentences:
     @property
     def usual_budget(self) -> int:
         """What follows from the bits that the longest answer tells."""
-        return knowledge(self.offer.terms.shape).budget
+        return sentence_knowledge(self.offer.terms.shape).budget
 
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:  # noqa: ARG002
         """Meet one client; it may ask for sentences of the lengths that there are."""
@@ -102,7 +102,7 @@ class ServedSentences:
         return {**handlers, Ask.STREAM: Handler(stream, orders=terms.modes, steps=terms.steps)}
 
 
-def knowledge(shape: SentenceShape) -> Knowledge:
+def sentence_knowledge(shape: SentenceShape) -> Knowledge:
     """What answers of the longest sentences tell, of weights and of moves through the graph."""
     moves = sum(source != target for source, target, *_ in shape.arcs) + len(shape.starts)
     return Knowledge.about(shape.monomials * shape.scores + moves, shape.answer_bits)
