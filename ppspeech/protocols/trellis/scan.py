@@ -13,11 +13,32 @@ from collections.abc import Iterator
 import numpy as np
 
 from ppspeech.arrays import Residues
-from ppspeech.crypto.shares import ShareEngine
+from ppspeech.crypto.shares import ShareEngine, share_input
+from ppspeech.crypto.transfer import Side
 from ppspeech.errors import RangeError
+from ppspeech.protocols.scores.range import unreached
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.combine import Combine
-from ppspeech.protocols.trellis.recursion import Chances
+
+
+class Chances:
+    """This party's shares of what the server knows of moving and beginning, in nats: the client's are zero. `models`:
+    the server's; None for the client.
+
+    Attributes:
+        initial: of beginning in each of `starts`, `(words, starts)`.
+        moves: of moving from a state by each move, `(words, states, moves)`.
+        unreached: what stands for a state that no path has reached: it may be an end, and never wins there (`range`).
+    """
+
+    def __init__(self, engine: ShareEngine, shape: WordShape, models: WordArrays | None) -> None:
+        ring = shape.scale.ring
+        initial, moves = (None, None) if models is None else (models.initial_residues, models.transition_residues)
+        sizes = (shape.words, len(shape.starts)), (shape.words, shape.states, len(shape.moves))
+        self.initial = share_input(engine, Side.FIRST, initial, sizes[0], ring).own
+        self.moves = share_input(engine, Side.FIRST, moves, sizes[1], ring).own
+        lowest = shape.scale.encode(np.array([unreached(shape)]))
+        self.unreached = engine.public(ring.from_signed(lowest))
 
 
 def can_scan(shape: WordShape) -> bool:
