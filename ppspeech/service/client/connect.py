@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ppspeech.service.client.words import Listening
     from ppspeech.service.tasks.sentences import Mode
 
-MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
 SPOKEN = ("words", "sentences")
 """Tasks that are asked with a voice and nothing else."""
