@@ -44,9 +44,9 @@ class Recognized:
 class Recognizer:
     """A model in the clear: features `(batch, frames, features)` and lengths to scores `(batch, words)`.
 
-    Frames are brought within `radius` (`word_radius`) and clipped to `limit` spreads (`feature_limit`), so that a server
-    that computes on shares, which have a range, gives the same answers. Where there is no radius, what a frame scores
-    counts as `floor` if it is below (`score_floor`). All three are None where the model takes one vector an utterance.
+    Frames are brought within `radius` (`word_radius`) and clipped to `limit` spreads (`feature_limit`), so that a
+    server that computes on shares, which have a range, gives the same answers. Where there is no radius, what a frame
+    scores counts as `floor` if it is below (`score_floor`). None has a model that takes one vector an utterance.
     """
 
     names: tuple[str, ...]
@@ -180,12 +180,11 @@ def feature_radius(bank: HiddenMarkovModel, mfcc: MfccConfig) -> float:
 
 @torch.no_grad()
 def word_radius(model: nn.Module, mfcc: MfccConfig) -> float | None:
-    """`feature_radius` of word models, from released weights alone; None for models that have none, or are so steep that
-    a frame within it could score more than `DEEPEST` nats below the highest,
+    """`feature_radius` of word models, from released weights alone; None where they have a `score_floor` instead.
 
-        max over Gaussians of (radius + |m|)^2 / 2 λ + ln det S / 2,      λ the least eigenvalue of S,
-
-    and below the highest peak: those have a floor instead (`score_floor`).
+    Models that are no Gaussians have none, nor have those so steep that a frame within it could score more than
+    `DEEPEST` nats below the highest peak: by up to (radius + |m|)^2 / 2 λ below a Gaussian's own, λ the least
+    eigenvalue of its covariance.
     """
     if not isinstance(model, HiddenMarkovModel) or not isinstance(model.emission, GaussianEmission):
         return None

@@ -75,7 +75,8 @@ def _bits(nats: float, shape: WordShape) -> int:
 def _frame_error(models: WordArrays) -> Bound:
     shape, precision = models.shape, models.shape.precision
     norms = np.abs(models.score_weights).sum(axis=0)
-    certain = error_bound(precision, most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius), float(norms.max()), shape.monomials)
+    largest = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
+    certain = error_bound(precision, largest, float(norms.max()), shape.monomials)
     worst = certain.total if shape.reach is None else certain.total + 2.0**-shape.fraction + (1 << VAGUE)
     return Bound(worst, _typical_frame_error(models.score_weights, shape, precision))
 

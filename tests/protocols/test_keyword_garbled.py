@@ -7,14 +7,14 @@ import pytest
 
 from ppspeech.channel import Channel
 from ppspeech.crypto import Kind as CryptoKind
-from ppspeech.crypto.garbled import Garbler
+from ppspeech.crypto.garbled import Garbler, parties
 from ppspeech.crypto.garbled.parties import CHECK_BYTES
 from ppspeech.errors import ProtocolError, RangeError
 from ppspeech.network import Transcript, run_together
 from ppspeech.protocols import Party
 from ppspeech.protocols.meeting import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores.states import WordArrays, WordShape
-from ppspeech.protocols.trellis import walk
+from ppspeech.protocols.trellis import garbled, walk
 from ppspeech.protocols.words import (
     KeywordJob,
     answer_garbled,
@@ -105,13 +105,11 @@ def test_words_are_those_in_the_clear(sizes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
-def test_words_are_those_of_the_integer_twin_bit_for_bit(sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_those_of_the_integer_twin(sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Both parties' shares put together, then the graph on integers: also where words are as close as can be."""
     models = viterbi(5, **sizes)
     shape, circuit = models.shape, word_circuit(models.shape)
     shares: list[np.ndarray] = []
-    from ppspeech.protocols.trellis import garbled
-
     for holder, name in ((garbled.WholeGarbling, "__init__"), (garbled.WholeEvaluation, "ask")):
         original = getattr(holder, name)
 
@@ -172,8 +170,6 @@ def test_where_a_text_stands_says_nothing_of_its_number() -> None:
     models = viterbi(3, words=4, frames=4)
     (utterance,) = sure(models, 4, 1)
     places = []
-    from ppspeech.crypto.garbled import parties
-
     original = parties._row
 
     def kept(outputs: np.ndarray) -> int:
@@ -190,18 +186,13 @@ def test_where_a_text_stands_says_nothing_of_its_number() -> None:
 def test_a_client_that_names_no_last_frame_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The number of a frame that there is not: without a path no word is told, not even the first."""
     models = viterbi(3, words=2, frames=5, states=1, moves=(0,))
-    original = np.concatenate
-
-    class Beyond(np.ndarray):
-        pass
-
-    from ppspeech.protocols.trellis import garbled
-
     bits = garbled._bits
-    monkeypatch.setattr(
-        garbled, "_bits", lambda numbers, count: bits(numbers, count) | np.uint64(len(numbers) == 1 and count == 3)
-    )
-    assert original is np.concatenate
+
+    def beyond(numbers: np.ndarray, count: int) -> np.ndarray:
+        is_last_frame = len(numbers) == 1 and count == word_circuit(models.shape).last_bits
+        return bits(numbers, count) | np.uint64(is_last_frame)  # 7 of 5
+
+    monkeypatch.setattr(garbled, "_bits", beyond)
     found, _, _ = converse(models, [made_utterance(models, 5, 0)])
     assert found == [[None]]
 
@@ -228,7 +219,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("sizes", "said"), REFUSED, ids=str)
 def test_what_a_circuit_does_not_take_is_refused_by_both(sizes: dict[str, Any], said: str) -> None:
-    shape = WordShape(**({"frames": 12, "dimensions": 3, "terms": "full", "words": 3, "states": 3, "ends": (2,)} | {"operation": "viterbi"} | sizes))
+    usual = {"frames": 12, "dimensions": 3, "terms": "full", "words": 3, "states": 3, "ends": (2,)}
+    shape = WordShape(**(usual | {"operation": "viterbi"} | sizes))
     assert said in (why_not_garbled(shape) or "")
     with pytest.raises(RangeError, match=said):
         word_circuit(shape)

@@ -11,8 +11,8 @@ the evaluator holds t_j = q_j ⊕ c_j Δ. Only then is a key for the hash drawn,
     meaning         of an output with labels L, L ⊕ Δ: 64 bits each of H(L, i) ⊕ 0 and H(L ⊕ Δ, i) ⊕ 1, ordered by the
                     lowest bits of the labels. It is sent when all inputs have been chosen, so that what an evaluator
                     chooses cannot depend on it
-    texts           instead of that, of a number n whose bits are outputs: 2^b rows, that of n hidden under a hash of the
-                    labels of n's bits and of one more output, which is 1 where there is a number at all. Rows are
+    texts           instead of that, of a number n whose b bits are outputs: 2^b rows, that of n hidden under a hash of
+                    the labels of n's bits and of one more output, which is 1 where there is a number at all. Rows are
                     ordered by the lowest bits of labels: an evaluator opens the one of its number, and does not learn
                     the number; who holds other labels opens none
 

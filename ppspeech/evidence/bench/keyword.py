@@ -153,8 +153,8 @@ def _overhead(models: WordArrays, utterance: Reals, tls: Tls, repeats: int) -> F
             times[1].append(_measure(job, tls, max(2, repeats // turns)).total)
     best = [min(each) for each in times]
     note = (
-        f"forward, {1e3 * best[0]:.0f} ms with checked transfers, {1e3 * best[1]:.0f} ms without; no voice brings scores "
-        f"out of range, by the radius of frames and at no cost; best of {turns} turns"
+        f"forward, {1e3 * best[0]:.0f} ms with checked transfers, {1e3 * best[1]:.0f} ms without; that no voice brings "
+        f"scores out of range, by the radius of frames, costs nothing; best of {turns} turns"
     )
     return Figure("active.forward.overhead", best[0] / best[1], "x", note=note)
 
@@ -283,8 +283,9 @@ def _hop_figures(operation: str, tls: Tls, repeats: int, where: str) -> list[Fig
 def _garbled_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: int, where: str) -> list[Figure]:
     """In a circuit: on loopback, and over a round trip of 40 ms, where it is what clients choose."""
     job = timed_garbled(with_operation(models, "viterbi"), [utterance])
-    near, far = _measure(job, tls, repeats), _measure(job, tls, max(2, repeats // 3), 0.020)
-    slow = f"Viterbi in a circuit, round trip 40 ms, simulated; {far.rounds} round trips; best of {max(2, repeats // 3)}"
+    fewer = max(2, repeats // 3)
+    near, far = _measure(job, tls, repeats), _measure(job, tls, fewer, 0.020)
+    slow = f"Viterbi in a circuit, round trip 40 ms, simulated; {far.rounds} round trips; best of {fewer}"
     return [
         *near.figures("keyword.garbled", "total_s", f"Viterbi in a circuit; {where}"),
         Figure("keyword.rtt40.online_s", far.online, "s", note=f"from features to the word; {slow}"),
@@ -293,7 +294,7 @@ def _garbled_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: in
 
 
 def _link_figures(models: WordArrays, utterance: Reals, tls: Tls, quick: bool) -> list[Figure]:
-    """The same over links with a round trip of 1, 10 and 40 ms: a step a frame, and in a circuit, of best paths alone."""
+    """The same over links with a round trip of 1, 10 and 40 ms: a step a frame, and best paths in a circuit."""
     best = with_operation(models, "viterbi")
     ways = {"viterbi.frames": timed(best, [utterance]), "viterbi.garbled": timed_garbled(best, [utterance])}
     if not quick:
@@ -302,7 +303,7 @@ def _link_figures(models: WordArrays, utterance: Reals, tls: Tls, quick: bool) -
     for milliseconds in (40,) if quick else (1, 10, 40):
         for way, job in ways.items():
             measured = _measure(job, tls, 1, milliseconds / 2e3)
-            note = f"round trip {milliseconds} ms, simulated; {measured.rounds} round trips online, {measured.bytes:,} B"
+            note = f"round trip {milliseconds} ms, simulated; {measured.rounds} of them online, {measured.bytes:,} B"
             figures.append(Figure(f"keyword.link{milliseconds}ms.{way}.online_s", measured.online, "s", note=note))
     return figures
 

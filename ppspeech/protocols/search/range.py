@@ -2,8 +2,8 @@
 
 Shares mod 2^k with f bits after the point tell two scores apart while these differ by less than 2^(k - 1 - f) nats.
 Every frame lies within a public limit and a public radius (its holder clips it), so what a keyword's state can score is
-known in advance (`scores.range.frame_bounds`); both parties' parts of a frame's ratio e are then within what the shape says, or
-refused where they are made. With u = 2^(1 - f) for rounding, on both sides:
+known in advance (`scores.range.frame_bounds`); both parties' parts of a frame's ratio e are then within what the shape
+says, or refused where they are made. With u = 2^(1 - f) for rounding, on both sides:
 
 **Spotting**, -L <= e <= H, S states of a phrase in all, B frames of a block, C for constant and threshold.
 

@@ -10,8 +10,8 @@
 Any number of utterances run in lock step: they share round trips and fill ciphertexts better. What depends on sizes
 alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
 
-No score leaves the range of its shares, whatever was said: the proof is in `scores.range`. Over links where a round trip
-is dear, `words.garbled` does the same.
+No score leaves the range of its shares, whatever was said: the proof is in `scores.range`. For links where a round trip
+is dear there is `words.garbled`.
 """
 
 from collections.abc import Mapping, Sequence
