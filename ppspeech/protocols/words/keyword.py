@@ -41,7 +41,7 @@ from ppspeech.protocols.meeting import WORKERS, Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.combine import Combine
-from ppspeech.protocols.trellis.recursion import Paths
+from ppspeech.protocols.words.recursion import WordRun
 
 keyword = register_protocol(
     "keyword",
@@ -160,11 +160,9 @@ def share_scores(
     shape = job.shape
     scores = counted_scores(engine, shape, models, scores)
     emissions = emission_scores(engine, shape, scores)
-    paths, state, states = Paths(engine, shape, models), None, []
-    for emission in emissions.swapaxes(0, 1):
-        state = paths.step(state, emission)
-        states.append(state)
-    gamma = np.stack(states, axis=1)
+    run = WordRun(engine, shape, models, job.utterances)
+    run.advance(emissions.reshape(*emissions.shape[:2], -1))
+    gamma = run.scores(slice(shape.frames))
     rows = [gamma.reshape(*gamma.shape[:2], -1)]
     if shape.reject:
         rows.append(np.cumsum(scores[..., -1:], axis=1, dtype=np.uint64))
