@@ -15,6 +15,7 @@ from ppspeech.crypto.garbled.parties import (
     OfferedInputs,
     Party,
     blinded_bytes,
+    text_bytes,
     transfer_bytes,
 )
 
@@ -37,5 +38,6 @@ __all__ = [
     "blinded_bytes",
     "run_circuit",
     "table_buffer",
+    "text_bytes",
     "transfer_bytes",
 ]

@@ -24,9 +24,9 @@ from ppspeech.service.client.session import PINGS, Answer, ClientSession
 from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, offered_names, read_offers
 
 if TYPE_CHECKING:
-    from ppspeech.protocols.words import Order
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.requests import Way
     from ppspeech.service.tasks.sentences import Mode
 
 
@@ -227,9 +227,11 @@ class Client:
         return self.recognize_all([sound], rate)[0]
 
     def recognize_all(
-        self, sounds: Sequence[Sound], rate: int | None = None, order: "Order | None" = None
+        self, sounds: Sequence[Sound], rate: int | None = None, order: "Way | None" = None
     ) -> list[Answer[str | None]]:
-        """The words of many utterances, in batches that share round trips; by default in the order that is sooner."""
+        """The words of many utterances, in batches that share round trips; by default in the order that is sooner: on
+        shares (`frames`), or in a garbled circuit (`garbled`) where a round trip is dear.
+        """
         return cast("list[Answer[str | None]]", self._asked("recognize_all")(sounds, rate, order))
 
     def stream(self, rate: int | None = None) -> AbstractContextManager["Listening"]:
