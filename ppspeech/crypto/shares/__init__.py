@@ -1,7 +1,7 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
 from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best
-from ppspeech.crypto.shares.bits import at_least, extend, truncate_local
+from ppspeech.crypto.shares.bits import all_bits, at_least, extend, truncate_local
 from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
@@ -10,6 +10,7 @@ from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_twi
 from ppspeech.crypto.shares.look_up import look_up
 from ppspeech.crypto.shares.products import multiply, scale_by_first, square
 from ppspeech.crypto.shares.recorder import blank, record
+from ppspeech.crypto.shares.secret_table import RowShape, SecretTable, look_up_secret
 from ppspeech.crypto.shares.select import LARGEST_RING, multiply_bit, multiply_loaded
 from ppspeech.crypto.shares.shared import (
     Shared,
@@ -31,9 +32,12 @@ __all__ = [
     "TEXT_RING",
     "Cost",
     "LogAdd",
+    "RowShape",
+    "SecretTable",
     "ShareEngine",
     "Shared",
     "SharedBits",
+    "all_bits",
     "argmax",
     "at_least",
     "blank",
@@ -48,6 +52,7 @@ __all__ = [
     "log_add",
     "log_add_twin",
     "look_up",
+    "look_up_secret",
     "maximum",
     "minimum",
     "multiply",
