@@ -114,7 +114,8 @@ def _ask(engine: ShareEngine, shape: RowShape, places: Whole) -> Residues:
     opened, mask = ask_tables(engine, shape.tables, [np.repeat(digit, shape.residues), high.astype(np.uint8)])
     residue = opened.astype(np.uint64).reshape(-1, shape.residues)[np.arange(len(places)), high // shape.beside]
     field = residue >> (np.uint64(shape.width) * (high % shape.beside).astype(np.uint64))
-    return (field ^ mask.astype(np.uint64)) & np.uint64((1 << shape.width) - 1)
+    told: Residues = (field ^ mask.astype(np.uint64)) & np.uint64((1 << shape.width) - 1)
+    return told
 
 
 def _conceal(table: Numbers, rows: Whole, masks: Numbers, pads: Numbers, flips: Bytes, shape: TableShape) -> bytes:

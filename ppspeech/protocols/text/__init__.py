@@ -3,7 +3,7 @@
 from ppspeech.protocols.text.alphabet import ALPHABETS, Alphabet, alphabet_of
 from ppspeech.protocols.text.automaton import Automaton, walks
 from ppspeech.protocols.text.pattern import PatternError
-from ppspeech.protocols.text.search import Sought, prepare, read_found, search, search_cost
+from ppspeech.protocols.text.search import Sought, find_in_clear, prepare, read_found, search, search_costs
 from ppspeech.protocols.text.shape import MOST_WIDTH, TELLS, WAYS, Tells, TextShape, Way
 
 __all__ = [
@@ -19,9 +19,10 @@ __all__ = [
     "TextShape",
     "Way",
     "alphabet_of",
+    "find_in_clear",
     "prepare",
     "read_found",
     "search",
-    "search_cost",
+    "search_costs",
     "walks",
 ]

@@ -20,9 +20,7 @@ END = 0
 OTHER = "\N{REPLACEMENT CHARACTER}"
 """How a symbol for everything else is shown."""
 
-_ARPABET = (
-    "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH SIL"
-).split()
+_ARPABET = "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH SIL"
 _LETTERS = [*map(chr, range(ord("a"), ord("z") + 1))]
 _DIGITS = [*map(str, range(10))]
 _ALIKE = {"\u2019": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-", "\u2026": "..."}
@@ -111,7 +109,7 @@ ALPHABETS = {
         Alphabet(
             "phones",
             "the 39 phones of ARPABET without stress, and SIL, apart by spaces",
-            (*_ARPABET, OTHER),
+            (*_ARPABET.split(" "), OTHER),
             spaced=True,
         ),
     )

@@ -97,12 +97,12 @@ def beginnings(node: Node, symbols: int) -> Automaton:
     def move(state: Any, symbol: int) -> Any:
         return state if symbol == END else parts.after(state, symbol)
 
-    return _explored(
-        parts.initial(), move, lambda state, last: parts.accepts(state, ends=last), parts.alike(symbols)
-    )
+    return _explored(parts.initial(), move, lambda state, last: parts.accepts(state, ends=last), parts.alike(symbols))
 
 
-def walks(edges: Sequence[tuple[int, int, int]], goals: Sequence[int], start: int, nodes: int, symbols: int) -> Automaton:
+def walks(
+    edges: Sequence[tuple[int, int, int]], goals: Sequence[int], start: int, nodes: int, symbols: int
+) -> Automaton:
     """A graph as an automaton: accepts walks that exist and end at a goal. `edges`: from, letter (from 1), to; a letter
     leads from a node to one other. Raises RangeError for what is no such graph.
     """

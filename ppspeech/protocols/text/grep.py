@@ -14,8 +14,8 @@ from ppspeech.protocols.text.search import Sought, read_found, search
 from ppspeech.protocols.text.shape import TextShape
 
 ASSUMPTIONS = (
-    "both follow the protocol for a right answer. A {keeper} that does not learns nothing more. A {seeker} that does not "
-    "can ask about another automaton of the same size, and learns what it says in as many bits. Diffie-Hellman on "
+    "both follow the protocol for a right answer. A {keeper} that does not learns nothing more. A {seeker} that does "
+    "not can ask about another automaton of the same size, and learns what it says in as many bits. Diffie-Hellman on "
     "ed25519, AES a random permutation, SHA-256 an oracle"
 )
 
@@ -55,7 +55,7 @@ def seek(party: Party, pattern: str, *, shape: Mapping[str, Any], alphabet: str 
 def keep(party: Party, lines: list[str], *, shape: Mapping[str, Any], alphabet: str = "letters") -> Any:
     """The keeper's whole program."""
     chosen, letters = _agreed(shape, alphabet)
-    if isinstance(lines, str) or not all(isinstance(line, str) for line in lines):
+    if not all(isinstance(line, str) for line in lines):
         raise RangeError("a text is a list of lines")
     return _run(party, Side.SECOND, chosen, letters.rows(list(lines), chosen.width, chosen.lines))
 
@@ -72,7 +72,7 @@ def _agreed(shape: Mapping[str, Any], alphabet: str) -> tuple[TextShape, Any]:
 def own_graph(
     party: Party, edges: list[list[Any]], start: str, goals: list[str], *, letters: list[str], shape: Mapping[str, Any]
 ) -> Any:
-    """The owner's whole program. `edges`: from, letter, to; nodes are called anything. `letters`: all that there are."""
+    """The owner's whole program. `edges`: from, letter, to; nodes have any names. `letters`: all there are."""
     chosen = _walked(letters, shape)
     nodes = {name: number for number, name in enumerate(dict.fromkeys([start, *goals, *_ends(edges)]))}
     numbered = [(nodes[source], _number(letters, letter), nodes[target]) for source, letter, target in edges]

@@ -1,12 +1,12 @@
-"""Regular expressions of a small dialect, read in the clear by whoever has them.
+r"""Regular expressions of a small dialect, read in the clear by whoever has them.
 
     abc        these symbols                       x*  x+  x?        any number, at least one, at most one
     .          any symbol                          x{2}  x{2,5}      so many
     [a-f]      one of these    [^a-f]  any other   x|y  (x)  (?:x)   either, together
-    \\d \\w \\s  digits, letters and digits, space   ^  $              the line begins, ends
-    \\.        the symbol itself
+    \d \w \s   digits, letters and digits, space   ^  $              the line begins, ends
+    \.         the symbol itself
 
-They find what Python's `re` finds in the folded text. Look-around, references, `\\b` and lazy repeats are refused: the
+They find what Python's `re` finds in the folded text. Look-around, references, `\b` and lazy repeats are refused: the
 first three are no regular languages or none of one line, and lazy ones find the same lines.
 """
 

@@ -108,7 +108,9 @@ class _Tables:
             if sought.classes is None or len(sought.classes) > shape.size:
                 raise RangeError(f"a series of up to {shape.size} classes was agreed on, and this pattern is none")
             wanted = [*sought.classes, *[~0] * (shape.size - len(sought.classes))]
-            entries = [sum((mask >> symbol & 1) << at for at, mask in enumerate(wanted)) for symbol in range(1 << shape.bits)]
+            entries = [
+                sum((mask >> symbol & 1) << at for at, mask in enumerate(wanted)) for symbol in range(1 << shape.bits)
+            ]
             return cls((SecretTable.of(np.array([entries], np.uint64), shape.size),))
         if sought.automaton is None or sought.automaton.moves.shape[1] != 1 << shape.bits:
             raise RangeError(f"an automaton of {1 << shape.bits} symbols was agreed on, and this pattern has none")
@@ -140,19 +142,16 @@ def tell_cost(shape: TextShape) -> Cost:
     return record(lambda engine: _tell(engine, shape, np.zeros(size, np.uint8)))
 
 
-def search_cost(shape: TextShape) -> Cost:
-    """Of the whole search."""
-    total = tell_cost(shape)
-    for portion in reversed(shape.portions):
-        total = scan_cost(portion) + total
-    return total
+@lru_cache(maxsize=64)
+def search_costs(shape: TextShape) -> tuple[Cost, ...]:
+    """Of each portion, the last with what is told."""
+    *before, last = (scan_cost(portion) for portion in shape.portions)
+    return (*before, last + tell_cost(shape))
 
 
 def prepare(channel: Channel, setup: PairSetup, shape: TextShape) -> ShareEngine:
-    """Offline, both parties at the same time: for the first portion, with what is told where it is the only one."""
-    portions = shape.portions
-    cost = scan_cost(portions[0])
-    return ShareEngine(channel, setup, cost if len(portions) > 1 else cost + tell_cost(shape))
+    """Offline, both parties at the same time: for the first portion."""
+    return ShareEngine(channel, setup, search_costs(shape)[0])
 
 
 def search(
@@ -171,12 +170,10 @@ def search(
             raise RangeError(f"a text of ({shape.lines}, {shape.width}) symbols was agreed on, got {text.shape}")
     if (tables is not None) != (setup.party is Side.FIRST):
         raise PpspeechError("the first party seeks a pattern, the second keeps the text")
-    portions, at, found = shape.portions, 0, []
+    at, found = 0, []
     engine = engine or prepare(channel, setup, shape)
-    for number, portion in enumerate(portions):
-        if number:
-            last = number == len(portions) - 1
-            engine = ShareEngine(channel, setup, scan_cost(portion) + tell_cost(shape) if last else scan_cost(portion))
+    for number, (portion, cost) in enumerate(zip(shape.portions, search_costs(shape), strict=True)):
+        engine = ShareEngine(channel, setup, cost) if number else engine
         found.append(_scan(engine, portion, tables, text[at : at + portion.lines]))
         at += portion.lines
     return _tell(engine, shape, np.concatenate(found))
@@ -264,3 +261,16 @@ def read_found(shape: TextShape, told: Residues) -> Any:
     if shape.tells == "lines":
         return np.flatnonzero(told).tolist()
     return [(int(line), int(place)) for line, place in np.argwhere(told)]
+
+
+def find_in_clear(pattern: str, lines: list[str], alphabet: Alphabet, tells: Tells) -> Any:
+    """The same by somebody who has both: what a receiver would be told. Raises as `Sought.of`."""
+    sought = Sought.of(pattern, alphabet, tells, "automaton")
+    assert sought.automaton is not None
+    longest = max((len(alphabet.fold(line)) for line in lines), default=0)
+    rows = alphabet.rows(lines, longest + 2, len(lines) or 1)
+    shape = TextShape(len(rows), rows.shape[1], alphabet.bits, "classes", GROUP, tells)
+    if tells == "places":
+        return read_found(shape, sought.automaton.run(rows[:, ::-1])[:, ::-1].astype(np.uint64))
+    found = sought.automaton.run(rows)[:, -1].astype(np.uint64)
+    return read_found(shape, found if tells == "lines" else np.array([found.sum()]))

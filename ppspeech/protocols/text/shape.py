@@ -24,8 +24,8 @@ LEAST_STATES = 16
 """Smaller automata are padded to it."""
 MOST_SYMBOLS = 1 << 22
 MOST_WIDTH = 4_096
-MOST_PADS = 1 << 25
-"""That are prepared at a time: longer texts are searched in portions."""
+MOST_PREPARED = 1 << 28
+"""Bytes of pads that are made at a time: longer texts are searched in portions."""
 MOST_MESSAGE = 1 << 24
 MOST_GARBLED_BYTES = 1 << 30
 
@@ -62,7 +62,9 @@ class TextShape(Params):
             if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= most:
                 raise RangeError(f"{name} must lie in {least}..{most}, got {given!r}")
         if self.symbols > MOST_SYMBOLS:
-            raise RangeError(f"a text has up to {MOST_SYMBOLS:,} symbols with what fills its rows, got {self.symbols:,}")
+            raise RangeError(
+                f"a text has up to {MOST_SYMBOLS:,} symbols with what fills its rows, got {self.symbols:,}"
+            )
         if self.way not in WAYS or self.tells not in TELLS or self.to not in get_args(Receiver):
             raise RangeError(
                 f"a search goes by {', '.join(WAYS)} and tells {', '.join(TELLS)} to {' or '.join(get_args(Receiver))},"
@@ -113,12 +115,14 @@ class TextShape(Params):
     @property
     def portions(self) -> list["TextShape"]:
         """The same search in parts of as many lines as are prepared at a time."""
+        entry = 1 << self.bits
         if self.way == "garbled":
-            pads, message = 2 * self.width << self.bits, 1
+            pads, message = 16 * entry, 16 * self.size * entry // self.width
         elif self.way == "classes":
-            pads, message = self.width << self.bits, self.width * max(-(-self.size // 8) << self.bits, self.size * 19)
+            pads, message = 8 * entry + 32 * self.size, -(-self.size // 8) * entry + 5 * self.size
         else:
-            pads, message = self.width << 8, (self.size << 8) // 4 * -(-self.bits // 4)
-        each = max(1, min(MOST_PADS // pads, MOST_MESSAGE // message))
+            residues = -(-((self.state_bits + 1) << max(0, self.state_bits + self.bits - 8)) // 64)
+            pads, message = 2048 * residues, 2048 * residues // self.width
+        each = max(1, min(MOST_PREPARED // pads, MOST_MESSAGE // max(1, message)) // self.width)
         counts = [min(each, self.lines - at) for at in range(0, self.lines, each)]
         return [replace(self, lines=count) for count in counts]
