@@ -67,7 +67,7 @@ def grep(
         if show_transcript:
             from ppspeech.cli.transcripts import show_transcript as show
 
-            show(answer.transcript)
+            show(answer.transcript, "pattern", "all patterns of this size")
         return
     if show_transcript or pin or ca or certificate or key or insecure or model:
         raise PpspeechError(

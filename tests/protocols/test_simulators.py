@@ -91,6 +91,8 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "spotting_own": lambda: [[far_recordings("client")], [plain_keywords(sought("client"))]],
         "templates": lambda: [[turned(own[0][0])], [[turned(each) for each in own[1][0]], ["other", "names"]]],
         "alignment": lambda: [[turned(own[0][0])], [own[1][0], -100.0]],
+        "grep": lambda: [["x+[^a-m]"], [["x marks", "", "a spot", "xxz"]]],
+        "walk": lambda: [[[["hall", "back", "hall"]], "hall", ["vault"]], [[[], ["back"] * 3]]],
         "speaker_verification_hardened": lambda: [[turned(own[0][0]), own[0][1]], turned(own[1])],
         "train_average": labeled,
         "train_descent": labeled,

@@ -94,7 +94,7 @@ def literal_of(node: Node) -> list[int] | None:
         return [node.symbols]
     if isinstance(node, Repeat) and node.least == node.most:
         inner = literal_of(node.part)
-        return None if inner is None else inner * node.least
+        return None if inner is None or len(inner) * node.least > LONGEST else inner * node.least
     if isinstance(node, Series):
         parts = [literal_of(part) for part in node.parts]
         return None if None in parts else [each for part in parts for each in part or ()]
