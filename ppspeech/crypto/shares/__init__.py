@@ -6,6 +6,7 @@ from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.lines import Lines, follow_lines, scale_public
 from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_twin
 from ppspeech.crypto.shares.look_up import look_up
 from ppspeech.crypto.shares.products import multiply, scale_by_first, square
@@ -21,9 +22,9 @@ from ppspeech.crypto.shares.shared import (
     open_bits_to,
     open_to,
     select,
+    share_among,
     share_input,
 )
-from ppspeech.crypto.shares.sums import share_among
 from ppspeech.crypto.shares.text import TEXT_RING, read_text, text_residues, text_size
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "LARGEST_RING",
     "TEXT_RING",
     "Cost",
+    "Lines",
     "LogAdd",
     "RowShape",
     "SecretTable",
@@ -46,6 +48,7 @@ __all__ = [
     "choose",
     "concatenate",
     "extend",
+    "follow_lines",
     "is_negative",
     "knock_out",
     "largest",
@@ -63,6 +66,7 @@ __all__ = [
     "read_text",
     "record",
     "scale_by_first",
+    "scale_public",
     "select",
     "share_among",
     "share_input",
