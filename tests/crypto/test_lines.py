@@ -23,7 +23,8 @@ def coupled(strength: float, x: Reals) -> Reals:
 
 
 @pytest.mark.parametrize(
-    ("bits", "fraction", "index", "slope"), [(15, 11, 7, 8), (16, 11, 8, 8), (12, 8, 5, 6), (20, 12, 8, 12), (9, 5, 2, 2)]
+    ("bits", "fraction", "index", "slope"),
+    [(15, 11, 7, 8), (16, 11, 8, 8), (12, 8, 5, 6), (20, 12, 8, 12), (9, 5, 2, 2)],
 )
 def test_lines_are_right_to_their_error_in_one_round(bits: int, fraction: int, index: int, slope: int) -> None:
     ring = Ring(bits)

@@ -1,5 +1,6 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
+from tests.mutants.beliefs import BELIEFS
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.garbled import GARBLED
 from tests.mutants.noise import NOISE
@@ -11,4 +12,4 @@ from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.text import TEXT
 
-MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *TEXT, *SERVICE, *SENTENCES, *NOISE, *PROMISES, *PRIVACY]
+MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *TEXT, *BELIEFS, *SERVICE, *SENTENCES, *NOISE, *PROMISES, *PRIVACY]

@@ -158,7 +158,8 @@ def scale_public(engine: ShareEngine, own: Residues, ring: Ring, eighths: int) -
     reduced = ring.reduce(own)
     height = look_up(engine, reduced >> np.uint64(cut), wider.from_signed(starts), wider)
     rest = (reduced & np.uint64((1 << cut) - 1)) * np.uint64(eighths)
-    return wider.reduce(height + rest) >> np.uint64(3)
+    kept: Residues = wider.reduce(height + rest) >> np.uint64(3)
+    return kept
 
 
 @numba.njit(nogil=True, cache=True)

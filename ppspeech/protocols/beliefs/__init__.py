@@ -3,4 +3,4 @@
 from ppspeech.protocols.beliefs.rounds import believe, costs, prepare
 from ppspeech.protocols.beliefs.shape import BeliefShape, beliefs_in_clear
 
-__all__ = ["BeliefShape", "believe", "beliefs_in_clear", "costs", "prepare"]
+__all__ = ["BeliefShape", "beliefs_in_clear", "believe", "costs", "prepare"]

@@ -93,7 +93,7 @@ class _Peer:
             self._keys[other] = PaillierPublicKey.from_bytes(said, insecure_demo=demo)
         self._near = {node: sorted(_near(shape, node)) for node in range(shape.nodes)}
         self._edges = [n for n, ends in enumerate(shape.ends.tolist()) if place in ends]
-        self._sent = {other: 0 for other in self._near[place]}  # our shares of what we say, and of what is said to us
+        self._sent = dict.fromkeys(self._near[place], 0)  # our shares of what we say, and of what is said to us
         self._came = dict(self._sent)
         self._setups = {edge: PairSetup.agree(self._along(edge), self._side(edge)) for edge in self._edges}
         self._cost = _edge_cost(shape)

@@ -45,7 +45,7 @@ def answered(engine: ShareEngine, shape: BeliefShape, inside: Residues, before: 
 
 def go_round(engine: ShareEngine, shape: BeliefShape, priors: Residues, messages: Residues, rounds: int) -> Residues:
     """Shares of all messages, `(messages,)`, so many rounds later."""
-    for _ in range(rounds):
+    for _ in range(rounds if len(messages) else 0):
         came = priors + shape.gathered(messages)
         inside = came[shape.sources] - messages[shape.against]
         messages = answered(engine, shape, inside, messages, slice(None))

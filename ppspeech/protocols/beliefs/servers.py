@@ -27,8 +27,8 @@ beliefs = register_protocol(
     functionality="after so many rounds of belief propagation on a public graph with everyone's secret priors, the log "
     "odds of a person's own nodes, to that person",
     leakage="sizes alone: the graph, its couplings, the rounds, and who holds which nodes",
-    assumptions="the two servers follow the protocol and do not collude; persons may do anything: whatever one sends is "
-    "some prior within the public bounds. Diffie-Hellman on ed25519, AES a random permutation, SHA-256 an oracle",
+    assumptions="the two servers follow the protocol and do not collude; persons may do anything: whatever one sends "
+    "is some prior within the public bounds. Diffie-Hellman on ed25519, AES a random permutation, SHA-256 an oracle",
 )
 
 
@@ -82,8 +82,6 @@ def _agreed(
         raise RangeError(f"every node of 0 to {shape.nodes - 1} is held by one person")
     servers, persons = party.seats("server"), party.seats("person")
     if len(servers) != 2 or len(persons) != len(holds):
-        raise RangeError(
-            f"two servers and {len(holds)} persons were agreed on, got {len(servers)} and {len(persons)}"
-        )
+        raise RangeError(f"two servers and {len(holds)} persons were agreed on, got {len(servers)} and {len(persons)}")
     others = persons if party.role == "server" else servers
     return shape, holds, [party.channels[seat] for seat in others]

@@ -190,7 +190,7 @@ def coupled(strength: float, x: Reals) -> Reals:
 
 def clipped(strength: float, x: Reals) -> Reals:
     """f_J by minima."""
-    return np.sign(strength) * np.clip(x, -2 * abs(strength), 2 * abs(strength))
+    return np.asarray(np.sign(strength) * np.clip(x, -2 * abs(strength), 2 * abs(strength)))
 
 
 def beliefs_in_clear(shape: BeliefShape, priors: Reals) -> Reals:
