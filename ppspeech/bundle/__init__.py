@@ -34,6 +34,7 @@ from ppspeech.bundle.recognizer import (
     feature_limit,
     feature_radius,
     usual_radius,
+    word_radius,
 )
 from ppspeech.bundle.signature import make_signing_key
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
@@ -99,6 +100,7 @@ __all__ = [
     "to_plain",
     "transcriber_of",
     "usual_radius",
+    "word_radius",
     "write_bundle",
     "write_json",
 ]

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
+    from ppspeech.service.server.text import TextDeployment
 
 __all__ = [
     "BYTES_PER_SECOND",
@@ -67,6 +68,7 @@ __all__ = [
     "ServicePlan",
     "Serving",
     "SpeakerDeployment",
+    "TextDeployment",
     "WayToRun",
     "at_length",
     "build_services",
@@ -131,6 +133,7 @@ _MODULES = {
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
+    "server.text": {"TextDeployment"},
 }
 
 if not TYPE_CHECKING:

@@ -12,8 +12,7 @@ from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.sentences import held_bytes, total_bytes
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
-from ppspeech.protocols.trellis import can_scan
-from ppspeech.protocols.words import model_bytes
+from ppspeech.protocols.words import model_bytes, why_not_garbled
 from ppspeech.service.estimate import (
     MESSAGE_SECONDS,
     Estimate,
@@ -28,7 +27,6 @@ from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
 from ppspeech.service.offer import MOST_BYTES
-from ppspeech.service.requests import WORD_ORDERS
 from ppspeech.service.server.sentences import sentence_knowledge
 from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.tasks.sentences import STEP, Mode, Sentences, modes_of
@@ -112,11 +110,12 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
     """What serving words will cost and leak; nothing is encrypted. Raises ModelError if the model cannot be served."""
     models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
     shape, errors = models.shape, error_budget(models)
-    modes = [
-        WayToRun.of(order, estimate(planned_job(shape, 1, order)), "keyword")
-        for order in WORD_ORDERS
-        if order == "frames" or (can_scan(shape) and shape.frames > 1)
-    ]
+    job, why, warnings = planned_job(shape), why_not_garbled(shape), []
+    modes = [WayToRun.of("frames", estimate(job), "keyword")]
+    if why is None:
+        modes.append(WayToRun.of("garbled", estimate(job, "garbled"), "keyword_garbled"))
+    else:
+        warnings.append(f"no garbled circuit for slow links: {why}")
     if streams := shape.frames > 1:
         modes.append(WayToRun.of("stream", estimate_stream(shape), "keyword_stream"))
     details = {
@@ -128,7 +127,7 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
         "knowledge": asdict(Knowledge.of(shape)),
     }
     guarantee = str(bundle.statement.guarantee)
-    return ServicePlan(bundle.config.task, guarantee, tuple(modes), (), details)
+    return ServicePlan(bundle.config.task, guarantee, tuple(modes), tuple(warnings), details)
 
 
 def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None) -> ServicePlan:
@@ -260,5 +259,5 @@ def _packing(shape: WordShape) -> str:
 
 def _floor(shape: WordShape) -> str:
     if shape.reach is None:
-        return "no frame can score so low that a floor is needed"
+        return "no frame within the limit and radius can score so low that a floor is needed"
     return f"what a frame scores more than {shape.floor} nats below the highest counts as that, on shares"

@@ -294,7 +294,7 @@ HOSTILE = {
     "too many steps": Request(Ask.SENTENCE, steps=4).encode(),
     "far too many steps": Request(Ask.SENTENCE, steps=65_535).encode(),
     "several at once": Request(Ask.SENTENCE, utterances=2, steps=1).encode(),
-    "another order": Request(Ask.SENTENCE, "scan", steps=1).encode(),
+    "another order": b"\x09\2\0\1\0\1",
     "a word": Request(Ask.WORDS).encode(),
     "a word of some steps": b"\x01\0\0\1\0\1",
 }
