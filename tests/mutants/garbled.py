@@ -40,8 +40,8 @@ GARBLED = [
         TRELLIS_TESTS,
         (
             TRELLIS,
-            "        self.ask(share, frames)\n        return PathRead(self._circuit, self._evaluator.read(self._walk()))\n",
-            "        self.ask(share, frames)\n        read = PathRead(self._circuit, self._evaluator.read(self._walk()))\n"
+            "        return PathRead(self._circuit, self._evaluator.read(self._walk()))\n",
+            "        read = PathRead(self._circuit, self._evaluator.read(self._walk()))\n"
             "        _ = read.records()\n        return read\n",
         ),
     ),
