@@ -37,7 +37,8 @@ def serve(
         typer.Option(
             metavar="NAME=VALUE,…",
             help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
-            "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a frame; limit, bits.",
+            "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
+            "frame; limit, bits.",
         ),
     ] = None,
     sentences: Annotated[
