@@ -13,11 +13,14 @@ from ppspeech.bundle.kinds import (
     LargeMarginTableSettings,
     LinearTableSettings,
     MinimaxFilterSettings,
+    SentenceBank,
     SentenceHmmSettings,
     Shape,
     SpeakerUbmSettings,
     WeightsSettings,
     add_cohort_,
+    lexicon_of,
+    listed_ngrams,
 )
 from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
@@ -66,6 +69,7 @@ __all__ = [
     "PrivacyStatement",
     "Recognized",
     "Recognizer",
+    "SentenceBank",
     "SentenceHmmSettings",
     "SentenceTranscriber",
     "Shape",
@@ -85,6 +89,8 @@ __all__ = [
     "for_people",
     "from_plain",
     "in_words",
+    "lexicon_of",
+    "listed_ngrams",
     "load_bundle",
     "make_signing_key",
     "model_type",

@@ -43,6 +43,7 @@ class Ask(IntEnum):
     PUBLISH = 7
     FETCH = 8
     SENTENCE = 9
+    SEARCH = 10
 
 
 class BudgetSpentError(PpspeechError):

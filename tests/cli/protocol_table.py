@@ -160,6 +160,31 @@ def rows() -> dict[str, Row]:
             ("server", [walks[0], -1.0], "done"),
             shape={"length": 4, "dimensions": 2, "templates": 1, "band": 2, "anchors": [1, 3]},
         ),
+        "grep": pair(
+            ("seeker", ["(cat|dog)s?$"], "[[0, 4], [2, 0]]"),
+            ("keeper", [["the cats", "no", "dog"]], "done"),
+            shape={"lines": 4, "width": 10, "way": "automaton", "size": 16, "tells": "places"},
+        ),
+        "walk": pair(
+            ("owner", [[["hall", "left", "vault"], ["vault", "back", "hall"]], "hall", ["vault"]], "done"),
+            ("walker", [[["left"], ["left", "back"], ["back"]]], "[0]"),
+            letters=["left", "back"],
+            shape={"lines": 3, "width": 4, "way": "garbled", "size": 4, "to": "keeper"},
+        ),
+        "beliefs": Row(
+            [
+                *[("server", [], "3 nodes went round 2 times")] * 2,
+                *[("person", [[prior] * (1 + place)], "[") for place, prior in enumerate((1.0, -2.0))],
+            ],
+            {
+                "graph": {"nodes": 3, "edges": [[0, 1], [1, 2]], "couplings": [0.5, -0.5], "rounds": 2, "damping": 2},
+                "holds": [[1], [2, 0]],
+            },
+        ),
+        "beliefs_peers": Row(
+            [("peer", [prior], "") for prior in (1.0, -2.0, 0.5)],
+            {"graph": {"nodes": 3, "edges": [[0, 1], [2, 1]], "couplings": [0.5, -0.5], "rounds": 1}, **DEMO},
+        ),
         "speaker_verification": pair(
             ("client", [[0.0, 1.0], 1], KNOWS),
             ("server", [[[1.0, 0.0], [0.0, 1.0]], 0.5], "accepted"),

@@ -14,11 +14,11 @@ from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.scores.states import WordShape
 from ppspeech.protocols.words.keyword import KeywordJob
-from ppspeech.service.client.connect import MOST_BYTES
 from ppspeech.service.client.session import Answer
 from ppspeech.service.estimate import choose_order, estimate, planned_job
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
+from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.plan import MEETING_BYTES, ServicePlan, plan_words
 from ppspeech.service.server.words import ServedWords
 from tests.protocols.test_keyword import encrypted_scores

@@ -148,14 +148,16 @@ class SentenceShape(Params):
     def trellis(self) -> Trellis:
         """The graph, with rules for what a token knows; weights are of the arcs that lead elsewhere, then of starts."""
         junctions = {vertex: place for place, vertex in enumerate(self.records)}
+        shared: dict[tuple[int, int], tuple[Rule, ...]] = {}
         arcs, weight = [], 0
         for source, target, begins, word in self.arcs:
-            itself = source == target
-            origin = Rule(Set.CONSTANT, junctions[source]) if begins else KEEP
-            known = KEEP if word < 0 else Rule(Set.CONSTANT, word)
-            rules = (Rule(Set.FRAME) if begins else KEEP, known, origin)
+            itself, alike = source == target, (junctions[source] if begins else -1, word)
+            if alike not in shared:
+                origin = Rule(Set.CONSTANT, junctions[source]) if begins else KEEP
+                known = KEEP if word < 0 else Rule(Set.CONSTANT, word)
+                shared[alike] = (Rule(Set.FRAME) if begins else KEEP, known, origin)
             delay = 0 if self.columns[target] < 0 else 1
-            arcs.append(Arc(source, target, delay, None if itself else weight, rules))
+            arcs.append(Arc(source, target, delay, None if itself else weight, shared[alike]))
             weight += not itself
         starts = []
         for vertex, word in self.starts:

@@ -32,9 +32,10 @@ from ppspeech.errors import AudioError, PpspeechError, RangeError, WrongSessionE
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
 from ppspeech.protocols.words import Hearing, TakenModels, check_told, prepare_naming, recognize, recognize_garbled
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate import choose_order, estimate, planned_job
+from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import ORDERS, Ask, Request, Way
 from ppspeech.service.tasks.words import StatisticsScale, Words
 
