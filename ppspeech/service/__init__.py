@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         export_bundle,
         export_graph,
     )
-    from ppspeech.service.offer import DESCRIBE, Offer, describe
+    from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
         MEETING_BYTES,
         ROUND_TRIPS,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         send_request,
         send_template,
     )
+    from ppspeech.service.server.sentences import sentence_knowledge
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
@@ -79,6 +80,7 @@ __all__ = [
     "export_bundle",
     "export_graph",
     "export_words",
+    "offered_names",
     "open_door",
     "plan_sentences",
     "plan_speakers",
@@ -88,6 +90,7 @@ __all__ = [
     "send_ready",
     "send_request",
     "send_template",
+    "sentence_knowledge",
     "serve",
     "server_health",
 ]
@@ -106,7 +109,7 @@ _MODULES = {
         "export_bundle",
         "export_graph",
     },
-    "offer": {"DESCRIBE", "Offer", "describe"},
+    "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
         "MEETING_BYTES",
         "ROUND_TRIPS",
@@ -126,6 +129,7 @@ _MODULES = {
         "send_request",
         "send_template",
     },
+    "server.sentences": {"sentence_knowledge"},
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},

@@ -88,6 +88,11 @@ def rows() -> dict[str, Row]:
     mixture_terms = {"frames": 4, "dimensions": 2, "components": 2, "models": 2, "norm": 10.0}
     background = moments_of(0.0)
     one_word = {"shape": words.shape.to_params()}
+    best = made_models(words=2, states=2, frames=6, dimensions=2, operation="viterbi")
+    in_circuit = [
+        ("client", [spoken.tolist()], f"client0: {plain_word(best, spoken)}"),
+        ("server", [plain_models(best)], "done"),
+    ]
     in_stream = [
         ("client", [spoken.tolist()], f"client0: {plain_word(words, spoken)}"),
         ("server", [plain_models(words)], "done"),
@@ -124,6 +129,7 @@ def rows() -> dict[str, Row]:
             squarings=1,
         ),
         "keyword": Row(in_stream, one_word),
+        "keyword_garbled": Row(in_circuit, {"shape": best.shape.to_params()}),
         "keyword_stream": Row(in_stream, one_word),
         "sentence": sentence,
         "sentence_garbled": sentence,

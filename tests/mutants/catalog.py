@@ -11,5 +11,19 @@ from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.text import TEXT
+from tests.mutants.words import WORDS
 
-MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *TEXT, *BELIEFS, *SERVICE, *SENTENCES, *NOISE, *PROMISES, *PRIVACY]
+MUTANTS = [
+    *CRYPTO,
+    *GARBLED,
+    *PROTOCOLS,
+    *WORDS,
+    *SEARCH,
+    *TEXT,
+    *BELIEFS,
+    *SERVICE,
+    *SENTENCES,
+    *NOISE,
+    *PROMISES,
+    *PRIVACY,
+]

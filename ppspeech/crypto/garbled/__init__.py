@@ -16,6 +16,7 @@ from ppspeech.crypto.garbled.parties import (
     OfferedInputs,
     Party,
     blinded_bytes,
+    text_bytes,
     transfer_bytes,
 )
 
@@ -40,5 +41,6 @@ __all__ = [
     "read_automaton",
     "run_circuit",
     "table_buffer",
+    "text_bytes",
     "transfer_bytes",
 ]

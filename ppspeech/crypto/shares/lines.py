@@ -144,7 +144,8 @@ def _offer(engine: ShareEngine, lines: Lines, which: Whole, low: Residues, high:
     )
     _conceal_products(masks, products, crossed.pads, turns, lines.digits, bits, -(-bits // 8), out[sizes[0] :])
     engine.channel.send(Kind.TABLES, out.tobytes())
-    return (masks & lines.line.mask) + products.reshape(count, lines.digits).sum(axis=1, dtype=np.uint64)
+    found: Residues = (masks & lines.line.mask) + products.reshape(count, lines.digits).sum(axis=1, dtype=np.uint64)
+    return found
 
 
 def scale_public(engine: ShareEngine, own: Residues, ring: Ring, eighths: int) -> Residues:

@@ -24,13 +24,13 @@ from ppspeech.service.client.session import PINGS, Answer, ClientSession
 from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, offered_names, read_offers
 
 if TYPE_CHECKING:
-    from ppspeech.protocols.text import Tells, Way
-    from ppspeech.protocols.words import Order
+    from ppspeech.protocols.text import Tells
+    from ppspeech.protocols.text import Way as TextWay
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.requests import Way
     from ppspeech.service.tasks.sentences import Mode
 
-MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
 OPEN = ("words", "sentences", "text")
 """Tasks that are asked without a bundle: with a voice, or a pattern, and nothing else."""
@@ -230,9 +230,11 @@ class Client:
         return self.recognize_all([sound], rate)[0]
 
     def recognize_all(
-        self, sounds: Sequence[Sound], rate: int | None = None, order: "Order | None" = None
+        self, sounds: Sequence[Sound], rate: int | None = None, order: "Way | None" = None
     ) -> list[Answer[str | None]]:
-        """The words of many utterances, in batches that share round trips; by default in the order that is sooner."""
+        """The words of many utterances, in batches that share round trips; by default in the order that is sooner: on
+        shares (`frames`), or in a garbled circuit (`garbled`) where a round trip is dear.
+        """
         return cast("list[Answer[str | None]]", self._asked("recognize_all")(sounds, rate, order))
 
     def stream(self, rate: int | None = None) -> AbstractContextManager["Listening"]:
@@ -268,7 +270,7 @@ class Client:
         """
         return cast("AbstractContextManager[SentenceListening]", self._asked("listen")(rate))
 
-    def search(self, pattern: str, tells: "Tells | None" = None, way: "Way | None" = None) -> Answer[Any]:
+    def search(self, pattern: str, tells: "Tells | None" = None, way: "TextWay | None" = None) -> Answer[Any]:
         """Where a text matches a regular expression of ours: whether it does (`found`), on how many lines (`count`), on
         which (`lines`), or where matches begin (`places`), from 0; by default all that the server tells.
 

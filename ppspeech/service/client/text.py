@@ -5,8 +5,9 @@ from typing import Any
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import RangeError, WrongSessionError
 from ppspeech.protocols.text import Sought, Tells, Way, prepare, read_found, search, search_costs
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
+from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.tasks.text import Texts, send_wanted
 
