@@ -14,7 +14,7 @@ from ppspeech.channel import Channel
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.evidence.bench.clock import machine
 from ppspeech.evidence.bench.shares import MEETING
-from ppspeech.evidence.bench.two_parties import Timed, certificates, measure
+from ppspeech.evidence.bench.two_parties import Timed, certificates, measure, processor_seconds
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.network import run_together
@@ -29,8 +29,8 @@ SYMPTOM = 0.6
 """How far apart those who are ill and those who are not feel, in standard deviations, half of it."""
 SWEEPS = 300
 STEPS = 1 << 10
-"""Couplings, and priors of graphs with cycles, are drawn in such parts of a nat: messages that go round by minima add up
-what rounding leaves of them.
+"""Couplings, and priors of graphs with cycles, are drawn in such parts of a nat: messages that go round by minima add
+up what rounding leaves of them.
 """
 
 
@@ -136,6 +136,7 @@ def speed(repeats: int) -> list[Figure]:
     job = Timed("beliefs", half, half, lambda share: len(share) == shape.nodes, total)
     with certificates() as tls:
         found = measure([job], repeats, meet=MEETING, tls=tls)["beliefs"]
+        busy = processor_seconds(job, repeats, meet=MEETING, tls=tls)
     messages = len(shape.sources)
     note = (
         f"{messages:,} messages, {shape.rounds} rounds, {shape.ring.bits} bits, {1 << shape.lines.index} lines; "
@@ -144,6 +145,7 @@ def speed(repeats: int) -> list[Figure]:
     return [
         Figure("beliefs.10k20.s", found.total, "s", note=note),
         Figure("beliefs.10k20.median_s", found.median, "s", note=note),
+        Figure("beliefs.10k20.cpu_s", busy, "s", note="of both servers' processors"),
         Figure("beliefs.10k20.bytes", found.bytes, "B", note="payload, offline and online, both ways"),
         Figure("beliefs.10k20.rounds", found.rounds, note="round trips online"),
     ]

@@ -18,6 +18,7 @@ def test_small_texts_give_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"grep.q16.s", "grep.q64.s", "grep.literal.s", "grep.garbled.s"} <= set(figures)
     for case in always:
         assert figures[f"grep.{case.name}.s"].peer == "re"
+        assert figures[f"grep.{case.name}.cpu_s"].value > 0
         assert figures[f"grep.{case.name}.bytes"].value == bench.job(case).bytes
         assert figures[f"grep.{case.name}.rounds"].value < {"literal": 5, "garbled": 4}.get(case.name, 84)
 
