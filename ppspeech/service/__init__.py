@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ppspeech.service.archive import Archive, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
+    from ppspeech.service.client.spotting import Spotted, in_archive
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         export_bundle,
         export_graph,
     )
+    from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe
     from ppspeech.service.plan import (
         MEETING_BYTES,
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
+    from ppspeech.service.sought import sought
 
 __all__ = [
     "BYTES_PER_SECOND",
@@ -51,6 +55,7 @@ __all__ = [
     "MEETING_BYTES",
     "ROUND_TRIPS",
     "Answer",
+    "Archive",
     "Ask",
     "BudgetSpentError",
     "Client",
@@ -66,6 +71,8 @@ __all__ = [
     "ServicePlan",
     "Serving",
     "SpeakerDeployment",
+    "SpotDeployment",
+    "Spotted",
     "WayToRun",
     "at_length",
     "build_services",
@@ -76,7 +83,11 @@ __all__ = [
     "export_bank",
     "export_bundle",
     "export_graph",
+    "export_keywords",
     "export_words",
+    "in_archive",
+    "in_the_clear",
+    "index_recordings",
     "open_door",
     "plan_sentences",
     "plan_speakers",
@@ -88,11 +99,14 @@ __all__ = [
     "send_template",
     "serve",
     "server_health",
+    "sought",
 ]
 
 _MODULES = {
+    "archive": {"Archive", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
+    "client.spotting": {"Spotted", "in_archive"},
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
@@ -104,6 +118,7 @@ _MODULES = {
         "export_bundle",
         "export_graph",
     },
+    "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe"},
     "plan": {
         "MEETING_BYTES",
@@ -127,6 +142,7 @@ _MODULES = {
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
+    "sought": {"sought"},
 }
 
 if not TYPE_CHECKING:

@@ -26,10 +26,12 @@ _READY = struct.Struct(">BI")
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
 UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
 
-Way = Literal["frames", "scan", "garbled"]
-"""In which order things are computed: a step a frame, a scan over all of them, or a circuit for all."""
+Way = Literal["frames", "scan", "garbled", "average"]
+"""In which order things are computed: a step a frame, a scan over all of them, a circuit for all, or several passes
+for a best average.
+"""
 WORD_ORDERS: tuple[Order, ...] = ("frames", "scan")
-ORDERS: tuple[Way, ...] = (*WORD_ORDERS, "garbled")
+ORDERS: tuple[Way, ...] = (*WORD_ORDERS, "garbled", "average")
 
 
 class Ask(IntEnum):
@@ -45,6 +47,12 @@ class Ask(IntEnum):
     PUBLISH = 7
     FETCH = 8
     SENTENCE = 9
+    SPOT = 10
+    SPOT_EXAMPLE = 11
+
+
+MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE}
+"""Requests that have a size."""
 
 
 class BudgetSpentError(PpspeechError):
@@ -54,7 +62,8 @@ class BudgetSpentError(PpspeechError):
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for `WORDS`.
-    `steps`: what a sentence is padded to, in steps of its terms; 0 for everything else.
+    `steps`: what a sentence or recording is padded to, in steps of its terms, or how long a keyword is, as its terms
+    write it; 0 for everything else.
     """
 
     what: Ask
@@ -72,8 +81,8 @@ class Request:
         what, order, utterances, steps = _REQUEST.unpack(data)
         if what not in set(Ask) or order >= len(ORDERS) or not utterances:
             raise BadTypeError(f"a request of kind {what}, order {order}, {utterances} utterances is not known")
-        if (what == Ask.SENTENCE and not steps) or (steps and what not in {Ask.SENTENCE, Ask.STREAM}):
-            raise BadTypeError(f"sentences have a length of at least one step, others none, got {what} of {steps}")
+        if (what in MEASURED and not steps) or (steps and what not in {*MEASURED, Ask.STREAM}):
+            raise BadTypeError(f"sentences and searches have a size, others none, got {what} of {steps}")
         return cls(Ask(what), ORDERS[order], utterances, steps)
 
 

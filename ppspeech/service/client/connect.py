@@ -26,16 +26,19 @@ from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offe
 if TYPE_CHECKING:
     from ppspeech.protocols.words import Order
     from ppspeech.service.client.sentences import SentenceListening
+    from ppspeech.service.client.spotting import Spotted
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.sought import Keyword
     from ppspeech.service.tasks.sentences import Mode
 
 MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
-SPOKEN = ("words", "sentences")
-"""Tasks that are asked with a voice and nothing else."""
+SPOKEN = ("words", "sentences", "spotting")
+"""Tasks that are asked with a voice or a keyword and nothing else."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
+    "spotting": "it looks for keywords, ask it with `ppspeech spot` or `connect(…).spot`",
 }
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
@@ -91,7 +94,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences"] | None = None,
+    task: Literal["words", "sentences", "spotting"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: str | None = None,
@@ -108,7 +111,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words or sentences, where it has models of both.
+        task: words, sentences or spotting, where it has models of several.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -132,7 +135,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences"] | None = None,
+    task: Literal["words", "sentences", "spotting"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: Door | None = None,
@@ -194,7 +197,8 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
-    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; speakers,
+    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; keywords
+    are spotted; speakers,
     with the background model's `bundle`, are enrolled, verified and identified; a gallery that its server cannot read
     is probed with `verify` by a `prober` that has its ciphertexts.
 
@@ -265,6 +269,28 @@ class Client:
         end of the sentence and the server offers it; otherwise the sound is kept here until it ends.
         """
         return cast("AbstractContextManager[SentenceListening]", self._asked("listen")(rate))
+
+    def spot(
+        self, keyword: "Keyword", rate: int | None = None, threshold: float | None = None, *, average: bool = False
+    ) -> "Answer[list[Spotted]]":
+        """Where our keyword is said in the server's recordings, all in one question: in which, and when; no scores.
+
+        The keyword is an example or several takes (files, or waveforms of one rate), or names of units of the archive
+        (`client.offer.terms.names`), such as `"s eh v ax n"`; with `...` between words anything may lie there.
+        `threshold`: nats above everything else from which it counts as said, with `average` a frame.
+
+        Raises AudioError or RangeError for an example that cannot be used, ModelError for an unknown name (nothing is
+        sent then); BudgetSpentError if the server answers no more; ProtocolError if it is gone or does not keep to the
+        protocol.
+        """
+        return cast("Answer[list[Spotted]]", self._asked("spot")(keyword, rate, threshold, average=average))
+
+    def spot_in(self, sounds: Sequence[Sound], rate: int | None = None) -> "Answer[list[Spotted]]":
+        """Where the server's keywords are said in our recordings, all in one question, each recording a query.
+
+        Raises as `spot` does.
+        """
+        return cast("Answer[list[Spotted]]", self._asked("spot_in")(sounds, rate))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""
