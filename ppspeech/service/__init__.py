@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ppspeech.service.archive import Archive, in_the_clear, index_recordings
+    from ppspeech.service.archive import Archive, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
     from ppspeech.service.client.spotting import Spotted, in_archive
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
         send_request,
         send_template,
     )
+    from ppspeech.service.seek import sought
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
-    from ppspeech.service.sought import sought
 
 __all__ = [
     "BYTES_PER_SECOND",
@@ -76,6 +76,7 @@ __all__ = [
     "WayToRun",
     "at_length",
     "build_services",
+    "clear_segments",
     "connect",
     "connect_through",
     "describe",
@@ -103,7 +104,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "archive": {"Archive", "in_the_clear", "index_recordings"},
+    "archive": {"Archive", "clear_segments", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
     "client.spotting": {"Spotted", "in_archive"},
@@ -142,7 +143,7 @@ _MODULES = {
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
-    "sought": {"sought"},
+    "seek": {"sought"},
 }
 
 if not TYPE_CHECKING:

@@ -8,10 +8,9 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -300,22 +299,24 @@ def _garbage(frames: Reals, mfcc: MfccConfig) -> Reals:
 
 def in_the_clear(keywords: Keywords, recordings: Recordings) -> Answers:
     """What a search would answer if one party had both; its twin, in real numbers."""
-    shape = keywords.shape
-    heard = torch.from_numpy(recordings.rows).view(shape.recordings, shape.frames, -1)
-    taken = torch.from_numpy(shape.scale.decode(shape.scale.ring.to_signed(recordings.taken_off)))
     answers: Answers = []
-    for weights, constant, threshold in zip(keywords.weights, keywords.constants, keywords.thresholds, strict=True):
-        ratios = heard @ torch.from_numpy(weights).mT - taken.unsqueeze(-1)
-        if shape.passes:
-            found = best_average(ratios, shape.block, shape.longest, float(constant), shape.passes)
-            score = found.score
-        else:
-            found = spot(ratios, shape.block, shape.longest, shape.states)
-            score = found.score + constant
-        answers.append(_read(found, (score >= threshold).tolist()))
+    for found, threshold in zip(clear_segments(keywords, recordings), keywords.thresholds.tolist(), strict=True):
+        rows = zip(found.starts.tolist(), found.end.tolist(), (found.score >= threshold).tolist(), strict=True)
+        answers.append([Found(tuple(starts), end) if said else None for starts, end, said in rows])
     return answers
 
 
-def _read(found: Segments, present: Iterable[Any]) -> list[Found | None]:
-    rows = zip(found.starts.tolist(), found.end.tolist(), present, strict=True)
-    return [Found(tuple(starts), end) if said else None for starts, end, said in rows]
+def clear_segments(keywords: Keywords, recordings: Recordings) -> list[Segments]:
+    """The best segment of each recording, by keyword, with what it scores, or averages: what no search tells."""
+    shape = keywords.shape
+    heard = torch.from_numpy(recordings.rows).view(shape.recordings, shape.frames, -1)
+    taken = torch.from_numpy(shape.scale.decode(shape.scale.ring.to_signed(recordings.taken_off)))
+    found = []
+    for weights, constant in zip(keywords.weights, keywords.constants.tolist(), strict=True):
+        ratios = heard @ torch.from_numpy(weights).mT - taken.unsqueeze(-1)
+        if shape.passes:
+            found.append(best_average(ratios, shape.block, shape.longest, constant, shape.passes))
+        else:
+            best = spot(ratios, shape.block, shape.longest, shape.states)
+            found.append(replace(best, score=best.score + constant))
+    return found

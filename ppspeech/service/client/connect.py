@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.spotting import Spotted
     from ppspeech.service.client.words import Listening
-    from ppspeech.service.sought import Keyword
+    from ppspeech.service.seek import Keyword
     from ppspeech.service.tasks.sentences import Mode
 
 MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused

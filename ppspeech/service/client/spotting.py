@@ -29,7 +29,7 @@ from ppspeech.protocols.search import (
 from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
 from ppspeech.service.requests import Ask, Request
-from ppspeech.service.sought import Keyword, sought
+from ppspeech.service.seek import Keyword, sought
 from ppspeech.service.tasks.spotting import Spotting
 
 LEAST = 50  # bytes of a maximum on shares, of any number of bits

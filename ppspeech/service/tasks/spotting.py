@@ -8,7 +8,7 @@ and the size of a question is public; nothing else is told.
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
@@ -23,13 +23,19 @@ from ppspeech.service.requests import Way
 FLOOR = -20.0
 """Nats: what a frame scores at the least in a state of a unit, beside all units together."""
 EXAMPLE_STATES = 12
-EXAMPLE_SCORES, EXAMPLE_GARBAGE = (-2_500, -5), (-90, 20)
-EXAMPLE_FLOOR = 0.2  # of variances, in squares of the usual spread: with it, states of examples score as above
+EXAMPLE_LOWEST, EXAMPLE_GARBAGE = -2_500, (-90, 20)
+EXAMPLE_FLOOR = (
+    0.2  # of variances, in squares of the usual spread: so states of examples score no higher than is public
+)
 CONSTANT = 500  # nats of thresholds, and of moves
 PASSES = 6
 MOST_WORDS, MOST_UNITS = 4, 15  # of a phrase, and of a word: together they fit a request
 MOST_TOGETHER = 64
 MOST_NAMES = 400
+
+COARSEST, FINEST = 4, 8  # bits after the point of a nat
+RINGS = (16, 19, 21, 25)
+"""Bits of shares: between them, a smaller one costs as much as the next."""
 
 WAYS: tuple[Way, ...] = ("frames", "average")
 """The best sum, or the best average."""
@@ -133,37 +139,41 @@ def _spelled_shape(terms: Spotting, sizes: tuple[int, ...], way: Way) -> SpotSha
     numbers, (middle, reach) = len(terms.names) * terms.states, terms.reach
     if not numbers:
         raise RangeError("this archive has no units that a keyword could be spelled with: ask by an example")
-    return SpotShape(
-        frames=terms.frames,
-        dimensions=numbers,
-        terms="linear",
-        states=tuple(terms.states * size for size in sizes),
-        recordings=sum(terms.pieces),
-        limit=reach,
-        radius=reach * math.sqrt(numbers) + 1e-6,
-        scores=(math.floor(middle - reach) - 1, math.ceil(middle + reach) + 1),
-        garbage=(0, 0),
-        constant=CONSTANT,
-        fraction=3 if way == "frames" else 6,
-        **_blocks(terms, len(sizes), way),
+    return _finest(
+        SpotShape(
+            frames=terms.frames,
+            dimensions=numbers,
+            terms="linear",
+            states=tuple(terms.states * size for size in sizes),
+            recordings=sum(terms.pieces),
+            limit=reach,
+            radius=reach * math.sqrt(numbers) + 1e-6,
+            scores=(math.floor(middle - reach) - 1, math.ceil(middle + reach) + 1),
+            garbage=(0, 0),
+            constant=CONSTANT,
+            fraction=COARSEST,
+            **_blocks(terms, len(sizes), way),
+        )
     )
 
 
 @lru_cache(maxsize=64)
 def _example_shape(terms: Spotting, words: int, way: Way) -> SpotShape:
-    return SpotShape(
-        frames=terms.frames,
-        dimensions=terms.mfcc.features,
-        terms="diagonal",
-        states=(EXAMPLE_STATES,) * words,
-        recordings=sum(terms.pieces),
-        limit=LIMIT,
-        radius=usual_radius(terms.mfcc.features),
-        scores=EXAMPLE_SCORES,
-        garbage=EXAMPLE_GARBAGE,
-        constant=CONSTANT,
-        fraction=4,
-        **_blocks(terms, words, way),
+    return _finest(
+        SpotShape(
+            frames=terms.frames,
+            dimensions=terms.mfcc.features,
+            terms="diagonal",
+            states=(EXAMPLE_STATES,) * words,
+            recordings=sum(terms.pieces),
+            limit=LIMIT,
+            radius=usual_radius(terms.mfcc.features),
+            scores=(EXAMPLE_LOWEST, 1 - math.floor(terms.mfcc.features * math.log(2 * math.pi * EXAMPLE_FLOOR) / 2)),
+            garbage=EXAMPLE_GARBAGE,
+            constant=CONSTANT,
+            fraction=COARSEST,
+            **_blocks(terms, words, way),
+        )
     )
 
 
@@ -171,22 +181,37 @@ def _example_shape(terms: Spotting, words: int, way: Way) -> SpotShape:
 def _own_shape(terms: Spotting, count: int, steps: int, way: Way) -> SpotShape:
     if steps not in terms.steps:
         raise RangeError(f"recordings have up to {terms.steps[-1]} blocks here, got {steps}")
-    return SpotShape(
-        frames=steps * terms.block,
-        dimensions=terms.mfcc.features,
-        terms=terms.monomials,
-        states=(terms.states,),
-        recordings=count,
-        keywords=len(terms.names),
-        holder="client",
-        limit=terms.limit,
-        radius=terms.radius,
-        scores=(terms.scores[0], terms.scores[1]),
-        garbage=(0, 0),
-        constant=CONSTANT,
-        fraction=4,
-        **_blocks(terms, 1, way),
+    return _finest(
+        SpotShape(
+            frames=steps * terms.block,
+            dimensions=terms.mfcc.features,
+            terms=terms.monomials,
+            states=(terms.states,),
+            recordings=count,
+            keywords=len(terms.names),
+            holder="client",
+            limit=terms.limit,
+            radius=terms.radius,
+            scores=(terms.scores[0], terms.scores[1]),
+            garbage=(0, 0),
+            constant=CONSTANT,
+            fraction=COARSEST,
+            **_blocks(terms, 1, way),
+        )
     )
+
+
+def _finest(shape: SpotShape) -> SpotShape:
+    """The same with as many bits after the point as cost nothing. Raises RangeError for scores that no ring holds."""
+    size = next((each for each in RINGS if each >= shape.bits), shape.bits)
+    for fraction in range(FINEST, shape.fraction, -1):
+        try:
+            finer = replace(shape, fraction=fraction)
+        except RangeError:
+            continue
+        if finer.bits <= size:
+            return finer
+    return shape
 
 
 def _blocks(terms: Spotting, words: int, way: Way) -> dict[str, Any]:
