@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ppspeech.service.archive import Archive, clear_segments, in_the_clear, index_recordings
+    from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
     from ppspeech.service.client.spotting import Spotted, in_archive
@@ -59,6 +59,7 @@ __all__ = [
     "Ask",
     "BudgetSpentError",
     "Client",
+    "Contents",
     "Deployment",
     "Door",
     "Knowledge",
@@ -73,6 +74,7 @@ __all__ = [
     "SpeakerDeployment",
     "SpotDeployment",
     "Spotted",
+    "Units",
     "WayToRun",
     "at_length",
     "build_services",
@@ -104,7 +106,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "archive": {"Archive", "clear_segments", "in_the_clear", "index_recordings"},
+    "archive": {"Archive", "Contents", "Units", "clear_segments", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
     "client.spotting": {"Spotted", "in_archive"},

@@ -16,12 +16,14 @@ import numpy as np
 import safetensors.numpy
 import torch
 from safetensors import SafetensorError
+from torch import nn
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range
 from ppspeech.bundle import (
     LIMIT,
     Bundle,
+    BundleConfig,
     KeywordHmmSettings,
     SentenceHmmSettings,
     SentenceTranscriber,
@@ -235,7 +237,7 @@ def index_recordings(
     front_end = Mfcc(mfcc)
     heard = [features_of([sound], front_end, rate)[0] for sound in track(list(sounds.values()), "Indexing")]
     frames = np.concatenate([in_usual_range(each, mfcc) for each in heard]).astype(np.float32)
-    units = None if bundle is None else Units.of(bundle)
+    units = None if bundle is None else Units.of(bundle.model, bundle.config)
     longest, longest_heard = max(2, round(longest_s / mfcc.hop_s)), max(map(len, heard))
     contents = Contents(
         mfcc=mfcc,
@@ -260,17 +262,17 @@ class Units:
     transcriber: SentenceTranscriber | None
 
     @classmethod
-    def of(cls, bundle: Bundle) -> "Units":
-        """Of a bundle of words or of sub-word units. Raises ModelError for another."""
-        bank, settings = bundle.model, bundle.config.settings
+    def of(cls, bank: nn.Module, config: BundleConfig) -> "Units":
+        """Of models of words or of sub-word units, with what a bundle says about them. Raises ModelError for others."""
+        settings = config.settings
         if not isinstance(settings, KeywordHmmSettings | SentenceHmmSettings):
-            raise ModelError(f"a {bundle.config.type} has no units: take a bundle of words, or of sub-word units")
+            raise ModelError(f"a {config.type} has no units: take a bundle of words, or of sub-word units")
         assert isinstance(bank, HiddenMarkovModel)
         if bank.topology.offsets not in {(0,), (0, 1)}:
             raise ModelError(f"units are chains without leaps, this bundle moves by {bank.topology.offsets}")
         if isinstance(settings, SentenceHmmSettings):
-            return cls((*bundle.labels, PAUSE), bank, SentenceTranscriber.of(bank, bundle.config))
-        return cls(bundle.labels, bank, None)
+            return cls((*config.labels, PAUSE), bank, SentenceTranscriber.of(bank, config))
+        return cls(config.labels, bank, None)
 
     @torch.no_grad()
     def ratios(self, features: torch.Tensor) -> Reals:

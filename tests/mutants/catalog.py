@@ -9,5 +9,6 @@ from tests.mutants.protocols import PROTOCOLS
 from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
+from tests.mutants.spotting import SPOTTING
 
-MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *SERVICE, *SENTENCES, *NOISE, *PROMISES, *PRIVACY]
+MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *SERVICE, *SENTENCES, *SPOTTING, *NOISE, *PROMISES, *PRIVACY]

@@ -33,7 +33,9 @@ MOST_WORDS, MOST_UNITS = 4, 15  # of a phrase, and of a word: together they fit 
 MOST_TOGETHER = 64
 MOST_NAMES = 400
 
-COARSEST, FINEST = 4, 8  # bits after the point of a nat
+COARSEST: dict[Way, int] = {"frames": 4, "average": 7}
+"""Bits after the point of a nat, at the least: averages are divided, pass after pass."""
+FINEST = 8
 RINGS = (16, 19, 21, 25)
 """Bits of shares: between them, a smaller one costs as much as the next."""
 
@@ -151,7 +153,7 @@ def _spelled_shape(terms: Spotting, sizes: tuple[int, ...], way: Way) -> SpotSha
             scores=(math.floor(middle - reach) - 1, math.ceil(middle + reach) + 1),
             garbage=(0, 0),
             constant=CONSTANT,
-            fraction=COARSEST,
+            fraction=COARSEST[way],
             **_blocks(terms, len(sizes), way),
         )
     )
@@ -171,7 +173,7 @@ def _example_shape(terms: Spotting, words: int, way: Way) -> SpotShape:
             scores=(EXAMPLE_LOWEST, 1 - math.floor(terms.mfcc.features * math.log(2 * math.pi * EXAMPLE_FLOOR) / 2)),
             garbage=EXAMPLE_GARBAGE,
             constant=CONSTANT,
-            fraction=COARSEST,
+            fraction=COARSEST[way],
             **_blocks(terms, words, way),
         )
     )
@@ -195,7 +197,7 @@ def _own_shape(terms: Spotting, count: int, steps: int, way: Way) -> SpotShape:
             scores=(terms.scores[0], terms.scores[1]),
             garbage=(0, 0),
             constant=CONSTANT,
-            fraction=COARSEST,
+            fraction=COARSEST[way],
             **_blocks(terms, 1, way),
         )
     )
