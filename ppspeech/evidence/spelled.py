@@ -84,7 +84,7 @@ def run_spelled(quick: bool) -> list[Figure]:
     made = audiomnist_digits(24 if quick else 120)
     words, labels = Searched.of(made.bank, made.config, made.chosen_on, made.sentences), made.config.labels
     few = slice(2 if quick else None)
-    pairs = list(combinations(labels, 2))[:: 30 if quick else 3]
+    pairs = list(combinations(labels, 2))[:: 30 if quick else 5]
     trials = {
         "unit": words.try_all([[word] for word in labels[few]], "Words"),
         "phrase": words.try_all([list(pair) for pair in pairs], "Phrases"),
