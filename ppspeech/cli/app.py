@@ -22,6 +22,7 @@ from ppspeech.cli.enroll import enroll
 from ppspeech.cli.export import export
 from ppspeech.cli.features import features
 from ppspeech.cli.filter import FILTER_COMMANDS
+from ppspeech.cli.grep import grep
 from ppspeech.cli.index import index
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
@@ -109,6 +110,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transcribe": transcribe,
     "spot": spot,
     "index": index,
+    "grep": grep,
     "verify": verify,
     "identify": identify,
     "classify": classify,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         export_graph,
     )
     from ppspeech.service.export_spotting import SpotDeployment, export_keywords
-    from ppspeech.service.offer import DESCRIBE, Offer, describe
+    from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
         MEETING_BYTES,
         ROUND_TRIPS,
@@ -44,9 +44,11 @@ if TYPE_CHECKING:
         send_template,
     )
     from ppspeech.service.seek import sought
+    from ppspeech.service.server.sentences import sentence_knowledge
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
+    from ppspeech.service.server.text import TextDeployment
 
 __all__ = [
     "BYTES_PER_SECOND",
@@ -74,6 +76,7 @@ __all__ = [
     "SpeakerDeployment",
     "SpotDeployment",
     "Spotted",
+    "TextDeployment",
     "Units",
     "WayToRun",
     "at_length",
@@ -91,6 +94,7 @@ __all__ = [
     "in_archive",
     "in_the_clear",
     "index_recordings",
+    "offered_names",
     "open_door",
     "plan_sentences",
     "plan_speakers",
@@ -100,6 +104,7 @@ __all__ = [
     "send_ready",
     "send_request",
     "send_template",
+    "sentence_knowledge",
     "serve",
     "server_health",
     "sought",
@@ -122,7 +127,7 @@ _MODULES = {
         "export_graph",
     },
     "export_spotting": {"SpotDeployment", "export_keywords"},
-    "offer": {"DESCRIBE", "Offer", "describe"},
+    "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
         "MEETING_BYTES",
         "ROUND_TRIPS",
@@ -142,9 +147,11 @@ _MODULES = {
         "send_request",
         "send_template",
     },
+    "server.sentences": {"sentence_knowledge"},
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
+    "server.text": {"TextDeployment"},
     "seek": {"sought"},
 }
 

@@ -44,6 +44,7 @@ from ppspeech.service.tasks.spotting import EXAMPLE_GARBAGE, FLOOR, Spotting
 from ppspeech.storage import atomic_write
 
 FORMAT = 1
+SUFFIX = ".archive"
 LARGEST = 1 << 31  # bytes of an archive
 HOP_S = 0.03
 LONGEST_SECONDS, PIECE_SECONDS = 1.5, 60.0
@@ -192,6 +193,14 @@ class Archive:
             raise BundleError(f"{path}: {refused}") from None
 
 
+def is_archive(path: str | Path) -> bool:
+    """Whether a file is, or means to be, an archive."""
+    if Path(path).suffix == SUFFIX:
+        return True
+    with Path(path).open("rb") as file:
+        return b'{"__metadata__":{"archive"' in file.read(64)
+
+
 def _header(data: bytes) -> tuple[Contents, dict[str, tuple[str, list[int]]]]:
     length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else 0
     if not 2 <= length <= len(data) - 8:
@@ -271,7 +280,7 @@ class Units:
         if bank.topology.offsets not in {(0,), (0, 1)}:
             raise ModelError(f"units are chains without leaps, this bundle moves by {bank.topology.offsets}")
         if isinstance(settings, SentenceHmmSettings):
-            return cls((*config.labels, PAUSE), bank, SentenceTranscriber.of(bank, config))
+            return cls((*(settings.units or config.labels), PAUSE), bank, SentenceTranscriber.of(bank, config))
         return cls(config.labels, bank, None)
 
     @torch.no_grad()

@@ -70,6 +70,8 @@ def export_keywords(bundle: Bundle, deployment: SpotDeployment | None = None) ->
     chosen, bank, mfcc = deployment or SpotDeployment(), bundle.model, bundle.mfcc
     if not isinstance(bundle.config.settings, KeywordHmmSettings | SentenceHmmSettings):
         raise ModelError(f"a {bundle.config.type} has no models of words that could be looked for")
+    if isinstance(bundle.config.settings, SentenceHmmSettings) and bundle.config.settings.units:
+        raise ModelError("keywords that are looked for have models of their own, and this bundle's are made of units")
     assert isinstance(bank, HiddenMarkovModel)
     emission = bank.emission
     assert isinstance(emission, GaussianEmission)

@@ -105,7 +105,7 @@ def request() -> Door:
     return Door(
         lambda data: receive_request(Says(data)),
         (
-            Request(Ask.WORDS, "scan", 4).encode(),
+            Request(Ask.WORDS, "garbled", 4).encode(),
             Request(Ask.SENTENCE, steps=3).encode(),
             Request(Ask.SPOT, "average", steps=0x31).encode(),
         ),

@@ -339,7 +339,7 @@ def test_recordings_that_cannot_be_searched_are_refused_before_anything_is_sent(
 
 
 HOSTILE = {
-    "no size": b"\x0a\0\0\1\0\0",
+    "no size": b"\x0b\0\0\1\0\0",
     "a hole in a phrase": Request(Ask.SPOT, steps=0x101).encode(),
     "an example of two units": Request(Ask.SPOT_EXAMPLE, steps=2).encode(),
     "several at once": Request(Ask.SPOT, utterances=2, steps=1).encode(),

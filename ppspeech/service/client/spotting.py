@@ -26,8 +26,9 @@ from ppspeech.protocols.search import (
     prepare,
     spotting_cost,
 )
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
+from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.seek import Keyword, sought
 from ppspeech.service.tasks.spotting import Spotting

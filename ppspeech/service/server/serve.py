@@ -16,7 +16,7 @@ from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
 from ppspeech.protocols import Kind
-from ppspeech.service.archive import Archive
+from ppspeech.service.archive import Archive, is_archive
 from ppspeech.service.export import Deployment
 from ppspeech.service.export_sentences import SentenceDeployment
 from ppspeech.service.export_spotting import SpotDeployment
@@ -28,6 +28,7 @@ from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
 from ppspeech.service.server.stores import QueryBudget
+from ppspeech.service.server.text import ServedText, TextDeployment, texts_at
 from ppspeech.service.server.words import ServedWords, warm_up
 from ppspeech.storage import private_folder
 
@@ -58,20 +59,23 @@ def build_services(
     deployment: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    texts: Sequence[ServedText] = (),
     spotting: SpotDeployment | None = None,
 ) -> dict[str, Service]:
     """What `network.Server` is given. All that sessions share is made here, before the server forks.
 
     The server's process holds weights, and for streaming a key of its own under which they are encrypted; a client's
     secret key never leaves the client, and its public key is in the process of its session alone. Clients call bundles
-    by their names here. With `spotting`, words of bundles are looked for in recordings of clients.
+    by their names here; `texts` have their own. With `spotting`, words of bundles are looked for in recordings of
+    clients.
 
     Raises BundleError for a name that cannot be used; ModelError for a model that cannot be served.
     """
-    if {DESCRIBE, HEALTH} & set(bundles) or not bundles:
-        raise BundleError(f"serve at least one bundle, none of them named {DESCRIBE} or {HEALTH}, got {list(bundles)}")
+    names = [*bundles, *(each.offer.name for each in texts)]
+    if {DESCRIBE, HEALTH} & set(names) or not names:
+        raise BundleError(f"serve a bundle or a text, none of them named {DESCRIBE} or {HEALTH}, got {names}")
     chosen = speakers or SpeakerDeployment()
-    served: list[Served] = []
+    served: list[Served] = [*texts]
     for name, bundle in bundles.items():
         check_name(name)
         if isinstance(bundle, Archive):
@@ -128,6 +132,7 @@ def serve(
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
     spotting: SpotDeployment | None = None,
+    texts: TextDeployment | None = None,
     budget: int | Literal["usual"] | None = "usual",
     state: str | Path | None = None,
     certificate: str | Path | None = None,
@@ -138,8 +143,8 @@ def serve(
     """Serve released models encrypted, in a process of its own, while the `with` block lasts.
 
     Args:
-        *bundles: released models and archives of recordings; a folder or file is offered under its name, a bundle in
-            hand under its type.
+        *bundles: released models and archives of recordings; a folder or archive is offered under its name, a bundle in
+            hand under its type. Another file is a text that clients search.
         listen: HOST:PORT; port 0 takes a free one.
         spotting: look for the words of bundles in recordings of clients, instead of recognizing them.
         budget: queries of one client to one model; the usual is what follows from the bits that an answer tells, None
@@ -156,14 +161,25 @@ def serve(
     with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
         torch.set_num_threads(1)  # the server forks: threads would not survive it
         try:
-            files = ServiceFiles.at(folder, budget)
-            services = build_services(named(bundles), files, words, speakers, sentences, spotting)
+            models, files = apart(bundles)
+            own, kept = texts_at(files, folder, texts), ServiceFiles.at(folder, budget)
+            services = build_services(named(models), kept, words, speakers, sentences, own, spotting)
             server = listening(listen, services, tls, insecure=insecure)
             with in_background(server) as running:
                 torch.set_num_threads(threads)
                 yield Serving(str(running.address), None if tls is None else fingerprint(tls.certificate))
         finally:
             torch.set_num_threads(threads)
+
+
+def apart(served: Sequence[Bundle | Archive | str | Path]) -> tuple[list[Bundle | Archive | str | Path], list[Path]]:
+    """Bundles and archives, and the other files among them: texts."""
+    texts = [
+        Path(each)
+        for each in served
+        if not isinstance(each, Bundle | Archive) and Path(each).is_file() and not is_archive(each)
+    ]
+    return [each for each in served if isinstance(each, Bundle | Archive) or Path(each) not in texts], texts
 
 
 def named(bundles: Sequence[Bundle | Archive | str | Path]) -> dict[str, Bundle | Archive]:
