@@ -23,8 +23,8 @@ from ppspeech.bundle import (
 from ppspeech.errors import ModelError
 from ppspeech.models.decoding import Chain
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
-from ppspeech.protocols.scores import MOST_LIMIT, scaled_weights
-from ppspeech.protocols.search import Keywords, SpotShape, frame_bounds
+from ppspeech.protocols.scores import MOST_LIMIT, frame_bounds, scaled_weights
+from ppspeech.protocols.search import Keywords, SpotShape
 from ppspeech.service.export import score_columns
 from ppspeech.service.tasks.spotting import Spotting
 

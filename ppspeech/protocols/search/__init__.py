@@ -1,6 +1,5 @@
 """Private searches: keywords in recordings, and the template that an utterance is most like."""
 
-from ppspeech.protocols.search.range import frame_bounds
 from ppspeech.protocols.search.shape import Keywords, Recordings, SpotShape
 from ppspeech.protocols.search.spotting import (
     Answers,
@@ -36,7 +35,6 @@ __all__ = [
     "ask",
     "check_found",
     "encode",
-    "frame_bounds",
     "nearest",
     "prepare",
     "prepare_warping",
