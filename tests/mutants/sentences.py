@@ -40,7 +40,7 @@ SENTENCES = [
         "tests/service/test_service.py",
         (
             "service/requests.py",
-            "        if (what == Ask.SENTENCE and not steps) or (steps and what not in {Ask.SENTENCE, Ask.STREAM}):",
+            "        if (what in MEASURED and not steps) or (steps and what not in {*MEASURED, Ask.STREAM}):",
             "        if steps and what == Ask.PING:",
         ),
     ),
