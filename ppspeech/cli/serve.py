@@ -13,7 +13,7 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
     from ppspeech.network import Server, ServerTls
-    from ppspeech.service import Deployment, SentenceDeployment, ServiceFiles
+    from ppspeech.service import Archive, Deployment, SentenceDeployment, ServiceFiles, SpotDeployment
     from ppspeech.service.server import ServedText
 
 
@@ -25,7 +25,10 @@ Chosen = TypeVar("Chosen")
 def serve(
     bundles: Annotated[
         list[Path],
-        typer.Argument(help="Bundles, and files of text that clients `grep`; each is offered under its name."),
+        typer.Argument(
+            help="Bundles, archives of `ppspeech index`, and files of text that clients `grep`; each is offered under "
+            "its name."
+        ),
     ],
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
     frames: Annotated[
@@ -40,13 +43,22 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,…",
-            help="Choices for words: operation=viterbi takes the best path, quicker than forward; reject=true lets a "
-            "garbage model say that it was none of them, garbage=… gives it nats a frame; limit, bits.",
+            help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
+            "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
+            "frame; limit, bits.",
         ),
     ] = None,
     sentences: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE,…", help="Choices for sentences: bits of the shares."),
+    ] = None,
+    spotting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="Look for the words of bundles in recordings of clients (`ppspeech spot --in`), instead of "
+            "recognizing them: threshold=40 nats, longest=1.5 seconds of a word, seconds=60 of a recording.",
+        ),
     ] = None,
     speakers: Annotated[
         list[str] | None,
@@ -94,7 +106,8 @@ def serve(
 
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
-    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve calls.txt --texts tells=count`
+    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
+    words --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
     """
     import torch
 
@@ -104,6 +117,7 @@ def serve(
         SentenceDeployment,
         ServiceFiles,
         SpeakerDeployment,
+        SpotDeployment,
         TextDeployment,
         build_services,
     )
@@ -115,6 +129,7 @@ def serve(
     for_speakers = choices(
         SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
     )
+    for_spotting = None if spotting is None else choices(SpotDeployment(), spotting, "--spotting")
     if for_speakers.names == "server" and state is None:
         raise PpspeechError("names that are ours to learn need a --state folder to be written in")
     for_texts = choices(TextDeployment(), texts, "--texts")
@@ -123,9 +138,9 @@ def serve(
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
         searched = texts_at(files_of_text, folder, for_texts)
-        services = build_services(loaded, files, for_words, for_speakers, for_sentences, searched)
+        services = build_services(loaded, files, for_words, for_speakers, for_sentences, searched, for_spotting)
         server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
-        _show(server, tls, loaded, searched, for_words, for_sentences)
+        _show(server, tls, loaded, searched, for_words, for_sentences, for_spotting)
         served = {name: bundle.fingerprint for name, bundle in loaded.items()}
         _show_budgets(files, served | {each.offer.name: each.offer.fingerprint for each in searched})
         counters = server.run()
@@ -156,15 +171,16 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
 def _show(
     server: "Server",
     tls: "ServerTls | None",
-    bundles: "dict[str, Bundle]",
+    bundles: "dict[str, Bundle | Archive]",
     texts: "Sequence[ServedText]",
     for_words: "Deployment",
     for_sentences: "SentenceDeployment",
+    for_spotting: "SpotDeployment | None",
 ) -> None:
     """Say how clients come in, and how long they may speak; what is printed is what they need to type."""
     from ppspeech.bundle import SentenceHmmSettings
     from ppspeech.network import fingerprint
-    from ppspeech.service import export_bundle, export_words
+    from ppspeech.service import Archive, export_bundle, export_words
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
@@ -177,6 +193,10 @@ def _show(
     asking = f"recognize {address} clip.wav"
     if first is None:
         asking = f"grep PATTERN --server {address}"
+    elif isinstance(first, Archive):
+        asking = f"spot keyword.wav --server {address}"
+    elif for_spotting is not None:
+        asking = f"spot --in recording.wav --server {address}"
     elif isinstance(first.config.settings, SentenceHmmSettings):
         asking = f"transcribe {address} clip.wav"
     elif not first.labels:
@@ -184,7 +204,11 @@ def _show(
     console.print(f"serving {', '.join(names)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
     for name, bundle in bundles.items():
-        if not bundle.labels:
+        if isinstance(bundle, Archive):
+            lengths, hop = bundle.contents.lengths, bundle.contents.mfcc.hop_s
+            console.print(f"  {name} has {len(lengths)} recordings, {sum(lengths) * hop:.0f} s")
+            continue
+        if not bundle.labels or for_spotting is not None:
             continue
         config = bundle.config
         if isinstance(config.settings, SentenceHmmSettings):

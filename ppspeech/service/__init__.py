@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
+    from ppspeech.service.client.spotting import Spotted, in_archive
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         export_bundle,
         export_graph,
     )
+    from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
         MEETING_BYTES,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         send_request,
         send_template,
     )
+    from ppspeech.service.seek import sought
     from ppspeech.service.server.sentences import sentence_knowledge
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
@@ -53,9 +57,11 @@ __all__ = [
     "MEETING_BYTES",
     "ROUND_TRIPS",
     "Answer",
+    "Archive",
     "Ask",
     "BudgetSpentError",
     "Client",
+    "Contents",
     "Deployment",
     "Door",
     "Knowledge",
@@ -68,10 +74,14 @@ __all__ = [
     "ServicePlan",
     "Serving",
     "SpeakerDeployment",
+    "SpotDeployment",
+    "Spotted",
     "TextDeployment",
+    "Units",
     "WayToRun",
     "at_length",
     "build_services",
+    "clear_segments",
     "connect",
     "connect_through",
     "describe",
@@ -79,7 +89,11 @@ __all__ = [
     "export_bank",
     "export_bundle",
     "export_graph",
+    "export_keywords",
     "export_words",
+    "in_archive",
+    "in_the_clear",
+    "index_recordings",
     "offered_names",
     "open_door",
     "plan_sentences",
@@ -93,11 +107,14 @@ __all__ = [
     "sentence_knowledge",
     "serve",
     "server_health",
+    "sought",
 ]
 
 _MODULES = {
+    "archive": {"Archive", "Contents", "Units", "clear_segments", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
+    "client.spotting": {"Spotted", "in_archive"},
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
@@ -109,6 +126,7 @@ _MODULES = {
         "export_bundle",
         "export_graph",
     },
+    "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
         "MEETING_BYTES",
@@ -134,6 +152,7 @@ _MODULES = {
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
     "server.text": {"TextDeployment"},
+    "seek": {"sought"},
 }
 
 if not TYPE_CHECKING:
