@@ -229,7 +229,7 @@ def _trained(config: BundleConfig, settings: SentenceHmmSettings, sentences: Ite
     even_start_(bank, features, lengths, [[names.index(phone) for phone in text] for _, text in pieces], prior=PRIOR)
 
     def draw(trained: HiddenMarkovModel) -> list[DecodingGraph]:
-        units = settings.units(trained, config.labels)
+        units = settings.models(trained, config.labels)
         drawn = {text: transcript_graph(text, units) for text in {tuple(text) for _, text in pieces}}
         return [drawn[tuple(text)] for _, text in pieces]
 
