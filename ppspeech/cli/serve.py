@@ -43,8 +43,9 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,…",
-            help="Choices for words: operation=viterbi takes the best path, quicker than forward; reject=true lets a "
-            "garbage model say that it was none of them, garbage=… gives it nats a frame; limit, bits.",
+            help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
+            "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
+            "frame; limit, bits.",
         ),
     ] = None,
     sentences: Annotated[

@@ -68,7 +68,8 @@ class Trials:
             )
             for row, where in rows
         ]
-        alike = f"of {len(said)} pairs: found or not, and where to the frame; {sum(self.found == clear)} found or not"
+        agreed = int((found == clear).sum())
+        alike = f"of {len(said)} pairs: found or not, and where to the frame; {agreed} found or not"
         return [*figures, Figure(f"spotting.{name}.equal", sum(self.same), "", "pairs", len(said), note=alike)]
 
 
@@ -118,8 +119,8 @@ class Searched:
         cls, bank: HiddenMarkovModel, config: BundleConfig, chosen_on: Sequence[Said], sentences: Sequence[Said]
     ) -> "Searched":
         """By the models of a bank."""
-        both = [archive_of(bank, config, [features for features, _ in each]) for each in (chosen_on, sentences)]
-        return cls(*both, [text for _, text in chosen_on], [text for _, text in sentences])
+        others, own = (archive_of(bank, config, [features for features, _ in each]) for each in (chosen_on, sentences))
+        return cls(others, own, [text for _, text in chosen_on], [text for _, text in sentences])
 
     def try_all(
         self,

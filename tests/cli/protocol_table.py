@@ -161,7 +161,7 @@ def rows() -> dict[str, Row]:
             shape={"length": 4, "dimensions": 2, "templates": 1, "band": 2, "anchors": [1, 3]},
         ),
         "grep": pair(
-            ("seeker", ["(cat|dog)s?$"], "[[0, 4], [2, 0]]"),
+            ("seeker", ["(cat|dog)s?$"], "[(0, 4), (2, 0)]"),
             ("keeper", [["the cats", "no", "dog"]], "done"),
             shape={"lines": 4, "width": 10, "way": "automaton", "size": 16, "tells": "places"},
         ),

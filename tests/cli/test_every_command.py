@@ -33,6 +33,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "filter apply": (EVIL, "synthetic", "--out", "filtered"),
     "filter attack": (EVIL,),
     "filter train": ("--config", EVIL, "--out", "filter"),
+    "grep": ("word", EVIL),
     "identify": (EVIL, "clip.wav", "--speakers", "folder"),
     "index": (EVIL, "-o", "archive"),
     "inspect": (EVIL,),
