@@ -194,7 +194,7 @@ def speakers_description() -> Door:
     from tests.service.voices import SPEAKERS, released
 
     with tempfile.TemporaryDirectory() as folder:
-        files = SpeakerFiles.at(ServiceFiles.at(Path(folder, "state")).folder)
+        files = ServiceFiles.at(Path(folder, "state"))
         bundle = released(Path(folder, "s"), SPEAKERS)
         served = ServedSpeakers.of(
             "voices", bundle, SpeakerDeployment(places=4, stores=True), SpeakerFiles.at(files.folder), None
