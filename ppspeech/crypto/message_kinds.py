@@ -23,3 +23,6 @@ class Kind(MessageKind):
     BLIND_CHOICES = 218, "masked choices"
     LABELS = 219, "labels, one a wire"
     MEANING = 220, "what the labels of outputs mean"
+    MAP = 221, "a sealed map"
+    MAP_POINTS = 222, "blinded points of what is looked for"
+    MAP_HELP = 223, "blinded points under the key of a map"

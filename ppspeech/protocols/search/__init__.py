@@ -2,6 +2,7 @@
 
 from ppspeech.protocols.search.shape import Keywords, Recordings, SpotShape
 from ppspeech.protocols.search.spotting import (
+    ASSUMPTIONS,
     Answers,
     Found,
     answer,
@@ -12,6 +13,7 @@ from ppspeech.protocols.search.spotting import (
     share_segments,
     spotting_cost,
 )
+from ppspeech.protocols.search.tournament import best_of, bits_where, joined, tell_name
 from ppspeech.protocols.search.warping import (
     Templates,
     WarpShape,
@@ -24,6 +26,7 @@ from ppspeech.protocols.search.warping import (
 )
 
 __all__ = [
+    "ASSUMPTIONS",
     "Answers",
     "Found",
     "Keywords",
@@ -33,8 +36,11 @@ __all__ = [
     "WarpShape",
     "answer",
     "ask",
+    "best_of",
+    "bits_where",
     "check_found",
     "encode",
+    "joined",
     "nearest",
     "prepare",
     "prepare_warping",
@@ -43,5 +49,6 @@ __all__ = [
     "serve_templates",
     "share_segments",
     "spotting_cost",
+    "tell_name",
     "warping_cost",
 ]
