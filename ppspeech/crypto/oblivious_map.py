@@ -24,7 +24,7 @@ from ppspeech.arrays import Bytes, Residues, Whole
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind
 from ppspeech.crypto.points import POINT_BYTES, base_times, checked, hash_to_group, multiply, random_scalar
-from ppspeech.crypto.randomness import uniform_residues
+from ppspeech.crypto.randomness import uniform_bytes, uniform_residues
 from ppspeech.errors import BadLengthError, NotInGroupError, RangeError
 
 TAG_BYTES = 16
@@ -105,13 +105,24 @@ class MapKey:
         """A fresh one."""
         return cls(random_scalar())
 
-    def seal(self, entries: Sequence[tuple[bytes, bytes]], width: int) -> SealedMap:
-        """A map of keys to values of `width` bytes, in random order; of a key with many values the first 64 are kept.
+    def point_of(self, key: bytes) -> bytes:
+        """The point that opens a key."""
+        return multiply(self.scalar, _point_of(key))
 
-        Raises RangeError for no entry, or a value of another width.
+    def seal(self, entries: Sequence[tuple[bytes, bytes]], width: int, size: int) -> SealedMap:
+        """A map of keys to values of `width` bytes, filled up to `size` with what opens for nobody, in random order; of
+        a key with many values the first 64 are kept. Raises RangeError for more entries, or a value of another width.
         """
-        if not entries or not 1 <= width <= LONGEST_VALUE or any(len(value) != width for _, value in entries):
-            raise RangeError(f"a map has entries, all with values of {width} bytes, of 1 to {LONGEST_VALUE}")
+        if (
+            len(entries) > size
+            or size < 1
+            or not 1 <= width <= LONGEST_VALUE
+            or any(len(value) != width for _, value in entries)
+        ):
+            raise RangeError(
+                f"a map of {size} entries, all with values of {width} bytes, of 1 to {LONGEST_VALUE}, holds not these "
+                f"{len(entries)}"
+            )
         points: dict[bytes, bytes] = {}
         counts: dict[bytes, int] = {}
         rows = []
@@ -121,11 +132,12 @@ class MapKey:
                 continue
             counts[key] = number + 1
             if key not in points:
-                points[key] = multiply(self.scalar, _point_of(key))
+                points[key] = self.point_of(key)
             tag, pad = _tag_and_pad(key, points[key], number, width)
             rows.append(tag + _xor(value, pad))
-        drawn = np.argsort(uniform_residues(len(rows)))
-        shuffled = np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)[drawn]
+        rows.append(uniform_bytes((size - len(rows)) * (TAG_BYTES + width)))
+        drawn = np.argsort(uniform_residues(size))
+        shuffled = np.frombuffer(b"".join(rows), np.uint8).reshape(size, -1)[drawn]
         return SealedMap(shuffled[:, :TAG_BYTES], shuffled[:, TAG_BYTES:])
 
     def help(self, channel: Channel, count: int) -> None:

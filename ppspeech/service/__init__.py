@@ -43,19 +43,37 @@ if TYPE_CHECKING:
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
+    from ppspeech.service.song_thresholds import CLIP_SECONDS, Alike, rivals, threshold_of, votes_of
+    from ppspeech.service.songs import (
+        ASKED,
+        WAYS,
+        FindBy,
+        SongIndex,
+        clip_frames,
+        clip_landmarks,
+        clip_of,
+        index_folder,
+        index_songs,
+        read_index,
+    )
 
 __all__ = [
+    "ASKED",
     "BYTES_PER_SECOND",
+    "CLIP_SECONDS",
     "DESCRIBE",
     "EXPORTERS",
     "MEETING_BYTES",
     "ROUND_TRIPS",
+    "WAYS",
+    "Alike",
     "Answer",
     "Ask",
     "BudgetSpentError",
     "Client",
     "Deployment",
     "Door",
+    "FindBy",
     "Knowledge",
     "Offer",
     "QueryBudget",
@@ -65,10 +83,14 @@ __all__ = [
     "ServiceFiles",
     "ServicePlan",
     "Serving",
+    "SongIndex",
     "SpeakerDeployment",
     "WayToRun",
     "at_length",
     "build_services",
+    "clip_frames",
+    "clip_landmarks",
+    "clip_of",
     "connect",
     "connect_through",
     "describe",
@@ -77,17 +99,23 @@ __all__ = [
     "export_bundle",
     "export_graph",
     "export_words",
+    "index_folder",
+    "index_songs",
     "open_door",
     "plan_sentences",
     "plan_speakers",
     "plan_words",
+    "read_index",
     "receive_ready",
     "receive_request",
+    "rivals",
     "send_ready",
     "send_request",
     "send_template",
     "serve",
     "server_health",
+    "threshold_of",
+    "votes_of",
 ]
 
 _MODULES = {
@@ -127,6 +155,19 @@ _MODULES = {
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
+    "song_thresholds": {"CLIP_SECONDS", "Alike", "rivals", "threshold_of", "votes_of"},
+    "songs": {
+        "ASKED",
+        "WAYS",
+        "FindBy",
+        "SongIndex",
+        "clip_frames",
+        "clip_landmarks",
+        "clip_of",
+        "index_folder",
+        "index_songs",
+        "read_index",
+    },
 }
 
 if not TYPE_CHECKING:

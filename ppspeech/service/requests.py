@@ -45,6 +45,10 @@ class Ask(IntEnum):
     PUBLISH = 7
     FETCH = 8
     SENTENCE = 9
+    FINGERPRINTS = 20
+    SHAPES = 21
+    LANDMARKS = 22
+    MAP = 23
 
 
 class BudgetSpentError(PpspeechError):

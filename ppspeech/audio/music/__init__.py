@@ -3,6 +3,7 @@
 from ppspeech.audio.music.features import (
     LANDMARK_BITS,
     MUSIC_RATE,
+    PEAK_HOP,
     PRINT_CHANNELS,
     SHAPE_BITS,
     SHAPE_CHANNELS,
@@ -16,6 +17,7 @@ from ppspeech.audio.music.features import (
 __all__ = [
     "LANDMARK_BITS",
     "MUSIC_RATE",
+    "PEAK_HOP",
     "PRINT_CHANNELS",
     "SHAPE_BITS",
     "SHAPE_CHANNELS",

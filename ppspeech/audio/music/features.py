@@ -50,6 +50,7 @@ PEAKS = _Cut(512, 4096, 0.0, 0.0, 512)
 _FIRST_BIN = 20  # of bins of 4 Hz
 _AROUND, _HIGH = (9, 21), 0.93  # frames and bins of which a peak is the highest, above this quantile of all
 _PARTNERS, _FURTHEST, _APART = 4, 31, 128  # of a peak: how many, frames later and bins away at the most
+PEAK_HOP = PEAKS.hop
 MEAN_FRAMES = 41
 LANDMARK_BITS = 23
 
@@ -66,8 +67,8 @@ def shapes(waveform: Reals) -> NDArray[np.int8]:
     along = logs[:, 1:] - logs[:, :-1]
     centered = along - uniform_filter1d(along, MEAN_FRAMES, axis=0, mode="nearest")
     unit = centered / (np.linalg.norm(centered, axis=1, keepdims=True) + 1e-6)
-    # Towards zero, so that rounding makes no frame longer.
-    return np.asarray(np.trunc(unit * heard[:, None] * (1 << SHAPE_BITS)), np.int8).clip(-127, 127)
+    # A little shorter than one, so that rounding makes no frame longer: by √12 / 2 at the most.
+    return np.asarray(np.rint(unit * heard[:, None] * ((1 << SHAPE_BITS) - 2)), np.int8)
 
 
 def fingerprints(waveform: Reals) -> NDArray[np.int8]:
@@ -100,17 +101,20 @@ def landmarks(waveform: Reals) -> tuple[Whole, Whole]:
 
 
 def excerpt(waveform: Reals, frames: int) -> Reals:
-    """The middle of a clip, as much as so many frames take. Raises AudioError for a clip that is shorter, or silent."""
+    """The beginning of a clip: as much as so many frames take, and what their means reach into behind them.
+
+    Raises AudioError for a clip that is shorter, or silent.
+    """
     wanted = music_samples(frames)
     if len(waveform) < wanted:
         raise AudioError(
             f"{len(waveform) / MUSIC_RATE:.1f} s of music are not enough: give {wanted / MUSIC_RATE:.1f} s or more"
         )
-    start = (len(waveform) - wanted) // 2
-    taken = waveform[start : start + wanted]
-    if np.sqrt((taken**2).mean()) < QUIET:
-        raise AudioError("nothing is heard in the middle of this clip: record it louder, or give another part")
-    return taken
+    if np.sqrt((waveform[:wanted] ** 2).mean()) < QUIET:
+        raise AudioError(
+            f"nothing is heard in the first {wanted / MUSIC_RATE:.1f} s: record it louder, or give another part"
+        )
+    return waveform[: wanted + MEAN_FRAMES // 2 * SHAPES.hop]
 
 
 def _bands(waveform: Reals, cut: _Cut) -> tuple[Reals, NDArray[np.bool_]]:

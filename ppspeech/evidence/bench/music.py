@@ -17,6 +17,7 @@ from ppspeech.evidence.bench.two_parties import STRANGERS, Measured, Timed, cert
 from ppspeech.figures import Figure
 from ppspeech.protocols import Meeting
 from ppspeech.protocols.music import (
+    BLOCK,
     LandmarkShape,
     Method,
     MusicShape,
@@ -133,8 +134,8 @@ def landmark_job(name: str, songs: int, seconds: int, asked: int = 300) -> Timed
         (rng.integers(0, 1 << 23, each), np.sort(rng.integers(0, 31 * seconds, each))) for _ in range(songs)
     ]
     names = [f"song {number}" for number in range(songs)]
-    key, shape = MapKey.new(), LandmarkShape(songs * each, songs, asked, name_bytes=21)
-    held = seal_landmarks(key, marks, names, shape.name_bytes)
+    key, shape = MapKey.new(), LandmarkShape(-(-songs * each // BLOCK), songs, asked, name_bytes=21)
+    held = seal_landmarks(key, shape, marks, names)
     hashes, times = (part[:asked] for part in marks[-1])
 
     def seek(_: object, channel: Channel) -> Callable[[], str | None]:

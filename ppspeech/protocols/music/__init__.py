@@ -1,10 +1,12 @@
 """Which song is it? By frames at every offset, or by landmarks in a sealed map."""
 
 from ppspeech.protocols.music.landmarks import (
+    BLOCK,
     LandmarkMap,
     LandmarkShape,
     ask_landmarks,
     give_map,
+    look_up_landmarks,
     seal_landmarks,
     take_map,
     votes,
@@ -13,6 +15,7 @@ from ppspeech.protocols.music.matching import find_song, music_cost, prepare_mus
 from ppspeech.protocols.music.shape import METHODS, Method, MusicShape, Songs
 
 __all__ = [
+    "BLOCK",
     "METHODS",
     "LandmarkMap",
     "LandmarkShape",
@@ -22,6 +25,7 @@ __all__ = [
     "ask_landmarks",
     "find_song",
     "give_map",
+    "look_up_landmarks",
     "music_cost",
     "prepare_music",
     "seal_landmarks",

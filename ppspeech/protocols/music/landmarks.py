@@ -26,10 +26,13 @@ from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.party import Party, register_protocol
 
-MOST = {"entries": 5_000_000, "songs": 100_000, "asked": 4_096, "name_bytes": 252, "votes": 4_096}
+MOST = {"blocks": 5_000, "songs": 100_000, "asked": 4_096, "name_bytes": 252, "votes": 4_096}
 HASH_BYTES, NAME_KEY_BYTES = 4, 16
 _VALUE = struct.Struct(f"<II{NAME_KEY_BYTES}s")
 _NEAR = 1  # frames that offsets of one song may be apart
+BLOCK = 1_024
+"""Entries of a map are filled up to a multiple of this."""
+AT_ONCE = 4 << 20  # bytes of a map in one message
 
 protocol = register_protocol(
     "landmarks",
@@ -47,7 +50,7 @@ class LandmarkShape(Params):
     """Sizes.
 
     Attributes:
-        entries: landmarks of all songs.
+        blocks: landmarks of all songs, in blocks of 1,024.
         songs: sealed names.
         asked: points of a question.
         votes: landmarks that must agree for a song to be named.
@@ -58,7 +61,7 @@ class LandmarkShape(Params):
 
     WHAT: ClassVar[str] = "landmarks"
 
-    entries: int
+    blocks: int
     songs: int
     asked: int = 300
     votes: int = 10
@@ -69,6 +72,11 @@ class LandmarkShape(Params):
             given = getattr(self, name)
             if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= most:
                 raise RangeError(f"{name} must lie in 1..{most}, got {given!r}")
+
+    @property
+    def entries(self) -> int:
+        """Of the map."""
+        return self.blocks * BLOCK
 
     @property
     def map_bytes(self) -> int:
@@ -107,12 +115,17 @@ class LandmarkMap:
 
 
 def seal_landmarks(
-    key: MapKey, landmarks: Sequence[tuple[Whole, Whole]], names: Sequence[str], name_bytes: int
+    key: MapKey, shape: LandmarkShape, landmarks: Sequence[tuple[Whole, Whole]], names: Sequence[str]
 ) -> LandmarkMap:
-    """The server's map: hashes and times of every song, sealed. Raises PpspeechError for a name that does not fit."""
-    spelled = [name.encode() for name in names]
+    """The server's map: hashes and times of every song, sealed; filled up with what opens for nobody.
+
+    Raises PpspeechError for more than the shape holds, or a name that does not fit.
+    """
+    name_bytes, spelled = shape.name_bytes, [name.encode() for name in names]
     if len(names) != len(landmarks) or any(not 0 < len(each) <= name_bytes or 0 in each for each in spelled):
         raise PpspeechError(f"every song has a name of 1 to {name_bytes} bytes, none of them zero")
+    if len(names) > shape.songs or sum(len(hashes) for hashes, _ in landmarks) > shape.entries:
+        raise PpspeechError(f"{shape.songs} songs and {shape.entries:,} landmarks were agreed on: these are more")
     name_keys = [uniform_bytes(NAME_KEY_BYTES) for _ in names]
     entries = [
         (_key_of(mark), _VALUE.pack(song, time, name_keys[song]))
@@ -121,7 +134,8 @@ def seal_landmarks(
     ]
     padded = [np.frombuffer(each.ljust(name_bytes, b"\0"), np.uint8) for each in spelled]
     sealed = [each ^ _name_pad(own, name_bytes) for each, own in zip(padded, name_keys, strict=True)]
-    return LandmarkMap(key.seal(entries, _VALUE.size), np.stack(sealed))
+    filled = [np.frombuffer(uniform_bytes(name_bytes), np.uint8) for _ in range(shape.songs - len(names))]
+    return LandmarkMap(key.seal(entries, _VALUE.size, shape.entries), np.stack(sealed + filled))
 
 
 def votes(songs: Whole, offsets: Whole) -> tuple[int, int]:
@@ -137,33 +151,51 @@ def votes(songs: Whole, offsets: Whole) -> tuple[int, int]:
 
 def give_map(channel: Channel, own: LandmarkMap) -> None:
     """The server's side of step 0."""
-    channel.send(Kind.MAP, own.dump())
+    data = own.dump()
+    for at in range(0, len(data), AT_ONCE):
+        channel.send(Kind.MAP, data[at : at + AT_ONCE])
 
 
 def take_map(channel: Channel, shape: LandmarkShape) -> LandmarkMap:
     """The client's side of step 0."""
-    return LandmarkMap.read(shape, channel.receive(Kind.MAP, shape.map_bytes))
+    sizes = (min(AT_ONCE, shape.map_bytes - at) for at in range(0, shape.map_bytes, AT_ONCE))
+    return LandmarkMap.read(shape, b"".join(channel.receive(Kind.MAP, size) for size in sizes))
 
 
 def ask_landmarks(channel: Channel, shape: LandmarkShape, held: LandmarkMap, hashes: Whole, times: Whole) -> str | None:
     """The client's side of steps 1 to 3: the name of the song, or None. `hashes` with their `times`, the strongest
     first: those beyond `asked` are not looked up. Raises RangeError, nothing sent, for what is no hash.
     """
+    keys, begins = _keys(shape, hashes, times)
+    return _named(shape, held, keys, ask_points(channel, keys, shape.asked), begins)
+
+
+def look_up_landmarks(key: MapKey, shape: LandmarkShape, held: LandmarkMap, hashes: Whole, times: Whole) -> str | None:
+    """What `ask_landmarks` tells, by the owner of the key alone."""
+    keys, begins = _keys(shape, hashes, times)
+    return _named(shape, held, keys, [key.point_of(each) for each in keys], begins)
+
+
+def _keys(shape: LandmarkShape, hashes: Whole, times: Whole) -> tuple[list[bytes], list[int]]:
     marks, begins = np.asarray(hashes)[: shape.asked], np.asarray(times)[: shape.asked]
     if marks.shape != begins.shape or marks.ndim != 1 or marks.dtype.kind not in "iu":
         raise RangeError(f"landmarks are whole hashes with a time each, got shapes {marks.shape} and {begins.shape}")
     if marks.size and not 0 <= int(marks.min()) <= int(marks.max()) < 1 << 8 * HASH_BYTES:
         raise RangeError(f"a hash has {8 * HASH_BYTES} bits, got {int(marks.min())} to {int(marks.max())}")
-    keys = [_key_of(mark) for mark in marks.tolist()]
-    points = ask_points(channel, keys, shape.asked)
+    return [_key_of(mark) for mark in marks.tolist()], [int(begin) for begin in begins]
+
+
+def _named(
+    shape: LandmarkShape, held: LandmarkMap, keys: Sequence[bytes], points: Sequence[bytes], begins: Sequence[int]
+) -> str | None:
+    """Step 3."""
     found = [
         (*_VALUE.unpack(value), begin)
-        for key, point, begin in zip(keys, points, begins.tolist(), strict=True)
+        for key, point, begin in zip(keys, points, begins, strict=True)
         for value in held.landmarks.values(key, point)
     ]
-    song, most = votes(
-        np.array([song for song, *_ in found], np.int64), np.array([at - begin for _, at, _, begin in found], np.int64)
-    )
+    songs, offsets = ([each[0] for each in found], [at - begin for _, at, _, begin in found])
+    song, most = votes(np.array(songs, np.int64), np.array(offsets, np.int64))
     if most < shape.votes:
         return None
     return held.name(song, next(own for each, _, own, _ in found if each == song))
@@ -197,11 +229,5 @@ def client(party: Party, clip: list[list[int]], *, shape: dict[str, Any]) -> str
 def server(party: Party, songs: list[Any], names: list[str], *, shape: dict[str, Any]) -> None:
     """The server's whole program; `songs` are pairs of a hash and a time each."""
     chosen, key = LandmarkShape.from_params(shape), MapKey.new()
-    own = seal_landmarks(key, [_pairs(song) for song in songs], names, chosen.name_bytes)
-    if (len(own.landmarks.tags), len(own.names)) != (chosen.entries, chosen.songs):
-        raise PpspeechError(
-            f"{len(own.landmarks.tags)} landmarks of {len(own.names)} songs are not the {chosen.entries} of "
-            f"{chosen.songs} that were agreed on; of one hash 64 are kept"
-        )
-    give_map(party.channel, own)
+    give_map(party.channel, seal_landmarks(key, chosen, [_pairs(song) for song in songs], names))
     key.help(party.channel, chosen.asked)

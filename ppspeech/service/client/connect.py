@@ -27,15 +27,17 @@ if TYPE_CHECKING:
     from ppspeech.protocols.words import Order
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.songs import FindBy
     from ppspeech.service.tasks.sentences import Mode
 
 MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
-SPOKEN = ("words", "sentences")
-"""Tasks that are asked with a voice and nothing else."""
+SPOKEN = ("words", "sentences", "music")
+"""Tasks that are asked with a sound and nothing else."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
+    "music": "it names songs, ask it with `ppspeech music find` or `connect(…).find`",
 }
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
@@ -91,7 +93,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences"] | None = None,
+    task: Literal["words", "sentences", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: str | None = None,
@@ -108,7 +110,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words or sentences, where it has models of both.
+        task: words, sentences or music, where it has several.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -132,7 +134,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences"] | None = None,
+    task: Literal["words", "sentences", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: Door | None = None,
@@ -162,7 +164,7 @@ def connect_through(
 
 
 def _offer_of_speech(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
-    """What is asked without a bundle, words or sentences; no code of the other is loaded."""
+    """What is asked without a bundle, words, sentences or music; no code of the others is loaded."""
     names = offered_names(said)
     known = {name: each for each in SPOKEN for name in names.get(each, ())}
     if not known:
@@ -194,9 +196,9 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
-    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; speakers,
-    with the background model's `bundle`, are enrolled, verified and identified; a gallery that its server cannot read
-    is probed with `verify` by a `prober` that has its ciphertexts.
+    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; songs are
+    found; speakers, with the background model's `bundle`, are enrolled, verified and identified; a gallery that its
+    server cannot read is probed with `verify` by a `prober` that has its ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -265,6 +267,21 @@ class Client:
         end of the sentence and the server offers it; otherwise the sound is kept here until it ends.
         """
         return cast("AbstractContextManager[SentenceListening]", self._asked("listen")(rate))
+
+    def find(self, sound: Sound, rate: int | None = None, by: "FindBy | None" = None) -> Answer[str | None]:
+        """The name of the song that a clip is of, None where it is none of the server's; by fingerprints, landmarks or
+        shapes, by default the first of these that is offered.
+
+        Raises AudioError for a clip that is too short, silent, or cannot be used (nothing is sent then);
+        BudgetSpentError if the server answers no more; ProtocolError if it is gone or does not keep to the protocol.
+        """
+        return self.find_all([sound], rate, by)[0]
+
+    def find_all(
+        self, sounds: Sequence[Sound], rate: int | None = None, by: "FindBy | None" = None
+    ) -> list[Answer[str | None]]:
+        """The songs of many clips, each a question of its own."""
+        return cast("list[Answer[str | None]]", self._asked("find_all")(sounds, rate, by))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""
