@@ -25,8 +25,8 @@ MARGIN = 1.15
 """Of the most alike that is another song."""
 SAME = 0.6
 """A part of the highest score there is: songs that score so much are the same music twice."""
-LEAST = 0.2
-"""A part of the highest score, below which nothing is a song."""
+LEAST: dict[Method, float] = {"fingerprints": 0.2, "shapes": 0.4}
+"""Parts of the highest score, below which nothing is a song, however few songs there are to set a threshold by."""
 LEAST_VOTES = 8
 AT_ONCE = 1_024  # frames
 
@@ -58,7 +58,7 @@ def rivals(frames: Sequence[NDArray[np.int8]], method: Method) -> tuple[Whole, R
     return np.array([song for song, _ in starts], np.int64), best
 
 
-def threshold_of(found: tuple[Whole, Reals], names: Sequence[str]) -> tuple[float, tuple[Alike, ...]]:
+def threshold_of(found: tuple[Whole, Reals], names: Sequence[str], method: Method) -> tuple[float, tuple[Alike, ...]]:
     """A score that no excerpt of another song reaches, by `MARGIN`; and songs that are the same music."""
     whose, best = found
     others = np.where(np.arange(best.shape[1]) == whose[:, None], 0.0, best)
@@ -70,12 +70,12 @@ def threshold_of(found: tuple[Whole, Reals], names: Sequence[str]) -> tuple[floa
     for one, other in same:
         others[whose == one, other] = others[whose == other, one] = 0.0
     others[others > SAME * PATTERN] = 0.0
-    threshold = round(max(LEAST * PATTERN, MARGIN * float(others.max())), 3)
+    threshold = round(max(LEAST[method] * PATTERN, MARGIN * float(others.max())), 3)
     return threshold, tuple(Alike(names[one], names[other], score) for (one, other), score in sorted(same.items()))
 
 
 def votes_of(marks: Sequence[tuple[Whole, Whole]], asked: int) -> int:
-    """Landmarks that must agree: more than do so, by `MARGIN`, for an excerpt of another song."""
+    """Landmarks that must agree: more than do so for an excerpt of another song, by three deviations of a count."""
     places: dict[int, list[tuple[int, int]]] = {}
     for song, (hashes, times) in enumerate(marks):
         for mark, time in zip(hashes.tolist(), times.tolist(), strict=True):
@@ -94,4 +94,4 @@ def votes_of(marks: Sequence[tuple[Whole, Whole]], asked: int) -> int:
             agree = np.array(hits, np.int64).reshape(-1, 2)
             _, count = votes(agree[:, 0], agree[:, 1])
             most = max(most, count if count < SAME * len(inside) else 0)
-    return max(LEAST_VOTES, 1 + round(MARGIN * most))
+    return max(LEAST_VOTES, 1 + round(most + 3 * most**0.5))

@@ -159,15 +159,13 @@ def index_songs(names: Any, sounds: Sequence[Sound], rate: int | None = None) ->
         try:
             waveform = np.asarray(waveform_at(sound, rate, MUSIC_RATE), np.float64)
             if len(waveform) < music_samples(PATTERN):
-                raise AudioError(
-                    f"{name} lasts {len(waveform) / MUSIC_RATE:.1f} s: a song has {CLIP_SECONDS:.1f} or more"
-                )
+                raise AudioError(f"{len(waveform) / MUSIC_RATE:.1f} s are no song: it has {CLIP_SECONDS:.1f} s or more")
             for method in METHODS:
                 frames[method].append(_FRAMES[method](waveform))
             marks.append(landmarks(waveform))
         except AudioError as error:
-            raise error if str(sound) in str(error) else AudioError(f"{name}: {error}") from None
-    chosen = {method: threshold_of(rivals(frames[method], method), called) for method in METHODS}
+            raise AudioError(f"{name}: {error}") from None
+    chosen = {method: threshold_of(rivals(frames[method], method), called, method) for method in METHODS}
     entries = sum(len(hashes) for hashes, _ in marks)
     shape = LandmarkShape(
         max(1, -(-entries // BLOCK)), (1 << len(called).bit_length()) - 1, ASKED, votes_of(marks, ASKED), NAME_BYTES

@@ -91,6 +91,8 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "spotting_own": lambda: [[far_recordings("client")], [plain_keywords(sought("client"))]],
         "templates": lambda: [[turned(own[0][0])], [[turned(each) for each in own[1][0]], ["other", "names"]]],
         "alignment": lambda: [[turned(own[0][0])], [own[1][0], -100.0]],
+        "music": lambda: [[[[1] * 32] * 4], [[[[-1] * 32] * 12], ["other"], 0.0]],
+        "landmarks": lambda: [[[]], [[[[4_000_000, 3]]], ["other"]]],
         "speaker_verification_hardened": lambda: [[turned(own[0][0]), own[0][1]], turned(own[1])],
         "train_average": labeled,
         "train_descent": labeled,

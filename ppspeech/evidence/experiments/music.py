@@ -180,7 +180,7 @@ def _strangers(
         for method, (whose, best) in matrices.items():
             kept = whose != song
             renumbered = np.searchsorted(others, whose[kept])
-            threshold, _ = threshold_of((renumbered, best[kept][:, others]), names)
+            threshold, _ = threshold_of((renumbered, best[kept][:, others]), names, method)
             frames = {method: [index.frames[method][at] for at in others]}
             rest = replace(index, names=names, frames=frames, thresholds={method: threshold})
             wrong[method] += sum(score >= threshold for _, score in best_frames(rest, clips, method))
