@@ -94,4 +94,4 @@ def votes_of(marks: Sequence[tuple[Whole, Whole]], asked: int) -> int:
             agree = np.array(hits, np.int64).reshape(-1, 2)
             _, count = votes(agree[:, 0], agree[:, 1])
             most = max(most, count if count < SAME * len(inside) else 0)
-    return max(LEAST_VOTES, 1 + round(most + 3 * most**0.5))
+    return max(LEAST_VOTES, 1 + round(most + 3 * float(np.sqrt(most))))

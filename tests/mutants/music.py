@@ -2,13 +2,12 @@
 
 from tests.mutants.mutant import mutant
 
-MAP, SHAPE, MATCHING, LANDMARKS, SONGS, POINTS = (
+MAP, SHAPE, MATCHING, LANDMARKS, SONGS = (
     "crypto/oblivious_map.py",
     "protocols/music/shape.py",
     "protocols/music/matching.py",
     "protocols/music/landmarks.py",
     "service/songs.py",
-    "crypto/points.py",
 )
 MAP_TESTS, TESTS = "tests/crypto/test_oblivious_map.py", "tests/protocols/test_music.py"
 SERVICE_TESTS = "tests/service/test_music.py"
@@ -35,12 +34,6 @@ MUSIC = [
             "base_times(random_scalar()) for _ in range(count - len(keys))",
             "base_times(random_scalar()) for _ in ()",
         ),
-    ),
-    mutant(
-        "music: a map's points not validated",
-        "points of small order tell the key of a map modulo their order",
-        MAP_TESTS,
-        (POINTS, "if not sodium.crypto_core_ed25519_is_valid_point(point):", "if len(point) != POINT_BYTES:"),
     ),
     mutant(
         "music: values under no pad",
