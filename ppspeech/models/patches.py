@@ -162,9 +162,7 @@ def learn_patches(
     Raises ModelError for windows of another length, or none.
     """
     if not words or not others:
-        raise ModelError(
-            f"patches are learned from windows with the word and without, got {len(words)} and {len(others)}"
-        )
+        raise ModelError(f"patches are learned from windows with the word and without, got {len(words)}, {len(others)}")
     if {np.shape(each) for each in (*words, *others)} != {(grid.frames, grid.bands)}:
         raise ModelError(f"windows have {grid.frames} frames of {grid.bands} bands each")
     rng = np.random.default_rng(seed)

@@ -155,6 +155,11 @@ def rows() -> dict[str, Row]:
             ("server", [walks[0], -1.0], "done"),
             shape={"length": 4, "dimensions": 2, "templates": 1, "band": 2, "anchors": [1, 3]},
         ),
+        "patches": pair(
+            ("client", [[[1.0, 0.0], [0.0, 1.0]], [0.9, 0.9], [1.0, 1.0], -1.5], "[2, None]"),
+            ("server", [[[[0.0, 0.0]] * 2 + [[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0]] * 4]], "done"),
+            shape={"pieces": 4, "numbers": 2, "bins": 2, "step": 1, "window": 1, "per_bin": 1, "recordings": 2},
+        ),
         "music": pair(
             ("client", [melodies[1][2:6]], "second"),
             ("server", [melodies, ["first", "second"], 2.0], "done"),

@@ -91,6 +91,7 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "spotting_own": lambda: [[far_recordings("client")], [plain_keywords(sought("client"))]],
         "templates": lambda: [[turned(own[0][0])], [[turned(each) for each in own[1][0]], ["other", "names"]]],
         "alignment": lambda: [[turned(own[0][0])], [own[1][0], -100.0]],
+        "patches": lambda: [[[[-0.5, 0.5]] * 2, [-0.9, 0.3], [-2.0, 7.0], 3.0], [[[[0.6, -0.6]] * 4] * 2]],
         "music": lambda: [[[[1] * 32] * 4], [[[[-1] * 32] * 12], ["other"], 0.0]],
         "landmarks": lambda: [[[]], [[[[4_000_000, 3]]], ["other"]]],
         "speaker_verification_hardened": lambda: [[turned(own[0][0]), own[0][1]], turned(own[1])],

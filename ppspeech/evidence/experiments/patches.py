@@ -52,7 +52,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     recording, by the best place's score. In the clear and under encryption (both parties in this process, their shares
     put together: outside an experiment nobody sees a score), and by a support vector machine on the same patches.
 
-    Sizes of patches were compared on these recordings, four settings: 0.945 to 0.970. `quick`: two recordings, and fewer patches to choose from.
+    Sizes of patches were compared on these recordings, four settings: 0.945 to 0.970. `quick`: two recordings, and
+    fewer patches to choose from.
     """
     heard = hear(2, QUICK_CANDIDATES) if quick else hear()
     words, minutes = len(heard.detectors), len(heard.recordings)
