@@ -46,6 +46,7 @@ def job(shape: PatchShape = SHAPE) -> Timed:
     pieces /= np.linalg.norm(pieces, axis=-1, keepdims=True)
     bins = np.repeat(np.arange(shape.bins), shape.per_bin)
     late = rng.integers(0, shape.window, shape.patches)
+    late[[0, -1]] = 0, shape.window - 1  # at no other place all of them fit
     found = pieces[0, place + bins * shape.step + late]
     half = np.full(shape.patches, 0.8)
     own = Patches(shape, found, half, np.ones(shape.patches), -0.9 * shape.patches)
