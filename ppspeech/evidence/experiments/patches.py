@@ -15,6 +15,7 @@ from sklearn.svm import LinearSVC
 from ppspeech.arrays import Reals, Residues
 from ppspeech.audio import Mfcc
 from ppspeech.channel import Channel
+from ppspeech.crypto.lattice import EncodedWeights
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.data import load_corpus
 from ppspeech.evidence.experiments import EXPERIMENTS
@@ -23,7 +24,7 @@ from ppspeech.figures import Figure
 from ppspeech.models import PatchDetector, PatchGrid, learn_patches, regions
 from ppspeech.network import run_together
 from ppspeech.progress import track
-from ppspeech.protocols import meet_as_client, meet_as_server
+from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.search import GAINS, Patches, PatchShape, encode_pieces, patches_cost, share_best
 
 GRID = PatchGrid(hmm.FRONT_END.mel_filters, per_bin=12)
@@ -64,21 +65,21 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         for each, svm in zip(heard.detectors, heard.machines, strict=True)
     ]
     shape = PatchShape(
-        hmm.MINUTE - GRID.span + 1, GRID.bands * GRID.span, GRID.bins, GRID.step, GRID.window, GRID.per_bin, minutes
+        hmm.MINUTE - GRID.span + 1, GRID.bands * GRID.span, GRID.bins, GRID.step, GRID.window, GRID.per_bin
     )
-    shares = [_encrypted(heard, word, shape) for word in track(range(words), "Encrypted")]
+    shares = encrypted(heard, shape)
     beside = {figure.metric: figure.value for figure in EXPERIMENTS["spotting"](quick, folder)}
     note = f"{minutes} recordings of a minute, {said.size} pairs of a recording and a word, {int(said.sum())} present"
-    one = PatchShape(*(getattr(shape, name) for name in ("pieces", "numbers", "bins", "step", "window", "per_bin")))
-    cost = one.product.total_bytes + patches_cost(one).total_bytes
+    cost = patches_cost(shape)
+    total = shape.product.total_bytes + cost.total_bytes
     same = int(((np.array(shares) >= 0) == (np.array(clear) >= 0)).sum())
     return [
         Figure("patches.auc", _auc(shares, said), "", "HMM spotter, encrypted", beside["spotting.auc"], note=note),
         Figure("patches.clear_auc", _auc(clear, said), note="the same patches and gains, not encrypted"),
         Figure("patches.svm_auc", _auc(machine, said), note="a linear SVM on the same patches' fits, in the clear"),
         Figure("patches.same", same, note=f"of {said.size} pairs, found or not as in the clear"),
-        Figure("patches.bytes_a_minute", cost, "B", note=f"one word of {GRID.patches} patches, payload of all phases"),
-        Figure("patches.rounds", 1 + patches_cost(one).rounds, note="round trips online, however many recordings"),
+        Figure("patches.bytes_a_minute", total, "B", note=f"one word of {GRID.patches} patches, payload of all phases"),
+        Figure("patches.rounds", 1 + cost.rounds, note="round trips online"),
     ]
 
 
@@ -135,36 +136,42 @@ def hear(most: int | None = None, candidates: int = CANDIDATES) -> Heard:
     return Heard(tuple(recorded), tuple(said), tuple(detectors), tuple(machines))
 
 
-def pieces_of(recordings: Sequence[Reals], shape: PatchShape) -> Reals:
-    """Of each recording, padded with nothing."""
-    found = np.zeros((shape.recordings, shape.pieces, shape.numbers))
-    for row, recording in zip(found, recordings, strict=True):
-        cut = regions(recording, GRID.span)
-        row[: len(cut)] = cut
+def pieces_of(recording: Reals, shape: PatchShape) -> Reals:
+    """Of one recording, padded with nothing, `(1, pieces, numbers)`."""
+    found = np.zeros((1, shape.pieces, shape.numbers))
+    cut = regions(recording, GRID.span)
+    found[0, : len(cut)] = cut
     return found
 
 
-def _encrypted(heard: Heard, word: int, shape: PatchShape) -> list[float]:
-    """What both parties' shares of the best sums add up to, with β, in units of the gains."""
-    detector = heard.detectors[word]
-    own = Patches(shape, detector.patches, detector.thresholds, detector.gains, detector.bias)
+def encrypted(heard: Heard, shape: PatchShape) -> list[list[float]]:
+    """By word and recording: what both parties' shares of the best sum add up to, with β, in units of the gains."""
+    words = [Patches(shape, each.patches, each.thresholds, each.gains, each.bias) for each in heard.detectors]
+    encoded = [encode_pieces(shape, pieces_of(each, shape)) for each in heard.recordings]
+    pairs = [(word, place) for word in range(len(words)) for place in range(len(encoded))]
 
-    def seek(channel: Channel) -> Residues:
+    def seek(channel: Channel) -> list[Residues]:
         met = meet_as_client(channel)
         with met.session():
-            engine = ShareEngine(channel, met.setup, patches_cost(shape))
-            return share_best(engine, shape, met.multiply(shape.product, own.patches), own)
+            return [_half(met, shape, words[word].patches, words[word]) for word, _ in track(pairs, "Encrypted")]
 
-    def hold(channel: Channel) -> Residues:
-        met, encoded = meet_as_server(channel), encode_pieces(shape, pieces_of(heard.recordings, shape))
+    def hold(channel: Channel) -> list[Residues]:
+        met = meet_as_server(channel)
         with met.session():
-            engine = ShareEngine(channel, met.setup, patches_cost(shape))
-            return share_best(engine, shape, met.multiply(shape.product, encoded), None)
+            return [_half(met, shape, encoded[place], None) for _, place in pairs]
 
-    gains, bias = own.whole
-    unit = float(np.abs(gains).sum()) / float(np.abs(detector.gains).sum())
-    total = GAINS.to_signed(GAINS.join(*run_together(seek, hold))) + bias
-    return [float(each) / unit for each in total]
+    mine, theirs = run_together(seek, hold)
+    found: list[list[float]] = [[] for _ in words]
+    for (word, _), one, other in zip(pairs, mine, theirs, strict=True):
+        (gains, bias), detector = words[word].whole, heard.detectors[word]
+        unit = float(np.abs(gains).sum()) / float(np.abs(detector.gains).sum())
+        found[word].append(float(GAINS.to_signed(GAINS.join(one, other))[0] + bias) / unit)
+    return found
+
+
+def _half(met: Meeting, shape: PatchShape, factor: Reals | EncodedWeights, own: Patches | None) -> Residues:
+    engine = ShareEngine(met.channel, met.setup, patches_cost(shape))
+    return share_best(engine, shape, met.multiply(shape.product, factor), own)
 
 
 def _auc(found: Sequence[Sequence[float]], said: NDArray[np.bool_]) -> float:
