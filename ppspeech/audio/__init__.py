@@ -1,5 +1,6 @@
 """Waveform to frames: sound files, MFCC features, utterance statistics, and the built-in voices."""
 
+from ppspeech.audio.encoder import PublicEncoder, with_neighbors
 from ppspeech.audio.files import read_audio, read_with_rate, write_audio
 from ppspeech.audio.frames import Frames, length_mask, utterance_statistics
 from ppspeech.audio.live import (
@@ -24,6 +25,7 @@ __all__ = [
     "LiveFrames",
     "Mfcc",
     "MfccConfig",
+    "PublicEncoder",
     "Sound",
     "features_of",
     "find_recorder",
@@ -40,5 +42,6 @@ __all__ = [
     "utterance_statistics",
     "waits_for_the_end",
     "waveform_at",
+    "with_neighbors",
     "write_audio",
 ]

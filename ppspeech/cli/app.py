@@ -22,6 +22,7 @@ from ppspeech.cli.enroll import enroll
 from ppspeech.cli.export import export
 from ppspeech.cli.features import features
 from ppspeech.cli.filter import FILTER_COMMANDS
+from ppspeech.cli.grep import grep
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
@@ -106,6 +107,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "features": features,
     "recognize": recognize,
     "transcribe": transcribe,
+    "grep": grep,
     "verify": verify,
     "identify": identify,
     "classify": classify,

@@ -158,6 +158,17 @@ def _sentence_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
             "a second of speech",
             f"{found['bytes_a_second'] / 1e6:.2f} MB and {found['rounds_a_second']:g} rounds of the longest",
         ),
+        *(
+            [
+                (
+                    "a client holds",
+                    f"{found['held_bytes'] / 1e6:.1f} MB of garbled tables for the longest until it is spoken, "
+                    f"{found['held_bytes'] / shape['frames'] / 1e3:.0f} kB a frame; nothing on shares",
+                )
+            ]
+            if found["held_bytes"]
+            else []
+        ),
         (
             "an answer tells",
             f"{told['bits']} bits of the model at the most, whatever a client does; the model could be known after "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         export_bundle,
         export_graph,
     )
-    from ppspeech.service.offer import DESCRIBE, Offer, describe
+    from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
         MEETING_BYTES,
         ROUND_TRIPS,
@@ -40,9 +40,11 @@ if TYPE_CHECKING:
         send_request,
         send_template,
     )
+    from ppspeech.service.server.sentences import sentence_knowledge
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
+    from ppspeech.service.server.text import TextDeployment
     from ppspeech.service.song_thresholds import CLIP_SECONDS, Alike, rivals, threshold_of, votes_of
     from ppspeech.service.songs import (
         ASKED,
@@ -85,6 +87,7 @@ __all__ = [
     "Serving",
     "SongIndex",
     "SpeakerDeployment",
+    "TextDeployment",
     "WayToRun",
     "at_length",
     "build_services",
@@ -101,6 +104,7 @@ __all__ = [
     "export_words",
     "index_folder",
     "index_songs",
+    "offered_names",
     "open_door",
     "plan_sentences",
     "plan_speakers",
@@ -112,6 +116,7 @@ __all__ = [
     "send_ready",
     "send_request",
     "send_template",
+    "sentence_knowledge",
     "serve",
     "server_health",
     "threshold_of",
@@ -132,7 +137,7 @@ _MODULES = {
         "export_bundle",
         "export_graph",
     },
-    "offer": {"DESCRIBE", "Offer", "describe"},
+    "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
         "MEETING_BYTES",
         "ROUND_TRIPS",
@@ -152,6 +157,7 @@ _MODULES = {
         "send_request",
         "send_template",
     },
+    "server.sentences": {"sentence_knowledge"},
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
@@ -168,6 +174,7 @@ _MODULES = {
         "index_songs",
         "read_index",
     },
+    "server.text": {"TextDeployment"},
 }
 
 if not TYPE_CHECKING:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import MfccConfig, usual_range
-from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit
+from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit, word_radius
 from ppspeech.errors import ModelError
 from ppspeech.models import (
     HuberSvm,
@@ -97,8 +97,9 @@ def export_words(
     With the front end of a model of frames, the form is of features in their usual range, (x - center) / spread, which
     clients compute from public choices alone (`ppspeech.audio.in_usual_range`).
 
-    The shares are chosen so that no score of any voice leaves their range; the floor under a frame's scores is that in
-    the clear (`ppspeech.models.score_floor`).
+    The shares are chosen so that no score of any voice leaves their range. Frames are brought within the radius that
+    they have in the clear (`ppspeech.bundle.word_radius`); models without one have the floor under a frame's scores
+    that they have there (`ppspeech.models.score_floor`).
 
     Raises ModelError if there is no exporter for it, or it holds what cannot be served; RangeError for choices that its
     scores do not fit.
@@ -116,12 +117,13 @@ def export_words(
         chosen = replace(chosen, limit=limit)
     with torch.no_grad():
         found = EXPORTERS[kind](module, labels, chosen)
-    weights, floor = found.weights, score_floor(module)
+    radius = None if mfcc is None else word_radius(module, mfcc)
+    weights, floor = found.weights, None if radius is not None else score_floor(module)
     if mfcc is not None and limit is not None:
         center, spread = (part.numpy() for part in usual_range(mfcc))
         weights = scaled_weights(weights, found.shape.terms, center, spread)
     return fit_words(
-        found.shape,
+        replace(found.shape, radius=radius),
         weights,
         found.transitions,
         found.initial,

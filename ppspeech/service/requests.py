@@ -9,7 +9,7 @@ After a READY that says yes, both run the protocol that was asked for; then the 
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import unpack_floats
 from ppspeech.errors import BadTypeError, PpspeechError, RangeError
 from ppspeech.protocols import Kind
-from ppspeech.protocols.words import Order
 
 _REQUEST = struct.Struct(">BBHH")
 _READY = struct.Struct(">BI")
@@ -26,10 +25,9 @@ _READY = struct.Struct(">BI")
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
 UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
 
-Way = Literal["frames", "scan", "garbled"]
-"""In which order things are computed: a step a frame, a scan over all of them, or a circuit for all."""
-WORD_ORDERS: tuple[Order, ...] = ("frames", "scan")
-ORDERS: tuple[Way, ...] = (*WORD_ORDERS, "garbled")
+Way = Literal["frames", "garbled"]
+"""How things are computed: a step a frame on shares, or a garbled circuit for links where a round trip is dear."""
+ORDERS: tuple[Way, ...] = get_args(Way)
 
 
 class Ask(IntEnum):
@@ -45,6 +43,7 @@ class Ask(IntEnum):
     PUBLISH = 7
     FETCH = 8
     SENTENCE = 9
+    SEARCH = 10
     FINGERPRINTS = 20
     SHAPES = 21
     LANDMARKS = 22
@@ -57,7 +56,8 @@ class BudgetSpentError(PpspeechError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for `WORDS`.
+    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for words and
+    sentences.
     `steps`: what a sentence is padded to, in steps of its terms; 0 for everything else.
     """
 

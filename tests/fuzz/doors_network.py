@@ -104,7 +104,7 @@ def request() -> Door:
     """What a client asks."""
     return Door(
         lambda data: receive_request(Says(data)),
-        (Request(Ask.WORDS, "scan", 4).encode(), Request(Ask.SENTENCE, steps=3).encode()),
+        (Request(Ask.WORDS, "garbled", 4).encode(), Request(Ask.SENTENCE, steps=3).encode()),
     )
 
 

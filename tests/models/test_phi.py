@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from ppspeech.models.gaussian.phi import (
+    BLOCK,
     assemble_phi,
     augment,
     cost,
     moments_from_phi,
     phi_from_moments,
     quadratic_features,
+    quadratic_forms,
     smat,
     svec,
 )
@@ -98,3 +100,15 @@ def test_a_covariance_that_is_not_positive_definite_is_refused() -> None:
     phi = assemble_phi(-torch.eye(2), torch.zeros(2), torch.zeros(()))
     with pytest.raises(torch.linalg.LinAlgError):
         moments_from_phi(phi)
+
+
+@pytest.mark.parametrize("frames", [(1,), (3, 5), (BLOCK,), (BLOCK + 1,), (2, BLOCK + 3), (0,)], ids=str)
+def test_forms_in_blocks_are_forms_at_once(frames: tuple[int, ...]) -> None:
+    """Without a gradient frames go block by block: the same numbers, whatever shape they have."""
+    torch.manual_seed(3)
+    x, vectors = torch.randn(*frames, 3, dtype=torch.float64), torch.randn(2, 4, 10, dtype=torch.float64)
+    at_once = quadratic_forms(x, vectors)
+    with torch.no_grad():
+        in_blocks = quadratic_forms(x, vectors)
+    assert in_blocks.shape == (*frames, 2, 4)
+    torch.testing.assert_close(in_blocks, at_once)

@@ -239,6 +239,12 @@ PROTOCOLS = [
         (TRELLIS_RANGE, "self.spread_now(low - self._cost)", "self.spread_now(low)"),
     ),
     mutant(
+        "looking ahead adds the emission of one frame alone",
+        "scores of states that are stayed in are too high, and words wrong",
+        "tests/protocols/test_trellis.py",
+        ("protocols/trellis/schedule.py", "emits=ahead * emits)", "emits=int(emits))"),
+    ),
+    mutant(
         "only what is in one frame counts in a trellis' range",
         "scores of later frames wrap around",
         "tests/protocols/test_trellis.py",

@@ -140,6 +140,89 @@ def test_every_operand_is_there_before_it_is_needed(trellis: Trellis) -> None:
     assert there == set((frames * len(plan.nodes) + vertices).tolist())
 
 
+@st.composite
+def forward_graphs(draw: st.DrawFn) -> Trellis:
+    """States that some paths stay in, in no circle; a junction at the end."""
+    states, fields = draw(st.integers(1, 7)), draw(st.sampled_from([(), (6,)]))
+    rule = st.just(()) | st.tuples(*[st.builds(Rule, st.sampled_from(Set), st.integers(0, 9))] * len(fields))
+    weight = st.none() | st.integers(0, 5)
+    arcs = [Arc(v, v) for v in range(states) if draw(st.integers(0, 3))]
+    for target in range(1, states):
+        sources = draw(st.lists(st.integers(0, target - 1), max_size=4))
+        arcs += [Arc(source, target, draw(st.integers(1, 2)), draw(weight), draw(rule)) for source in sources]
+    arcs += [Arc(v, states, 0, draw(weight)) for v in draw(st.lists(st.integers(0, states - 1), max_size=3))]
+    begun = draw(st.lists(st.integers(0, states - 1), min_size=1, max_size=3, unique=True))
+    starts = tuple(Start(vertex, draw(weight)) for vertex in begun)
+    columns = (*(draw(st.integers(0, 3)) for _ in range(states)), None)
+    return Trellis(columns, tuple(arcs), starts, 14, fields, draw(st.sampled_from(["max", "min"])))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(forward_graphs(), st.sampled_from([2, 4]), st.data())
+def test_looking_ahead_finds_the_same(trellis: Trellis, ahead: int, data: st.DataObject) -> None:
+    """Several frames a step, on integers and on shares, with fewer slots; scores are those of a frame a step."""
+    frames = data.draw(st.integers(1, 13))
+    generator = np.random.default_rng(data.draw(st.integers(0, 99)))
+    weights = generator.integers(-40, 40, trellis.weights)
+    emissions = generator.integers(-90, 1, (frames, trellis.emissions, 2))
+    plain, plan = plan_trellis(trellis, frames), plan_trellis(trellis, frames, ahead=ahead)
+    vertices = len(trellis.columns)
+    where = plain.reached[:, :vertices]
+    assert (plan.reached[:, :vertices] == where).all()
+    expected, found = walk(plain, weights, emissions), walk(plan, weights, emissions)
+    assert (expected.scores[:, :vertices][where] == found.scores[:, :vertices][where]).all()
+    cut = data.draw(st.integers(0, frames))
+    scores, fields = on_shares(plan, weights, emissions, (cut, frames - cut))
+    assert (scores[where] == found.scores[:, :vertices][where]).all()
+    if trellis.fields:
+        assert (fields[where] == found.fields[:, :vertices][where]).all()
+
+
+def test_looking_ahead_takes_fewer_steps() -> None:
+    """Five states in a row: a slot a frame, or one for every two, and some to fill and empty the row."""
+    arcs = [Arc(v, v) for v in range(5)] + [Arc(v, v + 1) for v in range(4)]
+    row = Trellis(tuple(range(5)), tuple(arcs), (Start(0),), 16)
+    steps = [sum(len(s.joined) > 0 for s in plan_trellis(row, 98, ahead=ahead).slots) for ahead in (1, 2, 4)]
+    assert steps[0] == 96
+    assert steps[1] <= 57
+    assert steps[2] <= 40
+
+
+@pytest.mark.parametrize(
+    ("arcs", "ahead", "why"),
+    [
+        ((Arc(0, 1), Arc(1, 0)), 2, "nothing leads back"),
+        ((Arc(0, 0), Arc(0, 0), Arc(0, 1)), 2, "once"),
+        ((Arc(0, 0, weight=0), Arc(0, 1)), 2, "nothing else"),
+        ((Arc(0, 0, 2), Arc(0, 1)), 2, "nothing else"),
+        ((Arc(0, 1),), 3, "power of two"),
+    ],
+)
+def test_graphs_that_cannot_look_ahead_are_refused(arcs: tuple[Arc, ...], ahead: int, why: str) -> None:
+    with pytest.raises(RangeError, match=why):
+        plan_trellis(Trellis((0, 1), arcs, (Start(0),), 16), 5, ahead=ahead)
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_tokens_that_are_added_up(ahead: int) -> None:
+    """ln of the sum over all paths, to within an eighth of a nat an addition, beside floats."""
+    states, frames, fraction, generator = 4, 12, 6, np.random.default_rng(5)
+    arcs = [Arc(v, v) for v in range(states)] + [Arc(v, v + 1, weight=v) for v in range(states - 1)]
+    trellis = Trellis(tuple(range(states)), tuple(arcs), (Start(0),), 20, (), "add", fraction)
+    weights = generator.integers(-100, 0, states - 1)
+    emissions = generator.integers(-300, 1, (frames, states, 2))
+    scores, _ = on_shares(plan_trellis(trellis, frames, ahead=ahead), weights, emissions, (5, frames - 5))
+    nats, moves = emissions / 2.0**fraction, weights / 2.0**fraction
+    gamma = np.full((states, 2), -np.inf)
+    gamma[0] = nats[0, 0]
+    for row in nats[1:]:
+        gamma[1:] = np.logaddexp(gamma[1:], gamma[:-1] + moves[:, None])
+        gamma = gamma + row
+    assert np.abs(scores[-1] / 2.0**fraction - gamma).max() < frames / 8
+    best = walk(plan_trellis(trellis, frames, ahead=ahead), weights, emissions).scores[-1, :states] / 2.0**fraction
+    assert (gamma - best).max() > 0.3, "here a sum is more than its greatest part"
+
+
 def circle(*operands: int) -> Trellis:
     """States in a circle, each with so many arcs from the one before it."""
     count = len(operands)
@@ -211,7 +294,9 @@ def test_what_is_said_tells_sizes_alone() -> None:
         ({"starts": ()}, "a start"),
         ({"bits": 61}, "2 to 60 bits"),
         ({"bits": 40, "fields": (30,)}, "leave 23 for fields"),
-        ({"operation": "sum"}, "max or min"),
+        ({"operation": "sum"}, "max, min or add"),
+        ({"operation": "add"}, "carry no fields"),
+        ({"operation": "add", "fields": (), "fraction": 16}, "a point within"),
     ],
 )
 def test_graphs_that_are_none_are_refused(change: dict[str, object], why: str) -> None:

@@ -294,7 +294,7 @@ HOSTILE = {
     "too many steps": Request(Ask.SENTENCE, steps=4).encode(),
     "far too many steps": Request(Ask.SENTENCE, steps=65_535).encode(),
     "several at once": Request(Ask.SENTENCE, utterances=2, steps=1).encode(),
-    "another order": Request(Ask.SENTENCE, "scan", steps=1).encode(),
+    "another order": b"\x09\2\0\1\0\1",
     "a word": Request(Ask.WORDS).encode(),
     "a word of some steps": b"\x01\0\0\1\0\1",
 }
@@ -488,8 +488,9 @@ def test_sound_is_kept_where_features_wait_for_the_end(asked: Running, bundle: B
 
 def test_frames_are_scored_in_a_circuit_where_a_round_trip_takes_longer_than_they(live: Bundle) -> None:
     shape = export_bundle(live, SHORT).shape
-    assert speaking_way(shape, 0.03, 1e-4) == "shares"
-    assert speaking_way(shape, 0.03, 0.04) == "garbled"
+    assert speaking_way(shape, 0.03, 1e-4, MODES) == "shares"
+    assert speaking_way(shape, 0.03, 0.04, MODES) == "garbled"
+    assert speaking_way(shape, 0.03, 0.04, ("frames",)) == "shares"  # what is not offered is not asked for
 
 
 # What it costs, and which way.

@@ -1,15 +1,17 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
 from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best
-from ppspeech.crypto.shares.bits import at_least, extend, truncate_local
+from ppspeech.crypto.shares.bits import all_bits, at_least, extend, truncate_local
 from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.lines import Lines, follow_lines, scale_public
 from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_twin
 from ppspeech.crypto.shares.look_up import look_up
 from ppspeech.crypto.shares.products import multiply, scale_by_first, square
 from ppspeech.crypto.shares.recorder import blank, record
+from ppspeech.crypto.shares.secret_table import RowShape, SecretTable, look_up_secret
 from ppspeech.crypto.shares.select import LARGEST_RING, multiply_bit, multiply_loaded
 from ppspeech.crypto.shares.shared import (
     Shared,
@@ -20,9 +22,9 @@ from ppspeech.crypto.shares.shared import (
     open_bits_to,
     open_to,
     select,
+    share_among,
     share_input,
 )
-from ppspeech.crypto.shares.sums import share_among
 from ppspeech.crypto.shares.text import TEXT_RING, read_text, text_residues, text_size
 
 __all__ = [
@@ -30,10 +32,14 @@ __all__ = [
     "LARGEST_RING",
     "TEXT_RING",
     "Cost",
+    "Lines",
     "LogAdd",
+    "RowShape",
+    "SecretTable",
     "ShareEngine",
     "Shared",
     "SharedBits",
+    "all_bits",
     "argmax",
     "at_least",
     "blank",
@@ -42,12 +48,14 @@ __all__ = [
     "choose",
     "concatenate",
     "extend",
+    "follow_lines",
     "is_negative",
     "knock_out",
     "largest",
     "log_add",
     "log_add_twin",
     "look_up",
+    "look_up_secret",
     "maximum",
     "minimum",
     "multiply",
@@ -58,6 +66,7 @@ __all__ = [
     "read_text",
     "record",
     "scale_by_first",
+    "scale_public",
     "select",
     "share_among",
     "share_input",

@@ -9,7 +9,7 @@ from ppspeech.evidence.attacks.hostile_server import pretending
 from ppspeech.evidence.attacks.target import RATE
 from ppspeech.protocols import Meeting
 from ppspeech.protocols.scores import WordArrays
-from ppspeech.protocols.words import KeywordJob, Order, answer, encode_models
+from ppspeech.protocols.words import KeywordJob, answer, encode_models
 from ppspeech.service import Request, connect_through
 
 MARKS = (2**56 - 1, 0)  # what stands in place of a label: bytes that are no UTF-8, and none
@@ -38,8 +38,7 @@ def marked_label(target: Target) -> Gain:
         bad = with_mark(models, marked, mark)
 
         def help_client(met: Meeting, request: Request, bad: WordArrays = bad) -> None:
-            order: Order = "scan" if request.order == "scan" else "frames"
-            answer(met, KeywordJob(models.shape, request.utterances, order), bad, encoded)
+            answer(met, KeywordJob(models.shape, request.utterances), bad, encoded)
 
         views.clear()
         with pretending(victim, help_client, lambda *view: views.append(view)) as door:

@@ -16,10 +16,10 @@ from ppspeech.channel import Channel
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.data import load_corpus, split_official
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.fsdd import PLAIN, train_bank
+from ppspeech.evidence.experiments.fsdd import PLAIN, recognizer_of, train_bank
 from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
-from ppspeech.models import HiddenMarkovModel, floored_scores, score_floor
+from ppspeech.models import HiddenMarkovModel, floored_scores
 from ppspeech.network import run_together
 from ppspeech.progress import track
 from ppspeech.protocols import meet_as_client, meet_as_server
@@ -52,10 +52,10 @@ def _compare(bank: HiddenMarkovModel, test: Spoken, operation: Literal["forward"
     chosen = Deployment(frames=int(lengths.max()), operation=operation)
     models = export_words("keyword_hmm", bank, labels, chosen, PLAIN)
     clips: list[Reals] = [*test.clips()]
-    floor = score_floor(bank)
-    assert floor is not None
+    recognizer = recognizer_of(bank, labels, PLAIN)
     with torch.no_grad():
-        plain = floored_scores(bank, x, lengths, floor, best_path=operation == "viterbi").double().numpy()
+        near = recognizer.clipped(x)
+        plain = floored_scores(bank, near, lengths, recognizer.floor, best_path=operation == "viterbi").double().numpy()
     began = time.perf_counter()
     parts = [clips[at : at + AT_ONCE] for at in range(0, len(clips), AT_ONCE)]
     scores = np.concatenate([encrypted_scores(models, part) for part in track(parts, f"Encrypted, {operation}")])

@@ -37,12 +37,12 @@ from ppspeech.models.decoding.alignment import (
     warp,
     within_radius,
 )
-from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, joined_units, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
-from ppspeech.models.decoding.embedded import embedded_training, even_start_
+from ppspeech.models.decoding.embedded import embedded_statistics, embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, words_of
 from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph
-from ppspeech.models.decoding.language import NgramModel, estimate_ngrams, read_arpa, write_arpa
+from ppspeech.models.decoding.language import END, START, NgramModel, estimate_ngrams, read_arpa, write_arpa
 from ppspeech.models.decoding.spotting import (
     Chain,
     Segments,
@@ -63,8 +63,10 @@ from ppspeech.models.decoding.tasks import (
 )
 
 __all__ = [
+    "END",
     "LATER",
     "NOTHING",
+    "START",
     "Alignment",
     "Chain",
     "DecodingGraph",
@@ -85,11 +87,13 @@ __all__ = [
     "best_segments",
     "composed_rows",
     "decode",
+    "embedded_statistics",
     "embedded_training",
     "estimate_ngrams",
     "even_start_",
     "grammar_graph",
     "in_blocks",
+    "joined_units",
     "lexicon_graph",
     "loop_graph",
     "ngram_graph",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian.phi import LOG_2PI, augment, phi_from_moments, quadratic_features, svec
+from ppspeech.models.gaussian.phi import LOG_2PI, augment, phi_from_moments, quadratic_features, quadratic_forms, svec
 
 Covariance = Literal["full", "diagonal", "spherical", "tied"]
 
@@ -119,9 +119,10 @@ class Gaussians(nn.Module):
         if x.shape[-1] != self.features:
             raise ModelError(f"frames have {x.shape[-1]} features, the Gaussians {self.features}")
         origin = self.origin()
-        densities: Tensor = torch.tensordot(
-            self.monomials(x - origin), self.coefficients(log_weight, origin), dims=([-1], [-1])
-        )
+        coefficients = self.coefficients(log_weight, origin)
+        if self.kind in {"full", "tied"}:
+            return quadratic_forms(x - origin, coefficients)
+        densities: Tensor = torch.tensordot(self.monomials(x - origin), coefficients, dims=([-1], [-1]))
         return densities
 
     def origin(self) -> Tensor:

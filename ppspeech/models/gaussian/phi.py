@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 LOG_2PI = math.log(2 * math.pi)
+BLOCK = 2048
 
 
 def augment(x: Tensor) -> Tensor:
@@ -57,10 +58,32 @@ def quadratic_features(x: Tensor) -> Tensor:
     return products * _triangle(size, z)[2]
 
 
+def quadratic_forms(x: Tensor, vectors: Tensor) -> Tensor:
+    """z' M z of `(..., d)` for matrices M as `svec` has them, `(*forms, (d + 1)(d + 2) / 2)`: `(..., *forms)`.
+
+    On a CPU and without a gradient, some thousand frames at a time, so that their monomials never leave its cache.
+    """
+    if torch.is_grad_enabled() or not x.is_cpu:
+        forms: Tensor = torch.tensordot(quadratic_features(x), vectors, dims=([-1], [-1]))
+        return forms
+    size = x.shape[-1] + 1
+    weights = vectors.reshape(-1, vectors.shape[-1]) * _triangle(size, vectors)[2]
+    frames = x.reshape(-1, x.shape[-1])
+    found = frames.new_empty(len(frames), len(weights))
+    for start in range(0, len(frames), BLOCK):
+        z = augment(frames[start : start + BLOCK]).mT.contiguous()
+        monomials = z.new_empty(weights.shape[-1], z.shape[-1])
+        at = 0
+        for row in range(size):
+            torch.mul(z[row], z[row:], out=monomials[at : at + size - row])
+            at += size - row
+        found[start : start + BLOCK] = (weights @ monomials).mT
+    return found.view(*x.shape[:-1], *vectors.shape[:-1])
+
+
 def cost(x: Tensor, phi: Tensor) -> Tensor:
     """Minus the log-density, z' Phi z, of `(..., d)` under `(*gaussians, d + 1, d + 1)`: `(..., *gaussians)`."""
-    costs: Tensor = torch.tensordot(quadratic_features(x), svec(phi), dims=([-1], [-1]))
-    return costs
+    return quadratic_forms(x, svec(phi))
 
 
 def phi_from_moments(mean: Tensor, covariance: Tensor, log_weight: Tensor | float = 0.0) -> Tensor:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian.phi import quadratic_features, smat, svec
+from ppspeech.models.gaussian.phi import quadratic_forms, smat, svec
 from ppspeech.models.hmm.bank import HiddenMarkovModel
 from ppspeech.models.hmm.baum_welch import by_length
 from ppspeech.models.hmm.emissions import GaussianEmission, masked_log_softmax
@@ -133,7 +133,7 @@ class LargeMarginHmm(nn.Module):
 
     def emissions(self, features: Tensor) -> Tensor:
         """-z' Phi z, `(batch, frames, models, states)`."""
-        costs: Tensor = torch.tensordot(quadratic_features(features), self.vector, dims=([-1], [-1]))
+        costs = quadratic_forms(features, self.vector)
         return -costs
 
     def log_initial(self) -> Tensor:

@@ -95,6 +95,8 @@ class TrellisCircuit:
 
     def __init__(self, plan: Schedule, end: int, fields: tuple[int, ...], most: int) -> None:
         trellis = plan.trellis
+        if plan.ahead > 1 or trellis.operation == "add":
+            raise RangeError("a circuit takes the best or the least of tokens, frame by frame")
         if not 0 <= end < len(trellis.columns) or not plan.reached[:, end].any():
             raise RangeError(f"no token comes to vertex {end} within {plan.frames} frames: paths cannot end there")
         if not fields or not all(0 <= field < len(trellis.fields) for field in fields):

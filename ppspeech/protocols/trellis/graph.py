@@ -18,7 +18,7 @@ from ppspeech.errors import RangeError
 MOST_VERTICES = 1 << 15
 MOST_FIELDS = 64
 
-Operation = Literal["max", "min"]
+Operation = Literal["max", "min", "add"]
 
 
 class Set(Enum):
@@ -71,7 +71,9 @@ class Start:
 @dataclass(frozen=True)
 class Trellis:
     """The graph. `columns`: of the emissions, one a vertex; None for a junction. `bits`: k. `fields`: their bits.
-    Raises RangeError for a graph that is none: places beyond it, or junctions in a circle.
+    `operation`: the best of the tokens, the least, or ln of the sum of their exponentials, which has no fields;
+    `fraction`: for that, bits of a score after the point of a nat. Raises RangeError for a graph that is none: places
+    beyond it, or junctions in a circle.
     """
 
     columns: tuple[int | None, ...]
@@ -80,13 +82,19 @@ class Trellis:
     bits: int
     fields: tuple[int, ...] = ()
     operation: Operation = "max"
+    fraction: int = 0
 
     def __post_init__(self) -> None:
         vertices = len(self.columns)
-        if not 1 <= vertices <= MOST_VERTICES or not self.starts or self.operation not in {"max", "min"}:
+        if not 1 <= vertices <= MOST_VERTICES or not self.starts or self.operation not in {"max", "min", "add"}:
             raise RangeError(
-                f"a trellis has 1 to {MOST_VERTICES:,} vertices, a start, and takes max or min; "
+                f"a trellis has 1 to {MOST_VERTICES:,} vertices, a start, and takes max, min or add; "
                 f"got {vertices} vertices, {len(self.starts)} starts, {self.operation!r}"
+            )
+        if self.operation == "add" and (self.fields or not 0 <= self.fraction < self.bits):
+            raise RangeError(
+                f"tokens that are added up carry no fields, and have a point within their {self.bits} bits, "
+                f"got {self.fields} and {self.fraction}"
             )
         if not 2 <= self.bits <= 60 or any(bits < 1 for bits in self.fields):
             raise RangeError(f"scores have 2 to 60 bits and fields at least 1, got {self.bits}, {self.fields}")

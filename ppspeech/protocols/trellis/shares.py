@@ -10,9 +10,10 @@ import numba
 import numpy as np
 
 from ppspeech.arrays import Residues
-from ppspeech.crypto import Ring
+from ppspeech.crypto import Ring, Scale
 from ppspeech.crypto.shares import ShareEngine, is_negative, multiply_bit, multiply_loaded
 from ppspeech.errors import RangeError
+from ppspeech.protocols.trellis.combine import Combine
 from ppspeech.protocols.trellis.schedule import Batch, Schedule
 
 
@@ -35,7 +36,8 @@ class TrellisRun:
             self._weights[:-1] = weights
         self._scores = np.zeros((plan.places, lanes), np.uint64)
         self._fields = np.zeros((plan.places if self._width else 1, lanes), np.uint64)
-        self._emissions = np.zeros((plan.frames * trellis.emissions, lanes), np.uint64)
+        self._sums = np.zeros((plan.frames + 1, max(1, trellis.emissions), lanes), np.uint64)
+        self._adds = Combine("forward", Scale(trellis.bits, trellis.fraction)) if trellis.operation == "add" else None
         self._done = 0
 
     def advance(self, emissions: Residues) -> None:
@@ -46,8 +48,9 @@ class TrellisRun:
                 f"up to {self._plan.frames - self.frames} frames of {columns} columns and {self._lanes} lanes may "
                 f"come, got {emissions.shape}"
             )
-        at = self.frames * columns
-        self._emissions[at : at + len(emissions) * columns] = emissions.reshape(-1, self._lanes)
+        if columns:
+            for frame, row in enumerate(emissions, self.frames):
+                np.add(self._sums[frame], row, out=self._sums[frame + 1])
         if self.frames == 0 and len(emissions):
             self._pass(self._plan.starts)
         self.frames += len(emissions)
@@ -61,8 +64,20 @@ class TrellisRun:
 
     def scores(self, frame: int, vertex: int) -> Residues:
         """Shares of a vertex' scores at a frame, `(lanes,)`."""
-        found: Residues = self._scores[self._plan.place(frame, vertex)]
+        self._plan.place(frame, vertex)
+        found: Residues = self.all_scores(slice(frame, frame + 1))[0, vertex]
         return found
+
+    def all_scores(self, frames: slice) -> Residues:
+        """Shares of all vertices' scores at some frames, `(frames, vertices, lanes)`; what is where no token can be
+        means nothing.
+        """
+        columns = self._plan.trellis.columns
+        found = self._scores.reshape(self._plan.frames, -1, self._lanes)[frames, : len(columns)].copy()
+        states = [(vertex, column) for vertex, column in enumerate(columns) if column is not None]
+        emissions = self._sums[1:][frames] - self._sums[:-1][frames]
+        found[:, [vertex for vertex, _ in states]] += emissions[:, [column for _, column in states]]
+        return self._ring.reduce(found)
 
     def fields(self, vertices: list[int]) -> Residues:
         """Shares, by exclusive or, of the fields of tokens in these vertices, `(frames, vertices, lanes)`."""
@@ -81,13 +96,22 @@ class TrellisRun:
     def _join(self, batch: Batch) -> None:
         engine, (left, right), size = self._engine, batch.sides, (len(batch), self._lanes)
         difference, behind = np.empty(size, np.uint64), np.empty(size, np.uint64)
-        _gather(self._scores, self._weights, left.place, right.place, left.weight, right.weight, difference, behind)
+        sums = self._sums.reshape(-1, self._lanes)
+        _gather(
+            self._scores, self._weights, sums, left.place, left.weight, left.since, left.until, right.place,
+            right.weight, right.since, right.until, difference, behind,
+        )  # fmt: skip
+        if self._adds is not None:
+            ahead = self._ring.reduce(behind + difference).reshape(-1)
+            added = self._adds(engine, ahead, self._ring.reduce(behind).reshape(-1))
+            self._scores[batch.place] = added.reshape(size)
+            return
         wins = is_negative(engine, difference.reshape(-1), self._ring)
         if self._plan.trellis.operation == "max":
             wins = engine.flip(wins)
         if not self._width:
             gained = multiply_bit(engine, wins, difference.reshape(-1), self._ring)
-            _store(self._scores, batch.place, behind, gained.reshape(size), self._emissions, batch.emission, self._mask)
+            _store(self._scores, batch.place, behind, gained.reshape(size), self._ring.mask)
             return
         loads, kept = np.empty(size, np.uint64), np.empty(size, np.uint64)
         sets = np.uint64(engine.is_first)
@@ -97,35 +121,33 @@ class TrellisRun:
         gained, moved = multiply_loaded(
             engine, wins, difference.reshape(-1), loads.reshape(-1), self._ring, self._width
         )
-        _store(self._scores, batch.place, behind, gained.reshape(size), self._emissions, batch.emission, self._mask)
+        _store(self._scores, batch.place, behind, gained.reshape(size), self._ring.mask)
         self._fields[batch.place] = kept ^ moved.reshape(size)
 
     def _pass(self, batch: Batch) -> None:
         (side,) = batch.sides
-        behind = self._scores[side.place] + self._weights[side.weight][:, None]
-        if batch is self._plan.starts:
-            behind = np.repeat(self._weights[side.weight][:, None], self._lanes, axis=1)
-        nothing = np.zeros_like(behind)
-        _store(self._scores, batch.place, behind, nothing, self._emissions, batch.emission, self._mask)
+        score = self._weights[side.weight][:, None]
+        if batch is not self._plan.starts:
+            sums = self._sums.reshape(-1, self._lanes)
+            score = self._scores[side.place] + score + sums[side.until] - sums[side.since]
+        self._scores[batch.place] = self._ring.reduce(score)
         if self._width:
             put = side.put if self._engine.is_first else np.zeros_like(side.put)
             self._fields[batch.place] = self._fields[side.place] & side.keep[:, None] | put[:, None]
 
-    @property
-    def _mask(self) -> np.uint64:
-        return self._ring.mask
-
 
 @numba.njit(nogil=True, cache=True)
 def _gather(
-    scores: Any, weights: Any, left: Any, right: Any, left_weight: Any, right_weight: Any, difference: Any, behind: Any
-) -> None:
+    scores: Any, weights: Any, sums: Any, left: Any, left_weight: Any, left_since: Any, left_until: Any, right: Any,
+    right_weight: Any, right_since: Any, right_until: Any, difference: Any, behind: Any,
+) -> None:  # fmt: skip
     for j in range(len(left)):
-        gain = weights[left_weight[j]] - weights[right_weight[j]]
         for lane in range(scores.shape[1]):
-            other = scores[right[j], lane]
-            difference[j, lane] = scores[left[j], lane] - other + gain
-            behind[j, lane] = other + weights[right_weight[j]]
+            one = scores[left[j], lane] + sums[left_until[j], lane] - sums[left_since[j], lane]
+            other = scores[right[j], lane] + sums[right_until[j], lane] - sums[right_since[j], lane]
+            other += weights[right_weight[j]]
+            difference[j, lane] = one + weights[left_weight[j]] - other
+            behind[j, lane] = other
 
 
 @numba.njit(nogil=True, cache=True)
@@ -142,10 +164,7 @@ def _gather_fields(
 
 
 @numba.njit(nogil=True, cache=True)
-def _store(scores: Any, place: Any, behind: Any, gained: Any, emissions: Any, emission: Any, mask: Any) -> None:
+def _store(scores: Any, place: Any, behind: Any, gained: Any, mask: Any) -> None:
     for j in range(len(place)):
         for lane in range(scores.shape[1]):
-            score = behind[j, lane] + gained[j, lane]
-            if emission[j] >= 0:
-                score += emissions[emission[j], lane]
-            scores[place[j], lane] = score & mask
+            scores[place[j], lane] = (behind[j, lane] + gained[j, lane]) & mask

@@ -34,7 +34,6 @@ from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.scores.streamed import GivenModels, Streamed
 from ppspeech.protocols.scores.streamed import TakenModels as Taken
-from ppspeech.protocols.trellis.recursion import Paths
 from ppspeech.protocols.words.keyword import (
     check_told,
     counted_scores,
@@ -43,6 +42,7 @@ from ppspeech.protocols.words.keyword import (
     name_best,
     read_models,
 )
+from ppspeech.protocols.words.recursion import WordRun
 
 keyword_stream = register_protocol(
     "keyword_stream",
@@ -180,13 +180,16 @@ class _Recursion:
     """What both sides do with their shares of each frame's scores."""
 
     def __init__(self, engine: ShareEngine, shape: WordShape, models: WordArrays | None) -> None:
-        self.frames = 0
         self._engine = engine
         self._shape = shape
         self._models = models
-        self._paths = Paths(engine, shape, models)
-        self._arrived: Residues | None = None
+        self._run = WordRun(engine, shape, models, streaming=True)
         self._garbage = np.zeros((1, int(shape.reject)), np.uint64)
+
+    @property
+    def frames(self) -> int:
+        """How many came."""
+        return self._run.frames
 
     def add(self, scores: Residues) -> None:
         """Land on this frame, and advance towards the next."""
@@ -195,14 +198,13 @@ class _Recursion:
             scores = counted_scores(self._engine, shape, self._models, scores)
             emission = emission_scores(self._engine, shape, scores)
             self._garbage = self._garbage + scores[:, shape.columns - shape.reject :]
-            self._state = self._paths.land(self._arrived, emission)
-            self._arrived = self._paths.advance(self._state)
-        self.frames += 1
+            self._run.advance(emission.reshape(1, 1, -1))
 
     def end(self) -> list[str | None] | None:
         """The word, to the client."""
         shape = self._shape
-        last = np.concatenate((self._state.reshape(1, -1), shape.scale.ring.reduce(self._garbage)), axis=1)
+        state = self._run.scores(slice(self.frames - 1, self.frames))[:, 0]
+        last = np.concatenate((state, shape.scale.ring.reduce(self._garbage)), axis=1)
         return _end(self._engine, shape, self._models, last)
 
 

@@ -24,19 +24,21 @@ from ppspeech.service.client.session import PINGS, Answer, ClientSession
 from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, offered_names, read_offers
 
 if TYPE_CHECKING:
-    from ppspeech.protocols.words import Order
+    from ppspeech.protocols.text import Tells
+    from ppspeech.protocols.text import Way as TextWay
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.requests import Way
     from ppspeech.service.songs import FindBy
     from ppspeech.service.tasks.sentences import Mode
 
-MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
-SPOKEN = ("words", "sentences", "music")
-"""Tasks that are asked with a sound and nothing else."""
+OPEN = ("words", "sentences", "text", "music")
+"""Tasks that are asked without a bundle: with a sound, or a pattern, and nothing else."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
+    "text": "it searches a text, ask it with `ppspeech grep` or `connect(…).search`",
     "music": "it names songs, ask it with `ppspeech music find` or `connect(…).find`",
 }
 
@@ -93,7 +95,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: str | None = None,
@@ -110,7 +112,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words, sentences or music, where it has several.
+        task: words, sentences, text or music, where it has more than one of them.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -134,7 +136,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: Door | None = None,
@@ -144,7 +146,7 @@ def connect_through(
     if bundle is None:
         if keeper is not None:
             raise PpspeechError("to probe a keeper's gallery, give the bundle that its templates were computed with")
-        offer = _offer_of_speech(door.hear(DESCRIBE), model, task)
+        offer = _open_offer(door.hear(DESCRIBE), model, task)
         if fingerprint is not None and offer.fingerprint != fingerprint:
             raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
         return Client(door, offer, keep_payloads=keep_payloads)
@@ -163,10 +165,10 @@ def connect_through(
         return store.probing(keeper)
 
 
-def _offer_of_speech(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
-    """What is asked without a bundle, words, sentences or music; no code of the others is loaded."""
+def _open_offer(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
+    """What is asked without a bundle, words, sentences, a text or music; no code of the others is loaded."""
     names = offered_names(said)
-    known = {name: each for each in SPOKEN for name in names.get(each, ())}
+    known = {name: each for each in OPEN for name in names.get(each, ())}
     if not known:
         raise PpspeechError("the server recognizes no words: it serves speakers only, for whom a bundle is needed")
     fitting = [name for name, own in known.items() if task in (None, own)]
@@ -196,9 +198,9 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
-    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; songs are
-    found; speakers, with the background model's `bundle`, are enrolled, verified and identified; a gallery that its
-    server cannot read is probed with `verify` by a `prober` that has its ciphertexts.
+    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; a text is
+    searched; songs are found; speakers, with the background model's `bundle`, are enrolled, verified and identified; a
+    gallery that its server cannot read is probed with `verify` by a `prober` that has its ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -230,9 +232,11 @@ class Client:
         return self.recognize_all([sound], rate)[0]
 
     def recognize_all(
-        self, sounds: Sequence[Sound], rate: int | None = None, order: "Order | None" = None
+        self, sounds: Sequence[Sound], rate: int | None = None, order: "Way | None" = None
     ) -> list[Answer[str | None]]:
-        """The words of many utterances, in batches that share round trips; by default in the order that is sooner."""
+        """The words of many utterances, in batches that share round trips; by default in the order that is sooner: on
+        shares (`frames`), or in a garbled circuit (`garbled`) where a round trip is dear.
+        """
         return cast("list[Answer[str | None]]", self._asked("recognize_all")(sounds, rate, order))
 
     def stream(self, rate: int | None = None) -> AbstractContextManager["Listening"]:
@@ -282,6 +286,15 @@ class Client:
     ) -> list[Answer[str | None]]:
         """The songs of many clips, each a question of its own."""
         return cast("list[Answer[str | None]]", self._asked("find_all")(sounds, rate, by))
+
+    def search(self, pattern: str, tells: "Tells | None" = None, way: "TextWay | None" = None) -> Answer[Any]:
+        """Where a text matches a regular expression of ours: whether it does (`found`), on how many lines (`count`), on
+        which (`lines`), or where matches begin (`places`), from 0; by default all that the server tells.
+
+        Raises PpspeechError for a pattern that cannot be read or is too large, or an answer that is not offered
+        (nothing is sent then); BudgetSpentError if the server answers no more; ProtocolError if it is gone.
+        """
+        return cast("Answer[Any]", self._asked("search")(pattern, tells, way))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""

@@ -10,8 +10,9 @@ from ppspeech.audio import Sound
 from ppspeech.errors import RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.music import LandmarkMap, Method, MusicShape, ask_landmarks, find_song, prepare_music, take_map
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
+from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.songs import WAYS, FindBy, clip_frames, clip_landmarks, clip_of
 from ppspeech.service.tasks.music import Music

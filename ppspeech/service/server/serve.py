@@ -25,6 +25,7 @@ from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.service.server.stores import QueryBudget
+from ppspeech.service.server.text import ServedText, TextDeployment, texts_at
 from ppspeech.service.server.words import ServedWords, warm_up
 from ppspeech.storage import private_folder
 
@@ -55,19 +56,21 @@ def build_services(
     deployment: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    texts: Sequence[ServedText] = (),
 ) -> dict[str, Service]:
     """What `network.Server` is given. All that sessions share is made here, before the server forks.
 
     The server's process holds weights, and for streaming a key of its own under which they are encrypted; a client's
     secret key never leaves the client, and its public key is in the process of its session alone. Clients call bundles
-    by their names here.
+    by their names here; `texts` have their own.
 
     Raises BundleError for a name that cannot be used; ModelError for a model that cannot be served.
     """
-    if {DESCRIBE, HEALTH} & set(bundles) or not bundles:
-        raise BundleError(f"serve at least one bundle, none of them named {DESCRIBE} or {HEALTH}, got {list(bundles)}")
+    names = [*bundles, *(each.offer.name for each in texts)]
+    if {DESCRIBE, HEALTH} & set(names) or not names:
+        raise BundleError(f"serve a bundle or a text, none of them named {DESCRIBE} or {HEALTH}, got {names}")
     chosen = speakers or SpeakerDeployment()
-    served: list[Served] = []
+    served: list[Served] = [*texts]
     for name, bundle in bundles.items():
         check_name(name)
         if "verify" in bundle.config.kind.uses:
@@ -119,6 +122,7 @@ def serve(
     words: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    texts: TextDeployment | None = None,
     budget: int | Literal["usual"] | None = "usual",
     state: str | Path | None = None,
     certificate: str | Path | None = None,
@@ -129,7 +133,8 @@ def serve(
     """Serve released models encrypted, in a process of its own, while the `with` block lasts.
 
     Args:
-        *bundles: released models; a folder is offered under its name, a bundle in hand under its type.
+        *bundles: released models; a folder is offered under its name, a bundle in hand under its type. A file is a text
+            that clients search.
         listen: HOST:PORT; port 0 takes a free one.
         budget: queries of one client to one model; the usual is what follows from the bits that an answer tells, None
             counts without limit.
@@ -145,13 +150,21 @@ def serve(
     with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
         torch.set_num_threads(1)  # the server forks: threads would not survive it
         try:
-            services = build_services(named(bundles), ServiceFiles.at(folder, budget), words, speakers, sentences)
+            models, files = apart(bundles)
+            own = texts_at(files, folder, texts)
+            services = build_services(named(models), ServiceFiles.at(folder, budget), words, speakers, sentences, own)
             server = listening(listen, services, tls, insecure=insecure)
             with in_background(server) as running:
                 torch.set_num_threads(threads)
                 yield Serving(str(running.address), None if tls is None else fingerprint(tls.certificate))
         finally:
             torch.set_num_threads(threads)
+
+
+def apart(served: Sequence[Bundle | str | Path]) -> tuple[list[Bundle | str | Path], list[Path]]:
+    """Bundles, and the files among them: texts."""
+    texts = [Path(each) for each in served if not isinstance(each, Bundle) and Path(each).is_file()]
+    return [each for each in served if isinstance(each, Bundle) or Path(each) not in texts], texts
 
 
 def named(bundles: Sequence[Bundle | str | Path]) -> dict[str, Bundle]:

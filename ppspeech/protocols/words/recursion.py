@@ -1,0 +1,94 @@
+"""Words on the trellis: side by side, each a chain of states or any other structure, and what becomes of their ends."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from ppspeech.arrays import Residues
+from ppspeech.crypto.shares import ShareEngine
+from ppspeech.protocols.scores.range import unreached
+from ppspeech.protocols.scores.states import WordArrays, WordShape
+from ppspeech.protocols.trellis.graph import Arc, Operation, Start, Trellis
+from ppspeech.protocols.trellis.schedule import Schedule, plan_trellis
+from ppspeech.protocols.trellis.shares import TrellisRun
+
+AHEAD = 2
+"""Frames a step of a few words, where nothing leads back."""
+FEW = 200
+"""States of all utterances up to which a round trip is worth more than twice the operations."""
+SHORT = 64
+"""Frames up to which a word takes few round trips anyway, and bytes count."""
+
+
+@lru_cache(maxsize=64)
+def word_trellis(shape: WordShape) -> Trellis:
+    """The graph. Staying is part of what a frame scores; weights are of the beginnings, then of moves elsewhere."""
+    states, moves, starts = shape.states, shape.moves, shape.starts
+    begun = shape.words * len(starts)
+    arcs = [
+        Arc(
+            word * states + source,
+            word * states + source + move,
+            weight=begun + (word * states + source) * len(moves) + number if move else None,
+        )
+        for word in range(shape.words)
+        for source in range(states)
+        for number, move in enumerate(moves)
+        if 0 <= source + move < states
+    ]
+    begins = [
+        Start(word * states + state, word * len(starts) + number)
+        for word in range(shape.words)
+        for number, state in enumerate(starts)
+    ]
+    operation: Operation = "add" if shape.operation == "forward" else "max"
+    columns = tuple(range(shape.words * states))
+    return Trellis(columns, tuple(arcs), tuple(begins), shape.bits, (), operation, shape.fraction)
+
+
+def word_plan(shape: WordShape, utterances: int = 1, streaming: bool = False) -> Schedule:
+    """When which state is computed: a few states of words that never turn back in fewer, larger steps."""
+    few = utterances * shape.words * shape.states <= FEW and shape.frames > SHORT
+    ahead = AHEAD if few and shape.moves[0] == 0 and not streaming else 1
+    return plan_trellis(word_trellis(shape), shape.frames, ahead=ahead)
+
+
+class WordRun:
+    """Shares of γ, the score of all paths or the best to a state at a frame. Only the server has `models`."""
+
+    def __init__(
+        self,
+        engine: ShareEngine,
+        shape: WordShape,
+        models: WordArrays | None,
+        utterances: int = 1,
+        streaming: bool = False,
+    ) -> None:
+        self._plan = word_plan(shape, utterances, streaming)
+        weights = None if models is None else _weights(self._plan.trellis, models)
+        self._run = TrellisRun(engine, self._plan, weights, utterances)
+        ring = shape.scale.ring
+        lowest = shape.scale.encode(np.array([unreached(shape)]))
+        self._unreached = engine.public(ring.from_signed(lowest))
+
+    @property
+    def frames(self) -> int:
+        """How many came."""
+        return self._run.frames
+
+    def advance(self, emissions: Residues) -> None:
+        """Take the next frames' emissions, `(utterances, frames, words * states)`, and do all that they allow."""
+        self._run.advance(np.ascontiguousarray(emissions.transpose(1, 2, 0)))
+
+    def scores(self, frames: slice) -> Residues:
+        """γ of some frames, `(utterances, frames, words * states)`; what no path has reached wins against none
+        (`range`).
+        """
+        found = self._run.all_scores(frames)
+        found[~self._plan.reached[frames, : found.shape[1]]] = self._unreached
+        return found.transpose(2, 0, 1)
+
+
+def _weights(trellis: Trellis, models: WordArrays) -> Residues:
+    flat = np.concatenate([models.initial_residues.reshape(-1), models.transition_residues.reshape(-1)])
+    return flat[: trellis.weights]
