@@ -4,6 +4,7 @@ from ppspeech.service.server.book import log_as_json
 from ppspeech.service.server.cohort import Rule
 from ppspeech.service.server.keeper import PublishedGallery, own_gallery
 from ppspeech.service.server.linear_scoring import rule_for_codes, rule_for_cosines
+from ppspeech.service.server.music import ServedMusic
 from ppspeech.service.server.serve import kept_folder, listening, open_all, services_of
 from ppspeech.service.server.sources import Choices, named
 from ppspeech.service.server.stores import Gallery
@@ -13,6 +14,7 @@ __all__ = [
     "Gallery",
     "PublishedGallery",
     "Rule",
+    "ServedMusic",
     "kept_folder",
     "listening",
     "log_as_json",
