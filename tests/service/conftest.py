@@ -88,7 +88,7 @@ def serving(
         pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
         files = ServiceFiles.at(folder, limit, metrics)
         words = Deployment(**({"frames": 40} | choices))
-        services = build_services(bundles, files, words, speakers, sentences, spotting)
+        services = build_services(bundles, files, words, speakers, sentences, spotting=spotting)
         tls = ServerTls(folder / "certificate.pem", folder / "key.pem", client_ca)
         server = Server(
             Address("127.0.0.1", 0),
