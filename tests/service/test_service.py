@@ -417,7 +417,7 @@ def test_what_cannot_be_served_is_refused_by_name(bundles: dict[str, Bundle], tm
 def test_requests_are_read_literally() -> None:
     for request in (Request(Ask.PING), Request(Ask.WORDS, "garbled", 16), Request(Ask.SENTENCE, "garbled", steps=300)):
         assert Request.decode(request.encode()) == request
-    for data in (b"\x0a\0\0\1\0\0", b"\1\3\0\1\0\0", b"\1\0\0\0\0\0", b"\1\0\0\1\0\1", b"\x09\0\0\1\0\0"):
+    for data in (b"\x7f\0\0\1\0\0", b"\1\3\0\1\0\0", b"\1\0\0\0\0\0", b"\1\0\0\1\0\1", b"\x09\0\0\1\0\0"):
         with pytest.raises(BadTypeError):
             Request.decode(data)
     here, there = memory_pair()
