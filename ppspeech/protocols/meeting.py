@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from ppspeech.arrays import Reals, Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import (
+    CorrelationCut,
     EncodedWeights,
     Evaluator,
     KeyHolder,
     LatticeParameters,
     MatrixPlan,
     ReplyMask,
+    client_correlation_finish,
+    client_correlation_query,
     client_finish,
     client_query,
     key_length,
+    server_correlation_reply,
     server_reply,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine
@@ -53,7 +57,7 @@ class Meeting:
         with self.setup.session(self.channel):
             yield
 
-    def prepare(self, plan: MatrixPlan, cost: Cost) -> ShareEngine:
+    def prepare(self, plan: MatrixPlan | CorrelationCut, cost: Cost) -> ShareEngine:
         """Offline, as the other party does: transfers for `cost`, and encryptions of zero for one product.
 
         The encryptions need no peer: they are made while this party waits for the other, half of the time.
@@ -81,6 +85,23 @@ class Meeting:
             return share
         raise PpspeechError(
             f"the {self.side.name.lower()} party cannot multiply {type(own).__name__}: that is the other's"
+        )
+
+    def correlate(self, plan: CorrelationCut, own: Reals | EncodedWeights) -> Residues:
+        """Our share of how well the client's pattern fits the server's signal at every offset, `(offsets,)`. `own`: the
+        client's pattern `(channels, times)`, or the server's encoded signal. Raises as `multiply` does.
+        """
+        if isinstance(self.lattice, KeyHolder) and not isinstance(own, EncodedWeights):
+            self.channel.send(Kind.QUERY, client_correlation_query(self.lattice, plan, own))
+            reply = self.channel.receive(Kind.REPLY, plan.job.reply_bytes)
+            return client_correlation_finish(self.lattice, plan, reply, WORKERS)
+        if isinstance(self.lattice, Evaluator) and isinstance(own, EncodedWeights):
+            query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
+            reply, share = server_correlation_reply(self.lattice, plan, own, query, WORKERS)
+            self.channel.send(Kind.REPLY, reply)
+            return share
+        raise PpspeechError(
+            f"the {self.side.name.lower()} party cannot correlate {type(own).__name__}: that is the other's"
         )
 
 

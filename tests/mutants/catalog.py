@@ -3,6 +3,7 @@
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.garbled import GARBLED
+from tests.mutants.music import MUSIC
 from tests.mutants.noise import NOISE
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
@@ -20,6 +21,7 @@ MUTANTS = [
     *PROTOCOLS,
     *WORDS,
     *SEARCH,
+    *MUSIC,
     *TEXT,
     *BELIEFS,
     *SERVICE,

@@ -22,26 +22,14 @@ import numpy as np
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import EncodedWeights, MatrixPlan, Precision, encode_weights, error_bound, plan_product
-from ppspeech.crypto.shares import (
-    TEXT_RING,
-    Cost,
-    Shared,
-    ShareEngine,
-    blank,
-    choose,
-    read_text,
-    record,
-    text_residues,
-    text_size,
-)
-from ppspeech.crypto.transfer import Side
+from ppspeech.crypto.shares import Cost, Shared, ShareEngine, blank, read_text, record, text_residues
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.search.range import warping_apart
 from ppspeech.protocols.search.spotting import ASSUMPTIONS
-from ppspeech.protocols.search.tournament import best_of, tell_where
+from ppspeech.protocols.search.tournament import best_of, tell_name, tell_where
 from ppspeech.protocols.trellis import KEEP, Arc, Rule, Schedule, Set, Start, Trellis, TrellisRun, plan_trellis
 
 MOST = {"length": 200, "dimensions": 400, "templates": 10_000, "label_bytes": 252, "band": 200}
@@ -276,7 +264,7 @@ def tell(engine: ShareEngine, shape: WarpShape, scores: Residues, own: Templates
             return tell_where(alike, loads, shape.load)
         places = np.zeros(shape.templates, np.uint64) if own is None else own.places
         _, place = best_of(ends.reshape(1, -1), places[None], shape.load)
-        return _tell_name(engine, shape, place, own)
+        return tell_name(engine, place, shape.load, None if own is None else own.names, shape.label_bytes)
 
 
 def warped(engine: ShareEngine, shape: WarpShape, scores: Residues) -> tuple[Shared, Residues]:
@@ -290,20 +278,6 @@ def warped(engine: ShareEngine, shape: WarpShape, scores: Residues) -> tuple[Sha
     last = shape.length - 1
     ends = Shared(engine, run.scores(shape.diagonals - 1, last), shape.scale.ring)
     return ends, run.fields([last])[-1, 0] if shape.anchors else np.zeros(shape.templates, np.uint64)
-
-
-def _tell_name(engine: ShareEngine, shape: WarpShape, place: Residues, own: Templates | None) -> Residues | None:
-    """The label at a place that both share by exclusive or: the server turns its texts by its part, the client asks for
-    one of them at its part. Nothing that the server says depends on more than its part of the place.
-    """
-    size, residues = 1 << shape.load, text_size(shape.label_bytes)
-    turned = np.zeros((residues, size), np.uint64)
-    if own is not None:
-        padded = np.zeros((size, residues), np.uint64)
-        padded[1 : 1 + len(own.names)] = text_residues(own.names, shape.label_bytes)
-        turned = padded[np.arange(size) ^ int(place[0])].T.copy()
-    index = None if engine.is_first else np.repeat(place.astype(np.int64), residues)
-    return choose(Shared(engine, turned, TEXT_RING), index).open_to(Side.SECOND)
 
 
 def read_label(told: Residues) -> str | None:
