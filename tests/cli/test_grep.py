@@ -23,6 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[list[str]]:
     process, words = start(folder / "calls.txt", "--listen", "127.0.0.1:0", "--texts", "tells=places")
     assert process.stdout is not None
+    assert "calls.txt takes patterns over letters" in process.stdout.readline()
     assert process.stdout.readline().startswith("a client may ask 10 of calls.txt")
     yield words
     process.send_signal(signal.SIGTERM)
