@@ -16,7 +16,7 @@ from ppspeech.audio.mfcc import Mfcc
 from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
 from ppspeech.audio.microphone import find_recorder, record
 from ppspeech.audio.picture import plot_clip
-from ppspeech.audio.steps import normalize_utterance
+from ppspeech.audio.steps import normalize_utterance, spoken_part
 from ppspeech.audio.usual import in_usual_range, usual_range
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "read_audio",
     "read_with_rate",
     "record",
+    "spoken_part",
     "usual_range",
     "utterance_statistics",
     "waits_for_the_end",

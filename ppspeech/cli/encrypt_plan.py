@@ -21,9 +21,9 @@ def encrypt_plan(
     frames: Annotated[
         int | None, typer.Option(help="Utterances will be padded to this many; by default as `serve` does it.", min=1)
     ] = None,
-    operation: Annotated[Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best.")] = (
-        "forward"
-    ),
+    operation: Annotated[
+        Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best, also in circuits.")
+    ] = ("forward"),
     reject: Annotated[bool, typer.Option("--reject", help="With a garbage model.")] = False,
     words: Annotated[
         list[str] | None,

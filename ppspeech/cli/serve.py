@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -11,10 +11,8 @@ from ppspeech.errors import PpspeechError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
-    from ppspeech.bundle import Bundle
     from ppspeech.network import Server, ServerTls
-    from ppspeech.service import Deployment, SentenceDeployment, ServiceFiles
-    from ppspeech.service.server import ServedText
+    from ppspeech.service import Offer
 
 
 SPEAKER_FRAMES = 100
@@ -25,7 +23,10 @@ Chosen = TypeVar("Chosen")
 def serve(
     bundles: Annotated[
         list[Path],
-        typer.Argument(help="Bundles, and files of text that clients `grep`; each is offered under its name."),
+        typer.Argument(
+            help="Bundles, archives of `ppspeech index`, and files of text that clients `grep`; each is offered under "
+            "its name."
+        ),
     ],
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
     frames: Annotated[
@@ -40,13 +41,22 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,…",
-            help="Choices for words: operation=viterbi takes the best path, quicker than forward; reject=true lets a "
-            "garbage model say that it was none of them, garbage=… gives it nats a frame; limit, bits.",
+            help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
+            "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
+            "frame; limit, bits.",
         ),
     ] = None,
     sentences: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE,…", help="Choices for sentences: bits of the shares."),
+    ] = None,
+    spotting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="Look for the words of bundles in recordings of clients (`ppspeech spot --in`), instead of "
+            "recognizing them: threshold=40 nats, longest=1.5 seconds of a word, seconds=60 of a recording.",
+        ),
     ] = None,
     speakers: Annotated[
         list[str] | None,
@@ -94,7 +104,8 @@ def serve(
 
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
-    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve calls.txt --texts tells=count`
+    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
+    words --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
     """
     import torch
 
@@ -104,37 +115,31 @@ def serve(
         SentenceDeployment,
         ServiceFiles,
         SpeakerDeployment,
+        SpotDeployment,
         TextDeployment,
-        build_services,
     )
-    from ppspeech.service.server import apart, kept_folder, listening, log_as_json, named, texts_at
+    from ppspeech.service.server import Choices, kept_folder, listening, log_as_json, named, open_all, services_of
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
-    for_words = choices(Deployment(frames=frames), words, "--words")
-    for_sentences = choices(SentenceDeployment(frames=frames), sentences, "--sentences")
-    for_speakers = choices(
-        SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
+    chosen = Choices(
+        words=choices(Deployment(frames=frames), words, "--words"),
+        sentences=choices(SentenceDeployment(frames=frames), sentences, "--sentences"),
+        speakers=choices(
+            SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
+        ),
+        spotting=None if spotting is None else choices(SpotDeployment(), spotting, "--spotting"),
+        texts=choices(TextDeployment(), texts, "--texts"),
     )
-    if for_speakers.names == "server" and state is None:
+    if chosen.speakers.names == "server" and state is None:
         raise PpspeechError("names that are ours to learn need a --state folder to be written in")
-    for_texts = choices(TextDeployment(), texts, "--texts")
-    models, files_of_text = apart(bundles)
-    loaded = named(models)
+    sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        searched = texts_at(files_of_text, folder, for_texts)
-        services = build_services(loaded, files, for_words, for_speakers, for_sentences, searched)
-        server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
-        _show(server, tls, loaded, searched, for_words, for_sentences)
-        served = {name: bundle.fingerprint for name, bundle in loaded.items()}
-        _show_budgets(files, served | {each.offer.name: each.offer.fingerprint for each in searched})
+        served = open_all(sources, files, chosen)
+        server = listening(listen, services_of(served, files), tls, insecure=insecure, sessions=sessions)
+        _show(server, tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
         counters = server.run()
     Console().print(f"stopped: {counters}")
-
-
-def _show_budgets(files: "ServiceFiles", fingerprints: dict[str, str]) -> None:
-    told = (f"{files.budget.left(each, ''):,} of {name}" for name, each in fingerprints.items())
-    Console().print(f"a client may ask {', '.join(told)}; --budget chooses otherwise")
 
 
 def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
@@ -153,46 +158,20 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
     return from_plain(type(usual), chosen, option)
 
 
-def _show(
-    server: "Server",
-    tls: "ServerTls | None",
-    bundles: "dict[str, Bundle]",
-    texts: "Sequence[ServedText]",
-    for_words: "Deployment",
-    for_sentences: "SentenceDeployment",
-) -> None:
-    """Say how clients come in, and how long they may speak; what is printed is what they need to type."""
-    from ppspeech.bundle import SentenceHmmSettings
+def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any]]") -> None:
+    """Say how clients come in, and what they may ask about; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
-    from ppspeech.service import export_bundle, export_words
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
     if tls is not None and tls.client_ca is not None:
         trust += " --certificate … --key …"
-    names = [*bundles, *(each.offer.name for each in texts)]
-    which = f" --model {names[0]}" if len(names) > 1 else ""
-    address = server.address.reachable()
-    first = next(iter(bundles.values()), None)
-    asking = f"recognize {address} clip.wav"
-    if first is None:
-        asking = f"grep PATTERN --server {address}"
-    elif isinstance(first.config.settings, SentenceHmmSettings):
-        asking = f"transcribe {address} clip.wav"
-    elif not first.labels:
-        asking = f"verify BUNDLE clip.wav --claim PLACE --server {address}"
-    console.print(f"serving {', '.join(names)} at {server.address}; a client asks with")
+    which = f" --model {offers[0].name}" if len(offers) > 1 else ""
+    asking = offers[0].terms.asked.format(server.address.reachable())
+    console.print(f"serving {', '.join(each.name for each in offers)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
-    for name, bundle in bundles.items():
-        if not bundle.labels:
-            continue
-        config = bundle.config
-        if isinstance(config.settings, SentenceHmmSettings):
-            frames = export_bundle(bundle, for_sentences).shape.frames
-        else:
-            frames = export_words(config.type, bundle.model, bundle.labels, for_words, config.mfcc).shape.frames
-        if frames > 1:
-            longest = bundle.mfcc.window_s + (frames - 1) * bundle.mfcc.hop_s
-            console.print(
-                f"  {name} takes utterances of up to {longest:.1f} s ({frames} frames); --frames sets others",
-            )
+    for each in offers:
+        if each.terms.takes:
+            console.print(f"  {each.name} takes {each.terms.takes}")
+    told = ", ".join(f"{each.queries_left:,} of {each.name}" for each in offers if each.queries_left is not None)
+    console.print(f"a client may ask {told}; --budget chooses otherwise")

@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
+    from ppspeech.service.client.spotting import Spotted, in_archive
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
         export_bundle,
         export_graph,
     )
+    from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
         MEETING_BYTES,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         send_request,
         send_template,
     )
+    from ppspeech.service.seek import sought
     from ppspeech.service.server.sentences import sentence_knowledge
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
@@ -70,9 +74,11 @@ __all__ = [
     "WAYS",
     "Alike",
     "Answer",
+    "Archive",
     "Ask",
     "BudgetSpentError",
     "Client",
+    "Contents",
     "Deployment",
     "Door",
     "FindBy",
@@ -87,10 +93,14 @@ __all__ = [
     "Serving",
     "SongIndex",
     "SpeakerDeployment",
+    "SpotDeployment",
+    "Spotted",
     "TextDeployment",
+    "Units",
     "WayToRun",
     "at_length",
     "build_services",
+    "clear_segments",
     "clip_frames",
     "clip_landmarks",
     "clip_of",
@@ -101,8 +111,12 @@ __all__ = [
     "export_bank",
     "export_bundle",
     "export_graph",
+    "export_keywords",
     "export_words",
+    "in_archive",
+    "in_the_clear",
     "index_folder",
+    "index_recordings",
     "index_songs",
     "offered_names",
     "open_door",
@@ -119,13 +133,16 @@ __all__ = [
     "sentence_knowledge",
     "serve",
     "server_health",
+    "sought",
     "threshold_of",
     "votes_of",
 ]
 
 _MODULES = {
+    "archive": {"Archive", "Contents", "Units", "clear_segments", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
+    "client.spotting": {"Spotted", "in_archive"},
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
@@ -137,6 +154,7 @@ _MODULES = {
         "export_bundle",
         "export_graph",
     },
+    "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
         "MEETING_BYTES",
@@ -175,6 +193,7 @@ _MODULES = {
         "read_index",
     },
     "server.text": {"TextDeployment"},
+    "seek": {"sought"},
 }
 
 if not TYPE_CHECKING:

@@ -23,6 +23,7 @@ from ppspeech.models import (
     SoftmaxRegression,
     TableClassifier,
     UtteranceClassifier,
+    WordModel,
     score_floor,
 )
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
@@ -39,7 +40,8 @@ from ppspeech.protocols.scores import (
 )
 from ppspeech.registry import Registry
 
-FEWEST_FRAMES, FRAMES_STEP = 100, 50
+HOP_SECONDS = 0.010  # from one frame to the next, unless a front end says otherwise
+FEWEST_SECONDS, STEP_SECONDS = 1.0, 0.5
 FOREVER = 0.995  # probability of staying in a state that words end in
 SPARE = 1.0  # standard deviations of a word's length that there is room for
 
@@ -115,6 +117,8 @@ def export_words(
                 "served: train on normalized features, with cmvn utterance or public"
             )
         chosen = replace(chosen, limit=limit)
+    if chosen.frames is None and mfcc is not None and isinstance(module, WordModel):
+        chosen = replace(chosen, frames=usual_frames(module.log_transitions(), mfcc.hop_s))
     with torch.no_grad():
         found = EXPORTERS[kind](module, labels, chosen)
     radius = None if mfcc is None else word_radius(module, mfcc)
@@ -273,11 +277,12 @@ def _word_arrays(
     return Exported(shape, columns, by_move, starts, labels)
 
 
-def usual_frames(transitions: Tensor) -> int:
+@torch.no_grad()
+def usual_frames(transitions: Tensor, hop_s: float = HOP_SECONDS) -> int:
     """Frames that hold nearly all words, from how long models stay in their states, `(words, states, states)` in logs.
 
-    It follows from the weights, so it tells nothing that a release does not; in steps of 50, so that a client learns
-    little. A state that is never left (the last) is taken to last as long as the others of its word.
+    It follows from the weights, so it tells nothing that a release does not; in steps of half a second, so that a
+    client learns little. A state that is never left (the last) is taken to last as long as the others of its word.
     """
     stays = transitions.double().exp().diagonal(dim1=-2, dim2=-1)
     leaves = stays < FOREVER
@@ -285,7 +290,8 @@ def usual_frames(transitions: Tensor) -> int:
     usual = each.sum(-1, keepdim=True) / leaves.sum(-1, keepdim=True).clamp_min(1)
     each = torch.where(leaves, each, usual)
     longest = float((each.sum(-1) + SPARE * (each * (each - 1)).clamp_min(0).sum(-1).sqrt()).max())
-    return min(max(FRAMES_STEP * math.ceil(longest / FRAMES_STEP), FEWEST_FRAMES), MOST["frames"])
+    step, fewest = round(STEP_SECONDS / hop_s), math.ceil(FEWEST_SECONDS / hop_s)
+    return min(max(step * math.ceil(longest / step), fewest), MOST["frames"])
 
 
 def _label_bytes(labels: tuple[str, ...]) -> int:

@@ -25,8 +25,10 @@ _READY = struct.Struct(">BI")
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
 UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
 
-Way = Literal["frames", "garbled"]
-"""How things are computed: a step a frame on shares, or a garbled circuit for links where a round trip is dear."""
+Way = Literal["frames", "garbled", "average"]
+"""How things are computed: a step a frame on shares, a garbled circuit for links where a round trip is dear, or several
+passes on shares for a best average.
+"""
 ORDERS: tuple[Way, ...] = get_args(Way)
 
 
@@ -44,10 +46,16 @@ class Ask(IntEnum):
     FETCH = 8
     SENTENCE = 9
     SEARCH = 10
+    SPOT = 11
+    SPOT_EXAMPLE = 12
     FINGERPRINTS = 20
     SHAPES = 21
     LANDMARKS = 22
     MAP = 23
+
+
+MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE}
+"""Requests that have a size."""
 
 
 class BudgetSpentError(PpspeechError):
@@ -56,9 +64,10 @@ class BudgetSpentError(PpspeechError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for words and
-    sentences.
-    `steps`: what a sentence is padded to, in steps of its terms; 0 for everything else.
+    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for words,
+    sentences and searches of recordings.
+    `steps`: what a sentence or recording is padded to, in steps of its terms, or how long a keyword is, as its terms
+    write it; 0 for everything else.
     """
 
     what: Ask
@@ -76,8 +85,8 @@ class Request:
         what, order, utterances, steps = _REQUEST.unpack(data)
         if what not in set(Ask) or order >= len(ORDERS) or not utterances:
             raise BadTypeError(f"a request of kind {what}, order {order}, {utterances} utterances is not known")
-        if (what == Ask.SENTENCE and not steps) or (steps and what not in {Ask.SENTENCE, Ask.STREAM}):
-            raise BadTypeError(f"sentences have a length of at least one step, others none, got {what} of {steps}")
+        if (what in MEASURED and not steps) or (steps and what not in {*MEASURED, Ask.STREAM}):
+            raise BadTypeError(f"sentences and searches have a size, others none, got {what} of {steps}")
         return cls(Ask(what), ORDERS[order], utterances, steps)
 
 

@@ -177,7 +177,7 @@ def rows() -> dict[str, Row]:
             shape={"blocks": 1, "songs": 3, "asked": 4, "votes": 2, "name_bytes": 7},
         ),
         "grep": pair(
-            ("seeker", ["(cat|dog)s?$"], "[[0, 4], [2, 0]]"),
+            ("seeker", ["(cat|dog)s?$"], "[(0, 4), (2, 0)]"),
             ("keeper", [["the cats", "no", "dog"]], "done"),
             shape={"lines": 4, "width": 10, "way": "automaton", "size": 16, "tells": "places"},
         ),

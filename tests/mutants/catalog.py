@@ -11,6 +11,7 @@ from tests.mutants.protocols import PROTOCOLS
 from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
+from tests.mutants.spotting import SPOTTING
 from tests.mutants.text import TEXT
 from tests.mutants.words import WORDS
 
@@ -25,6 +26,7 @@ MUTANTS = [
     *BELIEFS,
     *SERVICE,
     *SENTENCES,
+    *SPOTTING,
     *NOISE,
     *PROMISES,
     *PRIVACY,

@@ -304,7 +304,7 @@ CRYPTO = [
         "one receiver gets everyone's residues",
         "tests/crypto/test_share_among.py",
         (
-            "crypto/shares/sums.py",
+            "crypto/shares/shared.py",
             "parts = uniform_residues((len(named), len(residues)), ring.bits)",
             "parts = np.zeros((len(named), len(residues)), np.uint64)",
         ),

@@ -48,13 +48,15 @@ def test_trees_have_the_log_odds_of_all_states_together() -> None:
 
 @pytest.mark.parametrize(("operation", "damping"), [("sum", 0), ("sum", 4), ("min", 0), ("min", 3)])
 def test_grids_are_as_the_same_rounds_in_the_clear(operation: str, damping: int) -> None:
-    assert loopy_error(grid(3, operation, damping, 1), 1) < 2.0**-8
+    error = loopy_error(grid(3, operation, damping, 1), 1)
+    assert error < 2.0**-8
+    assert damping or operation == "sum" or error == 0  # minima of whole numbers are exact
 
 
 @pytest.mark.slow
 def test_many_grids_are_as_the_same_rounds_in_the_clear() -> None:
-    for operation, damping in (("sum", 0), ("sum", 4), ("min", 0)):
-        assert max(loopy_error(grid(3, operation, damping, seed), seed) for seed in range(20)) < 2.0**-8
+    for operation, damping, most in (("sum", 0, 2.0**-8), ("sum", 4, 2.0**-8), ("min", 0, 0.0)):
+        assert max(loopy_error(grid(3, operation, damping, seed), seed) for seed in range(20)) <= most
 
 
 def test_everyone_is_told_its_own() -> None:

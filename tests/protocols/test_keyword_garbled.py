@@ -213,7 +213,7 @@ def test_a_server_that_damages_labels_learns_nothing_and_is_found_out(monkeypatc
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"operation": "forward"}, "serve with --operation viterbi"),
+    ({"operation": "forward"}, "serve words with operation=viterbi"),
     ({"floor": 100, "reach": 18}, "no floor under scores"),
     ({"frames": 3000, "words": 1000, "bits": 32}, "too many for a circuit"),
 ]

@@ -1,7 +1,7 @@
 """A server in a process of its own, over TLS, for the tests that need one."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,16 +21,19 @@ from ppspeech.network import (
     make_certificate,
 )
 from ppspeech.service import (
+    Archive,
     Client,
     Deployment,
     Door,
     SentenceDeployment,
     ServiceFiles,
     SpeakerDeployment,
+    SpotDeployment,
     build_services,
     connect,
     open_door,
 )
+from ppspeech.service.server import Choices
 from ppspeech.service.server.book import JsonFormatter
 from tests.service.voices import FAR, LIVE, released
 
@@ -43,7 +46,7 @@ class Running:
 
     process: RunningServer
     pin: str
-    bundles: dict[str, Bundle]
+    bundles: Mapping[str, Bundle | Archive]
     log: Path
     metrics: Path
     trust: dict[str, Any]
@@ -62,7 +65,7 @@ class Running:
 @contextmanager
 def serving(
     folder: Path,
-    bundles: dict[str, Bundle],
+    bundles: Mapping[str, Bundle | Archive],
     *,
     limit: int | None = None,
     capacity: Capacity | None = None,
@@ -70,6 +73,7 @@ def serving(
     trust: dict[str, Any] | None = None,
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    spotting: SpotDeployment | None = None,
     limits: Limits = QUICK,
     **choices: Any,
 ) -> Iterator[Running]:
@@ -84,7 +88,10 @@ def serving(
     try:
         pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
         files = ServiceFiles.at(folder, limit, metrics)
-        services = build_services(bundles, files, Deployment(**({"frames": 40} | choices)), speakers, sentences)
+        words = Deployment(**({"frames": 40} | choices))
+        given = {"speakers": speakers, "sentences": sentences}
+        chosen = Choices(words, spotting=spotting, **{task: each for task, each in given.items() if each is not None})  # type: ignore[arg-type]
+        services = build_services(bundles, files, chosen)
         tls = ServerTls(folder / "certificate.pem", folder / "key.pem", client_ca)
         server = Server(
             Address("127.0.0.1", 0),

@@ -112,7 +112,7 @@ def test_plans_of_other_models(tmp_path: Path) -> None:
     mixtures = plan_words(released(tmp_path / "mixtures", MIXTURES), Deployment(reject=True)).to_json()
     assert mixtures["shape"]["reject"] is True
     assert set(mixtures["modes"]) == {"frames", "stream"}
-    assert "serve with --operation viterbi" in mixtures["warnings"][0]
+    assert "serve words with operation=viterbi" in mixtures["warnings"][0]
     best = plan_words(released(tmp_path / "best", MIXTURES), Deployment(operation="viterbi")).to_json()
     assert set(best["modes"]) == {"frames", "garbled", "stream"}
     assert best["warnings"] == []

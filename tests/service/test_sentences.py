@@ -36,7 +36,7 @@ from ppspeech.errors import (
 )
 from ppspeech.network import Capacity
 from ppspeech.protocols import Kind, meet_as_client
-from ppspeech.protocols.sentences import Heard, SentenceShape, check_heard, transcribe
+from ppspeech.protocols.sentences import Heard, SentenceShape, check_heard, garbled_bytes, transcribe
 from ppspeech.service import BudgetSpentError, Client, SentenceDeployment, export_bundle, plan_sentences, server_health
 from ppspeech.service.client import sentences as client_module
 from ppspeech.service.estimate import Knowledge
@@ -408,8 +408,11 @@ def test_an_offer_of_more_than_a_client_exchanges_is_refused(
     asked: Running, offer: Offer[Sentences], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = costs(offer.terms, 3)
-    monkeypatch.setattr(client_module, "MOST_BYTES", size)
+    monkeypatch.setattr(client_module, "MOST_BYTES", garbled_bytes(offer.terms.shape))
     asked.connect("any").close()
+    monkeypatch.setattr(client_module, "MOST_BYTES", size)
+    with pytest.raises(WrongSessionError, match="tables of more than"):  # what shares exchange is not too much
+        asked.connect("any")
     for most in (size - 1, size // 4):  # by what is exchanged, or before it is counted
         monkeypatch.setattr(client_module, "MOST_BYTES", most)
         with pytest.raises(WrongSessionError, match="bytes for the longest sentence"):

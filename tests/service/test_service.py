@@ -38,8 +38,9 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.service import BudgetSpentError, Client, Deployment, ServiceFiles, build_services, server_health
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.requests import Ask, Request, receive_request, send_request
+from ppspeech.service.server import Choices
 from tests.service.conftest import Running
-from tests.service.voices import CLASSES, FULL, MARGIN, MIXTURES, RATE, plain_answer, released, voice
+from tests.service.voices import CLASSES, FULL, MARGIN, MIXTURES, RATE, WHOLE, plain_answer, released, voice
 
 Serve = Callable[..., AbstractContextManager[Running]]
 
@@ -96,6 +97,18 @@ def test_best_paths_are_followed_in_circuits_too(serve: Serve, bundles: dict[str
             assert any(sure)
             assert {each.how for each in found["garbled"]} == {"garbled"}
             assert [each.rounds for each in found["garbled"]] == [7, 7, 7, 7, 4]  # one offline an utterance, two online
+
+
+def test_a_bundle_says_its_hop(serve: Serve, tmp_path: Path) -> None:
+    """A frame every 30 ms: half a second is 17 of them, and words are those in the clear."""
+    slow = released(tmp_path / "slow", mfcc=replace(WHOLE, hop_s=0.03), seed=4)
+    with serve({"slow": slow}, frames=None) as running, running.connect("slow") as client:
+        assert client.offer.terms.shape.frames == 51
+        assert client.offer.terms.mfcc.hop_s == 0.03
+        for seed in range(3):
+            assert_right(slow, voice(seed, 0.9), client.recognize(voice(seed, 0.9), RATE).value)
+        with pytest.raises(RangeError, match="3 to 51 frames here, got 52"):
+            client.recognize(voice(1, 0.025 + 51 * 0.03 + 1e-4), RATE)
 
 
 def test_batches_are_cut_to_what_the_server_takes(running: Running) -> None:
@@ -398,7 +411,7 @@ def test_what_cannot_be_served_is_refused_by_name(bundles: dict[str, Bundle], tm
             build_services(offered, files)
     margin = {"margin": released(tmp_path / "margin", MARGIN)}
     with pytest.raises(ModelError, match="no garbage model"):
-        build_services(margin, files, Deployment(reject=True))
+        build_services(margin, files, Choices(Deployment(reject=True)))
 
 
 def test_requests_are_read_literally() -> None:

@@ -62,9 +62,10 @@ def _sounds(target: Target, models: WordArrays, each: int) -> tuple[int, dict[bo
     bundle = target.bundle
     assert bundle is not None
     heard: dict[str, list[Reals]] = {}
+    longest = int(max(1, models.shape.frames - 2) * bundle.mfcc.hop_s * RATE)
     for voice in range(24):
         text = models.labels[voice % len(models.labels)]
-        sound = target.spoken(text if text.isalpha() else "one", voice)[: _most_samples(models)]
+        sound = target.spoken(text if text.isalpha() else "one", voice)[:longest]
         try:
             word = bundle.recognize(sound, RATE).value
         except PpspeechError:
@@ -75,8 +76,3 @@ def _sounds(target: Target, models: WordArrays, each: int) -> tuple[int, dict[bo
         if enough and len(others) >= each:
             return models.labels.index(enough[0]), {True: heard[enough[0]][:each], False: others[:each]}
     raise NotHereError("the model hears the same word in all of the built-in voices")
-
-
-def _most_samples(models: WordArrays) -> int:
-    """As much as the model takes, at the usual hop of 10 ms."""
-    return max(1, models.shape.frames - 2) * RATE // 100

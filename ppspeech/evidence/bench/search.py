@@ -16,7 +16,7 @@ from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.evidence.bench import BENCHES
 from ppspeech.evidence.bench.clock import machine
 from ppspeech.evidence.bench.shares import in_session
-from ppspeech.evidence.bench.two_parties import Timed, certificates, measure
+from ppspeech.evidence.bench.two_parties import Timed, certificates, measure, processor_seconds
 from ppspeech.figures import Figure
 from ppspeech.protocols.text import ALPHABETS, Sought, Tells, TextShape, Way, prepare, read_found, search, search_costs
 
@@ -51,7 +51,9 @@ def run(quick: bool) -> list[Figure]:
     """Measure every pattern, offline and online apart; the lines found must be those that `re` finds."""
     repeats = 2 if quick else 7
     with certificates() as tls:
-        measured = measure([job(case) for case in CASES], repeats, meet=MEETING, tls=tls)
+        jobs = {case.name: job(case) for case in CASES}
+        measured = measure(list(jobs.values()), repeats, meet=MEETING, tls=tls)
+        busy = {name: processor_seconds(each, repeats, meet=MEETING, tls=tls) for name, each in jobs.items()}
     figures = []
     for case in CASES:
         found = measured[case.name]
@@ -60,6 +62,7 @@ def run(quick: bool) -> list[Figure]:
         in_the_clear = plain_seconds(case, repeats)
         figures.append(Figure.less(f"grep.{case.name}.s", found.total, "s", "re", in_the_clear, note))
         figures += found.figures(f"grep.{case.name}", "total_s", note)[1:]
+        figures.append(Figure(f"grep.{case.name}.cpu_s", busy[case.name], "s", note="of both parties' processors"))
     return figures
 
 

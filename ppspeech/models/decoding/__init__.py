@@ -44,14 +44,18 @@ from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, wor
 from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph
 from ppspeech.models.decoding.language import END, START, NgramModel, estimate_ngrams, read_arpa, write_arpa
 from ppspeech.models.decoding.spotting import (
+    LAST_STAY,
     Chain,
+    KeywordModel,
     Segments,
     best_average,
     best_of_blocks,
     best_segments,
     composed_rows,
     in_blocks,
+    keyword_of_takes,
     spot,
+    unit_ratios,
 )
 from ppspeech.models.decoding.tasks import (
     grammar_graph,
@@ -64,6 +68,7 @@ from ppspeech.models.decoding.tasks import (
 
 __all__ = [
     "END",
+    "LAST_STAY",
     "LATER",
     "NOTHING",
     "START",
@@ -73,6 +78,7 @@ __all__ = [
     "Edge",
     "GraphBuilder",
     "Hypothesis",
+    "KeywordModel",
     "NgramModel",
     "OneOf",
     "Repeated",
@@ -94,6 +100,7 @@ __all__ = [
     "grammar_graph",
     "in_blocks",
     "joined_units",
+    "keyword_of_takes",
     "lexicon_graph",
     "loop_graph",
     "ngram_graph",
@@ -104,6 +111,7 @@ __all__ = [
     "spot",
     "spotting_graph",
     "transcript_graph",
+    "unit_ratios",
     "units_of_bank",
     "warp",
     "within_radius",

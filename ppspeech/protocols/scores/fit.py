@@ -42,6 +42,8 @@ def fit_words(
     found = wide
     for _ in range(ROUNDS):  # errors of the product, which count, depend on its range
         lowest, highest = score_bounds(found, scored)
+        if floor is None:
+            highest = float(math.ceil(highest))  # whole nats: taking them off a frame's score rounds nothing
         depth = math.ceil(highest - lowest) if floor is None else _depth(floor, highest)
         before, found = found, _with_depth(wide, depth, bits)
         if floor is not None:

@@ -55,7 +55,7 @@ MOST_CELLS = 1 << 22
 def why_not_garbled(shape: WordShape) -> str | None:
     """Why words of this shape are not recognized in a circuit; None where they are."""
     if shape.operation != "viterbi":
-        return "a circuit takes best paths, and these models add up all: serve with --operation viterbi"
+        return "a circuit takes best paths, and these models add up all: serve words with operation=viterbi"
     if shape.reach is not None:
         return "a circuit has no floor under scores, and frames of these models need one: lower their radius"
     if shape.frames * shape.columns * (len(shape.moves) + 2) > MOST_CELLS:

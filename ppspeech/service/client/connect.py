@@ -27,18 +27,21 @@ if TYPE_CHECKING:
     from ppspeech.protocols.text import Tells
     from ppspeech.protocols.text import Way as TextWay
     from ppspeech.service.client.sentences import SentenceListening
+    from ppspeech.service.client.spotting import Spotted
     from ppspeech.service.client.words import Listening
     from ppspeech.service.requests import Way
+    from ppspeech.service.seek import Keyword
     from ppspeech.service.songs import FindBy
     from ppspeech.service.tasks.sentences import Mode
 
 
-OPEN = ("words", "sentences", "text", "music")
-"""Tasks that are asked without a bundle: with a sound, or a pattern, and nothing else."""
+OPEN = ("words", "sentences", "text", "spotting", "music")
+"""Tasks that are asked without a bundle: with a sound, a keyword or a pattern, and nothing else."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
     "text": "it searches a text, ask it with `ppspeech grep` or `connect(…).search`",
+    "spotting": "it looks for keywords, ask it with `ppspeech spot` or `connect(…).spot`",
     "music": "it names songs, ask it with `ppspeech music find` or `connect(…).find`",
 }
 
@@ -95,7 +98,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: str | None = None,
@@ -112,7 +115,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words, sentences, text or music, where it has more than one of them.
+        task: words, sentences, text, spotting or music, where it has more than one of them.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -136,7 +139,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: Door | None = None,
@@ -198,9 +201,10 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
-    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; a text is
-    searched; songs are found; speakers, with the background model's `bundle`, are enrolled, verified and identified; a
-    gallery that its server cannot read is probed with `verify` by a `prober` that has its ciphertexts.
+    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; texts are
+    searched; keywords are spotted; songs are found; speakers, with the background model's `bundle`, are enrolled,
+    verified and identified; a gallery that its server cannot read is probed with `verify` by a `prober` that has its
+    ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -271,6 +275,28 @@ class Client:
         end of the sentence and the server offers it; otherwise the sound is kept here until it ends.
         """
         return cast("AbstractContextManager[SentenceListening]", self._asked("listen")(rate))
+
+    def spot(
+        self, keyword: "Keyword", rate: int | None = None, threshold: float | None = None, *, average: bool = False
+    ) -> "Answer[list[Spotted]]":
+        """Where our keyword is said in the server's recordings, all in one question: in which, and when; no scores.
+
+        The keyword is an example or several takes (files, or waveforms of one rate), or names of units of the archive
+        (`client.offer.terms.names`), such as `"s eh v ax n"`; with `...` between words anything may lie there.
+        `threshold`: nats above everything else from which it counts as said, with `average` a frame.
+
+        Raises AudioError or RangeError for an example that cannot be used, ModelError for an unknown name (nothing is
+        sent then); BudgetSpentError if the server answers no more; ProtocolError if it is gone or does not keep to the
+        protocol.
+        """
+        return cast("Answer[list[Spotted]]", self._asked("spot")(keyword, rate, threshold, average=average))
+
+    def spot_in(self, sounds: Sequence[Sound], rate: int | None = None) -> "Answer[list[Spotted]]":
+        """Where the server's keywords are said in our recordings, all in one question, each recording a query.
+
+        Raises as `spot` does.
+        """
+        return cast("Answer[list[Spotted]]", self._asked("spot_in")(sounds, rate))
 
     def find(self, sound: Sound, rate: int | None = None, by: "FindBy | None" = None) -> Answer[str | None]:
         """The name of the song that a clip is of, None where it is none of the server's; by fingerprints, landmarks or

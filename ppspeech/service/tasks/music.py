@@ -41,6 +41,16 @@ class Music:
         if not re.fullmatch("[0-9a-f]{64}", self.map_digest):
             raise BundleError("a digest is 64 hexadecimal digits")
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return "music find clip.wav --server {}"
+
+    @property
+    def takes(self) -> str:
+        """What may be asked about."""
+        return ""
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this index, on these terms."""
         return {"model": fingerprint, "terms": hashlib.sha256(canonical(to_plain(self))).hexdigest()}
