@@ -1,7 +1,7 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
-from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best
-from ppspeech.crypto.shares.bits import at_least, extend, truncate_local
+from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best, tell_texts
+from ppspeech.crypto.shares.bits import all_bits, at_least, extend, truncate_local, widen
 from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
@@ -34,6 +34,7 @@ __all__ = [
     "ShareEngine",
     "Shared",
     "SharedBits",
+    "all_bits",
     "argmax",
     "at_least",
     "blank",
@@ -64,7 +65,9 @@ __all__ = [
     "smallest",
     "square",
     "tell_best",
+    "tell_texts",
     "text_residues",
     "text_size",
     "truncate_local",
+    "widen",
 ]

@@ -28,13 +28,12 @@ from ppspeech.crypto.shares import (
     Shared,
     ShareEngine,
     blank,
-    choose,
     read_text,
     record,
+    tell_texts,
     text_residues,
     text_size,
 )
-from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.params import Params
@@ -218,6 +217,13 @@ class Templates:
         """Which name each template has, from 1, `(templates,)`."""
         return np.array([1 + self.names.index(label) for label in self.labels], np.uint64)
 
+    @cached_property
+    def texts(self) -> Residues:
+        """The names, and nobody's at places that none has."""
+        padded = np.zeros(((1 << self.shape.load) - 1, text_size(self.shape.label_bytes)), np.uint64)
+        padded[: len(self.names)] = text_residues(self.names, self.shape.label_bytes)
+        return padded
+
     def encoded(self) -> EncodedWeights:
         """For the product: once for all utterances."""
         return encode_weights(self.shape.product, self.weights, WORKERS)
@@ -276,7 +282,9 @@ def tell(engine: ShareEngine, shape: WarpShape, scores: Residues, own: Templates
             return tell_where(alike, loads, shape.load)
         places = np.zeros(shape.templates, np.uint64) if own is None else own.places
         _, place = best_of(ends.reshape(1, -1), places[None], shape.load)
-        return _tell_name(engine, shape, place, own)
+        size = (1 << shape.load) - 1, text_size(shape.label_bytes)
+        told = tell_texts(engine, place, None if own is None else own.texts, size, TEXT_RING)
+        return None if told is None else told[0]
 
 
 def warped(engine: ShareEngine, shape: WarpShape, scores: Residues) -> tuple[Shared, Residues]:
@@ -290,20 +298,6 @@ def warped(engine: ShareEngine, shape: WarpShape, scores: Residues) -> tuple[Sha
     last = shape.length - 1
     ends = Shared(engine, run.scores(shape.diagonals - 1, last), shape.scale.ring)
     return ends, run.fields([last])[-1, 0] if shape.anchors else np.zeros(shape.templates, np.uint64)
-
-
-def _tell_name(engine: ShareEngine, shape: WarpShape, place: Residues, own: Templates | None) -> Residues | None:
-    """The label at a place that both share by exclusive or: the server turns its texts by its part, the client asks for
-    one of them at its part. Nothing that the server says depends on more than its part of the place.
-    """
-    size, residues = 1 << shape.load, text_size(shape.label_bytes)
-    turned = np.zeros((residues, size), np.uint64)
-    if own is not None:
-        padded = np.zeros((size, residues), np.uint64)
-        padded[1 : 1 + len(own.names)] = text_residues(own.names, shape.label_bytes)
-        turned = padded[np.arange(size) ^ int(place[0])].T.copy()
-    index = None if engine.is_first else np.repeat(place.astype(np.int64), residues)
-    return choose(Shared(engine, turned, TEXT_RING), index).open_to(Side.SECOND)
 
 
 def read_label(told: Residues) -> str | None:

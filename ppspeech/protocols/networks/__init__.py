@@ -1,0 +1,38 @@
+"""Networks on frames, evaluated on shares: weights at the server, a voice at the client, labels to the client."""
+
+from ppspeech.protocols.networks.lines import ACTIVATIONS, Activation, Lines, lines_of
+from ppspeech.protocols.networks.network import (
+    answer_network,
+    ask_network,
+    check_told,
+    network_cost,
+    network_rounds,
+    prepare_network,
+    product_bytes,
+    share_scores,
+    tell,
+)
+from ppspeech.protocols.networks.range import NetworkArrays, fit_network
+from ppspeech.protocols.networks.shape import Layer, NetworkShape, Output, Pool
+
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "Layer",
+    "Lines",
+    "NetworkArrays",
+    "NetworkShape",
+    "Output",
+    "Pool",
+    "answer_network",
+    "ask_network",
+    "check_told",
+    "fit_network",
+    "lines_of",
+    "network_cost",
+    "network_rounds",
+    "prepare_network",
+    "product_bytes",
+    "share_scores",
+    "tell",
+]
