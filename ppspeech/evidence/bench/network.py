@@ -3,6 +3,7 @@
 Needs nothing.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -48,13 +49,13 @@ def run(quick: bool) -> list[Figure]:
     note = f"{sizes}; offline and online; {where}"
     a_frame = 1e3 / FRAMES
     return [
-        Figure.less(
-            "network.ms_per_frame", measured.total * a_frame, "ms", "the clear, numpy", plain * a_frame, note
-        ),
+        Figure.less("network.ms_per_frame", measured.total * a_frame, "ms", "the clear, numpy", plain * a_frame, note),
         Figure("network.offline_ms_per_frame", measured.offline * a_frame, "ms", note="transfers, encryptions of zero"),
         Figure("network.online_ms_per_frame", measured.online * a_frame, "ms", note="from frames to labels"),
         Figure("network.median_ms_per_frame", measured.median * a_frame, "ms", note=where),
-        Figure("network.bytes", measured.bytes, "B", note="payload, offline and online, both ways, as the formula says"),
+        Figure(
+            "network.bytes", measured.bytes, "B", note="payload, offline and online, both ways, as the formula says"
+        ),
         Figure("network.product_bytes", product_bytes(shape), "B", note="of these, ciphertexts"),
         Figure("network.rounds", measured.rounds, note="round trips online"),
         Figure("network.logit_error", float(np.abs(error).max()), note="the largest, against the clear in doubles"),
@@ -69,7 +70,7 @@ def made_network(frames: int, sizes: tuple[int, ...], seed: int = 0) -> NetworkA
     shape = NetworkShape(
         frames, sizes[0], (*layers, Layer(sizes[-1], activation="none")), "labels", radius=2.5 * sizes[0] ** 0.5
     )
-    matrices = tuple(rng.normal(size=(a, b)) * np.sqrt(2 / a) for a, b in zip(sizes, sizes[1:], strict=False))
+    matrices = tuple(rng.normal(size=(a, b)) * np.sqrt(2 / a) for a, b in itertools.pairwise(sizes))
     biases = tuple(0.1 * rng.normal(size=size) for size in sizes[1:])
     return fit_network(shape, matrices, biases, tuple(f"phone {number}" for number in range(sizes[-1])))
 
@@ -98,7 +99,8 @@ def job(own: NetworkArrays, frames: Reals) -> Timed:
         return lambda: answer_network(watched, own, engine)
 
     def right(told: list[str | None]) -> bool:
-        begins = [at for at in range(shape.told) if sure[at] and (at == 0 or (sure[at - 1] and best[at] != best[at - 1]))]
+        changed = np.concatenate(([True], sure[:-1] & (best[1:] != best[:-1])))
+        begins = np.flatnonzero(sure & changed)
         return all(told[at] == (own.labels[best[at]] if best[at] else None) for at in begins)
 
     total = product_bytes(shape) + network_cost(shape).total_bytes

@@ -2,6 +2,7 @@
 
 from ppspeech.protocols.networks.lines import ACTIVATIONS, Activation, Lines, lines_of
 from ppspeech.protocols.networks.network import (
+    activate,
     answer_network,
     ask_network,
     check_told,
@@ -24,6 +25,7 @@ __all__ = [
     "NetworkShape",
     "Output",
     "Pool",
+    "activate",
     "answer_network",
     "ask_network",
     "check_told",

@@ -6,6 +6,7 @@ with public knots t_i and changes of slope c_i, whole multiples of 2^-s. A recti
 and x Φ(x) (GELU) are a dozen, flat far below zero. On shares every knot costs a comparison and a product of its bit.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def _drawn(function: Callable[[float], float], knots: tuple[float, ...], ends_at
     """
     assert all((knot * 2**KNOT_BITS).is_integer() for knot in knots)
     slopes, height = [], 0.0
-    for here, there in zip(knots, knots[1:], strict=False):
+    for here, there in itertools.pairwise(knots):
         aim = function(there) if there != knots[-1] or ends_at is None else ends_at
         slope = round((aim - height) / (there - here) * 2**SLOPE_BITS)
         height += slope * (there - here) * 2.0**-SLOPE_BITS

@@ -1,7 +1,7 @@
 """A network on frames: the client has a voice, the server weights; the client learns labels, and that is all.
 
     a layer   1. client → server   its share of the layer's input (of the first: the frames), encrypted under its key
-              2. server → client   times the weights, masked; the server adds the product of its own share, and the bias:
+              2. server → client   times the weights, masked; the server adds what its own share gives, and the bias:
                                    each now has a share of every pre-activation
               3. both              the activation by lines, and the pooling, on shares; wider shares where the next
                                    layer needs them
@@ -24,11 +24,9 @@ from ppspeech.crypto.shares import (
     TEXT_RING,
     Cost,
     Shared,
-    SharedBits,
     ShareEngine,
     all_bits,
     blank,
-    maximum,
     multiply_loaded,
     read_text,
     record,
@@ -52,8 +50,8 @@ network = register_protocol(
     "network",
     functionality="the label that the server's network gives the client's utterance, or the labels of its frames where "
     "they change (greedy CTC), to the client",
-    leakage="sizes alone: the padded length, the layers with their activations and pools, a power of two that holds each "
-    "layer's values",
+    leakage="sizes alone: the padded length, the layers with their activations and pools, a power of two that holds "
+    "each layer's values",
     assumptions=(
         "a client may do anything, and learns as many bits of the network as name its labels, but of its choice; a "
         "server that cheats learns nothing, and makes the labels wrong; checked transfers, ring-LWE at 128 bits, "
@@ -110,8 +108,8 @@ def answer_network(met: Meeting, own: NetworkArrays, engine: ShareEngine | None 
 
 
 def share_scores(met: Meeting, engine: ShareEngine, shape: NetworkShape, own: Reals | NetworkArrays) -> Residues:
-    """Steps 1 to 3 for all layers: our share of the outputs, `(frames that come out, labels)`, mod 2^(R + f). `own`: the
-    client's frames, as `NetworkShape.clipped` gives them, or the server's network.
+    """Steps 1 to 3 for all layers: our share of the outputs, `(frames that come out, labels)`, mod 2^(R + f). `own`:
+    the client's frames, as `NetworkShape.clipped` gives them, or the server's network.
     """
     share: Residues = np.zeros((shape.frames, shape.dimensions), np.uint64)
     for number, layer in enumerate(shape.layers):

@@ -1,14 +1,14 @@
 """No value of a network leaves the range of its shares, whatever was said: bounds from weights and clipped frames.
 
 What goes into a layer has every number in an interval, and every frame a length of at most r. Then, for a column w of
-the matrix over windows of n frames, with bias b and an error of the product of at most e (`crypto.lattice.error_bound`),
+the matrix over windows of n frames, with bias b and an error of the product of at most e (`crypto.lattice`),
 
     z  lies in  b + Σ_i w_i [lo_i, hi_i] ± e   and in   b ± (|w| √n r + e),
     |z| <= |W| √n r + |b| + e √outputs         (|W|: the largest singular value)
 
 whichever is narrower; and f(z) where the lines' ends and knots lie, within L |z| + |f(0)| √outputs for the steepest
-slope L. A mean is no longer than what it is of; the largest of n frames no longer than √n of them. The public range of a
-layer is the next power of two: it tells a few bits of the weights.
+slope L. A mean is no longer than what it is of; the largest of n frames no longer than √n of them. The public range of
+a layer is the next power of two: it tells a few bits of the weights.
 """
 
 from dataclasses import dataclass, replace
@@ -31,8 +31,8 @@ GUESS = 6
 class NetworkArrays:
     """The server's: a network of a public shape.
 
-    `matrices`: `(width * inputs, outputs)` each, window frames in order. `biases`: `(outputs,)` each. `labels`: what the
-    outputs are called; the first is the blank's where labels are told, and never looked at. Raises PpspeechError for
+    `matrices`: `(width * inputs, outputs)` each, window frames in order. `biases`: `(outputs,)` each. `labels`: what
+    the outputs are called; the first is the blank's where labels are told, and never looked at. Raises PpspeechError for
     parts that do not fit each other, RangeError for values that could leave the shape's range.
     """
 
