@@ -136,7 +136,7 @@ def _show(
     for_sentences: "SentenceDeployment",
 ) -> None:
     """Say how clients come in, and how long they may speak; what is printed is what they need to type."""
-    from ppspeech.bundle import SentenceHmmSettings
+    from ppspeech.bundle import KeywordNetworkSettings, SentenceHmmSettings
     from ppspeech.network import fingerprint
     from ppspeech.service import export_bundle, export_words
 
@@ -159,6 +159,8 @@ def _show(
         config = bundle.config
         if isinstance(config.settings, SentenceHmmSettings):
             frames = export_bundle(bundle, for_sentences).shape.frames
+        elif isinstance(config.settings, KeywordNetworkSettings):
+            frames = config.settings.frames
         else:
             frames = export_words(config.type, bundle.model, bundle.labels, for_words, config.mfcc).shape.frames
         if frames > 1:

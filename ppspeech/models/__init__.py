@@ -43,6 +43,7 @@ from ppspeech.models.measures import (
     total_word_errors,
     word_errors,
 )
+from ppspeech.models.network import FrameLayer, FrameNetwork
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
 
@@ -55,6 +56,8 @@ __all__ = [
     "ConvexObjective",
     "DiscreteEmission",
     "Expansion",
+    "FrameLayer",
+    "FrameNetwork",
     "GaussianEmission",
     "GaussianMixture",
     "Gaussians",

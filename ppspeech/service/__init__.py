@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
+    from ppspeech.service.export_networks import export_network
     from ppspeech.service.export_sentences import (
         Scored,
         SentenceDeployment,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         ROUND_TRIPS,
         ServicePlan,
         WayToRun,
+        plan_network,
         plan_sentences,
         plan_speakers,
         plan_words,
@@ -76,8 +78,10 @@ __all__ = [
     "export_bank",
     "export_bundle",
     "export_graph",
+    "export_network",
     "export_words",
     "open_door",
+    "plan_network",
     "plan_sentences",
     "plan_speakers",
     "plan_words",
@@ -96,6 +100,7 @@ _MODULES = {
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
+    "export_networks": {"export_network"},
     "export_sentences": {
         "Scored",
         "SentenceDeployment",
@@ -110,6 +115,7 @@ _MODULES = {
         "ROUND_TRIPS",
         "ServicePlan",
         "WayToRun",
+        "plan_network",
         "plan_sentences",
         "plan_speakers",
         "plan_words",

@@ -2,6 +2,7 @@
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
+from ppspeech.bundle.kinds.networks import KeywordNetworkSettings
 from ppspeech.bundle.kinds.own import WeightsSettings
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
@@ -11,6 +12,7 @@ __all__ = [
     "SILENCE",
     "CohortSettings",
     "KeywordHmmSettings",
+    "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
     "LargeMarginTableSettings",

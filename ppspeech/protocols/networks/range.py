@@ -32,8 +32,8 @@ class NetworkArrays:
     """The server's: a network of a public shape.
 
     `matrices`: `(width * inputs, outputs)` each, window frames in order. `biases`: `(outputs,)` each. `labels`: what
-    the outputs are called; the first is the blank's where labels are told, and never looked at. Raises PpspeechError for
-    parts that do not fit each other, RangeError for values that could leave the shape's range.
+    the outputs are called; the first is the blank's where labels are told, and never looked at. Raises PpspeechError
+    for parts that do not fit each other, RangeError for values that could leave the shape's range.
     """
 
     shape: NetworkShape

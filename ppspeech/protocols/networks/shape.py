@@ -8,9 +8,9 @@ A linear layer has a window of one frame, a TDNN's has several with a dilation d
 
 Rings. A share of h that the client encrypts is right up to multiples of 2^R, R the bits before the point; times weights
 with g bits after the point these become multiples of 2^(R - g), which vanish in a product known modulo 2^(R - g). So
-the input of a layer is shared with g bits more than its result. A result has at most 32 bits (`crypto.lattice`). Where what
-the next layer takes off fits, a result is shared with so many bits from the start; elsewhere it has as few as it needs,
-and is widened after the activation, for one table of two a value (`crypto.shares.widen`).
+the input of a layer is shared with g bits more than its result. A result has at most 32 bits (`crypto.lattice`). Where
+what the next layer takes off fits, a result is shared with so many bits from the start; elsewhere it has as few as it
+needs, and is widened after the activation, for one table of two a value (`crypto.shares.widen`).
 """
 
 from collections.abc import Mapping

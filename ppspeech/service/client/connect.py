@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
-SPOKEN = ("words", "sentences")
-"""Tasks that are asked with a voice and nothing else."""
+SPOKEN = {"words": "words", "networks": "words", "sentences": "sentences"}
+"""Tasks that are asked with a voice and nothing else, by what is heard."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
@@ -167,9 +167,9 @@ def _offer_of_speech(said: bytes, model: str | None, task: str | None) -> Offer[
     known = {name: each for each in SPOKEN for name in names.get(each, ())}
     if not known:
         raise PpspeechError("the server recognizes no words: it serves speakers only, for whom a bundle is needed")
-    fitting = [name for name, own in known.items() if task in (None, own)]
+    fitting = [name for name, own in known.items() if task in (None, SPOKEN[own])]
     if not fitting:
-        raise PpspeechError(f"the server does not offer {task}: {INSTEAD[next(iter(known.values()))]}")
+        raise PpspeechError(f"the server does not offer {task}: {INSTEAD[SPOKEN[next(iter(known.values()))]]}")
     if model is None and len(fitting) > 1:
         raise PpspeechError(f"the server offers several models, choose one of {', '.join(fitting)}")
     if model is not None and model not in fitting:

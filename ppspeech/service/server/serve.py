@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 from ppspeech import __version__
-from ppspeech.bundle import Bundle, SentenceHmmSettings, load_bundle
+from ppspeech.bundle import Bundle, KeywordNetworkSettings, SentenceHmmSettings, load_bundle
 from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
@@ -21,6 +21,7 @@ from ppspeech.service.export_sentences import SentenceDeployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
 from ppspeech.service.server.cohort import cohort_of
+from ppspeech.service.server.networks import ServedNetwork
 from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
@@ -75,6 +76,8 @@ def build_services(
             served.append(ServedSpeakers.of(name, bundle, chosen, files.speakers, cohort))
         elif isinstance(bundle.config.settings, SentenceHmmSettings):
             served.append(ServedSentences.of(name, bundle, sentences))
+        elif isinstance(bundle.config.settings, KeywordNetworkSettings):
+            served.append(ServedNetwork.of(name, bundle))
         else:
             served.append(ServedWords.of(name, bundle, deployment or Deployment()))
     return services_of(served, files)
