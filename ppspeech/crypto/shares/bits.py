@@ -66,6 +66,17 @@ def truncate_local(residues: Shared, bits: int) -> Shared:
     return Shared(residues.engine, residues.residues >> np.uint64(bits), Ring(ring.bits - bits))
 
 
+def round_local(residues: Shared, bits: int) -> Shared:
+    """x / 2^bits in the ring of `ring.bits - bits`, off by less than a step either way and by nothing on average: each
+    party drops the low bits of its share, which takes a step off on average, and one is added. Keep values a step away
+    from the ends of the ring.
+    """
+    if not bits:
+        return residues
+    dropped = truncate_local(residues, bits)
+    return dropped + Shared(residues.engine, residues.engine.public(np.ones(dropped.shape, np.uint64)), dropped.ring)
+
+
 def at_least(residues: Shared, least: int, vague: int, fewer: int, narrow: Ring) -> Shared:
     """max(x, least) in steps of 2^fewer, in a ring that need not hold x: x where x >= least + 2^vague, least where
     x < least, one of the two between. In no case less than least.

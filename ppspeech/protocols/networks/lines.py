@@ -17,7 +17,7 @@ import numpy as np
 
 from ppspeech.arrays import Reals
 from ppspeech.crypto import Ring
-from ppspeech.crypto.shares import Shared, truncate_local
+from ppspeech.crypto.shares import Shared, round_local
 from ppspeech.errors import RangeError
 
 Activation = Literal["none", "relu", "sigmoid", "gelu"]
@@ -56,8 +56,8 @@ class Lines:
 
     def of_shares(self, values: Shared, signs: Ring, fraction: int) -> Shared:
         """f of shared values of any shape, with `fraction` bits after the point; both parties at once. `signs`: a ring
-        that holds all x - t_i. The result has the ring of `values` less `self.fraction` bits, and is at most a step
-        below what it should be.
+        that holds all x - t_i. The result has the ring of `values` less `self.fraction` bits, and is off by
+        less than a step.
         """
         engine, ring = values.engine, values.ring
         knots = np.array([round(knot * 2**fraction) % (1 << 64) for knot in self.knots], np.uint64)
@@ -65,8 +65,7 @@ class Lines:
         above = ~apart.in_ring(signs).is_negative()
         slopes = np.array(self.steps, np.int64).view(np.uint64)
         lines = above * Shared(engine, ring.reduce(apart.own * slopes), ring)
-        total = lines.sum(axis=-1)
-        return truncate_local(total, self.fraction) if self.fraction else total
+        return round_local(lines.sum(axis=-1), self.fraction)
 
 
 @cache

@@ -30,9 +30,9 @@ from ppspeech.crypto.shares import (
     multiply_loaded,
     read_text,
     record,
+    round_local,
     tell_texts,
     text_size,
-    truncate_local,
     widen,
 )
 from ppspeech.crypto.transfer import Side
@@ -141,7 +141,7 @@ def activate(engine: ShareEngine, shape: NetworkShape, number: int, share: Resid
             values = values[: len(share) // layer.pool_width * layer.pool_width]
             pooled = values.reshape(-1, layer.pool_width, layer.outputs)
             if layer.pool == "mean":
-                values = truncate_local(pooled.sum(axis=1), layer.mean_bits)
+                values = round_local(pooled.sum(axis=1), layer.mean_bits)
             else:
                 values = _largest(pooled, signs)
         if last:

@@ -140,11 +140,11 @@ def ranges(network: NetworkArrays) -> list[int]:
             ends = np.stack([lines(low), lines(high)])
             knots = [np.where((low < at) & (at < high), lines(np.array([at]))[0], ends[0]) for at in lines.knots]
             every = np.stack([*ends, *knots])
-            low, high = every.min(axis=0) - step, every.max(axis=0)
+            low, high = every.min(axis=0) - step, every.max(axis=0) + step
             length = lines.steepest * length + root * (abs(float(lines(np.zeros(1))[0])) + step)
         if layer.pool == "max":
             length *= float(np.sqrt(layer.pool_width))
-        low, high = np.minimum(low, 0) - step, np.maximum(high, 0)
+        low, high = np.minimum(low, 0) - step, np.maximum(high, 0) + step
         length = min(length + root * step, float(np.linalg.norm(np.maximum(-low, high))))
         if layer.pool == "max" or number == len(shape.layers) - 1:
             widest = max(widest, float(high.max() - low.min()))
