@@ -90,6 +90,8 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "spotting": lambda: [[plain_keywords(sought("server"))], [far_recordings("server")]],
         "spotting_own": lambda: [[far_recordings("client")], [plain_keywords(sought("client"))]],
         "templates": lambda: [[turned(own[0][0])], [[turned(each) for each in own[1][0]], ["other", "names"]]],
+        "network": lambda: [[turned(own[0][0])], [{**own[1][0], "matrices": turned(own[1][0]["matrices"])}]],
+        "network_training": lambda: [[turned(own[0][0])], [turned(own[1][0])]],
         "alignment": lambda: [[turned(own[0][0])], [own[1][0], -100.0]],
         "speaker_verification_hardened": lambda: [[turned(own[0][0]), own[0][1]], turned(own[1])],
         "train_average": labeled,

@@ -67,7 +67,7 @@ def truncate_local(residues: Shared, bits: int) -> Shared:
 
 
 def round_local(residues: Shared, bits: int) -> Shared:
-    """x / 2^bits in the ring of `ring.bits - bits`, off by less than a step either way and by nothing on average: each
+    """x / 2^bits in the ring of `ring.bits - bits`, off by a step at the most and by nothing on average: each
     party drops the low bits of its share, which takes a step off on average, and one is added. Keep values a step away
     from the ends of the ring.
     """

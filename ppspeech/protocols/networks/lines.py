@@ -57,7 +57,7 @@ class Lines:
     def of_shares(self, values: Shared, signs: Ring, fraction: int) -> Shared:
         """f of shared values of any shape, with `fraction` bits after the point; both parties at once. `signs`: a ring
         that holds all x - t_i. The result has the ring of `values` less `self.fraction` bits, and is off by
-        less than a step.
+        a step at the most.
         """
         engine, ring = values.engine, values.ring
         knots = np.array([round(knot * 2**fraction) % (1 << 64) for knot in self.knots], np.uint64)
