@@ -164,7 +164,8 @@ def _show(
         else:
             frames = export_words(config.type, bundle.model, bundle.labels, for_words, config.mfcc).shape.frames
         if frames > 1:
+            other = "" if isinstance(config.settings, KeywordNetworkSettings) else "; --frames sets others"
             longest = bundle.mfcc.window_s + (frames - 1) * bundle.mfcc.hop_s
             console.print(
-                f"  {name} takes utterances of up to {longest:.1f} s ({frames} frames); --frames sets others",
+                f"  {name} takes utterances of up to {longest:.1f} s ({frames} frames){other}",
             )

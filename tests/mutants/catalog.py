@@ -2,6 +2,7 @@
 
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.garbled import GARBLED
+from tests.mutants.networks import NETWORKS
 from tests.mutants.noise import NOISE
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
@@ -10,4 +11,4 @@ from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 
-MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *SERVICE, *SENTENCES, *NOISE, *PROMISES, *PRIVACY]
+MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *SERVICE, *SENTENCES, *NETWORKS, *NOISE, *PROMISES, *PRIVACY]
