@@ -106,6 +106,7 @@ def rows() -> dict[str, Row]:
     segment = str([[[*where.starts, where.end]]])
     layered = made_network(NetworkShape(4, 2, (Layer(3), Layer(2, activation="none", pool="mean", pool_width=4))))
     brief = draw(3, 2)
+    chosen = int(layered.scores(layered.shape.clipped(np.array(brief))).argmax())
     walks = [[[float(i + j), float(m)] for i in range(4)] for m, j in ((0, 0), (3, 5))]
     filtered = {"inputs": 3, "features": 2, "classes": 2, "rounds": 1, "settings": {"steps": 1}, "gather_seconds": 30}
     return {
@@ -159,7 +160,7 @@ def rows() -> dict[str, Row]:
             shape={"length": 4, "dimensions": 2, "templates": 1, "band": 2, "anchors": [1, 3]},
         ),
         "network": pair(
-            ("client", [brief], f"client0: {[layered.labels[1]]}"),
+            ("client", [brief], f"client0: {[layered.labels[chosen]]}"),
             ("server", [plain_network(layered)], "done"),
             shape=layered.shape.to_params(),
         ),

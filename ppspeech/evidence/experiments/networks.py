@@ -4,6 +4,7 @@ Needs the corpus fsdd; --quick takes about 40 s.
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,16 @@ from ppspeech.figures import Figure
 from ppspeech.models import FrameLayer, FrameNetwork
 from ppspeech.network import run_together
 from ppspeech.protocols import Party, meet_as_client, meet_as_server
-from ppspeech.protocols.networks import NetworkArrays, answer_network, ask_network
-from ppspeech.protocols.networks.training import TrainingTerms, bring, descend, predict, teach
+from ppspeech.protocols.networks import (
+    NetworkArrays,
+    TrainingTerms,
+    answer_network,
+    ask_network,
+    bring,
+    descend,
+    predict,
+    teach,
+)
 from ppspeech.service import export_network
 
 LAYERS = (FrameLayer(48, width=5, stride=2), FrameLayer(48, width=3, dilation=2))
@@ -52,10 +61,10 @@ def trained(spoken: Spoken, classes: int, epochs: int, seed: int = 0) -> FrameNe
     steps = epochs * -(-len(spoken.words) // 32)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(epochs):
-        for part in torch.randperm(len(spoken.words)).split(32):
+        for part in torch.split(torch.randperm(len(spoken.words)), 32):
             scores = network(spoken.features[part], spoken.lengths[part])
             optimizer.zero_grad()
-            functional.cross_entropy(scores, spoken.words[part]).backward()
+            torch.autograd.backward(functional.cross_entropy(scores, spoken.words[part]))
             optimizer.step()
             schedule.step()
     return network.eval()
@@ -86,7 +95,7 @@ def _encrypted(network: FrameNetwork, test: Spoken, labels: tuple[str, ...]) -> 
     ]
 
 
-def ask_all(own: NetworkArrays, clips: list[Reals]) -> list[str]:
+def ask_all(own: NetworkArrays, clips: Sequence[Reals]) -> list[str]:
     """The labels of many clips, in one meeting."""
 
     def ask(channel: Channel) -> list[str]:

@@ -15,6 +15,7 @@ from ppspeech.protocols.networks.network import (
 )
 from ppspeech.protocols.networks.range import NetworkArrays, fit_network
 from ppspeech.protocols.networks.shape import Layer, NetworkShape, Output, Pool
+from ppspeech.protocols.networks.training import TrainingTerms, bring, descend, predict, teach
 
 __all__ = [
     "ACTIVATIONS",
@@ -25,16 +26,21 @@ __all__ = [
     "NetworkShape",
     "Output",
     "Pool",
+    "TrainingTerms",
     "activate",
     "answer_network",
     "ask_network",
+    "bring",
     "check_told",
+    "descend",
     "fit_network",
     "lines_of",
     "network_cost",
     "network_rounds",
+    "predict",
     "prepare_network",
     "product_bytes",
     "share_scores",
+    "teach",
     "tell",
 ]

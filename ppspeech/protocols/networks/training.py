@@ -123,7 +123,7 @@ class TrainingTerms:
             self.rows * z * scaled * 2 ** (2 * VALUE_BITS),
             self.rows * (self.radius + 1) * g * scaled * 2 ** (FEATURE_BITS + VALUE_BITS),
         )
-        return math.ceil(math.log2(largest)) + 3
+        return math.ceil(math.log2(float(largest))) + 3
 
     @property
     def ring(self) -> Ring:

@@ -69,4 +69,5 @@ def recovered(found: Layers, matrices: Sequence[Reals], biases: Sequence[Reals],
 def correlation(found: Layers, matrices: Sequence[Reals]) -> float:
     """Of what was found and the weights, every layer in units of its own."""
     alike = [[each.ravel() / each.std() for each in side] for side in ([matrix for matrix, _ in found], matrices)]
-    return float(np.corrcoef(*(np.concatenate(side) for side in alike))[0, 1])
+    one, other = (np.concatenate(side) for side in alike)
+    return float(np.corrcoef(one, other)[0, 1])
