@@ -103,7 +103,7 @@ class TrainingTerms:
     @property
     def step_size(self) -> int:
         """rate / rows, in units of 2^-RATE_BITS."""
-        return round(self.rate / self.rows * 2**RATE_BITS)
+        return round(float(self.rate) / self.rows * 2.0**RATE_BITS)
 
     @property
     def bits(self) -> int:
