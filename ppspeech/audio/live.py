@@ -80,7 +80,8 @@ def features_of(sounds: Sequence[Sound], mfcc: Mfcc, rate: int | None = None) ->
 class LiveFrames:
     """Features of speech that is still being spoken, each as soon as nothing to come can change it.
 
-    Derivatives look `delta_reach` frames ahead, one order after the other: a frame is final that much later. The
+    Derivatives look `delta_reach` frames ahead, one order after the other, and an encoder its reach: a frame is final
+    that much later. The
     features are those of the whole utterance, up to rounding. A front end that `waits_for_the_end` names is refused.
     """
 
@@ -96,7 +97,8 @@ class LiveFrames:
         """The frames that have become final, `(frames, features)`, none or more; samples at the model's rate."""
         self._heard = torch.cat((self._heard, samples))
         config = self._mfcc.config
-        final = config.frame_count(len(self._heard)) - config.deltas * config.delta_reach
+        ahead = config.deltas * config.delta_reach + (0 if config.encoder is None else config.encoder.reach)
+        final = config.frame_count(len(self._heard)) - ahead
         return self._frames(final)
 
     def finish(self) -> Reals:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
+from ppspeech.audio.encoder import Encoder
 from ppspeech.audio.frames import Frames, compact, length_mask
 from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
 from ppspeech.audio.steps import active_frames, delta, normalize_public, normalize_utterance
@@ -19,7 +20,8 @@ from ppspeech.errors import AudioError
 
 
 class Mfcc(nn.Module):
-    """Waveforms to MFCCs: D log(M |F x|^2), then derivatives, voice activity and normalization.
+    """Waveforms to MFCCs: D log(M |F x|^2), then derivatives, voice activity and normalization; then a public encoder
+    of these, if the config has one.
 
     F is the Fourier transform of a frame, M the mel filters and D the cosine transform (Pathak 2010 section 2.1.1).
     Batched and masked: an utterance gives the same frames alone and in a padded batch, whatever its padding holds.
@@ -41,6 +43,7 @@ class Mfcc(nn.Module):
             )
         for name, constant in _constants(self.config).items():
             self.register_buffer(name, constant.to(dtype), persistent=False)
+        self.encoder = None if self.config.encoder is None else Encoder(self.config.encoder, dtype)
 
     def forward(self, waveforms: Tensor | NDArray[Any], lengths: Tensor | NDArray[Any] | None = None) -> Frames:
         """Compute the features of a batch, of tensors or arrays.
@@ -62,7 +65,9 @@ class Mfcc(nn.Module):
         samples = waveforms.to(self.window.dtype).masked_fill(~length_mask(lengths, waveforms.shape[-1]), 0.0)
         if self.config.level == "peak":
             samples = samples / samples.abs().amax(-1, keepdim=True).clamp_min(torch.finfo(samples.dtype).tiny)
-        return self._features(samples, self.frame_counts(lengths))
+        frames = self._features(samples, self.frame_counts(lengths))
+        encoded: Frames = frames if self.encoder is None else self.encoder(frames)
+        return encoded
 
     def frame_counts(self, lengths: Tensor) -> Tensor:
         """Whole frames in waveforms of these lengths, `(batch,)`."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ppspeech.audio.encoder import PublicEncoder
 from ppspeech.errors import AudioError
 
 
@@ -34,6 +35,7 @@ class MfccConfig:
         public_std: for `cmvn="public"`, one positive value a feature.
         vad_db: drop frames more than this many dB below the utterance's loudest; None keeps all.
         vad_hangover: frames kept on each side of a loud one.
+        encoder: a public network that takes the features, normalized, and gives others in their place; None for none.
     """
 
     sample_rate: int = 16_000
@@ -56,6 +58,7 @@ class MfccConfig:
     public_std: tuple[float, ...] = ()
     vad_db: float | None = None
     vad_hangover: int = 5
+    encoder: PublicEncoder | None = None
 
     def __post_init__(self) -> None:
         cepstra_fit = 1 <= self.cepstra <= self.mel_filters
@@ -79,11 +82,15 @@ class MfccConfig:
                 raise AudioError(message)
         if self.cmvn == "public":
             sizes = len(self.public_mean), len(self.public_std)
-            if sizes != (self.features, self.features) or min(self.public_std) <= 0:
+            if sizes != (self.computed, self.computed) or min(self.public_std) <= 0:
                 raise AudioError(
-                    f"cmvn='public' needs public_mean and public_std of {self.features} values, the latter > 0; "
+                    f"cmvn='public' needs public_mean and public_std of {self.computed} values, the latter > 0; "
                     f"got {sizes[0]} and {sizes[1]}"
                 )
+        if self.encoder is not None and self.encoder.widths[0] != self.computed:
+            raise AudioError(
+                f"the encoder takes {self.encoder.widths[0]} numbers a frame, and there are {self.computed}"
+            )
 
     @classmethod
     def wideband(cls) -> "MfccConfig":
@@ -126,9 +133,14 @@ class MfccConfig:
         return self.sample_rate / 2 if self.high_hz is None else self.high_hz
 
     @property
-    def features(self) -> int:
-        """Values a frame: cepstra and their derivatives."""
+    def computed(self) -> int:
+        """Cepstra a frame, and their derivatives."""
         return self.cepstra * (1 + self.deltas)
+
+    @property
+    def features(self) -> int:
+        """Values a frame: cepstra and their derivatives, or what an encoder makes of them."""
+        return self.computed if self.encoder is None else self.encoder.outputs
 
     def frame_count(self, samples: int) -> int:
         """Whole frames in a waveform of that many samples.

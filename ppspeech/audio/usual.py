@@ -27,7 +27,7 @@ def usual_range(config: MfccConfig) -> tuple[Tensor, Tensor]:
     [-15.3, 12.7]
     """
     center = torch.zeros(config.features, dtype=torch.float64)
-    if config.cmvn != "none" or isinstance(config, GivenFeatures):
+    if config.cmvn != "none" or config.encoder is not None or isinstance(config, GivenFeatures):
         return center, torch.ones_like(center)
     center[0] = FILTER_LEVEL[config.level] * math.sqrt(config.mel_filters)
     n = torch.arange(config.cepstra, dtype=torch.float64)

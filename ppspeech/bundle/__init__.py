@@ -14,11 +14,14 @@ from ppspeech.bundle.kinds import (
     LargeMarginTableSettings,
     LinearTableSettings,
     MinimaxFilterSettings,
+    SentenceBank,
     SentenceHmmSettings,
     Shape,
     SpeakerUbmSettings,
     WeightsSettings,
     add_cohort_,
+    lexicon_of,
+    listed_ngrams,
 )
 from ppspeech.bundle.metrics import METRIC
 from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
@@ -32,6 +35,7 @@ from ppspeech.bundle.recognizer import (
     feature_limit,
     feature_radius,
     usual_radius,
+    word_radius,
 )
 from ppspeech.bundle.signature import make_signing_key
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
@@ -67,6 +71,7 @@ __all__ = [
     "PrivacyStatement",
     "Recognized",
     "Recognizer",
+    "SentenceBank",
     "SentenceHmmSettings",
     "SentenceTranscriber",
     "Shape",
@@ -86,6 +91,8 @@ __all__ = [
     "for_people",
     "from_plain",
     "in_words",
+    "lexicon_of",
+    "listed_ngrams",
     "load_bundle",
     "make_signing_key",
     "model_type",
@@ -95,6 +102,7 @@ __all__ = [
     "to_plain",
     "transcriber_of",
     "usual_radius",
+    "word_radius",
     "write_bundle",
     "write_json",
 ]

@@ -78,6 +78,11 @@ class BundleConfig:
             return f"rows of {self.features} columns"
         if isinstance(self.mfcc, GivenFeatures):
             return f"{self.features} given features a frame, as in the filtered corpus it was trained on"
+        if self.mfcc.encoder is not None:
+            return (
+                f"{self.features} features a frame, by a public encoder of {self.mfcc.computed} MFCC features, from "
+                f"speech at {self.mfcc.sample_rate:,} Hz"
+            )
         return f"{self.features} MFCC features a frame, from speech at {self.mfcc.sample_rate:,} Hz"
 
     @property
@@ -130,7 +135,10 @@ class BundleConfig:
         mfcc = None
         if "mfcc" in plain:
             ready = isinstance(plain["mfcc"], Mapping) and "given" in plain["mfcc"]
-            mfcc = from_plain(GivenFeatures if ready else MfccConfig, plain["mfcc"], "mfcc")
+            given = plain["mfcc"]
+            if isinstance(given, Mapping) and "encoder" not in given:  # of the first bundles, which had none
+                given = {**given, "encoder": None}
+            mfcc = from_plain(GivenFeatures if ready else MfccConfig, given, "mfcc")
         return cls(settings, _texts(plain, "labels"), mfcc, _texts(plain, "columns"))
 
 

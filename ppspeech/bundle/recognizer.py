@@ -16,6 +16,7 @@ from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
 LIMIT = 8.0  # spreads from its center that a feature is clipped to, unless a model's states lie further out
 INSIDE = 2.0  # standard deviations of every state that the limit leaves room for
+DEEPEST = 1 << 16  # nats below the highest that frames within the radius may score, for all lengths to fit their shares
 USUAL = 2.5  # spreads of a frame from its center in all directions at once: the largest that is usual
 
 
@@ -43,21 +44,26 @@ class Recognized:
 class Recognizer:
     """A model in the clear: features `(batch, frames, features)` and lengths to scores `(batch, words)`.
 
-    Frames are clipped to `limit` spreads, as `feature_limit` says, and what one scores counts as `floor` where it is
-    below (`score_floor`): so that a server that computes on shares, which have a range, gives the same answers. None
-    where the model takes one vector an utterance, or is a network.
+    Frames are brought within `radius` (`word_radius`) and clipped to `limit` spreads (`feature_limit`), so that a
+    server that computes on shares, which have a range, gives the same answers. Where there is no radius, what a frame
+    scores counts as `floor` if it is below (`score_floor`). None has a model that takes one vector an utterance, or a
+    network, which clips its frames itself.
     """
 
     names: tuple[str, ...]
     mfcc: MfccConfig
     model: nn.Module
     limit: float | None
+    radius: float | None
     floor: ScoreFloor | None
 
     @classmethod
     def of(cls, model: nn.Module, config: BundleConfig) -> "Recognizer":
         """A model with what its bundle, or checkpoint, says about it."""
-        return cls(config.labels, config.front_end, model, feature_limit(model, config.front_end), score_floor(model))
+        mfcc = config.front_end
+        radius = word_radius(model, mfcc)
+        floor = None if radius is not None else score_floor(model)
+        return cls(config.labels, mfcc, model, feature_limit(model, mfcc), radius, floor)
 
     @torch.no_grad()
     def recognize_all(
@@ -106,14 +112,14 @@ class Recognizer:
         """Scores of utterances, each `(frames, features)`: `(utterances, words)`."""
         lengths = torch.tensor([len(frames) for frames in features])
         clipped = self.clipped(pad_sequence(list(features), batch_first=True))
-        if self.floor is not None and isinstance(self.model, WordModel):
+        if isinstance(self.model, WordModel) and (self.floor is not None or self.radius is not None):
             return floored_scores(self.model, clipped, lengths, self.floor)
         scores: Tensor = self.model(clipped, lengths)
         return scores
 
     def clipped(self, features: Tensor) -> Tensor:
-        """Frames `(…, features)` within the limit."""
-        return features if self.limit is None else clipped_to(features, self.limit, self.mfcc)
+        """Frames `(…, features)` within radius and limit."""
+        return features if self.limit is None else clipped_to(features, self.limit, self.mfcc, self.radius)
 
 
 def clipped_to(features: Tensor, limit: float, mfcc: MfccConfig, radius: float | None = None) -> Tensor:
@@ -163,10 +169,7 @@ def feature_radius(bank: HiddenMarkovModel, mfcc: MfccConfig) -> float:
 
     A client that is told it learns about the model how often.
     """
-    assert isinstance(bank.emission, GaussianEmission)
-    center, spread = usual_range(mfcc)
-    mean = (bank.emission.gaussians.mean.double() - center) / spread
-    covariances = bank.emission.gaussians.covariances().double() / (spread.unsqueeze(-1) * spread)
+    mean, covariances = _in_spreads(bank, mfcc)
     square = mean.square().sum(-1) + covariances.diagonal(dim1=-2, dim2=-1).sum(-1)
     around = (mean.unsqueeze(-2) @ covariances @ mean.unsqueeze(-1)).squeeze((-2, -1))
     deviation = (2 * covariances.square().sum((-2, -1)) + 4 * around).sqrt()
@@ -174,3 +177,30 @@ def feature_radius(bank: HiddenMarkovModel, mfcc: MfccConfig) -> float:
     while radius < reach:
         radius *= 2
     return radius
+
+
+@torch.no_grad()
+def word_radius(model: nn.Module, mfcc: MfccConfig) -> float | None:
+    """`feature_radius` of word models, from released weights alone; None where they have a `score_floor` instead.
+
+    Models that are no Gaussians have none, nor have those so steep that a frame within it could score more than
+    `DEEPEST` nats below the highest peak: by up to (radius + |m|)^2 / 2 λ below a Gaussian's own, λ the least
+    eigenvalue of its covariance.
+    """
+    if not isinstance(model, HiddenMarkovModel) or not isinstance(model.emission, GaussianEmission):
+        return None
+    radius = feature_radius(model, mfcc)
+    mean, covariances = _in_spreads(model, mfcc)
+    spectrum, logits = torch.linalg.eigvalsh(covariances), model.emission.weight_logits
+    peaks = -spectrum.log().sum(-1) / 2 + (0.0 if logits is None else logits.double().log_softmax(-1))
+    lowest = peaks - (radius + mean.norm(dim=-1)).square() / (2 * spectrum[..., 0])
+    return radius if float(peaks.max() - lowest.min()) <= DEEPEST else None
+
+
+def _in_spreads(bank: HiddenMarkovModel, mfcc: MfccConfig) -> tuple[Tensor, Tensor]:
+    """Means `(..., d)` and covariances `(..., d, d)` of features in their usual range."""
+    assert isinstance(bank.emission, GaussianEmission)
+    center, spread = usual_range(mfcc)
+    gaussians = bank.emission.gaussians
+    mean = (gaussians.mean.double() - center) / spread
+    return mean, gaussians.covariances().double() / (spread.unsqueeze(-1) * spread)

@@ -139,7 +139,7 @@ class SentenceTranscriber:
         if garbage is not None:
             raise ModelError("a model of sentences has one of silence, and no garbage model: leave garbage out")
         other = self.settings if word_penalty is None else replace(self.settings, word_penalty=word_penalty)
-        other = replace(other, grammar=grammar) if grammar else other
+        other = replace(other, grammar=grammar, ngrams=()) if grammar else other
         graph = self.graph if other == self.settings else other.graph(self.bank, self.names)
         heard = [self.words(features, beam, graph) for features in features_of(sounds, Mfcc(self.mfcc), rate)]
         hop = self.mfcc.hop_s

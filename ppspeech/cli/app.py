@@ -22,6 +22,8 @@ from ppspeech.cli.enroll import enroll
 from ppspeech.cli.export import export
 from ppspeech.cli.features import features
 from ppspeech.cli.filter import FILTER_COMMANDS
+from ppspeech.cli.grep import grep
+from ppspeech.cli.index import index
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
@@ -30,6 +32,7 @@ from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
 from ppspeech.cli.simulate import simulate
+from ppspeech.cli.spot import spot
 from ppspeech.cli.synth import synth
 from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
@@ -105,6 +108,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "features": features,
     "recognize": recognize,
     "transcribe": transcribe,
+    "spot": spot,
+    "index": index,
+    "grep": grep,
     "verify": verify,
     "identify": identify,
     "classify": classify,

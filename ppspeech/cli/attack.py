@@ -46,8 +46,8 @@ def attack(
     Every attack says what it wants and measures what it got. `failed` is what one hopes for; `stated` is a leak that
     the protocols state; exit code 1 if one has `WON`. A bundle is served by this command, on this machine.
 
-    Examples: `ppspeech attack words`, `ppspeech attack voices --quick --json`, `ppspeech attack words --only
-    chosen_key`, `ppspeech attack 127.0.0.1:7000 --pin … --bundle words`
+    Examples: `ppspeech attack words`, `ppspeech attack sentences`, `ppspeech attack voices --quick --json`,
+    `ppspeech attack words --only chosen_key`, `ppspeech attack 127.0.0.1:7000 --pin … --bundle words`
     """
     from ppspeech.registry import listed
 
@@ -110,13 +110,14 @@ def _figures(outcomes: "Sequence[Outcome]") -> "list[Figure]":
 
 
 def _bits_a_query(attacked: "Target") -> "list[Figure]":
-    """What an answer tells of a model of words at the most, whatever a client does."""
+    """What an answer tells of a model of words, or of sentences, at the most, whatever a client does."""
     from ppspeech.figures import Figure
-    from ppspeech.service import Knowledge
+    from ppspeech.service import Knowledge, sentence_knowledge
 
-    if attacked.task != "words":
+    if attacked.task == "speakers":
         return []
-    known = Knowledge.of(attacked.usual.offer.terms.shape)
+    shape = attacked.usual.offer.terms.shape
+    known = sentence_knowledge(shape) if attacked.task == "sentences" else Knowledge.of(shape)
     left = attacked.usual.offer.queries_left
     budget = "no budget" if left is None else f"{left:,} queries left of this client's budget"
     note = f"docs/THEORY.md; the model could be known after {known.queries:,} queries; {budget}"

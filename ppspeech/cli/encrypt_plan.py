@@ -21,9 +21,9 @@ def encrypt_plan(
     frames: Annotated[
         int | None, typer.Option(help="Utterances will be padded to this many; by default as `serve` does it.", min=1)
     ] = None,
-    operation: Annotated[Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best.")] = (
-        "forward"
-    ),
+    operation: Annotated[
+        Literal["forward", "viterbi"], typer.Option(help="Add up all paths, or take the best, also in circuits.")
+    ] = ("forward"),
     reject: Annotated[bool, typer.Option("--reject", help="With a garbage model.")] = False,
     words: Annotated[
         list[str] | None,
@@ -161,6 +161,17 @@ def _sentence_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
         (
             "a second of speech",
             f"{found['bytes_a_second'] / 1e6:.2f} MB and {found['rounds_a_second']:g} rounds of the longest",
+        ),
+        *(
+            [
+                (
+                    "a client holds",
+                    f"{found['held_bytes'] / 1e6:.1f} MB of garbled tables for the longest until it is spoken, "
+                    f"{found['held_bytes'] / shape['frames'] / 1e3:.0f} kB a frame; nothing on shares",
+                )
+            ]
+            if found["held_bytes"]
+            else []
         ),
         (
             "an answer tells",

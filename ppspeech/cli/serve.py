@@ -13,7 +13,8 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:
     from ppspeech.bundle import Bundle
     from ppspeech.network import Server, ServerTls
-    from ppspeech.service import Deployment, SentenceDeployment, ServiceFiles
+    from ppspeech.service import Archive, Deployment, SentenceDeployment, ServiceFiles, SpotDeployment
+    from ppspeech.service.server import ServedText
 
 
 SPEAKER_FRAMES = 100
@@ -22,7 +23,13 @@ Chosen = TypeVar("Chosen")
 
 
 def serve(
-    bundles: Annotated[list[Path], typer.Argument(help="Bundles; each is offered under its folder's name.")],
+    bundles: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Bundles, archives of `ppspeech index`, and files of text that clients `grep`; each is offered under "
+            "its name."
+        ),
+    ],
     listen: Annotated[str, typer.Option(help="HOST:PORT to listen at; port 0 takes a free one.")] = "127.0.0.1:7000",
     frames: Annotated[
         int | None,
@@ -36,13 +43,22 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE,…",
-            help="Choices for words: operation=viterbi takes the best path, quicker than forward; reject=true lets a "
-            "garbage model say that it was none of them, garbage=… gives it nats a frame; limit, bits.",
+            help="Choices for words: operation=viterbi takes the best path, quicker than forward and, in a circuit, "
+            "over slow links; reject=true lets a garbage model say that it was none of them, garbage=… gives it nats a "
+            "frame; limit, bits.",
         ),
     ] = None,
     sentences: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE,…", help="Choices for sentences: bits of the shares."),
+    ] = None,
+    spotting: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="Look for the words of bundles in recordings of clients (`ppspeech spot --in`), instead of "
+            "recognizing them: threshold=40 nats, longest=1.5 seconds of a word, seconds=60 of a recording.",
+        ),
     ] = None,
     speakers: Annotated[
         list[str] | None,
@@ -52,6 +68,14 @@ def serve(
             "scoring=linear or gmm, for clients that keep to the protocol, or hardened, for any, which is the default "
             "where decision=server; false_accept=0.01, among people of cohort=FOLDER, or those in the bundle; instead "
             "threshold, with norm=z, t or zt where there is a cohort.",
+        ),
+    ] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,…",
+            help="Choices for texts: tells=found, count, lines or places, the most that a client may ask for; "
+            "alphabet=letters, text, dna or phones, to which they are folded.",
         ),
     ] = None,
     enroll: Annotated[bool, typer.Option("--enroll", help="Speakers: let clients enroll; keep --state safe.")] = False,
@@ -76,17 +100,28 @@ def serve(
 ) -> None:
     """Serve released models encrypted: clients learn words or names, we learn nothing. JSON logs on standard error.
 
+    A file is a text: clients learn where patterns of theirs are in it, and we do not learn the patterns.
+
     Ends in order on Ctrl-C or SIGTERM. `ppspeech.serve` does the same from Python.
 
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
-    --enroll --state people --speakers scoring=gmm,cohort=others`
+    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
+    words --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
     """
     import torch
 
     from ppspeech.network import own_tls
-    from ppspeech.service import Deployment, SentenceDeployment, ServiceFiles, SpeakerDeployment, build_services
-    from ppspeech.service.server import kept_folder, listening, log_as_json, named
+    from ppspeech.service import (
+        Deployment,
+        SentenceDeployment,
+        ServiceFiles,
+        SpeakerDeployment,
+        SpotDeployment,
+        TextDeployment,
+        build_services,
+    )
+    from ppspeech.service.server import apart, kept_folder, listening, log_as_json, named, texts_at
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     for_words = choices(Deployment(frames=frames), words, "--words")
@@ -94,21 +129,26 @@ def serve(
     for_speakers = choices(
         SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
     )
+    for_spotting = None if spotting is None else choices(SpotDeployment(), spotting, "--spotting")
     if for_speakers.names == "server" and state is None:
         raise PpspeechError("names that are ours to learn need a --state folder to be written in")
-    loaded = named(bundles)
+    for_texts = choices(TextDeployment(), texts, "--texts")
+    models, files_of_text = apart(bundles)
+    loaded = named(models)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        services = build_services(loaded, files, for_words, for_speakers, for_sentences)
+        searched = texts_at(files_of_text, folder, for_texts)
+        services = build_services(loaded, files, for_words, for_speakers, for_sentences, searched, for_spotting)
         server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
-        _show(server, tls, loaded, for_words, for_sentences)
-        _show_budgets(files, loaded)
+        _show(server, tls, loaded, searched, for_words, for_sentences, for_spotting)
+        served = {name: bundle.fingerprint for name, bundle in loaded.items()}
+        _show_budgets(files, served | {each.offer.name: each.offer.fingerprint for each in searched})
         counters = server.run()
     Console().print(f"stopped: {counters}")
 
 
-def _show_budgets(files: "ServiceFiles", bundles: "dict[str, Bundle]") -> None:
-    told = (f"{files.budget.left(bundle.fingerprint, ''):,} of {name}" for name, bundle in bundles.items())
+def _show_budgets(files: "ServiceFiles", fingerprints: dict[str, str]) -> None:
+    told = (f"{files.budget.left(each, ''):,} of {name}" for name, each in fingerprints.items())
     Console().print(f"a client may ask {', '.join(told)}; --budget chooses otherwise")
 
 
@@ -131,30 +171,44 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
 def _show(
     server: "Server",
     tls: "ServerTls | None",
-    bundles: "dict[str, Bundle]",
+    bundles: "dict[str, Bundle | Archive]",
+    texts: "Sequence[ServedText]",
     for_words: "Deployment",
     for_sentences: "SentenceDeployment",
+    for_spotting: "SpotDeployment | None",
 ) -> None:
     """Say how clients come in, and how long they may speak; what is printed is what they need to type."""
     from ppspeech.bundle import KeywordNetworkSettings, SentenceHmmSettings
     from ppspeech.network import fingerprint
-    from ppspeech.service import export_bundle, export_words
+    from ppspeech.service import Archive, export_bundle, export_words
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
     if tls is not None and tls.client_ca is not None:
         trust += " --certificate … --key …"
-    which = f" --model {next(iter(bundles))}" if len(bundles) > 1 else ""
-    first, address = next(iter(bundles.values())), server.address.reachable()
+    names = [*bundles, *(each.offer.name for each in texts)]
+    which = f" --model {names[0]}" if len(names) > 1 else ""
+    address = server.address.reachable()
+    first = next(iter(bundles.values()), None)
     asking = f"recognize {address} clip.wav"
-    if isinstance(first.config.settings, SentenceHmmSettings):
+    if first is None:
+        asking = f"grep PATTERN --server {address}"
+    elif isinstance(first, Archive):
+        asking = f"spot keyword.wav --server {address}"
+    elif for_spotting is not None:
+        asking = f"spot --in recording.wav --server {address}"
+    elif isinstance(first.config.settings, SentenceHmmSettings):
         asking = f"transcribe {address} clip.wav"
     elif not first.labels:
         asking = f"verify BUNDLE clip.wav --claim PLACE --server {address}"
-    console.print(f"serving {', '.join(bundles)} at {server.address}; a client asks with")
+    console.print(f"serving {', '.join(names)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
     for name, bundle in bundles.items():
-        if not bundle.labels:
+        if isinstance(bundle, Archive):
+            lengths, hop = bundle.contents.lengths, bundle.contents.mfcc.hop_s
+            console.print(f"  {name} has {len(lengths)} recordings, {sum(lengths) * hop:.0f} s")
+            continue
+        if not bundle.labels or for_spotting is not None:
             continue
         config = bundle.config
         if isinstance(config.settings, SentenceHmmSettings):

@@ -21,10 +21,12 @@ DIGITS = "0123456789"
 SIDE = 160  # bytes of a row of the picture of what the server gets
 
 
-def show_transcript(record: "Transcript") -> None:
-    """Print every step, then what the server received of each kind, for a transcript that kept payloads."""
+def show_transcript(record: "Transcript", of: str = "voice", alike: str = "every voice") -> None:
+    """Print every step, then what the server received of each kind, for a transcript that kept payloads. `of`: what
+    it was about; `alike`: those for which the server sees the same.
+    """
     console = Console()
-    seen = Table(title="What the server saw of the voice", title_justify="left", box=box.SIMPLE_HEAD)
+    seen = Table(title=f"What the server saw of the {of}", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("kind", "messages", "bytes", "bits of surprise a byte", "begins with"):
         seen.add_column(heading, justify="left" if heading in {"kind", "begins with"} else "right")
     received: dict[int, list[bytes]] = {}
@@ -39,7 +41,7 @@ def show_transcript(record: "Transcript") -> None:
     console.print(seen)
     console.print(
         f"  {record.bytes_up:,} bytes up, {record.bytes_down:,} down, {record.rounds} round trips; lengths and "
-        "order are the same for every voice; 8 bits a byte are coin flips, fewer come from headers and packed bits",
+        f"order are the same for {alike}; 8 bits a byte are coin flips, fewer come from headers and packed bits",
         style="dim",
     )
 

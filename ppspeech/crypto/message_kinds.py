@@ -23,3 +23,4 @@ class Kind(MessageKind):
     BLIND_CHOICES = 218, "masked choices"
     LABELS = 219, "labels, one a wire"
     MEANING = 220, "what the labels of outputs mean"
+    HIDDEN_TEXTS = 221, "hidden texts, of which one opens"

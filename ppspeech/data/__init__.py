@@ -5,6 +5,7 @@ from ppspeech.data.corpora.folder import clips_by_speaker, cohort_at
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
 from ppspeech.data.datamodule import SpeechDataModule
+from ppspeech.data.encoding import publicly_encoded
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
 from ppspeech.data.layout import read_rows, whole_folder, write_rows
@@ -63,6 +64,7 @@ __all__ = [
     "options_for",
     "plot_corpus",
     "public_scale",
+    "publicly_encoded",
     "publicly_normalized",
     "read_filtering",
     "read_rows",

@@ -40,6 +40,8 @@ class SpeechDataModule(lightning.LightningDataModule):
             features already.
         normalization: corpora that are nobody's secret, such as `["synthetic"]`, over which features get mean 0 and
             variance 1, instead of over each utterance: with `level: keep` they are known as they are spoken.
+        encoder: a network between front end and model, learned from public speech and run by whoever speaks: what
+            `publicly_encoded` takes, such as `{"corpora": ["synthetic"], "outputs": 24}`; None for none.
         rate: at which the front end listens, in Hz, whatever the corpus's rate.
         skip_bad: leave out, with a warning, recordings that cannot be used and labels without a training recording;
             otherwise they are refused.
@@ -60,6 +62,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         validation: float | list[str] | list[int] = 0.0,
         mfcc: dict[str, Any] | MfccConfig | None = None,
         normalization: Sequence[str] = (),
+        encoder: dict[str, Any] | None = None,
         rate: int | None = None,
         skip_bad: bool = False,
         batch_size: int = 64,
@@ -74,6 +77,7 @@ class SpeechDataModule(lightning.LightningDataModule):
         self.validation = validation
         self.mfcc = mfcc
         self.normalization = tuple(normalization)
+        self.encoder = encoder
         self.rate = rate
         self.skip_bad = skip_bad
         self.batch_size = batch_size
@@ -108,16 +112,34 @@ class SpeechDataModule(lightning.LightningDataModule):
         """The front end for this corpus; where its features are given, their number."""
         if corpus.features is not None:
             return GivenFeatures(given=corpus.features)
-        if not self.normalization:
+        if not self.normalization and self.encoder is None:
             return self._front_end(corpus)
-        if corpus.name in {*self.normalization} - {"synthetic"}:
+        if corpus.name in {*self.normalization, *self.encoded_by} - {"synthetic"}:
             raise CorpusError(
-                f"features cannot be normalized by {corpus.name}, which is trained on: its means would leave with the "
-                "model; name a corpus that is nobody's secret, such as synthetic"
+                f"features cannot be normalized or encoded by {corpus.name}, which is trained on: what is learned of "
+                "it would leave with the model; name a corpus that is nobody's secret, such as synthetic"
             )
         if self._normalized is None:
-            self._normalized = publicly_normalized(self._front_end(corpus), self.normalization)
+            config = self._front_end(corpus)
+            if self.normalization:
+                config = publicly_normalized(config, self.normalization)
+            self._normalized = self._encoded(config)
         return self._normalized
+
+    @property
+    def encoded_by(self) -> tuple[str, ...]:
+        """The public corpora that an encoder is learned from."""
+        return () if self.encoder is None else tuple(self.encoder.get("corpora", ("synthetic",)))
+
+    def _encoded(self, config: MfccConfig) -> MfccConfig:
+        if self.encoder is None:
+            return config
+        from ppspeech.data.encoding import publicly_encoded  # joins sentences, which are a data module of their own
+
+        try:
+            return publicly_encoded(config, **self.encoder)
+        except TypeError as unknown:
+            raise CorpusError(f"the encoder (data.encoder) cannot be made: {unknown}") from None
 
     def _front_end(self, corpus: Corpus) -> MfccConfig:
         if isinstance(self.mfcc, MfccConfig):

@@ -7,7 +7,7 @@ no split by speaker can leak through it, and who else is in the corpus changes n
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,15 +75,23 @@ class Sentence:
 
 
 def joined_sentences(
-    corpus: Corpus, each: int, rate: int, words: tuple[int, int] = (4, 7), seed: int = 0
+    corpus: Corpus,
+    each: int,
+    rate: int,
+    words: tuple[int, int] = (4, 7),
+    seed: int = 0,
+    levels: tuple[float, float] = (0.0, 0.0),
 ) -> Iterator[Sentence]:
     """Sentences of every speaker in turn, `each` of them, of so many words, at a sample rate.
 
-    Clips are drawn with replacement from what the speaker says, cut to their speech and scaled to a peak of 1. The same
-    seed gives the same sentences of a speaker, the first of them whatever `each` is. Raises CorpusError for a corpus
-    without words, numbers that are not positive, or a silent clip.
+    Clips are drawn with replacement from what the speaker says, cut to their speech and scaled to a peak of 1; then the
+    whole sentence by a gain of so many dB, drawn between `levels`, as people stand nearer and farther. The same seed
+    gives the same sentences of a speaker, the first of them whatever `each` is. Raises CorpusError for a corpus without
+    words, numbers that are not positive, levels out of order or a silent clip.
     """
     fewest, most = words
+    if not -100 <= levels[0] <= levels[1] <= 0:
+        raise CorpusError(f"levels are decibels from -100 to 0, the lower first, got {levels}")
     if each < 1 or not 1 <= fewest <= most:
         raise CorpusError(f"sentences need each >= 1 and 1 <= words[0] <= words[1], got {each} and {words}")
     spoken: dict[str, list[Utterance]] = {}
@@ -97,7 +105,9 @@ def joined_sentences(
             drawn = _generator(seed, speaker, number)
             places = drawn.integers(0, len(spoken[speaker]), int(drawn.integers(fewest, most + 1)))
             clips = [spoken[speaker][place] for place in places]
-            yield _joined(speaker, [(str(u.word), _speech(u, rate)) for u in clips], rate, drawn)
+            sentence = _joined(speaker, [(str(u.word), _speech(u, rate)) for u in clips], rate, drawn)
+            gain = 10 ** (float(drawn.uniform(*levels)) / 20)
+            yield replace(sentence, waveform=gain * sentence.waveform)
 
 
 class Pieces(Dataset[Batch]):
@@ -173,6 +183,8 @@ class SentenceDataModule(SpeechDataModule):
         test_sentences: of every speaker of the test, or validation, part.
         words: the fewest and most words of a sentence.
         shortest: frames of a piece that is trained on, at least as many as a model has states.
+        levels: of every sentence's loudest sample, drawn between these, in dB below full scale: for front ends that
+            hear how loud people are (`level: keep`).
         more: what `SpeechDataModule` takes.
     """
 
@@ -188,10 +200,12 @@ class SentenceDataModule(SpeechDataModule):
         test_sentences: int = 4,
         words: tuple[int, int] = (4, 7),
         shortest: int = 5,
+        levels: tuple[float, float] = (0.0, 0.0),
         **more: Any,
     ) -> None:
         super().__init__(**more)
         self.sentences, self.test_sentences, self.words, self.shortest = sentences, test_sentences, words, shortest
+        self.levels = levels
         self._joined = False
 
     def setup(self, stage: str | None = None) -> None:
@@ -206,7 +220,7 @@ class SentenceDataModule(SpeechDataModule):
         parts: dict[str, Any] = {}
         for name, part in self.parts.items():
             each = self.sentences if name == "train" else self.test_sentences
-            joined = joined_sentences(part.corpus, each, config.sample_rate, self.words, self.seed)
+            joined = joined_sentences(part.corpus, each, config.sample_rate, self.words, self.seed, self.levels)
             heard = heard_by(config, joined)
             whole = WholeSentences(heard, words, people) if name != "train" else None
             parts[name] = whole or Pieces(heard, words, people, self.shortest)

@@ -100,11 +100,19 @@ class Connected:
         return total_word_errors(heard).rate
 
 
-def audiomnist_digits(sentences: int = 120, settings: SentenceHmmSettings = DIGITS, hop_s: float = HOP_S) -> Connected:
-    """Digits of 45 people; the others, every fourth of the sorted names, say the sentences to test on."""
+def audiomnist_digits(
+    sentences: int = 120,
+    settings: SentenceHmmSettings = DIGITS,
+    hop_s: float = HOP_S,
+    mfcc: MfccConfig | None = None,
+    levels: tuple[float, float] = (0.0, 0.0),
+) -> Connected:
+    """Digits of 45 people; the others, every fourth of the sorted names, say the sentences to test on. `mfcc`: another
+    front end than the usual one at this hop; `levels`: see `joined_sentences`.
+    """
     corpus = load_corpus("audiomnist")
     split = split_by_speaker(corpus, corpus.speakers[::4])
-    return _joined(split, settings, hop_s, 495, sentences)
+    return _joined(split, settings, hop_s, 495, sentences, mfcc, levels)
 
 
 def fsdd_digits(sentences: int = 120, settings: SentenceHmmSettings = DIGITS, hop_s: float = HOP_S) -> Connected:
@@ -129,7 +137,7 @@ def yesno_sentences(settings: SentenceHmmSettings = YESNO, hop_s: float = HOP_S)
     even_start_(bank, features, lengths, texts, features[..., 0] < 0, len(config.labels), PRIOR)
 
     def draw(trained: HiddenMarkovModel) -> list[DecodingGraph]:
-        units = settings.units(trained, config.labels)
+        units = settings.models(trained, config.labels)
         return [transcript_graph(text, units, SILENCE) for _, text in train]
 
     embedded_training(bank, features, lengths, draw, 10, PRIOR)
@@ -144,15 +152,23 @@ CONNECTED: dict[str, Callable[[], Connected]] = {
 }
 
 
-def _joined(split: Split, settings: SentenceHmmSettings, hop_s: float, training: int, test: int) -> Connected:
+def _joined(
+    split: Split,
+    settings: SentenceHmmSettings,
+    hop_s: float,
+    training: int,
+    test: int,
+    chosen: MfccConfig | None = None,
+    levels: tuple[float, float] = (0.0, 0.0),
+) -> Connected:
     """So many sentences of 4 to 7 words to train on, and of 4 to 8 to test and to choose on."""
     rate = split.train.sample_rate
-    config = BundleConfig(settings, split.train.words, replace(MfccConfig.at_rate(rate), hop_s=hop_s))
-    mfcc = config.front_end
+    mfcc = chosen or replace(MfccConfig.at_rate(rate), hop_s=hop_s)
+    config = BundleConfig(settings, split.train.words, mfcc)
 
     def heard(corpus: Corpus, count: int, words: tuple[int, int], seed: int) -> list[Heard]:
         each = -(-count // len(corpus.speakers))
-        return heard_by(mfcc, joined_sentences(corpus, each, rate, words, seed))[:count]
+        return heard_by(mfcc, joined_sentences(corpus, each, rate, words, seed, levels))[:count]
 
     trained = heard(split.train, training, (4, 7), 0)
     pieces = Pieces(trained, config.labels, split.train.speakers, settings.states)

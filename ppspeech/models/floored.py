@@ -1,7 +1,8 @@
-"""Word models with a floor under what any frame can score, as an encrypted service computes them.
+"""Word models as an encrypted service computes them: no rarer moves than so, and a floor under what a frame can score.
 
-One outlier among the frames costs a path thousands of nats, more than all others together tell. Shares have a range,
-and so a floor (`ppspeech.protocols.scores.range`); for answers to be the same in the clear, it is here too:
+One outlier among the frames costs a path thousands of nats, more than all others together tell. Shares have a range
+(`ppspeech.protocols.scores.range`). Where it does not hold what frames within the public radius can score, there is a
+floor, and for answers to be the same in the clear, it is here too:
 
     e_t(j) <- max(e_t(j), level - ln a_jj),      for every component of a state, staying in the state included,
 
@@ -55,11 +56,11 @@ def score_floor(model: nn.Module) -> ScoreFloor | None:
 
 
 def floored_scores(
-    model: WordModel, features: Tensor, lengths: Tensor, floor: ScoreFloor, *, best_path: bool = False
+    model: WordModel, features: Tensor, lengths: Tensor, floor: ScoreFloor | None, *, best_path: bool = False
 ) -> Tensor:
-    """As `model(features, lengths)`, or of the best path alone, above the floor: `(batch, models)`."""
+    """As `model(features, lengths)`, or of the best path alone, above the floor, if any: `(batch, models)`."""
     transitions, initial = _chances(model)
-    least = floor.level - _stays(model, transitions)
+    least = (-math.inf if floor is None else floor.level) - _stays(model, transitions)
     if isinstance(model, LargeMarginHmm):
         emissions = torch.maximum(model.emissions(features), least)
     else:

@@ -48,6 +48,11 @@ class Kind(MessageKind):
     SIGNED_KEYS = 86, "a signature on everyone's public keys"
     SIGNATURES = 87, "everyone's signatures"
 
+    # Beliefs among peers.
+    PEER_KEY = 100, "a public key"
+    PEER_SHARES = 101, "ciphertexts that others open when they are added up and masked"
+    MASKED_SUM = 102, "masked ciphertexts"
+
     # Eigenvectors.
     DIRECTIONS = 120, "the released directions"
 

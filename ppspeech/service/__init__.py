@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
+    from ppspeech.service.client.spotting import Spotted, in_archive
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
         export_bundle,
         export_graph,
     )
-    from ppspeech.service.offer import DESCRIBE, Offer, describe
+    from ppspeech.service.export_spotting import SpotDeployment, export_keywords
+    from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
         MEETING_BYTES,
         ROUND_TRIPS,
@@ -42,9 +45,12 @@ if TYPE_CHECKING:
         send_request,
         send_template,
     )
+    from ppspeech.service.seek import sought
+    from ppspeech.service.server.sentences import sentence_knowledge
     from ppspeech.service.server.serve import ServiceFiles, Serving, build_services, serve
     from ppspeech.service.server.speakers import SpeakerDeployment
     from ppspeech.service.server.stores import QueryBudget
+    from ppspeech.service.server.text import TextDeployment
 
 __all__ = [
     "BYTES_PER_SECOND",
@@ -53,9 +59,11 @@ __all__ = [
     "MEETING_BYTES",
     "ROUND_TRIPS",
     "Answer",
+    "Archive",
     "Ask",
     "BudgetSpentError",
     "Client",
+    "Contents",
     "Deployment",
     "Door",
     "Knowledge",
@@ -68,9 +76,14 @@ __all__ = [
     "ServicePlan",
     "Serving",
     "SpeakerDeployment",
+    "SpotDeployment",
+    "Spotted",
+    "TextDeployment",
+    "Units",
     "WayToRun",
     "at_length",
     "build_services",
+    "clear_segments",
     "connect",
     "connect_through",
     "describe",
@@ -78,8 +91,13 @@ __all__ = [
     "export_bank",
     "export_bundle",
     "export_graph",
+    "export_keywords",
     "export_network",
     "export_words",
+    "in_archive",
+    "in_the_clear",
+    "index_recordings",
+    "offered_names",
     "open_door",
     "plan_network",
     "plan_sentences",
@@ -90,13 +108,17 @@ __all__ = [
     "send_ready",
     "send_request",
     "send_template",
+    "sentence_knowledge",
     "serve",
     "server_health",
+    "sought",
 ]
 
 _MODULES = {
+    "archive": {"Archive", "Contents", "Units", "clear_segments", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
+    "client.spotting": {"Spotted", "in_archive"},
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
@@ -109,7 +131,8 @@ _MODULES = {
         "export_bundle",
         "export_graph",
     },
-    "offer": {"DESCRIBE", "Offer", "describe"},
+    "export_spotting": {"SpotDeployment", "export_keywords"},
+    "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
         "MEETING_BYTES",
         "ROUND_TRIPS",
@@ -130,9 +153,12 @@ _MODULES = {
         "send_request",
         "send_template",
     },
+    "server.sentences": {"sentence_knowledge"},
     "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
     "server.speakers": {"SpeakerDeployment"},
     "server.stores": {"QueryBudget"},
+    "server.text": {"TextDeployment"},
+    "seek": {"sought"},
 }
 
 if not TYPE_CHECKING:

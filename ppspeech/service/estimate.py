@@ -4,6 +4,7 @@ The constants are those of one machine with two cores of 2020s server hardware s
 differs by a factor of a few. They serve to compare ways of running, and to know beforehand whether it is 0.3 s or 3.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -12,15 +13,16 @@ from ppspeech.crypto.lattice import MatrixPlan
 from ppspeech.crypto.shares import Cost
 from ppspeech.protocols.networks import NetworkShape, network_cost, network_rounds
 from ppspeech.protocols.scores import WordShape
-from ppspeech.protocols.trellis import can_scan
-from ppspeech.protocols.words import KeywordJob, Order, end_cost, stream_cost, stream_plan
-from ppspeech.service.requests import WORD_ORDERS
+from ppspeech.protocols.trellis import GarbledCost, TrellisCircuit
+from ppspeech.protocols.words import KeywordJob, end_cost, garbled_cost, stream_cost, stream_plan, word_circuit
+from ppspeech.service.requests import Way
 
 PRODUCT_SECONDS = 9e-6  # of one polynomial multiplied into an accumulator, by the server
 POLYNOMIAL_SECONDS = 4e-4  # of one polynomial sent, received and transformed, both parties together
 ZERO_SECONDS = 4e-4  # of one encryption of zero, offline
 TABLE_OFFLINE_SECONDS, TABLE_ONLINE_SECONDS = 3.5e-6, 1.5e-6  # of one table that is looked up in, both parties together
 MESSAGE_SECONDS = 1.5e-4  # of one message on loopback with TLS, and of the numpy calls around it
+GARBLE_SECONDS, EVALUATE_SECONDS = 5e-8, 4e-8  # of one gate, with all that is around it
 BYTES_PER_SECOND = 100e6 / 8  # of a link of 100 Mbit/s, where there is one
 
 
@@ -46,6 +48,11 @@ class Estimate:
     def online_over(self, round_trip_seconds: float) -> float:
         """From the voice to the word over a link with this round-trip time and 100 Mbit/s."""
         return self.online_seconds + self.rounds * round_trip_seconds + self.online_bytes / BYTES_PER_SECOND
+
+    def whole_over(self, round_trip_seconds: float) -> float:
+        """From the question to the answer over such a link, nothing prepared before."""
+        before = (self.bytes_up + self.bytes_down - self.online_bytes) / BYTES_PER_SECOND
+        return self.offline_seconds + before + self.online_over(round_trip_seconds)
 
 
 WEIGHT_BITS = 8  # what a weight is worth: rounded to so many bits, models decide as before
@@ -85,14 +92,29 @@ class Knowledge:
 
 
 @lru_cache(maxsize=256)
-def planned_job(shape: WordShape, utterances: int = 1, order: Order = "frames") -> KeywordJob:
+def planned_job(shape: WordShape, utterances: int = 1) -> KeywordJob:
     """A job, planned once: cutting a product into polynomials looks at many ways."""
-    return KeywordJob(shape, utterances, order)
+    return KeywordJob(shape, utterances)
 
 
-def estimate(job: KeywordJob) -> Estimate:
+def estimate(job: KeywordJob, order: Way = "frames") -> Estimate:
     """What one recognition of this job takes."""
+    if order == "garbled":
+        return estimate_garbled(job.plan, word_circuit(job.shape), garbled_cost(job.shape), job.utterances)
     return estimate_shared(job.plan, job.shares_cost, job.rounds)
+
+
+def estimate_garbled(plan: MatrixPlan, circuit: TrellisCircuit, cost: GarbledCost, utterances: int = 1) -> Estimate:
+    """What an encrypted product and a circuit an utterance take."""
+    product, gates = estimate_product(plan), utterances * (circuit.forward_gates + circuit.back_gates())
+    return Estimate(
+        bytes_up=product.bytes_up + utterances * (cost.offline_up + cost.online_up),
+        bytes_down=product.bytes_down + utterances * (cost.offline_down + cost.online_down),
+        online_bytes=product.online_bytes + utterances * (cost.online_up + cost.online_down),
+        rounds=2,
+        offline_seconds=product.offline_seconds + GARBLE_SECONDS * gates,
+        online_seconds=product.online_seconds + EVALUATE_SECONDS * gates,
+    )
 
 
 def estimate_product(plan: MatrixPlan) -> Estimate:
@@ -147,14 +169,12 @@ def estimate_stream(shape: WordShape) -> Estimate:
     )
 
 
-def choose_order(shape: WordShape, utterances: int, round_trip_seconds: float) -> Order:
-    """The order that answers sooner at this round-trip time."""
-    if not can_scan(shape) or shape.frames == 1:
-        return "frames"
-    frames, scan = (
-        estimate(planned_job(shape, utterances, order)).online_over(round_trip_seconds) for order in WORD_ORDERS
-    )
-    return "frames" if frames <= scan else "scan"
+def choose_order(job: KeywordJob, orders: Sequence[Way], round_trip_seconds: float, most_bytes: int) -> Way:
+    """The order that answers sooner at this round-trip time; none, but by frames, with more bytes than so many."""
+    costs = {order: estimate(job, order) for order in orders}
+    sizes = {order: cost.bytes_up + cost.bytes_down for order, cost in costs.items()}
+    ready = [order for order in orders if order == "frames" or sizes[order] <= most_bytes]
+    return min(ready, key=lambda order: costs[order].whole_over(round_trip_seconds))
 
 
 def _share_seconds(cost: Cost, table_seconds: float) -> float:

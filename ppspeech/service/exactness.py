@@ -15,7 +15,7 @@ from ppspeech.arrays import Reals
 from ppspeech.crypto import uniform_residues
 from ppspeech.crypto.lattice import KEPT_BITS, Precision, error_bound
 from ppspeech.crypto.shares import ENTRIES, LogAdd, log_add_twin
-from ppspeech.protocols.scores import VAGUE, WordArrays, WordShape, most_apart
+from ppspeech.protocols.scores import VAGUE, WordArrays, WordShape, most_apart, most_monomials
 from ppspeech.protocols.trellis import TABLE_STEP
 
 NOISE_STD = 3.2  # of the error of a fresh encryption, per coefficient
@@ -75,7 +75,8 @@ def _bits(nats: float, shape: WordShape) -> int:
 def _frame_error(models: WordArrays) -> Bound:
     shape, precision = models.shape, models.shape.precision
     norms = np.abs(models.score_weights).sum(axis=0)
-    certain = error_bound(precision, float(_largest_monomials(shape).sum()), float(norms.max()), shape.monomials)
+    largest = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
+    certain = error_bound(precision, largest, float(norms.max()), shape.monomials)
     worst = certain.total if shape.reach is None else certain.total + 2.0**-shape.fraction + (1 << VAGUE)
     return Bound(worst, _typical_frame_error(models.score_weights, shape, precision))
 
@@ -125,12 +126,6 @@ def _range(models: WordArrays) -> Bound:
     usual = shape.frames * apart + FAR * math.sqrt(2 * shape.frames) * float(deviation.max())
     certain = most_apart(shape)
     return Bound(certain, min(usual, certain))
-
-
-def _largest_monomials(shape: WordShape) -> Reals:
-    """The largest magnitude of each monomial within the public limit."""
-    largest: Reals = shape.frame_monomials(np.full((1, shape.dimensions), shape.limit))[0]
-    return largest
 
 
 def _moments(shape: WordShape) -> tuple[Reals, Reals]:

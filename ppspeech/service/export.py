@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import MfccConfig, usual_range
-from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit
+from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit, word_radius
 from ppspeech.errors import ModelError
 from ppspeech.models import (
     HuberSvm,
@@ -23,6 +23,7 @@ from ppspeech.models import (
     SoftmaxRegression,
     TableClassifier,
     UtteranceClassifier,
+    WordModel,
     score_floor,
 )
 from ppspeech.models.hmm import DiscreteEmission, GaussianEmission, HiddenMarkovModel, Topology
@@ -39,7 +40,8 @@ from ppspeech.protocols.scores import (
 )
 from ppspeech.registry import Registry
 
-FEWEST_FRAMES, FRAMES_STEP = 100, 50
+HOP_SECONDS = 0.010  # from one frame to the next, unless a front end says otherwise
+FEWEST_SECONDS, STEP_SECONDS = 1.0, 0.5
 FOREVER = 0.995  # probability of staying in a state that words end in
 SPARE = 1.0  # standard deviations of a word's length that there is room for
 
@@ -97,8 +99,9 @@ def export_words(
     With the front end of a model of frames, the form is of features in their usual range, (x - center) / spread, which
     clients compute from public choices alone (`ppspeech.audio.in_usual_range`).
 
-    The shares are chosen so that no score of any voice leaves their range; the floor under a frame's scores is that in
-    the clear (`ppspeech.models.score_floor`).
+    The shares are chosen so that no score of any voice leaves their range. Frames are brought within the radius that
+    they have in the clear (`ppspeech.bundle.word_radius`); models without one have the floor under a frame's scores
+    that they have there (`ppspeech.models.score_floor`).
 
     Raises ModelError if there is no exporter for it, or it holds what cannot be served; RangeError for choices that its
     scores do not fit.
@@ -114,14 +117,17 @@ def export_words(
                 "served: train on normalized features, with cmvn utterance or public"
             )
         chosen = replace(chosen, limit=limit)
+    if chosen.frames is None and mfcc is not None and isinstance(module, WordModel):
+        chosen = replace(chosen, frames=usual_frames(module.log_transitions(), mfcc.hop_s))
     with torch.no_grad():
         found = EXPORTERS[kind](module, labels, chosen)
-    weights, floor = found.weights, score_floor(module)
+    radius = None if mfcc is None else word_radius(module, mfcc)
+    weights, floor = found.weights, None if radius is not None else score_floor(module)
     if mfcc is not None and limit is not None:
         center, spread = (part.numpy() for part in usual_range(mfcc))
         weights = scaled_weights(weights, found.shape.terms, center, spread)
     return fit_words(
-        found.shape,
+        replace(found.shape, radius=radius),
         weights,
         found.transitions,
         found.initial,
@@ -271,11 +277,12 @@ def _word_arrays(
     return Exported(shape, columns, by_move, starts, labels)
 
 
-def usual_frames(transitions: Tensor) -> int:
+@torch.no_grad()
+def usual_frames(transitions: Tensor, hop_s: float = HOP_SECONDS) -> int:
     """Frames that hold nearly all words, from how long models stay in their states, `(words, states, states)` in logs.
 
-    It follows from the weights, so it tells nothing that a release does not; in steps of 50, so that a client learns
-    little. A state that is never left (the last) is taken to last as long as the others of its word.
+    It follows from the weights, so it tells nothing that a release does not; in steps of half a second, so that a
+    client learns little. A state that is never left (the last) is taken to last as long as the others of its word.
     """
     stays = transitions.double().exp().diagonal(dim1=-2, dim2=-1)
     leaves = stays < FOREVER
@@ -283,7 +290,8 @@ def usual_frames(transitions: Tensor) -> int:
     usual = each.sum(-1, keepdim=True) / leaves.sum(-1, keepdim=True).clamp_min(1)
     each = torch.where(leaves, each, usual)
     longest = float((each.sum(-1) + SPARE * (each * (each - 1)).clamp_min(0).sum(-1).sqrt()).max())
-    return min(max(FRAMES_STEP * math.ceil(longest / FRAMES_STEP), FEWEST_FRAMES), MOST["frames"])
+    step, fewest = round(STEP_SECONDS / hop_s), math.ceil(FEWEST_SECONDS / hop_s)
+    return min(max(step * math.ceil(longest / step), fewest), MOST["frames"])
 
 
 def label_bytes(labels: tuple[str, ...]) -> int:

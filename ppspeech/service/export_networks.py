@@ -13,7 +13,7 @@ from ppspeech.service.export import label_bytes
 @torch.no_grad()
 def export_network(module: nn.Module, labels: tuple[str, ...]) -> NetworkArrays:
     """The encrypted layer's form of a network on frames. Activations that are no lines are drawn by lines, each within
-    `Lines.error`; scores are means over frames, taken before the last layer where that is the same.
+    `Polyline.error`; scores are means over frames, taken before the last layer where that is the same.
 
     Raises ModelError for a module that is no such network; RangeError where its values fit in no ring.
     """

@@ -91,11 +91,10 @@ def export_bank(bank: nn.Module, config: BundleConfig, deployment: SentenceDeplo
 
 
 def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:
-    """A service for utterances of up to so many frames. Raises ModelError for a graph that backs off; RangeError where
-    no shares, or not those of `bits`, hold the scores.
+    """A service for utterances of up to so many frames. Raises ModelError for back-offs that would take too many arcs;
+    RangeError where no shares, or not those of `bits`, hold the scores.
     """
-    if graph.has_failures:
-        raise ModelError("a back-off that excludes words cannot be served: take the graph's plain form")
+    graph = graph.without_failures().shortened()
     drawn = _Drawing(graph, scored.weights)
     common: dict[str, Any] = {
         "dimensions": scored.dimensions,

@@ -19,6 +19,7 @@ from ppspeech.registry import Registry
 FORMAT = 1
 LONGEST = 1 << 20  # bytes of a description
 MOST_OFFERS = 64
+MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 LARGEST_TRANSFORM, MOST_FILTERS = 1 << 16, 512  # of a front end: what a client is ready to compute
 
 DESCRIBE = "describe"  # the service that says what is offered, to whoever asks

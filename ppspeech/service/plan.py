@@ -11,11 +11,9 @@ from ppspeech.errors import RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.networks import network_cost, product_bytes
 from ppspeech.protocols.scores import WordShape
-from ppspeech.protocols.sentences import total_bytes
+from ppspeech.protocols.sentences import held_bytes, total_bytes
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
-from ppspeech.protocols.trellis import can_scan
-from ppspeech.protocols.words import model_bytes
-from ppspeech.service.client.connect import MOST_BYTES
+from ppspeech.protocols.words import model_bytes, why_not_garbled
 from ppspeech.service.estimate import (
     MESSAGE_SECONDS,
     Estimate,
@@ -31,10 +29,10 @@ from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.export_networks import export_network
 from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
-from ppspeech.service.requests import WORD_ORDERS
-from ppspeech.service.server.sentences import knowledge
+from ppspeech.service.offer import MOST_BYTES
+from ppspeech.service.server.sentences import sentence_knowledge
 from ppspeech.service.server.speakers import SpeakerDeployment
-from ppspeech.service.tasks.sentences import MODES, STEP, Mode, Sentences
+from ppspeech.service.tasks.sentences import STEP, Mode, Sentences, modes_of
 from ppspeech.service.tasks.speakers import Job, Speakers
 
 TRANSFER_SECONDS = 1e-6  # of one extended transfer, both parties together
@@ -86,11 +84,11 @@ class ServicePlan:
             session, 0 without streaming; `errors` of scores, and their range, which the shares hold; `knowledge`, the
             bits that an answer tells, the queries until the model could be known, and the usual budget. Of sentences:
             `shape`, with its graph counted; `step` that they are padded to; `bytes_a_second` and `rounds_a_second` of
-            the longest; `most_apart`, nats that two scores can differ by, whatever is said, and the `bound` of the
-            shares, which is above; `knowledge`. Of networks: `shape`; `rings`, bits of each layer's shares;
-            `lines_error`, how far activations by lines are off; `knowledge`. Of speakers:
-            `features` of a template; `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0
-            where there can be none.
+            the longest; `held_bytes` of a circuit's tables, which its client holds until the voice is there, 0 where
+            it would be too many; `most_apart`, nats that two scores can differ by, whatever is said, and the `bound` of
+            the shares, which is above; `knowledge`. Of networks: `shape`; `rings`, bits of each layer's shares;
+            `lines_error`, how far activations by lines are off; `knowledge`. Of speakers: `features` of a template;
+            `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0 where there can be none.
     """
 
     task: str
@@ -116,11 +114,12 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
     """What serving words will cost and leak; nothing is encrypted. Raises ModelError if the model cannot be served."""
     models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
     shape, errors = models.shape, error_budget(models)
-    modes = [
-        WayToRun.of(order, estimate(planned_job(shape, 1, order)), "keyword")
-        for order in WORD_ORDERS
-        if order == "frames" or (can_scan(shape) and shape.frames > 1)
-    ]
+    job, why, warnings = planned_job(shape), why_not_garbled(shape), []
+    modes = [WayToRun.of("frames", estimate(job), "keyword")]
+    if why is None:
+        modes.append(WayToRun.of("garbled", estimate(job, "garbled"), "keyword_garbled"))
+    else:
+        warnings.append(f"no garbled circuit for slow links: {why}")
     if streams := shape.frames > 1:
         modes.append(WayToRun.of("stream", estimate_stream(shape), "keyword_stream"))
     details = {
@@ -132,7 +131,7 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
         "knowledge": asdict(Knowledge.of(shape)),
     }
     guarantee = str(bundle.statement.guarantee)
-    return ServicePlan(bundle.config.task, guarantee, tuple(modes), (), details)
+    return ServicePlan(bundle.config.task, guarantee, tuple(modes), tuple(warnings), details)
 
 
 def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None) -> ServicePlan:
@@ -141,14 +140,14 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
     """
     longest = export_bundle(bundle, deployment)
     shape, hop = longest.shape, bundle.mfcc.hop_s
-    terms = Sentences(bundle.config.type, shape, bundle.mfcc, STEP, MODES)
+    terms = Sentences(bundle.config.type, shape, bundle.mfcc, STEP, modes_of(shape))
     modes = []
     protocols: dict[Mode, str] = {"frames": "sentence", "garbled": "sentence_garbled"}
     for steps in dict.fromkeys((terms.steps[-1], terms.steps[0])):
-        for mode, protocol in protocols.items():
+        for mode in terms.modes:
             cost = estimate_sentence(terms.shape_of(steps), mode)
-            modes.append(WayToRun.of(f"{steps * STEP * hop:.1f} s, {mode}", cost, protocol))
-    known, warnings = knowledge(shape), []
+            modes.append(WayToRun.of(f"{steps * STEP * hop:.1f} s, {mode}", cost, protocols[mode]))
+    known, warnings = sentence_knowledge(shape), []
     if known.queries <= known.budget:
         warnings.append(
             f"a client that cheats could know the model within the usual budget, after {known.queries:,} queries: "
@@ -156,6 +155,11 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
         )
     if total_bytes(shape) > MOST_BYTES:
         warnings.append(f"clients refuse to exchange {total_bytes(shape) / 1e6:.0f} MB: serve with fewer --frames")
+    if "garbled" not in terms.modes:
+        warnings.append(
+            f"tables of a garbled circuit would take more than {MOST_BYTES / 1e6:.0f} MB: over slow links every frame "
+            "waits for its round trips; serve with fewer --frames, or fewer words, to have it"
+        )
     public = shape.to_params()
     details = {
         "type": bundle.config.type,
@@ -163,6 +167,7 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
         "step": STEP,
         "bytes_a_second": round(total_bytes(shape) / (shape.frames * hop)),
         "rounds_a_second": round(modes[0].cost.rounds / (shape.frames * hop), 1),
+        "held_bytes": held_bytes(shape) if "garbled" in terms.modes else 0,
         "most_apart": longest.most_apart,
         "bound": shape.scale.bound,
         "knowledge": asdict(known),
@@ -277,5 +282,5 @@ def _packing(shape: WordShape) -> str:
 
 def _floor(shape: WordShape) -> str:
     if shape.reach is None:
-        return "no frame can score so low that a floor is needed"
+        return "no frame within the limit and radius can score so low that a floor is needed"
     return f"what a frame scores more than {shape.floor} nats below the highest counts as that, on shares"

@@ -9,7 +9,7 @@ After a READY that says yes, both run the protocol that was asked for; then the 
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from ppspeech.channel import Channel
 from ppspeech.crypto import unpack_floats
 from ppspeech.errors import BadTypeError, PpspeechError, RangeError
 from ppspeech.protocols import Kind
-from ppspeech.protocols.words import Order
 
 _REQUEST = struct.Struct(">BBHH")
 _READY = struct.Struct(">BI")
@@ -26,10 +25,11 @@ _READY = struct.Struct(">BI")
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
 UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
 
-Way = Literal["frames", "scan", "garbled"]
-"""In which order things are computed: a step a frame, a scan over all of them, or a circuit for all."""
-WORD_ORDERS: tuple[Order, ...] = ("frames", "scan")
-ORDERS: tuple[Way, ...] = (*WORD_ORDERS, "garbled")
+Way = Literal["frames", "garbled", "average"]
+"""How things are computed: a step a frame on shares, a garbled circuit for links where a round trip is dear, or several
+passes on shares for a best average.
+"""
+ORDERS: tuple[Way, ...] = get_args(Way)
 
 
 class Ask(IntEnum):
@@ -45,6 +45,13 @@ class Ask(IntEnum):
     PUBLISH = 7
     FETCH = 8
     SENTENCE = 9
+    SEARCH = 10
+    SPOT = 11
+    SPOT_EXAMPLE = 12
+
+
+MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE}
+"""Requests that have a size."""
 
 
 class BudgetSpentError(PpspeechError):
@@ -53,8 +60,10 @@ class BudgetSpentError(PpspeechError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for `WORDS`.
-    `steps`: what a sentence is padded to, in steps of its terms; 0 for everything else.
+    """One request: of so many utterances in lock step, 1 where there is nothing to count; the order is for words,
+    sentences and searches of recordings.
+    `steps`: what a sentence or recording is padded to, in steps of its terms, or how long a keyword is, as its terms
+    write it; 0 for everything else.
     """
 
     what: Ask
@@ -72,8 +81,8 @@ class Request:
         what, order, utterances, steps = _REQUEST.unpack(data)
         if what not in set(Ask) or order >= len(ORDERS) or not utterances:
             raise BadTypeError(f"a request of kind {what}, order {order}, {utterances} utterances is not known")
-        if (what == Ask.SENTENCE and not steps) or (steps and what not in {Ask.SENTENCE, Ask.STREAM}):
-            raise BadTypeError(f"sentences have a length of at least one step, others none, got {what} of {steps}")
+        if (what in MEASURED and not steps) or (steps and what not in {*MEASURED, Ask.STREAM}):
+            raise BadTypeError(f"sentences and searches have a size, others none, got {what} of {steps}")
         return cls(Ask(what), ORDERS[order], utterances, steps)
 
 

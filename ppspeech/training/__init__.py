@@ -9,7 +9,7 @@ from ppspeech.training.networks import WordNetwork
 from ppspeech.training.private import PrivacyHook, fit_privately
 from ppspeech.training.recipe import audited_recipe, run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
-from ppspeech.training.sentences import SentenceModels
+from ppspeech.training.sentences import SentenceModels, language_model
 from ppspeech.training.speakers import SpeakerUbm
 from ppspeech.training.words import POOLED, WordModels, public_bank, public_utterances
 
@@ -31,6 +31,7 @@ __all__ = [
     "audited_recipe",
     "export_checkpoint",
     "fit_privately",
+    "language_model",
     "learn",
     "load_checkpoint",
     "public_bank",

@@ -72,6 +72,7 @@ class SpeechModule(lightning.LightningModule, ABC):
         self.labels: tuple[str, ...] = ()
         self.mfcc = MfccConfig()
         self.normalization: tuple[str, ...] = ()
+        self.encoded_by: tuple[str, ...] = ()
         self.model: nn.Module | None = None
         self.statistics_hook: StatisticsHook | None = None
         self.resumed = False
@@ -111,6 +112,9 @@ class SpeechModule(lightning.LightningModule, ABC):
         if self.normalization:
             note = f"by means and deviations over public speech: {', '.join(self.normalization)}"
             touches = (*touches, DataTouch("normalization", "untouched", note))
+        if self.encoded_by and not self.normalization:
+            note = f"each utterance by its own, then by an encoder of public speech: {', '.join(self.encoded_by)}"
+            touches = (*touches, DataTouch("normalization", "untouched", note))
         return Trained(self.model, self.config, touches)
 
     def setup(self, stage: str) -> None:  # noqa: ARG002 (Lightning's signature)
@@ -119,7 +123,7 @@ class SpeechModule(lightning.LightningModule, ABC):
             module = self.trainer.datamodule  # type: ignore[attr-defined]
             assert isinstance(module, SpeechDataModule)
             labels = () if self.label is None else module.vocabulary[self.label]
-            self.normalization = module.normalization
+            self.normalization, self.encoded_by = module.normalization, module.encoded_by
             self.build_(labels, module.config(module.corpus))
 
     def forward(self, features: Tensor, lengths: Tensor) -> Tensor:

@@ -1,16 +1,44 @@
-"""Continuous recognition: word models and one of silence, trained on pieces of sentences, tested on whole ones."""
+"""Continuous recognition: models of words, or of their parts, and of silence, trained on pieces of sentences and tested
+on whole ones; with a language model, if there is one, estimated from texts.
+"""
 
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytorch_lightning as lightning
+from torch import Tensor, tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.bundle import SentenceHmmSettings, SentenceTranscriber
+from ppspeech.audio import MfccConfig
+from ppspeech.audio.voices import Espeak, phones_of
+from ppspeech.bundle import (
+    SILENCE,
+    SentenceBank,
+    SentenceHmmSettings,
+    SentenceTranscriber,
+    lexicon_of,
+    listed_ngrams,
+)
 from ppspeech.data import Batch, SentenceDataModule
-from ppspeech.errors import ModelError
-from ppspeech.models import total_word_errors
+from ppspeech.errors import ModelError, SpeechWarning
+from ppspeech.models import HiddenMarkovModel, total_word_errors
+from ppspeech.models.decoding import (
+    DecodingGraph,
+    NgramModel,
+    embedded_statistics,
+    estimate_ngrams,
+    read_arpa,
+    transcript_graph,
+)
 from ppspeech.models.gaussian import Covariance
+from ppspeech.models.hmm import HmmStatistics, flat_start_batches_
 from ppspeech.training.words import WordModels
+
+ESPEAK = "espeak"  # the lexicon that the built-in voices speak by
 
 
 class SentenceModels(WordModels):
@@ -28,7 +56,14 @@ class SentenceModels(WordModels):
         prior_counts: added to every expected count.
         grammar: what may be said, such as `(one | two)+ [zero]`; any words in any order by default.
         word_penalty: nats that every word costs, against words that were not said.
-        leave: the probability of leaving a word after a frame in its last state.
+        leave: the probability of leaving a model after a frame in its last state.
+        lexicon: what words are made of, so that they share models: `espeak` for the phones of the built-in voices, or a
+            file with a word and its units on every line. The states are then of a unit. Words that are not heard in
+            training may be written down too, if their units are.
+        vocabulary: with a lexicon, a file of further words, one a line, or several.
+        language: what is probable: a file with a sentence on every line, or n-grams with back-off (`.arpa`).
+        order: of the n-grams that are estimated from sentences.
+        language_scale: what the language model weighs against the sounds.
     """
 
     meanings = MappingProxyType(
@@ -46,6 +81,11 @@ class SentenceModels(WordModels):
         grammar: str | None = None,
         word_penalty: float = 0.0,
         leave: float = 0.2,
+        lexicon: str | None = None,
+        vocabulary: str | None = None,
+        language: str | None = None,
+        order: int = 2,
+        language_scale: float = 1.0,
     ) -> None:
         super().__init__(
             states=states,
@@ -61,7 +101,13 @@ class SentenceModels(WordModels):
             grammar=grammar,
             word_penalty=float(word_penalty),
             leave=float(leave),
+            language_scale=float(language_scale),
         )
+        if vocabulary is not None and lexicon is None:
+            raise ModelError("words of a vocabulary need a lexicon of what they are made of: set model.lexicon")
+        self.lexicon, self.vocabulary, self.language, self.order = lexicon, vocabulary, language, order
+        self._said: Tensor | None = None
+        self._graphs: dict[int, DecodingGraph] = {}
         self._transcriber: SentenceTranscriber | None = None
         self._texts: list[tuple[list[str], list[str]]] = []
 
@@ -70,6 +116,75 @@ class SentenceModels(WordModels):
         if not isinstance(self.trainer.datamodule, SentenceDataModule):  # type: ignore[attr-defined]
             raise ModelError("models of sentences learn from joined ones: set data.class_path to SentenceDataModule")
         super().setup(stage)
+
+    def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
+        """Make the untrained model; words of the vocabulary come after those of the data. Warns of those among them
+        that sound as another does, or have units that no word of the data has: they are left out. Raises ModelError for
+        a word of the data that the lexicon lacks.
+        """
+        chosen = self.bank_settings
+        assert isinstance(chosen, SentenceHmmSettings)
+        if self.lexicon is not None:
+            more = () if self.vocabulary is None else tuple(_read(self.vocabulary).split())
+            spelled = _spelled(self.lexicon, tuple(dict.fromkeys((*labels, *more))))
+            labels = (*labels, *_sayable(more, labels, spelled))
+            chosen = replace(chosen, **lexicon_of(spelled, labels))
+        if self.language is not None:
+            chosen, self._said = _listed(chosen, language_model(self.language, self.order), labels)
+        self.bank_settings = chosen
+        super().build_(labels, mfcc)
+
+    def on_train_start(self) -> None:
+        """As of every recipe; then what n-grams weigh, which no training changes."""
+        super().on_train_start()
+        if self._said is not None and isinstance(self.model, SentenceBank):
+            self.model.language.data.copy_(self._said)
+
+    def starting_point(self) -> HiddenMarkovModel:
+        """Words, and where they have parts each of them, cut into equal pieces, one a state."""
+        if self.lexicon is None:
+            return super().starting_point()
+        bank = self.bank_settings.build(self.labels, self.mfcc.features).to(self.device)
+        cut = []
+        for features, lengths, words in self.training_batches():
+            pieces, units = [], []
+            for frames, length, word in zip(features, lengths.tolist(), words.tolist(), strict=True):
+                parts = self._parts(word)
+                ends = [length * place // len(parts) for place in range(len(parts) + 1)]
+                for part, start, end in zip(parts, ends, ends[1:], strict=False):
+                    if start < end:
+                        pieces.append(frames[start:end])
+                        units.append(part)
+            sizes = tensor([len(piece) for piece in pieces], device=self.device)
+            cut.append((pad_sequence(pieces, batch_first=True), sizes, tensor(units, device=self.device)))
+        flat_start_batches_(bank, cut, self.prior)
+        return bank
+
+    def expected(self, batch: Batch) -> HmmStatistics:
+        """The E-step of a batch, summed by model: words that have parts are ways through the models of these."""
+        if self.lexicon is None:
+            return super().expected(batch)
+        words = batch["word"].tolist()
+        for word in set(words) - set(self._graphs):
+            self._graphs[word] = self._way(word)
+        graphs = [self._graphs[word] for word in words]
+        return embedded_statistics(self.bank, batch["features"], batch["lengths"], graphs)
+
+    def on_train_epoch_start(self) -> None:
+        """Ways through models weigh what these say now."""
+        self._graphs = {}
+
+    def _parts(self, word: int) -> tuple[int, ...]:
+        """The models of a word of the data; of a pause, which comes after the last, that of silence."""
+        chosen, module = self.bank_settings, self.trainer.datamodule  # type: ignore[attr-defined]
+        assert isinstance(chosen, SentenceHmmSettings)
+        return (len(chosen.units),) if word == len(module.vocabulary["word"]) else chosen.lexicon[word]
+
+    def _way(self, word: int) -> DecodingGraph:
+        chosen = self.bank_settings
+        assert isinstance(chosen, SentenceHmmSettings)
+        names = (*chosen.units, SILENCE)
+        return transcript_graph([names[part] for part in self._parts(word)], chosen.models(self.bank, self.labels))
 
     def on_test_epoch_start(self) -> None:
         """The transcriber of the bank as it is now."""
@@ -107,3 +222,61 @@ class SentenceModels(WordModels):
     def configure_callbacks(self) -> list[lightning.Callback]:
         """None: words of a sentence are not told apart one by one."""
         return []
+
+
+def language_model(path: str, order: int = 2) -> NgramModel:
+    """What a file says is probable: n-grams with back-off (`.arpa`), or a sentence on every line, from which they are
+    estimated. Raises ModelError for a file that cannot be read, or holds none.
+    """
+    if path.endswith(".arpa"):
+        _read(path)
+        return read_arpa(Path(path))
+    return estimate_ngrams([line.split() for line in _read(path).splitlines() if line.strip()], order)
+
+
+def _sayable(more: Sequence[str], labels: Sequence[str], spelled: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Words besides the labels that are made of what these are made of, and sound as none before."""
+    sounds = {spelled.get(label, ()) for label in labels}
+    units, kept, left_out = {unit for parts in sounds for unit in parts}, [], []
+    for word in dict.fromkeys(more):
+        parts = spelled.get(word, ())
+        if word in labels:
+            continue
+        if parts and parts not in sounds and units.issuperset(parts):
+            sounds.add(parts)
+            kept.append(word)
+        else:
+            left_out.append(word)
+    if left_out:
+        warnings.warn(
+            f"{len(left_out)} of {len(left_out) + len(kept)} further words are left out, which sound as others do or "
+            f"have units that nobody says in training: {', '.join(left_out[:20])}{', …' if len(left_out) > 20 else ''}",
+            SpeechWarning,
+            stacklevel=2,
+        )
+    return tuple(kept)
+
+
+def _listed(
+    chosen: SentenceHmmSettings, model: NgramModel, labels: tuple[str, ...]
+) -> tuple[SentenceHmmSettings, Tensor]:
+    ngrams, weights = listed_ngrams(model, labels)
+    return replace(chosen, ngrams=ngrams), weights
+
+
+def _spelled(lexicon: str, labels: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """The units of every word. Raises ModelError for a file that is no lexicon."""
+    if lexicon == ESPEAK:
+        with Espeak() as espeak:
+            return {label: phones_of(label, espeak) for label in labels}
+    rows = [line.split() for line in _read(lexicon).splitlines() if line.strip()]
+    if not all(len(row) > 1 for row in rows):
+        raise ModelError(f"{lexicon} is no lexicon: every line has a word and at least one unit")
+    return {word: tuple(parts) for word, *parts in rows}
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as missing:
+        raise ModelError(f"{path} cannot be read: {missing}") from None

@@ -188,7 +188,7 @@ class WordModels(SpeechModule):
         if self.statistics_hook is not None:
             self.statistics_hook.add(self, batch)
         else:
-            found = hmm_statistics(self.bank, batch["features"], batch["lengths"], batch["word"])
+            found = self.expected(batch)
             self._total = found if self._total is None else self._total + found
             self._frames = self._frames + batch["lengths"].sum()
         if self.last_batch():
@@ -198,6 +198,10 @@ class WordModels(SpeechModule):
             self.maximize()
             self._total, self._frames = None, 0
         return None
+
+    def expected(self, batch: Batch) -> HmmStatistics:
+        """The E-step of a batch, summed by model."""
+        return hmm_statistics(self.bank, batch["features"], batch["lengths"], batch["word"])
 
     def _maximize(self) -> None:
         if self.statistics_hook is not None:

@@ -85,6 +85,18 @@ ALL_SETTINGS: list[ModelSettings] = [
         SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)
         for grammar in (None, "(a | b)+ [c]")
     ),
+    SentenceHmmSettings(
+        states=2,
+        covariance="diagonal",
+        floor=0.1,
+        grammar=None,
+        word_penalty=0.0,
+        leave=0.2,
+        units=("x", "y"),
+        lexicon=((0,), (1,), (0, 1)),
+        ngrams=((0,), (1,), (4,), (0, 1)),
+        language_scale=2.0,
+    ),
     SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0),
     SpeakerUbmSettings(components=4, covariance="tied", floor=0.1, relevance=16.0, cohort=COHORT),
     LargeMarginClassifierSettings(label="emotion", width=0.5, radius=2.0),

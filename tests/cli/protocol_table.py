@@ -90,6 +90,11 @@ def rows() -> dict[str, Row]:
     mixture_terms = {"frames": 4, "dimensions": 2, "components": 2, "models": 2, "norm": 10.0}
     background = moments_of(0.0)
     one_word = {"shape": words.shape.to_params()}
+    best = made_models(words=2, states=2, frames=6, dimensions=2, operation="viterbi")
+    in_circuit = [
+        ("client", [spoken.tolist()], f"client0: {plain_word(best, spoken)}"),
+        ("server", [plain_models(best)], "done"),
+    ]
     in_stream = [
         ("client", [spoken.tolist()], f"client0: {plain_word(words, spoken)}"),
         ("server", [plain_models(words)], "done"),
@@ -129,6 +134,7 @@ def rows() -> dict[str, Row]:
             squarings=1,
         ),
         "keyword": Row(in_stream, one_word),
+        "keyword_garbled": Row(in_circuit, {"shape": best.shape.to_params()}),
         "keyword_stream": Row(in_stream, one_word),
         "sentence": sentence,
         "sentence_garbled": sentence,
@@ -172,6 +178,31 @@ def rows() -> dict[str, Row]:
             classes=2,
             hidden=2,
             steps=2,
+        ),
+        "grep": pair(
+            ("seeker", ["(cat|dog)s?$"], "[(0, 4), (2, 0)]"),
+            ("keeper", [["the cats", "no", "dog"]], "done"),
+            shape={"lines": 4, "width": 10, "way": "automaton", "size": 16, "tells": "places"},
+        ),
+        "walk": pair(
+            ("owner", [[["hall", "left", "vault"], ["vault", "back", "hall"]], "hall", ["vault"]], "done"),
+            ("walker", [[["left"], ["left", "back"], ["back"]]], "[0]"),
+            letters=["left", "back"],
+            shape={"lines": 3, "width": 4, "way": "garbled", "size": 4, "to": "keeper"},
+        ),
+        "beliefs": Row(
+            [
+                *[("server", [], "3 nodes went round 2 times")] * 2,
+                *[("person", [[prior] * (1 + place)], "[") for place, prior in enumerate((1.0, -2.0))],
+            ],
+            {
+                "graph": {"nodes": 3, "edges": [[0, 1], [1, 2]], "couplings": [0.5, -0.5], "rounds": 2, "damping": 2},
+                "holds": [[1], [2, 0]],
+            },
+        ),
+        "beliefs_peers": Row(
+            [("peer", [prior], "") for prior in (1.0, -2.0, 0.5)],
+            {"graph": {"nodes": 3, "edges": [[0, 1], [2, 1]], "couplings": [0.5, -0.5], "rounds": 1}, **DEMO},
         ),
         "speaker_verification": pair(
             ("client", [[0.0, 1.0], 1], KNOWS),

@@ -63,7 +63,6 @@ def test_what_goes_wrong_is_said_with_the_way_out(server: list[str], folder: Pat
     assert "ask it with `ppspeech transcribe`" in run("recognize", server[1], good, *server[2:], code=2)
     assert "is the server's choice" in run("transcribe", good, *server, "--grammar", "aardvark", code=2)
     assert "go with a server" in run("transcribe", folder / "spoken", good, "--pin", "ab", code=2)
-    assert "attacks on words and speakers" in run("attack", folder / "spoken", code=2)
     assert "then sound files" in run("transcribe", *server, code=2)
     assert "nobody listens" in run("transcribe", good, "--server", "127.0.0.1:9", "--insecure", code=2)
 

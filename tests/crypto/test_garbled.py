@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from ppspeech.crypto.garbled import (
     Evaluator,
     Garbler,
     blinded_bytes,
+    text_bytes,
     transfer_bytes,
 )
 from ppspeech.crypto.message_kinds import Kind
@@ -31,7 +33,7 @@ from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.transfer import aes
 from ppspeech.crypto.transfer.setup import PairSetup, Side
 from ppspeech.errors import PpspeechError, ProtocolError, RangeError
-from ppspeech.network import run_together
+from ppspeech.network import Transcript, run_together
 
 from .garbled_pairs import Sum, bits_of, number_of, run_alone, run_pair, run_thrice
 from .pairs import lasting_setup
@@ -188,6 +190,33 @@ def test_bytes_and_rounds_are_what_was_said_before() -> None:
     assert mine.rounds == 2  # tables for transfers; labels and meaning for choices
 
 
+@pytest.mark.parametrize(("bits", "texts"), [(0, 1), (1, 2), (2, 3), (3, 8)])
+def test_a_text_opens_to_its_number_and_to_nothing_else(bits: int, texts: int) -> None:
+    """Every number that the evaluator can choose, those without a text and none at all included."""
+    said, halves = [bytes([7 * n]) * 40 for n in range(texts)], lasting_setup()
+    build = Builder()
+    inputs = build.inputs(1, 1 + bits)[0]
+    circuit = build.finish()
+    for chosen in range(2 << bits):
+        is_one = np.array([chosen >> bit & 1 for bit in range(1 + bits)], np.uint8)
+
+        def party(channel: Channel, half: PairSetup, is_one: np.ndarray = is_one) -> Any:
+            with half.session(channel):
+                record = Transcript(channel)
+                player = Garbler(record, half) if half.party is Side.FIRST else Evaluator(record, half)
+                own = player.own_inputs(len(inputs) if isinstance(player, Garbler) else is_one)
+                player.begin(circuit.gates)
+                if isinstance(player, Garbler):
+                    return player.tell_text(own, said)
+                found = player.read_text(own, 40)
+                assert record.entries[-1].size == text_bytes(len(inputs), 40)
+                return found
+
+        _, found = run_together(*(lambda c, half=half: party(c, half) for half in halves))
+        number = chosen >> 1
+        assert found == (said[number] if chosen & 1 and number < texts else None)
+
+
 def test_choices_come_before_the_key_and_meaning_after_all_choices() -> None:
     job = Sum(*(np.zeros(3, np.uint64) for _ in range(3)), bits=4)
     kinds = [kind for _, kind, _ in run_pair(job)[1].shape()]
@@ -235,6 +264,18 @@ DOORS: Doors = {
         "younger than the choices",
     ),
     "no bits": (Side.FIRST, lambda c, s: Garbler(c, s).known(None, (3,)), RangeError, "of shape"),
+    "texts of two lengths": (
+        Side.FIRST,
+        lambda c, s: Garbler(c, s).tell_text(np.zeros((2, 2), np.uint64), [b"a", b"bc"]),
+        RangeError,
+        "of one length",
+    ),
+    "more texts than numbers": (
+        Side.FIRST,
+        lambda c, s: Garbler(c, s).tell_text(np.zeros((2, 2), np.uint64), [b"a"] * 3),
+        RangeError,
+        "up to 2 texts",
+    ),
     "gates below none": (Side.FIRST, lambda c, s: s.take_gates(-1), RangeError, "-1 gates"),
     "operands of two shapes": (
         Side.FIRST,

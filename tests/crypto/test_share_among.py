@@ -9,7 +9,7 @@ from scipy import stats
 from ppspeech.channel import Channel
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.shares.sums import share_among
+from ppspeech.crypto.shares import share_among
 from ppspeech.errors import ProtocolError, RangeError
 from ppspeech.network import Transcript, run_in_threads
 

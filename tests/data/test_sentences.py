@@ -148,3 +148,17 @@ def test_what_cannot_be_joined_is_refused(tones: Corpus, tmp_path: Path) -> None
     silent = Corpus("silent", RATE, (Utterance(tmp_path / "silent.wav", "ann", word="low"),))
     with pytest.raises(CorpusError, match=r"silent\.wav is silent"):
         next(joined_sentences(silent, 1, RATE))
+
+
+def test_sentences_are_played_at_levels_between_those_that_are_given(tones: Corpus) -> None:
+    """The same sentences otherwise: a gain each, and nothing else."""
+    plain, far = (list(joined_sentences(tones, 3, RATE, levels=levels)) for levels in ((0.0, 0.0), (-30.0, -10.0)))
+    gains = []
+    for one, other in zip(plain, far, strict=True):
+        assert one.marks == other.marks
+        gains.append(float(other.waveform.norm() / one.waveform.norm()))
+        torch.testing.assert_close(other.waveform, gains[-1] * one.waveform)
+    assert 10 ** (-30 / 20) <= min(gains) < max(gains) <= 10 ** (-10 / 20) * (1 + 1e-6)
+    for levels in ((0.0, -1.0), (-200.0, 0.0), (0.0, 3.0)):
+        with pytest.raises(CorpusError, match="levels are decibels"):
+            next(iter(joined_sentences(tones, 1, RATE, levels=levels)))

@@ -98,6 +98,15 @@ def whole_digests() -> Door:
     return _whole(DIGESTS)
 
 
+@door(cost=10)
+def searched_archive() -> Door:
+    """Recordings that can be searched."""
+    from ppspeech.service.archive import Archive, index_recordings
+    from tests.service.voices import voice
+
+    return Door(Archive.from_bytes, (index_recordings({"a": voice(0, 0.9)}, rate=16_000).to_bytes(),))
+
+
 @door(cost=5)
 def guarantee() -> Door:
     plain = statement_of(gaussian_account()).guarantee.to_json()

@@ -104,7 +104,11 @@ def request() -> Door:
     """What a client asks."""
     return Door(
         lambda data: receive_request(Says(data)),
-        (Request(Ask.WORDS, "scan", 4).encode(), Request(Ask.SENTENCE, steps=3).encode()),
+        (
+            Request(Ask.WORDS, "garbled", 4).encode(),
+            Request(Ask.SENTENCE, steps=3).encode(),
+            Request(Ask.SPOT, "average", steps=0x31).encode(),
+        ),
     )
 
 
@@ -177,6 +181,25 @@ def networks_description() -> Door:
         read_offers(data, "networks")
 
     return Door(enter, (describe((served.offer,)),), "json")
+
+
+@door(cost=40)
+def spotting_description() -> Door:
+    """The same, of an archive and of keywords."""
+    from ppspeech.service import SpotDeployment, index_recordings
+    from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
+    from tests.service.voices import SENTENCES, released, voice
+
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = released(Path(folder, "s"), SENTENCES)
+        archive = index_recordings({"a": voice(0, 0.9)}, bundle, 16_000, longest_s=0.3, tell_names=True)
+        calls = ServedArchive.of("calls", archive).offer
+        words = ServedKeywords.of("words", bundle, SpotDeployment(longest=0.3, seconds=1.8)).offer
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "spotting")
+
+    return Door(enter, (describe((calls,)), describe((words,))), "json")
 
 
 @door(cost=12)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ppspeech.channel import Channel
-from ppspeech.crypto.garbled import Garbler
+from ppspeech.crypto.garbled import Garbler, read_automaton
 from ppspeech.crypto.lattice import (
     Evaluator,
     FrameSender,
@@ -26,6 +26,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.paillier import PaillierPublicKey
 from ppspeech.crypto.randomness import uniform_residues
 from ppspeech.crypto.shares import Shared, ShareEngine, argmax, maximum
+from ppspeech.crypto.shares.recorder import Recorder
 from ppspeech.crypto.transfer import PairSetup, Side, choose_keys, offer_keys
 from ppspeech.filters import LinearFilter
 from ppspeech.network import Transcript, run_together
@@ -34,6 +35,7 @@ from ppspeech.protocols.filters.personal_filters import Aggregator, Contributor,
 from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession
 from ppspeech.protocols.sums.masks import SessionKey
+from ppspeech.service.tasks.text import Texts, receive_wanted
 from tests.crypto.dealer import Dealer, Half
 from tests.crypto.garbled_pairs import Sum
 from tests.crypto.pairs import agree
@@ -325,3 +327,25 @@ def paillier_key() -> Door:
     p, q = prime_pair(256, lambda p, q: True)
     seed = PaillierPublicKey(p * q, insecure_demo=True).to_bytes()
     return Door(lambda data: PaillierPublicKey.from_bytes(data, insecure_demo=True), (seed,))
+
+
+@door()
+def wanted() -> Door:
+    """What a client wants of a text."""
+    terms = Texts("letters", 64, 16, "lines")
+    seeds = (b"\x00\x00\x00\x07", b"\x01\x02\x00\x40", b"\x02\x01\x04\x00")
+    return Door(lambda data: receive_wanted(Says(data), terms), seeds)
+
+
+@door(cost=20)
+def garbled_automaton() -> Door:
+    """A key, labels and cells, as the reader of a text takes them."""
+    text = np.array([[1, 3], [0, 2]])
+
+    def enter(data: bytes) -> None:
+        engine = Recorder(Side.SECOND)
+        engine.channel = Says(*apart(data))
+        read_automaton(engine, text, 4, 2)
+
+    cells = 2 * 4 * 4 * 16
+    return Door(enter, (several(bytes(16), bytes(32), bytes(cells), bytes(range(256)) * (cells // 256)),))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.models.decoding.builder import GraphBuilder, Unit
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, joined_units
 from ppspeech.models.decoding.decoder import decode
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar
 from ppspeech.models.decoding.graph import LATER, NOTHING, Edge, WordGraph
@@ -289,3 +289,79 @@ def test_loops_without_a_unit_that_mean_something_are_refused() -> None:
     builder.edge(start, start, 0.5)
     with pytest.raises(ModelError, match="gains weight"):
         builder.graph(start, end)
+
+
+def random_ngrams(seed: int, order: int) -> NgramModel:
+    """A back-off model in which nothing adds up: shorter histories may be worth more than longer ones."""
+    drawn, words = torch.Generator().manual_seed(seed), ("a", "b", "c")
+    histories: list[tuple[str, ...]] = [(), (START,), *((word,) for word in words)]
+    if order == 3:
+        histories += [(START, "a"), ("a", "b"), ("b", "b")]
+    listed = {
+        (*history, word): float(-3 * torch.rand((), generator=drawn))
+        for history in histories
+        for word in (*words, END)
+        if not history or torch.rand((), generator=drawn) < 0.6
+    }
+    listed[(START,)] = -228.0
+    back_offs = {history: float(-torch.rand((), generator=drawn)) for history in histories if history}
+    return NgramModel(order, listed, back_offs)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("seed", range(12))
+def test_back_offs_are_followed_exactly_without_failure_edges(seed: int, order: int) -> None:
+    graph = ngram_graph(random_ngrams(seed, order), APART, "sil", scale=4.0)
+    drawn = graph.drawn.without_failures()
+    assert graph.drawn.has_failures
+    assert not drawn.has_failures
+    served = drawn.shortened().compile()
+    for each in range(6):
+        line = scores(14, 100 * seed + each, 8)
+        exact, found = decode(graph, line), decode(served, line)
+        assert found.score == pytest.approx(exact.score)
+        assert [(w.word, w.start, w.end) for w in found.words] == [(w.word, w.start, w.end) for w in exact.words]
+    plain = [decode(graph.drawn.plain().compile(), scores(14, 100 * seed + each, 8)).score for each in range(6)]
+    assert all(worth >= decode(graph, scores(14, 100 * seed + e, 8)).score - 1e-6 for e, worth in enumerate(plain))
+
+
+def test_interpolated_bigrams_stay_small_and_others_are_expanded() -> None:
+    """No edge is added where backing off never gains; where it would, plain edges would be wrong."""
+    smooth = ngram_graph(estimate_ngrams([list("abc"), list("ab"), list("ca")], 2), APART).drawn
+    assert len(smooth.without_failures().edges) == len(smooth.edges)
+    unigrams = {(word,): -1.0 for word in ("a", "b", END)} | {(START,): -228.0}
+    rough = NgramModel(2, unigrams | {("a", "b"): -9.0, (START, "a"): -0.1}, {("a",): -0.1, (START,): -0.1})
+    graph = ngram_graph(rough, APART)
+    line = torch.full((4, 8), -30.0)
+    line[range(4), [0, 1, 2, 3]] = 0.0
+    exact = decode(graph, line).score
+    assert decode(graph.drawn.without_failures().compile(), line).score == pytest.approx(exact)
+    assert decode(graph.drawn.plain().compile(), line).score > exact + 5
+    node = next(edge.source for edge in graph.drawn.edges if edge.failure)
+    strange = replace(graph.drawn, edges=(*graph.drawn.edges, Edge(node, graph.drawn.end, -1.0)))
+    with pytest.raises(ModelError, match="without a symbol"):
+        strange.without_failures()
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_shortened_graph_has_the_same_paths(name: str) -> None:
+    graph = PLAIN[name]
+    short = graph.drawn.shortened()
+    assert len(short.pdfs) <= len(graph.drawn.pdfs)
+    for seed in range(10):
+        line = scores(9, seed, 8)
+        one, other = decode(graph, line), decode(short.compile(), line)
+        assert one.score == pytest.approx(other.score)
+        assert [(w.word, w.start, w.end) for w in one.words] == [(w.word, w.start, w.end) for w in other.words]
+    if name == "lexicon":
+        assert len(short.pdfs) < len(graph.drawn.pdfs)
+
+
+def test_a_word_of_units_is_the_units_one_after_another() -> None:
+    """As many paths, with the same weights, as a transcript of the parts has."""
+    word = joined_units("bac", [APART[part] for part in "bac"])
+    together, apart = transcript_graph(["bac"], {"bac": word}), transcript_graph(["b", "a", "c"], APART)
+    for seed in range(10):
+        line = scores(11, seed, 8)
+        assert decode(together, line).score == pytest.approx(decode(apart, line).score)
+    assert [w.word for w in decode(together, line).words] == ["bac"]

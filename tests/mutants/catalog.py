@@ -1,5 +1,6 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
+from tests.mutants.beliefs import BELIEFS
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.garbled import GARBLED
 from tests.mutants.networks import NETWORKS
@@ -10,5 +11,23 @@ from tests.mutants.protocols import PROTOCOLS
 from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
+from tests.mutants.spotting import SPOTTING
+from tests.mutants.text import TEXT
+from tests.mutants.words import WORDS
 
-MUTANTS = [*CRYPTO, *GARBLED, *PROTOCOLS, *SEARCH, *SERVICE, *SENTENCES, *NETWORKS, *NOISE, *PROMISES, *PRIVACY]
+MUTANTS = [
+    *CRYPTO,
+    *GARBLED,
+    *PROTOCOLS,
+    *WORDS,
+    *SEARCH,
+    *TEXT,
+    *BELIEFS,
+    *SERVICE,
+    *SENTENCES,
+    *NETWORKS,
+    *SPOTTING,
+    *NOISE,
+    *PROMISES,
+    *PRIVACY,
+]

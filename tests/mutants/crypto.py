@@ -304,7 +304,7 @@ CRYPTO = [
         "one receiver gets everyone's residues",
         "tests/crypto/test_share_among.py",
         (
-            "crypto/shares/sums.py",
+            "crypto/shares/shared.py",
             "parts = uniform_residues((len(named), len(residues)), ring.bits)",
             "parts = np.zeros((len(named), len(residues)), np.uint64)",
         ),
@@ -411,7 +411,7 @@ CRYPTO = [
         "nobody's place is the first word's",
         "where no word beats all others the first is told: a wrong answer, silently",
         "tests/crypto/test_best.py",
-        ("crypto/shares/best.py", "np.arange(1, candidates + 1), axis=1)", "np.arange(candidates), axis=1)"),
+        ("crypto/shares/best.py", "np.arange(1, shape[0] + 1), axis=1)", "np.arange(shape[0]), axis=1)"),
         ("crypto/shares/best.py", "padded[1 : candidates + 1] = texts", "padded[:candidates] = texts"),
     ),
     mutant(

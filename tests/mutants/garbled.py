@@ -40,8 +40,8 @@ GARBLED = [
         TRELLIS_TESTS,
         (
             TRELLIS,
-            "        return PathRead(circuit, self._evaluator.read(outputs))\n",
-            "        read = PathRead(circuit, self._evaluator.read(outputs))\n"
+            "        return PathRead(self._circuit, self._evaluator.read(self._walk()))\n",
+            "        read = PathRead(self._circuit, self._evaluator.read(self._walk()))\n"
             "        _ = read.records()\n        return read\n",
         ),
     ),

@@ -143,7 +143,7 @@ PROTOCOLS = [
         "tests/protocols/test_monomials.py tests/protocols/test_keyword.py",
         (
             "protocols/scores/states.py",
-            "monomials_of(np.clip(given, -self.limit, self.limit), self.terms)",
+            "monomials_of(self.clipped(given), self.terms)",
             "monomials_of(given, self.terms)",
         ),
     ),

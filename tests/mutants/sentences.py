@@ -40,7 +40,7 @@ SENTENCES = [
         "tests/service/test_service.py",
         (
             "service/requests.py",
-            "        if (what == Ask.SENTENCE and not steps) or (steps and what not in {Ask.SENTENCE, Ask.STREAM}):",
+            "        if (what in MEASURED and not steps) or (steps and what not in {*MEASURED, Ask.STREAM}):",
             "        if steps and what == Ask.PING:",
         ),
     ),
@@ -75,6 +75,40 @@ SENTENCES = [
         "a server has a client exchange what it likes",
         OVER_TLS,
         (CLIENT, "        if size > MOST_BYTES:", "        if size < 0:"),
+    ),
+    mutant(
+        "sentence: back-offs that exclude nothing",
+        "words that the language model calls rare are heard, and differ from those in the clear",
+        "tests/service/test_sentence_graphs.py tests/models/test_word_graph.py",
+        (
+            "models/decoding/graph.py",
+            "harmless = all(way.target == by.target and way.log_weight >= by.log_weight for way, by in again)",
+            "harmless = all(True for way, by in again)",
+        ),
+    ),
+    mutant(
+        "sentence: tables of any size",
+        "a server has a client hold gigabytes until it has spoken",
+        "tests/service/test_sentence_graphs.py",
+        (CLIENT, "not fits_garbled(shape, MOST_BYTES)", "not shape"),
+    ),
+    mutant(
+        "sentence: encoders of any size",
+        "an offer takes a client's memory and time",
+        "tests/audio/test_encoder.py",
+        ("audio/encoder.py", "wanted > MOST_NUMBERS or len(self.numbers) != wanted", "len(self.numbers) != wanted"),
+    ),
+    mutant(
+        "sentence: encoders of what is no number",
+        "an offer makes every frame of a client the same, or none",
+        "tests/audio/test_encoder.py",
+        ("audio/encoder.py", "math.isfinite(number) and abs(number) <= LARGEST for number", "True for number"),
+    ),
+    mutant(
+        "sentence: encoders of private speech",
+        "what was learned from people leaves with a front end that is called public",
+        "tests/service/test_encoder.py",
+        ("data/datamodule.py", '{*self.normalization, *self.encoded_by} - {"synthetic"}', "{*self.normalization}"),
     ),
     mutant(
         "sentence: sessions on any terms",

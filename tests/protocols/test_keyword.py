@@ -63,6 +63,7 @@ SHAPES: list[dict[str, Any]] = [
     {"states": 1, "words": 1, "moves": (0,)},
     {"bits": 21, "words": 5},
     {"bits": 30},
+    {"radius": 1.5},
     {"terms": "linear", "dimensions": 9, "states": 1, "moves": (0,)},
 ]
 
@@ -93,27 +94,15 @@ def encrypted_scores(models: WordArrays, job: KeywordJob, utterances: list[Reals
     return shape.scale.decode(ring.to_signed(ring.join(here, there))) + taken_off[:, None]
 
 
-CHAINS = [sizes for sizes in SHAPES if not {"moves", "starts"} & set(sizes)]
-"""What a scan can do."""
-
-
-@pytest.mark.parametrize(
-    ("order", "sizes"), [("frames", sizes) for sizes in SHAPES] + [("scan", sizes) for sizes in CHAINS], ids=str
-)
-def test_scores_are_those_in_the_clear(order: Any, sizes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("sizes", SHAPES, ids=str)
+def test_scores_are_those_in_the_clear(sizes: dict[str, Any]) -> None:
     models = made_models(**sizes)
     utterances = [made_utterance(models, frames, seed=frames) for frames in (models.shape.shortest, 7, 12)]
-    scores = encrypted_scores(models, KeywordJob(models.shape, 3, order), utterances)
+    scores = encrypted_scores(models, KeywordJob(models.shape, 3), utterances)
     expected = np.stack([plain_scores(models, each) for each in utterances])
     # Every log-add is off by up to 1/8 nat, and by far less on average; a maximum by the rounding of shares alone.
     tolerance = 0.35 if models.shape.operation == "forward" else 0.12
     np.testing.assert_allclose(scores, expected, rtol=0, atol=tolerance)
-
-
-def test_a_scan_of_anything_but_chains_is_refused() -> None:
-    models = made_models(moves=(0, 1, 2))
-    with pytest.raises(RangeError, match="chains"):
-        encrypted_scores(models, KeywordJob(models.shape, 1, "scan"), [made_utterance(models, 5, seed=0)])
 
 
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
@@ -201,27 +190,26 @@ def test_models_that_are_none_are_refused(changed: dict[str, Any], said: str) ->
         server(answering(nobody), {"weights": [], "transitions": []}, shape=params)
 
 
-def transcripts(models: WordArrays, utterance: Reals, **options: Any) -> tuple[Transcript, Transcript]:
+def transcripts(models: WordArrays, utterance: Reals) -> tuple[Transcript, Transcript]:
     here, there = memory_pair()
     records = Transcript(here, keep_payloads=True), Transcript(there, keep_payloads=True)
     run_together(
-        lambda c: client(asking(records[0]), utterance, shape=models.shape.to_params(), **options),
-        lambda c: server(answering(records[1]), plain_models(models), shape=models.shape.to_params(), **options),
+        lambda c: client(asking(records[0]), utterance, shape=models.shape.to_params()),
+        lambda c: server(answering(records[1]), plain_models(models), shape=models.shape.to_params()),
         (here, there),
     )
     return records
 
 
-@pytest.mark.parametrize("order", ["frames", "scan"])
-def test_lengths_depend_on_public_sizes_alone_and_are_those_of_the_record(order: Any) -> None:
+def test_lengths_depend_on_public_sizes_alone_and_are_those_of_the_record() -> None:
     """Another voice, another length, other models: the same messages."""
     shapes = []
     for seed, frames in ((0, 12), (1, 3), (2, 8)):
         models = made_models(seed, reject=True, ends=(2,))
-        record, _ = transcripts(models, made_utterance(models, frames, seed), order=order)
+        record, _ = transcripts(models, made_utterance(models, frames, seed))
         shapes.append(record.shape())
     assert shapes[0] == shapes[1] == shapes[2]
-    job = KeywordJob(models.shape, order=order)
+    job = KeywordJob(models.shape)
     total = sum(size for _, kind, size in shapes[0] if kind not in MEETING)
     flights = sum(kind == CryptoKind.FLIGHT for _, kind, _ in shapes[0])
     assert flights == job.shares_cost.messages
@@ -266,6 +254,9 @@ def test_what_cannot_be_scored_is_refused_before_anything_is_sent() -> None:
         {"moves": [1, 0]},
         {"bits": 40},
         {"limit": 0.0},
+        {"radius": 0.0},
+        {"radius": "2"},
+        {"radius": 1e9},
         {"more": 1},
         {"dimensions": "3"},
         {"reject": 1},

@@ -1,7 +1,7 @@
 """A server in a process of its own, over TLS, for the tests that need one."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +21,14 @@ from ppspeech.network import (
     make_certificate,
 )
 from ppspeech.service import (
+    Archive,
     Client,
     Deployment,
     Door,
     SentenceDeployment,
     ServiceFiles,
     SpeakerDeployment,
+    SpotDeployment,
     build_services,
     connect,
     open_door,
@@ -43,7 +45,7 @@ class Running:
 
     process: RunningServer
     pin: str
-    bundles: dict[str, Bundle]
+    bundles: Mapping[str, Bundle | Archive]
     log: Path
     metrics: Path
     trust: dict[str, Any]
@@ -62,7 +64,7 @@ class Running:
 @contextmanager
 def serving(
     folder: Path,
-    bundles: dict[str, Bundle],
+    bundles: Mapping[str, Bundle | Archive],
     *,
     limit: int | None = None,
     capacity: Capacity | None = None,
@@ -70,6 +72,7 @@ def serving(
     trust: dict[str, Any] | None = None,
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    spotting: SpotDeployment | None = None,
     limits: Limits = QUICK,
     **choices: Any,
 ) -> Iterator[Running]:
@@ -84,7 +87,8 @@ def serving(
     try:
         pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
         files = ServiceFiles.at(folder, limit, metrics)
-        services = build_services(bundles, files, Deployment(**({"frames": 40} | choices)), speakers, sentences)
+        words = Deployment(**({"frames": 40} | choices))
+        services = build_services(bundles, files, words, speakers, sentences, spotting)
         tls = ServerTls(folder / "certificate.pem", folder / "key.pem", client_ca)
         server = Server(
             Address("127.0.0.1", 0),

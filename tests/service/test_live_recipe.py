@@ -9,9 +9,9 @@ import pytorch_lightning as lightning
 
 from ppspeech.audio import read_audio, waits_for_the_end
 from ppspeech.bundle import Bundle
-from ppspeech.data import SpeechDataModule, SyntheticCorpus, load_corpus
+from ppspeech.data import SentenceDataModule, SpeechDataModule, SyntheticCorpus, joined_sentences, load_corpus
 from ppspeech.errors import CorpusError
-from ppspeech.training import WordModels, release
+from ppspeech.training import SentenceModels, WordModels, release
 from ppspeech.training.module import quiet_lightning
 from tests.service.conftest import Running
 
@@ -63,3 +63,36 @@ def test_private_voices_are_no_public_statistics(tmp_path: Path) -> None:
     module = SpeechDataModule(own, normalization=[load_corpus(own).name])
     with pytest.raises(CorpusError, match="nobody's secret"):
         module.setup()
+
+
+def test_sentences_of_the_live_recipe_are_written_down_as_they_are_spoken(
+    tmp_path: Path, serve: Callable[..., AbstractContextManager[Running]]
+) -> None:
+    """As `configs/sentences_live.yaml`, smaller: loud and faint alike, by people that were not heard in training."""
+    quiet_lightning()
+    joined = SentenceDataModule(
+        corpus="synthetic", options=WORDS | {"seed": 1}, mfcc={"hop_s": 0.03, "level": "keep"}, sentences=6,
+        test_sentences=3, normalization=["synthetic"], levels=(-30.0, 0.0), test=0.25,
+    )  # fmt: skip
+    model = SentenceModels(states=4, covariance="diagonal", floor=0.1, prior_covariance=100.0, word_penalty=5.0)
+    run = lightning.Trainer(
+        max_epochs=3, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False,
+    )  # fmt: skip
+    run.fit(model, datamodule=joined)
+    assert run.test(model, datamodule=joined, verbose=False)[0]["test_accuracy"] > 0.7
+    bundle = release(model, tmp_path / "said", not_private=True)
+    assert waits_for_the_end(bundle.mfcc) is None
+    corpus = load_corpus("synthetic", **WORDS, seed=1)
+    corpus = corpus.select(lambda u: u.speaker == corpus.speakers[0])
+    said = [next(iter(joined_sentences(corpus, 1, 16_000, (2, 3), levels=(db, db)))).waveform for db in (0.0, -25.0)]
+    with serve({"said": bundle}) as running, running.connect("said") as client:
+        for sound in said:
+            with client.listen() as listening:
+                assert listening.is_live
+                for at in range(0, len(sound), 900):
+                    listening.feed(sound[at : at + 900])
+                heard = listening.finish()
+            clear = bundle.transcribe(sound, 16_000)
+            assert heard.how == "stream"
+            assert [word.value for word in heard.value] == [word.value for word in clear]

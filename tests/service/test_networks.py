@@ -87,7 +87,7 @@ def test_what_cannot_be_heard_is_refused_and_not_sent(asked: Running) -> None:
         with pytest.raises(RangeError, match="1 to 40 frames"):
             client.recognize(voice(1, 0.8), RATE)
         with pytest.raises(RangeError, match="order of its layers"):
-            client.recognize_all([voice(1)], RATE, "scan")
+            client.recognize_all([voice(1)], RATE, "garbled")
         with pytest.raises(ModelError, match="does not transcribe"):
             client.transcribe(voice(1), RATE)
         assert client.queries_left == left

@@ -1,5 +1,6 @@
 """What the plan says before is what happens after."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +14,23 @@ from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.scores.states import WordShape
 from ppspeech.protocols.words.keyword import KeywordJob
+from ppspeech.service.client.session import Answer
 from ppspeech.service.estimate import choose_order, estimate, planned_job
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
-from ppspeech.service.plan import MEETING_BYTES, plan_words
+from ppspeech.service.offer import MOST_BYTES
+from ppspeech.service.plan import MEETING_BYTES, ServicePlan, plan_words
 from ppspeech.service.server.words import ServedWords
 from tests.protocols.test_keyword import encrypted_scores
 from tests.protocols.word_reference import made_models, made_utterance, plain_scores
 from tests.service.conftest import Running
-from tests.service.voices import CLASSES, MIXTURES, RATE, released, voice
+from tests.service.voices import CLASSES, MARGIN, MIXTURES, RATE, released, voice
 
 
 def test_bytes_and_rounds_are_exact(running: Running) -> None:
     plan = plan_words(running.bundles["whole"], Deployment(frames=40))
-    costs = {each.mode: each.cost for each in plan.modes}
     with running.connect() as client:
-        for order in ("frames", "scan"):
-            answer = client.recognize_all([voice(0)], RATE, order=order)[0]
-            assert answer.bytes_up == costs[order].bytes_up + GREETING_BYTES
-            assert answer.bytes_down == costs[order].bytes_down + GREETING_BYTES
-            assert answer.transcript is not None
-            online = [entry for entry in answer.transcript.entries if entry.kind in {2, 3, 215}]
-            assert sum(entry.size for entry in online) == costs[order].online_bytes
+        _assert_exact(plan, client.recognize_all([voice(0)], RATE, order="frames")[0], "frames")
     live = plan_words(running.bundles["live"], Deployment(frames=40))
     cost = {each.mode: each.cost for each in live.modes}["stream"]
     with running.connect("live") as client, client.stream() as listening:
@@ -42,6 +38,22 @@ def test_bytes_and_rounds_are_exact(running: Running) -> None:
         streamed = listening.finish()
     assert streamed.bytes_up == cost.bytes_up + GREETING_BYTES
     assert streamed.bytes_down == cost.bytes_down + GREETING_BYTES + live.details["model_bytes"]
+
+
+def _assert_exact(plan: ServicePlan, answer: Answer[str | None], order: str) -> None:
+    cost = {each.mode: each.cost for each in plan.modes}[order]
+    assert answer.bytes_up == cost.bytes_up + GREETING_BYTES
+    assert answer.bytes_down == cost.bytes_down + GREETING_BYTES
+    assert answer.transcript is not None
+    online = [entry for entry in answer.transcript.entries if entry.kind in {2, 3, 215, 218, 219, 221}]
+    assert sum(entry.size for entry in online) == cost.online_bytes
+
+
+def test_bytes_of_a_circuit_are_exact(serve: Callable[..., Any], bundles: dict[str, Bundle]) -> None:
+    plan = plan_words(bundles["whole"], Deployment(frames=40, operation="viterbi"))
+    with serve({"whole": bundles["whole"]}, operation="viterbi") as running, running.connect() as client:
+        for order in ("frames", "garbled"):
+            _assert_exact(plan, client.recognize_all([voice(0)], RATE, order=order)[0], order)
 
 
 def test_the_bytes_of_a_meeting() -> None:
@@ -81,32 +93,42 @@ def test_shares_that_scores_could_leave_are_refused(bundles: dict[str, Bundle]) 
     bits, errors = usual["shape"]["bits"], usual["errors"]
     assert errors["range_bits"]["certain"] == bits == errors["bits"]
     for choice in (plan_words, lambda bundle, chosen: ServedWords.of("whole", bundle, chosen)):
-        with pytest.raises(RangeError, match=rf"need {bits} bits, got {bits - 1}: raise bits"):
+        with pytest.raises(RangeError, match="raise bits"):
             choice(bundles["whole"], Deployment(bits=bits - 1))
     wide = plan_words(bundles["whole"], Deployment(bits=bits + 3))
     assert wide.details["shape"]["bits"] == bits + 3
-    with pytest.raises(RangeError, match="raise bits"):
-        WordShape.from_params(usual["shape"] | {"bits": bits - 1})  # what a client is told is checked by it, too
+
+
+def test_a_client_checks_the_floor_that_it_is_told(tmp_path: Path) -> None:
+    shape = plan_words(released(tmp_path / "margin", MARGIN)).details["shape"]
+    with pytest.raises(RangeError, match=rf"need {shape['bits']} bits, got {shape['bits'] - 1}: raise bits"):
+        WordShape.from_params(shape | {"bits": shape["bits"] - 1})
 
 
 def test_plans_of_other_models(tmp_path: Path) -> None:
     plan = plan_words(released(tmp_path / "classes", CLASSES))
-    assert [each.mode for each in plan.modes] == ["frames"]
+    assert [each.mode for each in plan.modes] == ["frames", "garbled"]
     assert plan.details["model_bytes"] == 0
     mixtures = plan_words(released(tmp_path / "mixtures", MIXTURES), Deployment(reject=True)).to_json()
     assert mixtures["shape"]["reject"] is True
-    assert set(mixtures["modes"]) == {"frames", "scan", "stream"}
+    assert set(mixtures["modes"]) == {"frames", "stream"}
+    assert "serve words with operation=viterbi" in mixtures["warnings"][0]
+    best = plan_words(released(tmp_path / "best", MIXTURES), Deployment(operation="viterbi")).to_json()
+    assert set(best["modes"]) == {"frames", "garbled", "stream"}
+    assert best["warnings"] == []
     assert "128 bits" in mixtures["modes"]["frames"]["assumes"]
     assert "how many there are" in mixtures["modes"]["stream"]["leaks"]
 
 
 def test_the_order_follows_the_round_trip(bundles: dict[str, Bundle]) -> None:
-    shape = WordShape(98, 39, "full", 10, 5, (4,))
-    assert choose_order(shape, 1, 0.0001) == "frames"
-    assert choose_order(shape, 1, 0.040) == "scan"
-    branching = WordShape(98, 39, "full", 10, 5, (4,), moves=(0, 1, 2))
-    assert choose_order(branching, 1, 0.040) == "frames"
-    assert estimate(planned_job(shape)).online_over(0.04) > estimate(planned_job(shape, 1, "scan")).online_over(0.04)
+    shape = WordShape(98, 39, "full", 10, 5, (4,), operation="viterbi")
+    job, many, both = planned_job(shape), planned_job(shape, 16), ("frames", "garbled")
+    assert choose_order(job, both, 0.0001, MOST_BYTES) == "frames"
+    assert choose_order(job, both, 0.040, MOST_BYTES) == "garbled"
+    assert choose_order(job, ("frames",), 0.040, MOST_BYTES) == "frames"
+    assert choose_order(job, both, 0.040, most_bytes=10_000_000) == "frames"  # what it is not ready to take
+    assert choose_order(many, both, 0.040, MOST_BYTES) == "frames"  # which share their round trips
+    assert estimate(job).online_over(0.04) > estimate(job, "garbled").online_over(0.04)
     models = export_words("keyword_hmm", bundles["whole"].model, bundles["whole"].labels, Deployment(frames=1_000))
     assert estimate(planned_job(models.shape)).rounds > 1_000
 

@@ -36,7 +36,7 @@ from ppspeech.errors import (
 )
 from ppspeech.network import Capacity
 from ppspeech.protocols import Kind, meet_as_client
-from ppspeech.protocols.sentences import Heard, SentenceShape, check_heard, transcribe
+from ppspeech.protocols.sentences import Heard, SentenceShape, check_heard, garbled_bytes, transcribe
 from ppspeech.service import BudgetSpentError, Client, SentenceDeployment, export_bundle, plan_sentences, server_health
 from ppspeech.service.client import sentences as client_module
 from ppspeech.service.estimate import Knowledge
@@ -294,7 +294,7 @@ HOSTILE = {
     "too many steps": Request(Ask.SENTENCE, steps=4).encode(),
     "far too many steps": Request(Ask.SENTENCE, steps=65_535).encode(),
     "several at once": Request(Ask.SENTENCE, utterances=2, steps=1).encode(),
-    "another order": Request(Ask.SENTENCE, "scan", steps=1).encode(),
+    "another order": b"\x09\2\0\1\0\1",
     "a word": Request(Ask.WORDS).encode(),
     "a word of some steps": b"\x01\0\0\1\0\1",
 }
@@ -408,8 +408,11 @@ def test_an_offer_of_more_than_a_client_exchanges_is_refused(
     asked: Running, offer: Offer[Sentences], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = costs(offer.terms, 3)
-    monkeypatch.setattr(client_module, "MOST_BYTES", size)
+    monkeypatch.setattr(client_module, "MOST_BYTES", garbled_bytes(offer.terms.shape))
     asked.connect("any").close()
+    monkeypatch.setattr(client_module, "MOST_BYTES", size)
+    with pytest.raises(WrongSessionError, match="tables of more than"):  # what shares exchange is not too much
+        asked.connect("any")
     for most in (size - 1, size // 4):  # by what is exchanged, or before it is counted
         monkeypatch.setattr(client_module, "MOST_BYTES", most)
         with pytest.raises(WrongSessionError, match="bytes for the longest sentence"):
@@ -488,8 +491,9 @@ def test_sound_is_kept_where_features_wait_for_the_end(asked: Running, bundle: B
 
 def test_frames_are_scored_in_a_circuit_where_a_round_trip_takes_longer_than_they(live: Bundle) -> None:
     shape = export_bundle(live, SHORT).shape
-    assert speaking_way(shape, 0.03, 1e-4) == "shares"
-    assert speaking_way(shape, 0.03, 0.04) == "garbled"
+    assert speaking_way(shape, 0.03, 1e-4, MODES) == "shares"
+    assert speaking_way(shape, 0.03, 0.04, MODES) == "garbled"
+    assert speaking_way(shape, 0.03, 0.04, ("frames",)) == "shares"  # what is not offered is not asked for
 
 
 # What it costs, and which way.

@@ -31,6 +31,7 @@ from ppspeech.errors import (
     WrongKeyError,
     WrongSessionError,
 )
+from ppspeech.models import floored_scores
 from ppspeech.network import Capacity, StreamChannel, make_certificate, memory_pair
 from ppspeech.protocols.meeting import meet_as_client
 from ppspeech.protocols.message_kinds import Kind
@@ -38,7 +39,7 @@ from ppspeech.service import BudgetSpentError, Client, Deployment, ServiceFiles,
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.requests import Ask, Request, receive_request, send_request
 from tests.service.conftest import Running
-from tests.service.voices import CLASSES, FULL, MARGIN, MIXTURES, RATE, plain_answer, released, voice
+from tests.service.voices import CLASSES, FULL, MARGIN, MIXTURES, RATE, WHOLE, plain_answer, released, voice
 
 Serve = Callable[..., AbstractContextManager[Running]]
 
@@ -61,13 +62,52 @@ def test_the_word_is_the_one_in_the_clear(running: Running) -> None:
         assert answer.seconds > 0 < answer.offline_seconds
         assert client.queries_left is None
         batch = client.recognize_all([voice(seed) for seed in range(4)], RATE)
-        scanned = client.recognize_all([voice(seed) for seed in range(4)], RATE, order="scan")
+        with pytest.raises(RangeError, match="whole can be asked by frames, got 'garbled'"):
+            client.recognize_all([voice(0)], RATE, order="garbled")
     assert len(said) > 1  # or else any constant would do
     assert {each.together for each in batch} == {4}
-    assert {each.how for each in scanned} == {"scan"}
-    for answers in (batch, scanned):
-        for seed, each in enumerate(answers):
-            assert_right(bundle, voice(seed), each.value)
+    for seed, each in enumerate(batch):
+        assert_right(bundle, voice(seed), each.value)
+
+
+def test_best_paths_are_followed_in_circuits_too(serve: Serve, bundles: dict[str, Bundle], tmp_path: Path) -> None:
+    """On shares and in a circuit the same word, that of the best path in the clear; alone, in batches, with garbage."""
+    offered = {"whole": bundles["whole"], "mixtures": released(tmp_path / "m", MIXTURES, seed=2)}
+    sounds = [voice(seed) for seed in range(5)]
+    with serve(offered, operation="viterbi", reject=True, garbage=-2.0) as running:
+        for name, bundle in offered.items():
+            with running.connect(name) as client:
+                assert client.offer.terms.modes == ("frames", "garbled", "stream")
+                found = {order: client.recognize_all(sounds, RATE, order) for order in ("frames", "garbled")}
+            recognizer = bundle.recognizer
+            clips = [recognizer.clipped(Mfcc(bundle.mfcc)(sound).features[0]) for sound in sounds]
+            scores = torch.cat(
+                [floored_scores(bundle.model, x[None], torch.tensor([len(x)]), None, best_path=True) for x in clips]
+            )
+            everything = torch.cat([scores, recognizer.garbage_scores(clips, -2.0)[:, None].to(scores)], dim=1)
+            best = everything.topk(2)
+            sure = (best.values[:, 0] - best.values[:, 1] > 0.5).tolist()
+            names = [*bundle.labels, None]
+            expected = [names[place] for place in best.indices[:, 0].tolist()]
+            for answers in found.values():
+                assert [each.together for each in answers] == [4, 4, 4, 4, 1]
+                told = zip((each.value for each in answers), expected, sure, strict=True)
+                assert all(word == wanted for word, wanted, is_sure in told if is_sure)
+            assert any(sure)
+            assert {each.how for each in found["garbled"]} == {"garbled"}
+            assert [each.rounds for each in found["garbled"]] == [7, 7, 7, 7, 4]  # one offline an utterance, two online
+
+
+def test_a_bundle_says_its_hop(serve: Serve, tmp_path: Path) -> None:
+    """A frame every 30 ms: half a second is 17 of them, and words are those in the clear."""
+    slow = released(tmp_path / "slow", mfcc=replace(WHOLE, hop_s=0.03), seed=4)
+    with serve({"slow": slow}, frames=None) as running, running.connect("slow") as client:
+        assert client.offer.terms.shape.frames == 51
+        assert client.offer.terms.mfcc.hop_s == 0.03
+        for seed in range(3):
+            assert_right(slow, voice(seed, 0.9), client.recognize(voice(seed, 0.9), RATE).value)
+        with pytest.raises(RangeError, match="3 to 51 frames here, got 52"):
+            client.recognize(voice(1, 0.025 + 51 * 0.03 + 1e-4), RATE)
 
 
 def test_batches_are_cut_to_what_the_server_takes(running: Running) -> None:
@@ -114,7 +154,7 @@ def test_listening(running: Running, model: str) -> None:
                     listening.feed(chunk)
                 answer = listening.finish()
             assert_right(bundle, voice(seed), answer.value)
-            assert answer.how in (("stream",) if model != "whole" else ("frames", "scan"))
+            assert answer.how in ("stream" if model != "whole" else "frames",)
         assert_right(bundle, voice(9), client.recognize(voice(9), RATE).value)
 
 
@@ -374,7 +414,7 @@ def test_what_cannot_be_served_is_refused_by_name(bundles: dict[str, Bundle], tm
 
 
 def test_requests_are_read_literally() -> None:
-    for request in (Request(Ask.PING), Request(Ask.WORDS, "scan", 16), Request(Ask.SENTENCE, "garbled", steps=300)):
+    for request in (Request(Ask.PING), Request(Ask.WORDS, "garbled", 16), Request(Ask.SENTENCE, "garbled", steps=300)):
         assert Request.decode(request.encode()) == request
     for data in (b"\x0a\0\0\1\0\0", b"\1\3\0\1\0\0", b"\1\0\0\0\0\0", b"\1\0\0\1\0\1", b"\x09\0\0\1\0\0"):
         with pytest.raises(BadTypeError):

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import pytorch_lightning as lightning
 
-from ppspeech.bundle import SentenceTranscriber, load_bundle
+from ppspeech.bundle import SentenceBank, SentenceHmmSettings, SentenceTranscriber, load_bundle
 from ppspeech.data import SentenceDataModule, SpeechDataModule, joined_sentences, load_corpus
-from ppspeech.errors import BundleError, ModelError
-from ppspeech.training import SentenceModels, export_checkpoint, load_checkpoint
+from ppspeech.errors import BundleError, ModelError, SpeechWarning
+from ppspeech.training import SentenceModels, export_checkpoint, language_model, load_checkpoint
 
 Make = Callable[..., lightning.Trainer]
 OPTIONS = {"words": ["zero", "one", "two"], "speakers": 8, "takes": 2, "seed": 1}
@@ -68,3 +68,53 @@ def test_what_does_not_fit_is_refused(voices: SpeechDataModule, trainer: Make) -
         run.predict(model, datamodule=joined)
     with pytest.raises(BundleError, match="needs models of four"):
         trainer(max_epochs=1).fit(SentenceModels(grammar="(one | four)+"), datamodule=data())
+
+
+def test_words_of_phones_and_a_language_model_are_learned_and_released(trainer: Make, tmp_path: Path) -> None:
+    """Models are of phones; a word that nobody said is written down by those of others, where texts have it."""
+    (tmp_path / "words.txt").write_text("woo\nzero\ntoo judge\n")
+    (tmp_path / "texts.txt").write_text("one two\nzero one\ntwo two zero\n")
+    model = SentenceModels(
+        states=2, covariance="diagonal", floor=0.1, prior_covariance=50.0, lexicon="espeak",
+        vocabulary=str(tmp_path / "words.txt"), language=str(tmp_path / "texts.txt"), language_scale=2.0,
+    )  # fmt: skip
+    joined, run = data(), trainer(max_epochs=3)
+    with pytest.warns(SpeechWarning, match="2 of 3 further words are left out.*too, judge"):
+        run.fit(model, datamodule=joined)
+    assert run.test(model, datamodule=joined, verbose=False)[0]["test_accuracy"] > 0.5
+    run.save_checkpoint(tmp_path / "a.ckpt")
+    bundle = export_checkpoint(tmp_path / "a.ckpt", tmp_path / "bundle", not_private=True)
+    settings = bundle.config.settings
+    assert isinstance(settings, SentenceHmmSettings)
+    assert bundle.labels == ("one", "two", "zero", "woo")
+    assert len(settings.units) + 1 == model.bank.models
+    assert isinstance(bundle.model, SentenceBank)
+    language = settings.language(bundle.model, bundle.labels)
+    assert language.score("two", ["<s>", "one"]) == pytest.approx(
+        language_model(str(tmp_path / "texts.txt")).score("two", ["<s>", "one"]), abs=1e-5
+    )
+    assert (bundle.model.language == model.bank.language).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"vocabulary": "w.txt"}, r"set model\.lexicon"),
+        ({"lexicon": "l.dict"}, "does not say what these words are made of: two"),
+        ({"lexicon": "bad.dict"}, "every line has a word and at least one unit"),
+        ({"lexicon": "none.dict"}, "cannot be read"),
+        ({"language": "t.txt"}, "words without a model: wug"),
+        ({"language": "t.arpa"}, "cannot be read"),
+    ],
+)
+def test_lexicons_and_texts_that_do_not_fit_are_refused(
+    options: dict[str, str], message: str, trainer: Make, tmp_path: Path
+) -> None:
+    files = {
+        "w.txt": "shoe judge", "l.dict": "one w V n\nzero z I r oU\n", "bad.dict": "one\n", "t.txt": "one wug\n",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    chosen = {name: value if value == "espeak" else str(tmp_path / value) for name, value in options.items()}
+    with pytest.raises(ModelError, match=message):
+        trainer(max_epochs=1).fit(SentenceModels(states=2, covariance="diagonal", **chosen), datamodule=data())  # type: ignore[arg-type]

@@ -93,13 +93,26 @@ class Espeak:
         """Speak; the samples in [-1, 1] at `SAMPLE_RATE`, `(samples,)`. Raises UnsayableError if eSpeak has no sound
         for the text; AudioError if eSpeak does not know the voice, or is not running any more.
         """
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         _, plus, variant = prompt.voice.partition("+")
         if plus and variant not in self._variants:  # eSpeak itself would leave it out without a word
             raise AudioError(f"eSpeak has no voice {prompt.voice!r}: there is no variant {variant!r}")
+        data = self._asked(asdict(prompt))
+        samples = np.frombuffer(data, dtype=np.int16)
+        if not samples.any():
+            raise UnsayableError(f"eSpeak voice {prompt.voice!r} has no sound for the text {prompt.text!r}")
+        return samples.astype(np.float32) / np.float32(32768)
+
+    def phones(self, text: str, voice: str = "en-us") -> list[list[str]]:
+        """The phones of every word of a text, by eSpeak's names, without stress. Raises AudioError as `say` does."""
+        said = self._asked({"phones": Prompt(text).text, "voice": voice}).decode()
+        words = [[phone.strip("',%=|;-") for phone in word.split("_")] for word in said.split()]
+        return [[phone for phone in word if phone] for word in words]
+
+    def _asked(self, request: dict[str, object]) -> bytes:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(asdict(prompt)).encode() + b"\n")
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
             raise self._failure() from None
@@ -110,10 +123,7 @@ class Espeak:
         data = self._process.stdout.read(size)
         if len(data) < size:
             raise self._failure()
-        samples = np.frombuffer(data, dtype=np.int16)
-        if not samples.any():
-            raise UnsayableError(f"eSpeak voice {prompt.voice!r} has no sound for the text {prompt.text!r}")
-        return samples.astype(np.float32) / np.float32(32768)
+        return data
 
     def close(self) -> None:
         """End the process. What is said afterwards is refused."""
@@ -144,6 +154,19 @@ class Espeak:
         self._complaints.seek(0)
         complaint = self._complaints.read().decode(errors="replace").strip()
         return AudioError(complaint or f"eSpeak's process ended with status {status} before it had answered")
+
+
+def phones_of(text: str, espeak: Espeak) -> tuple[str, ...]:
+    """The phones of a word, or words, one after another. Raises UnsayableError if there are none.
+
+    >>> with Espeak() as espeak:
+    ...     phones_of("seven", espeak)
+    ('s', 'E', 'v', '@', 'n')
+    """
+    found = tuple(phone for word in espeak.phones(text) for phone in word)
+    if not found:
+        raise UnsayableError(f"eSpeak has no sound for the text {text!r}")
+    return found
 
 
 def _short_path(folder: Path, opened: ExitStack) -> Path:

@@ -5,7 +5,8 @@ seed again, nor by terminating and initializing the library. So this process ini
 itself, and forks for every utterance: each is the first thing its child says, and depends on nothing else.
 
 Protocol: one JSON object a line on standard input; for each, on standard output, a 4-byte little-endian length and that
-many bytes of 16-bit samples at 22,050 Hz. Whatever goes wrong ends the process, with the reason on standard error.
+many bytes of 16-bit samples at 22,050 Hz, or of text where phones are asked for. Whatever goes wrong ends the process,
+with the reason on standard error.
 
 It is started by its path and imports the standard library alone: a small process forks in a millisecond, one that holds
 torch does not.
@@ -26,6 +27,7 @@ _OUTPUT_SYNCHRONOUS = 2
 _DONT_EXIT = 0x8000
 _POSITION_CHARACTER = 1
 _CHARACTERS_UTF8 = 1  # and neither SSML (0x10) nor phoneme names (0x100): the text is only text
+_BETWEEN_PHONES = ord("_") << 8  # phones by their names, not in IPA
 _PARAMETERS = {"rate": 1, "pitch": 3, "pitch_range": 4}
 _SECONDS_PER_UTTERANCE = 60
 
@@ -70,12 +72,24 @@ def synthesize(espeak: ctypes.CDLL, request: dict[str, Any]) -> bytes:
     return b"".join(pieces)
 
 
+def phones(espeak: ctypes.CDLL, request: dict[str, Any]) -> bytes:
+    """The phones of a text by eSpeak's names for them, with `_` between them and spaces between words."""
+    if espeak.espeak_SetVoiceByName(request["voice"].encode()):
+        sys.exit(f"eSpeak has no voice {request['voice']!r}")
+    espeak.espeak_TextToPhonemes.restype = ctypes.c_char_p
+    text, found = ctypes.c_char_p(request["phones"].encode()), []
+    while text.value:
+        found.append(espeak.espeak_TextToPhonemes(ctypes.byref(text), _CHARACTERS_UTF8, _BETWEEN_PHONES) or b"")
+    return b" ".join(found)
+
+
 def answer(espeak: ctypes.CDLL, line: bytes) -> NoReturn:
     """Be the child: speak, write, end without the clean-up that belongs to the parent."""
     signal.alarm(_SECONDS_PER_UTTERANCE)
     status = 1
     try:
-        samples = synthesize(espeak, json.loads(line))
+        request = json.loads(line)
+        samples = phones(espeak, request) if "phones" in request else synthesize(espeak, request)
         with open(1, "wb", closefd=False) as output:
             output.write(struct.pack("<I", len(samples)) + samples)
         status = 0

@@ -4,9 +4,10 @@ from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
 from ppspeech.bundle.kinds.networks import KeywordNetworkSettings
 from ppspeech.bundle.kinds.own import WeightsSettings
+from ppspeech.bundle.kinds.sentences import SILENCE, SentenceBank, SentenceHmmSettings, lexicon_of, listed_ngrams
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
 from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
-from ppspeech.bundle.kinds.words import SILENCE, KeywordHmmSettings, LargeMarginKeywordSettings, SentenceHmmSettings
+from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
 
 __all__ = [
     "SILENCE",
@@ -18,9 +19,12 @@ __all__ = [
     "LargeMarginTableSettings",
     "LinearTableSettings",
     "MinimaxFilterSettings",
+    "SentenceBank",
     "SentenceHmmSettings",
     "Shape",
     "SpeakerUbmSettings",
     "WeightsSettings",
     "add_cohort_",
+    "lexicon_of",
+    "listed_ngrams",
 ]

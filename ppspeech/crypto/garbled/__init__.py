@@ -1,5 +1,6 @@
 """Garbled circuits: a second engine for two parties, whose rounds do not grow with the depth of what is computed."""
 
+from ppspeech.crypto.garbled.automaton import offer_automaton, read_automaton
 from ppspeech.crypto.garbled.circuit import ONE, ZERO, Builder, Circuit
 from ppspeech.crypto.garbled.half_gates import run_circuit, table_buffer
 from ppspeech.crypto.garbled.parties import (
@@ -15,6 +16,7 @@ from ppspeech.crypto.garbled.parties import (
     OfferedInputs,
     Party,
     blinded_bytes,
+    text_bytes,
     transfer_bytes,
 )
 
@@ -35,7 +37,10 @@ __all__ = [
     "OfferedInputs",
     "Party",
     "blinded_bytes",
+    "offer_automaton",
+    "read_automaton",
     "run_circuit",
     "table_buffer",
+    "text_bytes",
     "transfer_bytes",
 ]

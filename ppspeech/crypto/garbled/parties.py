@@ -11,6 +11,10 @@ the evaluator holds t_j = q_j ⊕ c_j Δ. Only then is a key for the hash drawn,
     meaning         of an output with labels L, L ⊕ Δ: 64 bits each of H(L, i) ⊕ 0 and H(L ⊕ Δ, i) ⊕ 1, ordered by the
                     lowest bits of the labels. It is sent when all inputs have been chosen, so that what an evaluator
                     chooses cannot depend on it
+    texts           instead of that, of a number n whose b bits are outputs: 2^b rows, that of n hidden under a hash of
+                    the labels of n's bits and of one more output, which is 1 where there is a number at all. Rows are
+                    ordered by the lowest bits of labels: an evaluator opens the one of its number, and does not learn
+                    the number; who holds other labels opens none
 
 Against an evaluator that does anything: it can choose its inputs, and no more. Every choice goes through a checked
 transfer, whatever it sends as d is some choice, and nothing else is ever received from it. Of each wire it holds one
@@ -25,6 +29,8 @@ evaluator notices, and must not show it. `Meaning.sound` is therefore a value an
 evaluator is the same either way, and it should be looked at when the session is over.
 """
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -50,6 +56,8 @@ TABLE_BYTES = 8 * TABLE_WORDS
 LABEL_BYTES = 16
 MEANING_BYTES = 16
 """Of an output."""
+CHECK_BYTES = 16
+"""Of a text, zeros when it opens."""
 
 
 def transfer_bytes(inputs: int) -> int:
@@ -60,6 +68,11 @@ def transfer_bytes(inputs: int) -> int:
 def blinded_bytes(inputs: int) -> int:
     """What it sends online for late ones."""
     return -(-inputs // 8)
+
+
+def text_bytes(outputs: int, size: int) -> int:
+    """What the garbler sends for texts of so many bytes, by a number that has one bit less than there are outputs."""
+    return (size + CHECK_BYTES) << (outputs - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +166,25 @@ class Garbler:
         meaning[swapped] = meaning[swapped][:, ::-1]
         _send_in_frames(self.channel, Kind.MEANING, meaning)
 
+    def tell_text(self, outputs: Residues, texts: Sequence[bytes]) -> None:
+        """A text, of the number that outputs say, by their labels of 0, `(1 + bits, 2)`: the first is whether there is
+        a number, the others are its bits, the lowest first. `texts`: of one length, by number. The end, as in `tell`.
+        """
+        bits, size = len(outputs) - 1, len(texts[0])
+        if not 0 < len(texts) <= 1 << bits or any(len(text) != size for text in texts):
+            raise RangeError(f"numbers of {bits} bits are of up to {1 << bits} texts of one length, got {len(texts)}")
+        _begun(self._open)
+        self._open, first = None, self.setup.take_gates(1)
+        rows = [uniform_bytes(size + CHECK_BYTES) for _ in range(1 << bits)]
+        swapped = _row(outputs)
+        for number, text in enumerate(texts):
+            is_one = np.array([1, *(number >> bit & 1 for bit in range(bits))], np.uint64)
+            labels = outputs ^ is_one[:, None] * self._labels.delta
+            rows[number ^ swapped] = _hidden(self.setup, first, labels, text + bytes(CHECK_BYTES))
+        message = b"".join(rows)
+        for at in range(0, len(message), FRAME_BYTES):
+            self.channel.send(Kind.HIDDEN_TEXTS, message[at : at + FRAME_BYTES])
+
     def _send_labels(self, labels: Residues) -> None:
         _send_in_frames(self.channel, Kind.LABELS, labels)
 
@@ -244,6 +276,18 @@ class Evaluator:
         words = chosen ^ gates.hasher.hash_blocks(outputs, first)[:, 0]
         return Meaning((words & np.uint64(1)).astype(np.uint8), bool((words <= 1).all()))
 
+    def read_text(self, outputs: Residues, size: int) -> bytes | None:
+        """Receive hidden texts of so many bytes and open the one whose number these labels, `(1 + bits, 2)`, say: the
+        end. None where none opens, which the peer must not learn: look at it when nothing is sent any more.
+        """
+        _begun(self._open)
+        self._open, first = None, self.setup.take_gates(1)
+        message = bytearray(text_bytes(len(outputs), size))
+        _receive_in_frames(self.channel, Kind.HIDDEN_TEXTS, memoryview(message))
+        at = _row(outputs) * (size + CHECK_BYTES)
+        opened = _hidden(self.setup, first, outputs, message[at : at + size + CHECK_BYTES])
+        return opened[:size] if opened[size:] == bytes(CHECK_BYTES) else None
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("who evaluates holds secrets and positions: it cannot be pickled or copied")
 
@@ -288,6 +332,17 @@ def _begun(gates: _Gates | None) -> _Gates:
 def _check_early(gates: _Gates | None) -> None:
     if gates is not None:
         raise ProtocolError("inputs are chosen before gates are announced: their key must be younger than the choices")
+
+
+def _row(outputs: Residues) -> int:
+    """Where the row of a number stands, by the lowest bits of its labels; of labels of 0: what rows are moved by."""
+    return sum(int(low & 1) << bit for bit, low in enumerate(outputs[1:, 0].tolist()))
+
+
+def _hidden(setup: PairSetup, first: int, labels: Residues, text: bytes | bytearray) -> bytes:
+    """A text under a hash of labels, or what it hides; `first`: of the place in the setup, used once."""
+    pad = hashlib.shake_256(b"ppspeech text" + setup.id + first.to_bytes(8, "big") + labels.tobytes())
+    return bytes(np.frombuffer(text, np.uint8) ^ np.frombuffer(pad.digest(len(text)), np.uint8))
 
 
 def _send_in_frames(channel: Channel, kind: Kind, residues: Residues) -> None:

@@ -6,10 +6,12 @@ from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
 from ppspeech.crypto.shares.engine import ShareEngine
+from ppspeech.crypto.shares.lines import Lines, follow_lines, scale_public
 from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_twin
 from ppspeech.crypto.shares.look_up import look_up
 from ppspeech.crypto.shares.products import cross_products, multiply, scale_by_first, square
 from ppspeech.crypto.shares.recorder import blank, record
+from ppspeech.crypto.shares.secret_table import RowShape, SecretTable, look_up_secret
 from ppspeech.crypto.shares.select import LARGEST_RING, multiply_bit, multiply_loaded
 from ppspeech.crypto.shares.shared import (
     Shared,
@@ -20,9 +22,9 @@ from ppspeech.crypto.shares.shared import (
     open_bits_to,
     open_to,
     select,
+    share_among,
     share_input,
 )
-from ppspeech.crypto.shares.sums import share_among
 from ppspeech.crypto.shares.text import TEXT_RING, read_text, text_residues, text_size
 
 __all__ = [
@@ -30,7 +32,10 @@ __all__ = [
     "LARGEST_RING",
     "TEXT_RING",
     "Cost",
+    "Lines",
     "LogAdd",
+    "RowShape",
+    "SecretTable",
     "ShareEngine",
     "Shared",
     "SharedBits",
@@ -44,12 +49,14 @@ __all__ = [
     "concatenate",
     "cross_products",
     "extend",
+    "follow_lines",
     "is_negative",
     "knock_out",
     "largest",
     "log_add",
     "log_add_twin",
     "look_up",
+    "look_up_secret",
     "maximum",
     "minimum",
     "multiply",
@@ -61,6 +68,7 @@ __all__ = [
     "record",
     "round_local",
     "scale_by_first",
+    "scale_public",
     "select",
     "share_among",
     "share_input",

@@ -42,13 +42,11 @@ class LogAdd:
     Attributes:
         fraction: bits after the point of the residues, in nats.
         step: bits each party drops from its share of v; the table has a step of 2^(step - fraction) nats.
-        few_rounds: save a round however many are added at once, for links where a round trip is dear.
     """
 
     ring: Ring
     fraction: int
     step: int
-    few_rounds: bool = False
 
     def __post_init__(self) -> None:
         check_ring(self.ring)
@@ -72,7 +70,7 @@ class LogAdd:
         many are added at once.
         """
         bits = self.ring.bits - self.step - INDEX
-        most = LONGEST if self.few_rounds or count <= FEW else LONGEST - 1
+        most = LONGEST if count <= FEW else LONGEST - 1
         if 2 * INDEX < bits <= 2 * most:
             return [bits // 2, bits - bits // 2]
         whole, rest = divmod(bits - 1, INDEX)

@@ -12,6 +12,7 @@ from typing import Literal
 from ppspeech.evidence.attacks.target import NotHereError, Target
 from ppspeech.registry import Registry
 
+Task = Literal["words", "sentences", "speakers"]
 Verdict = Literal["failed", "WON", "stated", "not tried"]
 
 
@@ -43,7 +44,7 @@ class Attack:
 
     name: str
     wants: str
-    task: Literal["words", "speakers"]
+    tasks: tuple[Task, ...]
     run: Callable[[Target], Gain]
     stated: bool = False
 
@@ -70,12 +71,12 @@ ATTACKS: Registry[Attack] = Registry("attack", "ppspeech.evidence.attacks")
 
 
 def attack(
-    name: str, wants: str, *, task: Literal["words", "speakers"] = "words", stated: bool = False
+    name: str, wants: str, *, tasks: tuple[Task, ...] = ("words",), stated: bool = False
 ) -> Callable[[Callable[[Target], Gain]], Callable[[Target], Gain]]:
     """A decorator that enters a function as the attack `name`."""
 
     def enter(run: Callable[[Target], Gain]) -> Callable[[Target], Gain]:
-        ATTACKS.enter(name, Attack(name, wants, task, run, stated))
+        ATTACKS.enter(name, Attack(name, wants, tasks, run, stated))
         return run
 
     return enter
@@ -84,8 +85,8 @@ def attack(
 def run_attack(name: str, target: Target) -> Outcome:
     """Try one attack. Raises PpspeechError for a name that is none; what the target does not offer is not tried."""
     chosen = ATTACKS[name]
-    if chosen.task != target.task:
-        return Outcome(chosen, None, f"it is against {chosen.task}")
+    if target.task not in chosen.tasks:
+        return Outcome(chosen, None, f"it is against {' and '.join(chosen.tasks)}")
     try:
         return Outcome(chosen, chosen.run(target))
     except NotHereError as missing:

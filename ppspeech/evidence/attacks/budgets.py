@@ -13,11 +13,10 @@ from cryptography.x509.oid import NameOID
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ProtocolError
 from ppspeech.evidence.attacks import Gain, NotHereError, Target, attack
-from ppspeech.evidence.attacks.target import Victim, made_frames
+from ppspeech.evidence.attacks.target import Victim, half_asked
 from ppspeech.network import ClientTls, make_certificate
 from ppspeech.protocols import meet
-from ppspeech.protocols.words import KeywordJob
-from ppspeech.service import Ask, BudgetSpentError, Door, Request, send_request
+from ppspeech.service import BudgetSpentError, Door, send_request
 
 
 def sign_another(own: tuple[Path, Path], folder: Path, number: int) -> tuple[Path, Path]:
@@ -49,13 +48,17 @@ def agreed_to(victim: Victim, tls: ClientTls | None = None) -> bool:
     try:
         with victim.session(tls) as channel:
             meet(channel, Side.SECOND)
-            send_request(channel, Request(Ask.WORDS))
+            send_request(channel, victim.request)
     except (ProtocolError, BudgetSpentError):
         return False
     return True
 
 
-@attack("home_made_certificates", "answers beyond a budget, by certificates that one's own has signed")
+@attack(
+    "home_made_certificates",
+    "answers beyond a budget, by certificates that one's own has signed",
+    tasks=("words", "sentences"),
+)
 def home_made_certificates(target: Target) -> Gain:
     """A budget of one, for a certificate that is let in; then others, each signed by the first. Of a server that runs,
     the certificate is the one that we were given, and every other that it lets in is another budget.
@@ -86,20 +89,20 @@ def _given(door: Door) -> tuple[Path, Path]:
     return door.tls.certificate, door.tls.key
 
 
-@attack("hanging_up", "answers that are not counted, by leaving when a part of one has come")
+@attack(
+    "hanging_up", "answers that are not counted, by leaving when a part of one has come", tasks=("words", "sentences")
+)
 def hanging_up(target: Target) -> Gain:
     """Ask, take the encrypted scores, and hang up; what the server then says of the budget tells whether it counted."""
     tries, uncounted = (1 if target.quick else 3), 0
     victim = target.usual
-    job = KeywordJob(victim.offer.terms.shape)
     left = _left(victim)
     for _ in range(tries):
         with victim.session() as channel:
             met = meet(channel, Side.SECOND)
-            send_request(channel, Request(Ask.WORDS))
+            send_request(channel, victim.request)
             with met.session():
-                job.prepare(met)
-                met.multiply(job.plan, job.shape.padded_monomials(made_frames(victim)))
+                half_asked(victim, met)
         now = _left(victim)
         uncounted += now is None or left is None or now >= left
         left = now

@@ -10,10 +10,9 @@ from ppspeech.arrays import Bytes
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import ProtocolError
 from ppspeech.evidence.attacks import Gain, Target, attack
-from ppspeech.evidence.attacks.target import Victim, made_frames
+from ppspeech.evidence.attacks.target import Victim, half_asked
 from ppspeech.protocols import meet
-from ppspeech.protocols.words import KeywordJob
-from ppspeech.service import Ask, Request, send_request
+from ppspeech.service import send_request
 
 COLUMNS = {"code": 256, "receiver": 128}
 """Of the 1-of-n and the 1-of-2 transfers, by their names in a setup."""
@@ -33,23 +32,24 @@ def flipping(code: Any) -> Any:
 
 def goes_on(victim: Victim, which: str) -> bool:
     """Whether the server, after such columns of one extension, multiplies a query: it has not noticed."""
-    job = KeywordJob(victim.offer.terms.shape)
-    monomials = job.shape.padded_monomials(made_frames(victim))
     try:
         with victim.session() as channel:
             met = meet(channel, Side.SECOND)
             extension = getattr(met.setup, which)
             extension.code = flipping(extension.code)
-            send_request(channel, Request(Ask.WORDS))
+            send_request(channel, victim.request)
             with met.session():
-                job.prepare(met)
-                met.multiply(job.plan, monomials)
+                half_asked(victim, met)
     except ProtocolError:
         return False
     return True
 
 
-@attack("flipped_columns", "the server's secret of its transfers, by columns that do not choose alike")
+@attack(
+    "flipped_columns",
+    "the server's secret of its transfers, by columns that do not choose alike",
+    tasks=("words", "sentences"),
+)
 def flipped_columns(target: Target) -> Gain:
     """Both extensions, each in sessions of its own: what a session tells is spent with it."""
     tries = 1 if target.quick else 3

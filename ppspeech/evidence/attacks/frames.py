@@ -14,7 +14,11 @@ from ppspeech.protocols import Kind, meet
 from ppspeech.service import Ask, Request, receive_ready, send_request
 
 
-@attack("replayed_frames", "a session with another's frames, by sending again what was recorded")
+@attack(
+    "replayed_frames",
+    "a session with another's frames, by sending again what was recorded",
+    tasks=("words", "sentences"),
+)
 def replayed_frames(target: Target) -> Gain:
     """The first frame of a session that went well, in a new session, under the name of the old one."""
     tries, taken = (1 if target.quick else 3), 0
@@ -59,10 +63,10 @@ def _is_ready(channel: StreamChannel) -> bool:
         return False
 
 
-def _forged() -> list[tuple[str, Callable[[StreamChannel, bytes], bool], bytes]]:
+def _forged(victim: Victim) -> list[tuple[str, Callable[[StreamChannel, bytes], bool], bytes]]:
     """What is sent where, none of which a client that follows the protocol sends."""
     size = key_length(LatticeParameters())
-    asked = Request(Ask.WORDS).encode()
+    asked = victim.request.encode()
     return [
         ("a point cut short", _point, b"\x58" + b"\x66" * 30),
         ("a point and a byte", _point, b"\x58" + b"\x66" * 32),
@@ -75,15 +79,19 @@ def _forged() -> list[tuple[str, Callable[[StreamChannel, bytes], bool], bytes]]
         ("a request that is none", _request, b"\xff" * len(asked)),
         ("no utterance", _request, asked[:2] + b"\0\0" + asked[4:]),
         ("more utterances than may be", _request, asked[:2] + b"\xff\xff" + asked[4:]),
-        ("a word as long as a sentence", _request, asked[:-2] + b"\xff\xff"),
+        ("longer than anything that is heard", _request, asked[:-2] + b"\xff\xff"),
     ]
 
 
-@attack("forged_messages", "a server that goes on, or is gone, after messages that are cut short or no messages at all")
+@attack(
+    "forged_messages",
+    "a server that goes on, or is gone, after messages that are cut short or no messages at all",
+    tasks=("words", "sentences"),
+)
 def forged_messages(target: Target) -> Gain:
     """Each in a session of its own; afterwards the server must still be there for others."""
     victim = target.usual
-    tried = [(what, _taken(victim, send, payload)) for what, send, payload in _forged()]
+    tried = [(what, _taken(victim, send, payload)) for what, send, payload in _forged(victim)]
     try:
         victim.client().close()
         gone = False

@@ -98,7 +98,7 @@ def key_by_streams(target: Target) -> Gain:
     return Gain(told, "bits", answers, told > most, f"{answers} answers under one key, which may tell {most} bits")
 
 
-@attack("key_by_probes", "a keeper's key, by probes that have it decrypted", task="speakers")
+@attack("key_by_probes", "a keeper's key, by probes that have it decrypted", tasks=("speakers",))
 def key_by_probes(target: Target) -> Gain:
     """As many clients as there are addresses, until the key answers no more or has told too much."""
     with keeper(target) as (victim, key):

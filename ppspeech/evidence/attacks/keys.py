@@ -113,7 +113,11 @@ ORDER_8 = bytes.fromhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7
 """A point of order 8 of the curve (none of these is in the group that transfers are made in)."""
 
 
-@attack("small_order", "bits of the secret choices of base transfers, by points that are not of the group")
+@attack(
+    "small_order",
+    "bits of the secret choices of base transfers, by points that are not of the group",
+    tasks=("words", "sentences"),
+)
 def small_order(target: Target) -> Gain:
     """Neutral, of order 2, 4 and 8, otherwise spelled, outside the curve, and one of the group plus one of order 8."""
     scalar = sodium.crypto_core_ed25519_scalar_reduce(secrets.token_bytes(64))

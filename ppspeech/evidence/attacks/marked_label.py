@@ -9,7 +9,7 @@ from ppspeech.evidence.attacks.hostile_server import pretending
 from ppspeech.evidence.attacks.target import RATE
 from ppspeech.protocols import Meeting
 from ppspeech.protocols.scores import WordArrays
-from ppspeech.protocols.words import KeywordJob, Order, answer, encode_models
+from ppspeech.protocols.words import KeywordJob, answer, encode_models
 from ppspeech.service import Request, connect_through
 
 MARKS = (2**56 - 1, 0)  # what stands in place of a label: bytes that are no UTF-8, and none
@@ -38,8 +38,7 @@ def marked_label(target: Target) -> Gain:
         bad = with_mark(models, marked, mark)
 
         def help_client(met: Meeting, request: Request, bad: WordArrays = bad) -> None:
-            order: Order = "scan" if request.order == "scan" else "frames"
-            answer(met, KeywordJob(models.shape, request.utterances, order), bad, encoded)
+            answer(met, KeywordJob(models.shape, request.utterances), bad, encoded)
 
         views.clear()
         with pretending(victim, help_client, lambda *view: views.append(view)) as door:
@@ -63,9 +62,10 @@ def _sounds(target: Target, models: WordArrays, each: int) -> tuple[int, dict[bo
     bundle = target.bundle
     assert bundle is not None
     heard: dict[str, list[Reals]] = {}
+    longest = int(max(1, models.shape.frames - 2) * bundle.mfcc.hop_s * RATE)
     for voice in range(24):
         text = models.labels[voice % len(models.labels)]
-        sound = target.spoken(text if text.isalpha() else "one", voice)[: _most_samples(models)]
+        sound = target.spoken(text if text.isalpha() else "one", voice)[:longest]
         try:
             word = bundle.recognize(sound, RATE).value
         except PpspeechError:
@@ -76,8 +76,3 @@ def _sounds(target: Target, models: WordArrays, each: int) -> tuple[int, dict[bo
         if enough and len(others) >= each:
             return models.labels.index(enough[0]), {True: heard[enough[0]][:each], False: others[:each]}
     raise NotHereError("the model hears the same word in all of the built-in voices")
-
-
-def _most_samples(models: WordArrays) -> int:
-    """As much as the model takes, at the usual hop of 10 ms."""
-    return max(1, models.shape.frames - 2) * RATE // 100

@@ -45,7 +45,7 @@ class Puppet:
         return getattr(self._real, name)
 
 
-@attack("long_vectors", "to be accepted as somebody else, by vectors that are no voice's", task="speakers")
+@attack("long_vectors", "to be accepted as somebody else, by vectors that are no voice's", tasks=("speakers",))
 def long_vectors(target: Target) -> Gain:
     """Impostors claim every place: as they are, stretched, by the signs of their numbers at greater lengths, and by
     random signs. A claim is won where what they made of a voice is accepted and the voice itself is not.
@@ -92,7 +92,7 @@ def _stretched(voice: Reals) -> list[Reals]:
     return [times * each for times in STRETCHES for each in (voice, signs, random)] + [signs, random]
 
 
-@attack("counting_people", "how many are enrolled, by enrolling", task="speakers")
+@attack("counting_people", "how many are enrolled, by enrolling", tasks=("speakers",))
 def counting_people(target: Target) -> Gain:
     """Between two guesses someone enrolls a few others; the place that one is given is the guess."""
     tries, room = (4 if target.quick else 8), 128

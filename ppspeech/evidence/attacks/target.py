@@ -18,22 +18,31 @@ from typing import Any, Literal, cast
 import numpy as np
 import torch
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Reals, Residues
 from ppspeech.audio.voices import VOICES, Espeak
 from ppspeech.bundle import Bundle, SentenceHmmSettings
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
 from ppspeech.network import ClientTls, StreamChannel
 from ppspeech.network import connect as connect_channel
+from ppspeech.protocols import Meeting
 from ppspeech.protocols.scores import WordArrays
+from ppspeech.protocols.sentences import SentenceArrays, prepare, product_plan
+from ppspeech.protocols.words import KeywordJob
 from ppspeech.service import (
+    DESCRIBE,
+    Ask,
     Client,
     Deployment,
     Door,
     Offer,
+    Request,
+    SentenceDeployment,
     SpeakerDeployment,
     connect_through,
+    export_bundle,
     export_words,
+    offered_names,
     open_door,
     serve,
 )
@@ -78,6 +87,18 @@ class Victim:
         return connect_through(self.door, model=self.offer.name, bundle=self.bundle if self.of_speakers else None)
 
     @property
+    def request(self) -> Request:
+        """A question as it should be: of one word, or of the shortest sentence."""
+        terms = self.offer.terms
+        return Request(Ask.SENTENCE, steps=terms.steps[0]) if terms.TASK == "sentences" else Request(Ask.WORDS)
+
+    @property
+    def shape(self) -> Any:
+        """What that question is of."""
+        terms = self.offer.terms
+        return terms.shape_of(terms.steps[0]) if terms.TASK == "sentences" else terms.shape
+
+    @property
     def of_speakers(self) -> bool:
         """Whether it tells speakers."""
         return bool(self.offer.terms.TASK == "speakers")
@@ -110,15 +131,15 @@ class Target:
         self._started.close()
 
     @cached_property
-    def task(self) -> Literal["words", "speakers"]:
-        """What the model is asked for. Raises PpspeechError for a bundle that cannot be served."""
-        if self.bundle is None:
-            return "words"  # whoever asks about speakers has their bundle
+    def task(self) -> Literal["words", "sentences", "speakers"]:
+        """What the model is asked for."""
+        if self.bundle is None:  # whoever asks about speakers has their bundle
+            assert self.door is not None
+            named = offered_names(self.door.hear(DESCRIBE))
+            chosen = named.get("words", []) if self.model is None else [self.model]
+            return "words" if set(chosen) & set(named.get("words", [])) or "sentences" not in named else "sentences"
         if isinstance(self.bundle.config.settings, SentenceHmmSettings):
-            raise PpspeechError(
-                "there are attacks on words and speakers; a bundle of sentences is attacked by its tests, "
-                "tests/service/test_sentences.py"
-            )
+            return "sentences"
         return "speakers" if "verify" in self.bundle.config.kind.uses else "words"
 
     @cached_property
@@ -147,7 +168,7 @@ class Target:
 
     def _victim(self, door: Door, log: Path | None) -> Victim:
         asking = self.bundle if self.task == "speakers" else None
-        task: Literal["words"] | None = None if asking else "words"
+        task: Literal["words", "sentences"] | None = None if self.task == "speakers" else self.task
         with contextlib.closing(connect_through(door, model=self.model, task=task, bundle=asking)) as client:
             return Victim(door, client.offer, self.bundle, log)
 
@@ -162,6 +183,16 @@ class Target:
             choices = {"threshold": 0.5} | choices
         with self.served(speakers=SpeakerDeployment(**choices)) as victim:
             yield victim
+
+    def sentences_of(self, victim: Victim) -> SentenceArrays:
+        """The same of a model of sentences."""
+        if self.bundle is None:
+            raise NotHereError("what was gained is measured against the bundle: give it with --bundle")
+        shape = victim.offer.terms.shape
+        models = export_bundle(self.bundle, SentenceDeployment(shape.frames, shape.bits))
+        if victim.offer.fingerprint != self.bundle.fingerprint or models.shape != shape:
+            raise NotHereError(f"{victim.offer.name} is another model than the bundle, or served with other choices")
+        return models
 
     def models_of(self, victim: Victim) -> WordArrays:
         """What the server keeps to itself, for the judge. Raises NotHereError unless the bundle is the served one."""
@@ -184,8 +215,19 @@ class Target:
 
 def made_frames(victim: Victim) -> Reals:
     """An utterance of the shortest length that its model takes, of no voice."""
-    shape = victim.offer.terms.shape
+    shape = victim.shape
     return np.random.default_rng(secrets.randbits(32)).normal(size=(shape.shortest, shape.dimensions))
+
+
+def half_asked(victim: Victim, met: Meeting) -> Residues:
+    """A question up to the encrypted scores, in a session of the meeting: our share of them."""
+    shape, frames = victim.shape, made_frames(victim)
+    if victim.offer.terms.TASK == "sentences":
+        prepare(met, shape)
+        return met.multiply(product_plan(shape), shape.padded_monomials(frames))
+    job = KeywordJob(shape)
+    job.prepare(met)
+    return met.multiply(job.plan, shape.padded_monomials(frames))
 
 
 def is_answered(channel: Channel, kind: int, size: int) -> bool:

@@ -31,16 +31,22 @@ from ppspeech.protocols.words import (
     StreamModels,
     TakenModels,
     answer,
+    answer_garbled,
     encode_models,
     follow,
+    garbled_bytes,
     model_bytes,
+    prepare_naming,
+    prepare_texts,
     recognize,
+    recognize_garbled,
     stream_plan,
 )
 
 FRAMES, DIMENSIONS, WORDS, STATES = 98, 39, 10, 5
 STAYS = 0.95
-DEPTH = 512
+RADIUS = 12.0  # of frames: standard normal ones of 39 numbers are half as long, and never beyond
+FRAMES_30 = 33  # the same second at a hop of 30 ms
 BATCH = 16
 TURNS = 5
 SPOKEN_SECONDS = 0.98
@@ -48,7 +54,8 @@ SPOKEN_SECONDS = 0.98
 
 @BENCHES.register("keyword")
 def run(quick: bool) -> list[Figure]:
-    """Forward and Viterbi, streaming, batches, simulated links, the published protocol and the score in the clear.
+    """Forward and Viterbi, at hops of 10 and 30 ms, streaming, batches, in a circuit, simulated links, the published
+    protocol and the score in the clear.
 
     Everything of a job counts but the meeting (keys and 128 base transfers, once for a pair of parties) and the
     encoding of weights (once a model), which are figures of their own.
@@ -63,6 +70,7 @@ def run(quick: bool) -> list[Figure]:
             variant = with_operation(models, operation)
             measured = _measure(timed(variant, [utterance]), tls, repeats)
             figures += _job_figures(f"keyword.{operation}", measured, bare, where)
+            figures += _hop_figures(operation, tls, repeats, where)
         figures.append(_overhead(models, utterance, tls, repeats))
         for operation, name in (("viterbi", "utterances_per_s"), ("forward", "forward.utterances_per_s")):
             many = [made_utterance(seed) for seed in range(BATCH)]
@@ -70,6 +78,7 @@ def run(quick: bool) -> list[Figure]:
             note = f"{BATCH} in lock step, {operation}, offline and online: {batch.total:.2f} s, {batch.bytes:,} bytes"
             figures.append(Figure(f"keyword.batch.{name}", BATCH / batch.total, "1/s", note=note))
         figures += _stream_figures(models, utterance, tls, repeats, where)
+        figures += _garbled_figures(models, utterance, tls, repeats, where)
         figures += _link_figures(models, utterance, tls, quick)
     figures += _published_figures(quick, next(f.value for f in figures if f.metric == "keyword.forward.total_s"))
     plain = best_seconds(lambda: plain_scores(models, utterance), 5)
@@ -95,12 +104,12 @@ def _job_figures(name: str, measured: Measured, bare: float, where: str) -> list
     ]
 
 
-def made_models(seed: int = 0) -> WordArrays:
-    """Ten words of five states, full covariances near the identity, at the paper's sizes; a floor 512 nats down."""
+def made_models(seed: int = 0, frames: int | None = None) -> WordArrays:
+    """Ten words of five states, full covariances near the identity, at the paper's sizes; frames within a radius."""
     make = np.random.default_rng(seed)
-    shape = WordShape(FRAMES, DIMENSIONS, "full", WORDS, STATES, tuple(range(STATES)))
+    shape = WordShape(frames or FRAMES, DIMENSIONS, "full", WORDS, STATES, tuple(range(STATES)), radius=RADIUS)
     size = DIMENSIONS + 1
-    phi, highest = np.zeros((shape.columns, size, size)), -np.inf
+    phi = np.zeros((shape.columns, size, size))
     for each in phi:
         root = np.eye(DIMENSIONS) + make.normal(scale=0.05, size=(DIMENSIONS, DIMENSIONS))
         precision = root @ root.T
@@ -109,27 +118,15 @@ def made_models(seed: int = 0) -> WordArrays:
         each[:-1, -1] = each[-1, :-1] = precision @ mean / 2
         peak = (np.linalg.slogdet(precision)[1] - DIMENSIONS * np.log(2 * np.pi)) / 2
         each[-1, -1] = peak - mean @ precision @ mean / 2
-        highest = max(highest, peak + np.log(STAYS))
     transitions = np.log(np.broadcast_to([STAYS, 1 - STAYS], (WORDS, STATES, 2)))
     labels = tuple(f"word {n}" for n in range(WORDS))
-    given = form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), labels
-    return fit_words(shape, *given, floor=(highest - DEPTH, DEPTH))
+    return fit_words(shape, form_weights(phi, "full"), transitions, np.zeros((WORDS, 1)), labels, floor=None)
 
 
 def with_operation(models: WordArrays, operation: str) -> WordArrays:
     """The same models, scored otherwise."""
-    free = {"operation": operation, "bits": MOST_BITS, "floor": None, "reach": None}
-    shape = WordShape.from_params(models.shape.to_params() | free)
-    given = models.weights, models.transitions, models.initial, models.labels
-    return fit_words(shape, *given, floor=(models.highest - models.shape.depth, models.shape.depth))
-
-
-def without_floor(models: WordArrays) -> WordArrays:
-    """The same sizes in shares of 25 bits, 7 after the point, without a floor: of features within 1, so that it can be
-    done without.
-    """
-    plain = {"bits": 25, "fraction": 7, "limit": 1.0, "floor": None, "reach": None}
-    return replace(models, shape=WordShape.from_params(models.shape.to_params() | plain), top=None)
+    shape = WordShape.from_params(models.shape.to_params() | {"operation": operation, "bits": MOST_BITS})
+    return fit_words(shape, models.weights, models.transitions, models.initial, models.labels, floor=None)
 
 
 @contextmanager
@@ -146,25 +143,25 @@ def unchecked() -> Iterator[None]:
 
 
 def _overhead(models: WordArrays, utterance: Reals, tls: Tls, repeats: int) -> Figure:
-    """What it costs to hold against peers that cheat and voices of any kind: with all of it, and without, in turns."""
-    safe, bare = timed(models, [utterance]), timed(without_floor(models), [utterance])
+    """What it costs to hold against peers that cheat: with checked transfers, and without, in turns."""
+    job = timed(models, [utterance])
     times: list[list[float]] = [[], []]
     turns = max(2, repeats // TURNS)
     for _ in range(turns):
-        times[0].append(_measure(safe, tls, max(2, repeats // turns)).total)
+        times[0].append(_measure(job, tls, max(2, repeats // turns)).total)
         with unchecked():
-            times[1].append(_measure(bare, tls, max(2, repeats // turns)).total)
+            times[1].append(_measure(job, tls, max(2, repeats // turns)).total)
     best = [min(each) for each in times]
     note = (
-        f"forward, {1e3 * best[0]:.0f} ms with checked transfers and a floor under scores, {1e3 * best[1]:.0f} ms "
-        f"without either in shares of 25 bits; best of {turns} turns"
+        f"forward, {1e3 * best[0]:.0f} ms with checked transfers, {1e3 * best[1]:.0f} ms without; that no voice brings "
+        f"scores out of range, by the radius of frames, costs nothing; best of {turns} turns"
     )
     return Figure("active.forward.overhead", best[0] / best[1], "x", note=note)
 
 
-def made_utterance(seed: int = 1) -> Reals:
+def made_utterance(seed: int = 1, frames: int | None = None) -> Reals:
     """98 frames of 39 features, normalized."""
-    return np.random.default_rng(seed).normal(size=(FRAMES, DIMENSIONS))
+    return np.random.default_rng(seed).normal(size=(frames or FRAMES, DIMENSIONS))
 
 
 def plain_scores(models: WordArrays, frames: Reals) -> Reals:
@@ -182,9 +179,9 @@ def plain_scores(models: WordArrays, frames: Reals) -> Reals:
     return result
 
 
-def timed(models: WordArrays, utterances: list[Reals], job: KeywordJob | None = None) -> Timed:
-    """The recognition of some utterances, whose words are compared with those in the clear."""
-    chosen = job or KeywordJob(models.shape, len(utterances))
+def timed(models: WordArrays, utterances: list[Reals]) -> Timed:
+    """The recognition of some utterances on shares, whose words are compared with those in the clear."""
+    chosen = KeywordJob(models.shape, len(utterances))
     expected = [_sure_word(models, each) for each in utterances]
     weights = encode_models(models, chosen.utterances)
 
@@ -197,10 +194,29 @@ def timed(models: WordArrays, utterances: list[Reals], job: KeywordJob | None = 
         engine = chosen.prepare(met)
         return lambda: answer(met, chosen, models, weights, engine)
 
-    def right(words: list[str | None]) -> bool:
-        return all(wanted in {None, word} for word, wanted in zip(words, expected, strict=True))
+    return Timed("keyword", ask, help_client, _right(expected), chosen.total_bytes, chosen.rounds)
 
-    return Timed("keyword", ask, help_client, right, chosen.total_bytes, chosen.rounds)
+
+def timed_garbled(models: WordArrays, utterances: list[Reals]) -> Timed:
+    """The same in a circuit."""
+    job = KeywordJob(models.shape, len(utterances))
+    expected = [_sure_word(models, each) for each in utterances]
+    weights = encode_models(models, job.utterances)
+
+    def ask(met: Meeting, channel: Channel) -> Callable[[], object]:
+        recorded = replace(met, channel=channel)
+        prepared = prepare_naming(recorded, job)
+        return lambda: recognize_garbled(recorded, job, utterances, prepared)
+
+    def help_client(met: Meeting, channel: Channel) -> Callable[[], object]:  # noqa: ARG001 (that of the meeting)
+        prepared = prepare_texts(met, job, models)
+        return lambda: answer_garbled(met, job, models, weights, prepared)
+
+    return Timed("keyword", ask, help_client, _right(expected), garbled_bytes(models.shape, job.utterances), 2)
+
+
+def _right(expected: list[str | None]) -> Callable[[list[str | None]], bool]:
+    return lambda words: all(wanted in {None, word} for word, wanted in zip(words, expected, strict=True))
 
 
 def _sure_word(models: WordArrays, utterance: Reals) -> str | None:
@@ -252,19 +268,43 @@ def _stream_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: int
     ]
 
 
+def _hop_figures(operation: str, tls: Tls, repeats: int, where: str) -> list[Figure]:
+    """The word of 98 frames at a hop of 30 ms, as encrypted services of sentences have it."""
+    models = with_operation(made_models(frames=FRAMES_30), operation)
+    measured = _measure(timed(models, [made_utterance(frames=FRAMES_30)]), tls, repeats)
+    name, note = f"keyword.hop30.{operation}", f"{FRAMES_30} frames; {where}; median {measured.median:.3f} s"
+    return [
+        Figure.less(f"{name}.total_s", measured.total, "s", "saying the word", SPOKEN_SECONDS, note),
+        Figure(f"{name}.bytes", measured.bytes, "B", note="payload of everything, both ways, as the formula says"),
+        Figure(f"{name}.rounds", measured.rounds, note="round trips online"),
+    ]
+
+
+def _garbled_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: int, where: str) -> list[Figure]:
+    """In a circuit: on loopback, and over a round trip of 40 ms, where it is what clients choose."""
+    job = timed_garbled(with_operation(models, "viterbi"), [utterance])
+    fewer = max(2, repeats // 3)
+    near, far = _measure(job, tls, repeats), _measure(job, tls, fewer, 0.020)
+    slow = f"Viterbi in a circuit, round trip 40 ms, simulated; {far.rounds} round trips; best of {fewer}"
+    return [
+        *near.figures("keyword.garbled", "total_s", f"Viterbi in a circuit; {where}"),
+        Figure("keyword.rtt40.online_s", far.online, "s", note=f"from features to the word; {slow}"),
+        Figure("keyword.rtt40.offline_s", far.offline, "s", note=f"transfers and tables, before; {slow}"),
+    ]
+
+
 def _link_figures(models: WordArrays, utterance: Reals, tls: Tls, quick: bool) -> list[Figure]:
-    """The same over links with a round trip of 1, 10 and 40 ms, a step a frame and by prefix scan."""
+    """The same over links with a round trip of 1, 10 and 40 ms: a step a frame, and best paths in a circuit."""
+    best = with_operation(models, "viterbi")
+    ways = {"viterbi.frames": timed(best, [utterance]), "viterbi.garbled": timed_garbled(best, [utterance])}
+    if not quick:
+        ways |= {"forward.frames": timed(models, [utterance])}
     figures = []
     for milliseconds in (40,) if quick else (1, 10, 40):
-        for order in ("frames", "scan"):
-            for operation in ("viterbi",) if quick else ("forward", "viterbi"):
-                variant = with_operation(models, operation)
-                job = KeywordJob(variant.shape, order=order)
-                measured = _measure(timed(variant, [utterance], job), tls, 1, milliseconds / 2e3)
-                online = f"{job.rounds} round trips online, {job.total_bytes:,} B"
-                note = f"round trip {milliseconds} ms, simulated; {online}"
-                name = f"keyword.link{milliseconds}ms.{operation}.{order}.online_s"
-                figures.append(Figure(name, measured.online, "s", note=note))
+        for way, job in ways.items():
+            measured = _measure(job, tls, 1, milliseconds / 2e3)
+            note = f"round trip {milliseconds} ms, simulated; {measured.rounds} of them online, {measured.bytes:,} B"
+            figures.append(Figure(f"keyword.link{milliseconds}ms.{way}.online_s", measured.online, "s", note=note))
     return figures
 
 

@@ -81,7 +81,7 @@ def run(quick: bool) -> list[Figure]:
         figures += _stream_figures(arrays, said, expected, tls, 1 if quick else 5)
     sizes = {"words200": (200, False), "tree1000": (1000, True)} | ({} if quick else {"tree3000": (3000, True)})
     for name, (words, tree) in sizes.items():
-        figures.append(vocabulary(name, words, tree, frames=24 if quick else 48))
+        figures += vocabulary(name, words, tree, frames=24 if quick else 48)
     return figures
 
 
@@ -243,8 +243,10 @@ def _speak(ear: ListeningEar, said: Reals, expected: list[Heard]) -> tuple[float
     return after, busy / (len(said) * HOP)
 
 
-def vocabulary(name: str, words: int, tree: bool, frames: int) -> Figure:
-    """Milliseconds a frame of a larger graph on shares, offline and online, on random scores; checked with the twin."""
+def vocabulary(name: str, words: int, tree: bool, frames: int) -> list[Figure]:
+    """Milliseconds a frame of a larger graph on shares, offline and online, on random scores; checked with the twin.
+    Before it, what a server takes to plan it.
+    """
     make = np.random.default_rng(words)
     units = {f"p{phone}": _unit(f"p{phone}", phone, 1) for phone in range(PHONES)}
     spelled = {
@@ -253,8 +255,11 @@ def vocabulary(name: str, words: int, tree: bool, frames: int) -> Figure:
     lexicon = {word: parts for parts, word in {parts: word for word, parts in spelled.items()}.items()}
     graph = lexicon_graph(lexicon, units).drawn if tree else _flat(lexicon, units)
     scored = Scored(np.zeros((3, PHONES)), "diagonal", 1, 1.0, 1.0)
+    began = time.process_time()
     arrays = export_graph(graph, scored, frames, 19)
     shape = arrays.shape
+    shares_cost(shape)
+    planned = time.process_time() - began
     plan, ring = plan_trellis(shape.trellis, frames), Ring(shape.bits)
     cost = record(lambda engine: _run(engine, plan, None, blank(frames, shape.scores, 1)))
     emissions = uniform_residues((frames, shape.scores, 1), shape.bits - 4)
@@ -278,7 +283,11 @@ def vocabulary(name: str, words: int, tree: bool, frames: int) -> Figure:
         f"maxima and {2 * plan.interval} round trips a frame, {measured.bytes / frames / HOP / 1e6:.1f} MB/s at 30 ms; "
         f"online {1e3 * measured.online / frames:.1f} ms; random scores"
     )
-    return Figure(f"sentences.{name}.ms_per_frame", 1e3 * measured.total / frames, "ms", note=note)
+    once = f"from a graph to its schedule and cost, {frames} frames, CPU of one party; once a model and length"
+    return [
+        Figure(f"sentences.{name}.ms_per_frame", 1e3 * measured.total / frames, "ms", note=note),
+        Figure(f"sentences.{name}.plan_s", planned, "s", note=once),
+    ]
 
 
 def _flat(lexicon: dict[str, tuple[str, ...]], units: dict[str, Unit]) -> WordGraph:

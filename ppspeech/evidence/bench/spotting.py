@@ -1,4 +1,4 @@
-"""A keyword in a minute of recordings, and a clip among 120 templates, between two processes over TLS.
+"""A keyword in a minute and in ten of recordings, and a clip among 120 templates, between two processes over TLS.
 
 Needs nothing.
 """
@@ -41,6 +41,10 @@ SHAPE = SpotShape(
 )  # fmt: skip
 """Frames every 30 ms, blocks of 3 s that overlap by 1.5 s: as in `reproduce spotting`."""
 AVERAGE = replace(SHAPE, passes=6, fraction=5)
+MINUTES = 10
+TOGETHER = replace(SHAPE, recordings=MINUTES, dimensions=120, terms="linear", states=(9,), limit=13.0, radius=143.0,
+                   scores=(-22, 8), garbage=(0, 0), fraction=4)  # fmt: skip
+"""Ten recordings in one question, for three of forty sub-word units of three states."""
 WARPED = WarpShape(length=24, dimensions=39, templates=120)
 
 
@@ -54,16 +58,24 @@ def run(quick: bool) -> list[Figure]:
     minute, clip = measured["spotting"], measured["templates"]
     sizes = f"{STATES} states, {SHAPE.blocks} blocks of {SHAPE.window} frames, {SHAPE.bits} bits"
     average = f"the best average of a minute, {AVERAGE.passes} passes, {AVERAGE.bits} bits; {where}"
+    together = measured["together"]
+    units = f"three units of forty, {TOGETHER.columns} states, {TOGETHER.bits} bits; {where}"
     return [
         *minute.figures("spotting", "minute_s", f"a keyword in a minute of recordings; {sizes}; {where}"),
         *measured["average"].figures("spotting.average", "minute_s", average),
+        *together.figures(
+            "spotting.together", "minutes10_s", f"{MINUTES} recordings of a minute in one question; {units}"
+        ),
         *clip.figures("dtw", "clip_s", f"{WARPED.templates} templates of {WARPED.length} frames; {where}"),
     ]
 
 
-def jobs(shapes: tuple[SpotShape, SpotShape] = (SHAPE, AVERAGE), warped: WarpShape = WARPED) -> list[Timed]:
-    """The best sum, the best average, and templates."""
-    return [spot_job("spotting", shapes[0]), spot_job("average", shapes[1]), templates_job(warped)]
+def jobs(
+    shapes: tuple[SpotShape, SpotShape, SpotShape] = (SHAPE, AVERAGE, TOGETHER), warped: WarpShape = WARPED
+) -> list[Timed]:
+    """The best sum, the best average, many recordings at once, and templates."""
+    names = ("spotting", "average", "together")
+    return [*(spot_job(name, shape) for name, shape in zip(names, shapes, strict=True)), templates_job(warped)]
 
 
 def spot_job(name: str, shape: SpotShape) -> Timed:
@@ -71,12 +83,18 @@ def spot_job(name: str, shape: SpotShape) -> Timed:
     rng, (states,) = np.random.default_rng(0), shape.states
     size, first = (1, states, shape.dimensions), shape.frames // 5
     said = first, first + 4 * states
-    means = rng.normal(size=size)
     rest = np.log(np.full((1, states), 0.7)), np.zeros(1), np.zeros(1)
-    keyword = Keywords.of_gaussians(shape, means, np.full(size, 0.3), *rest)
-    frames = rng.normal(size=(shape.frames, shape.dimensions))
-    frames[slice(*said)] = np.repeat(means[0], 4, axis=0)
-    recordings = Recordings(shape, [frames], [np.full(shape.frames, -1.15 * shape.dimensions)])
+    if shape.terms == "linear":  # ratios about their middle, as an archive has them
+        rows = np.eye(shape.dimensions)[None, :states]
+        keyword = Keywords.of_units(shape, rows, np.full((1, states), -7.0), *rest[1:])
+        frames, spoken, garbage = rng.normal(-8, 1, (shape.frames, shape.dimensions)), 12 * rows[0], 0.0
+    else:
+        spoken = rng.normal(size=size)[0]
+        keyword = Keywords.of_gaussians(shape, spoken[None], np.full(size, 0.3), *rest)
+        frames, garbage = rng.normal(size=(shape.frames, shape.dimensions)), -1.15 * shape.dimensions
+    frames[slice(*said)] = np.repeat(spoken, 4, axis=0)
+    level = np.full(shape.frames, garbage)
+    recordings = Recordings(shape, [frames] * shape.recordings, [level] * shape.recordings)
     encoded, cost = encode(recordings), spotting_cost(shape)
 
     def seek(met: Meeting, channel: Channel) -> Callable[[], Answers]:
@@ -90,11 +108,10 @@ def spot_job(name: str, shape: SpotShape) -> Timed:
         return lambda: answer(watched, recordings, encoded, engine)
 
     def right(answers: Answers) -> bool:
-        found = answers[0][0]
-        if found is None:
-            return False
-        begin, end = found.starts[0], found.end
-        return said[0] <= begin < end <= said[1] if shape.passes else (begin, end) == said
+        spans = [(found.starts[0], found.end) for found in answers[0] if found is not None]
+        if shape.passes:
+            return len(spans) == shape.recordings and all(said[0] <= begin < end <= said[1] for begin, end in spans)
+        return spans == [said] * shape.recordings
 
     return Timed(name, seek, hold, right, shape.product.total_bytes + cost.total_bytes, 1 + cost.rounds)
 

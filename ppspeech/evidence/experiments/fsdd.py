@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ppspeech.audio import MfccConfig
+from ppspeech.bundle import BundleConfig, KeywordHmmSettings, Recognizer
 from ppspeech.data import Corpus, leave_one_speaker_out, load_corpus, split_official
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.spoken import Spoken, hmmlearn_like
@@ -94,6 +95,14 @@ def train_bank(data: Spoken, iterations: int, prior: Prior = MAXIMUM_LIKELIHOOD)
     bank = _started(data, torch.float32, prior)
     baum_welch(bank, *data.labeled, iterations, prior)
     return bank
+
+
+def recognizer_of(bank: HiddenMarkovModel, words: tuple[str, ...], mfcc: MfccConfig) -> Recognizer:
+    """Such models as a bundle would use them in the clear."""
+    settings = KeywordHmmSettings(
+        states=STATES, components=1, covariance="full", floor=1e-2, skips=0, must_finish=False
+    )
+    return Recognizer.of(bank, BundleConfig(settings, words, mfcc))
 
 
 def _started(data: Spoken, dtype: torch.dtype, prior: Prior = MAXIMUM_LIKELIHOOD) -> HiddenMarkovModel:

@@ -37,21 +37,25 @@ from ppspeech.models.decoding.alignment import (
     warp,
     within_radius,
 )
-from ppspeech.models.decoding.builder import GraphBuilder, Unit, units_of_bank
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, joined_units, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
-from ppspeech.models.decoding.embedded import embedded_training, even_start_
+from ppspeech.models.decoding.embedded import embedded_statistics, embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, words_of
 from ppspeech.models.decoding.graph import LATER, NOTHING, DecodingGraph, Edge, WordGraph
-from ppspeech.models.decoding.language import NgramModel, estimate_ngrams, read_arpa, write_arpa
+from ppspeech.models.decoding.language import END, START, NgramModel, estimate_ngrams, read_arpa, write_arpa
 from ppspeech.models.decoding.spotting import (
+    LAST_STAY,
     Chain,
+    KeywordModel,
     Segments,
     best_average,
     best_of_blocks,
     best_segments,
     composed_rows,
     in_blocks,
+    keyword_of_takes,
     spot,
+    unit_ratios,
 )
 from ppspeech.models.decoding.tasks import (
     grammar_graph,
@@ -63,14 +67,18 @@ from ppspeech.models.decoding.tasks import (
 )
 
 __all__ = [
+    "END",
+    "LAST_STAY",
     "LATER",
     "NOTHING",
+    "START",
     "Alignment",
     "Chain",
     "DecodingGraph",
     "Edge",
     "GraphBuilder",
     "Hypothesis",
+    "KeywordModel",
     "NgramModel",
     "OneOf",
     "Repeated",
@@ -85,11 +93,14 @@ __all__ = [
     "best_segments",
     "composed_rows",
     "decode",
+    "embedded_statistics",
     "embedded_training",
     "estimate_ngrams",
     "even_start_",
     "grammar_graph",
     "in_blocks",
+    "joined_units",
+    "keyword_of_takes",
     "lexicon_graph",
     "loop_graph",
     "ngram_graph",
@@ -100,6 +111,7 @@ __all__ = [
     "spot",
     "spotting_graph",
     "transcript_graph",
+    "unit_ratios",
     "units_of_bank",
     "warp",
     "within_radius",

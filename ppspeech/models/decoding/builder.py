@@ -4,8 +4,9 @@ Builders for common tasks are in `tasks.py`.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 import torch
@@ -72,6 +73,30 @@ def units_of_bank(
             tuple(math.log(leave) if end else LOG_ZERO for end in ends),
         )
     return units
+
+
+def joined_units(word: str, parts: Sequence[Unit]) -> Unit:
+    """A word that is made of units, one after another, as one unit."""
+    before = list(accumulate((len(part.pdfs) for part in parts), initial=0))
+    size = before[-1]
+    moves = [[LOG_ZERO] * size for _ in range(size)]
+    for place, part in enumerate(parts):
+        at = before[place]
+        for i, row in enumerate(part.log_transitions):
+            moves[at + i][at : at + len(row)] = row
+            if place + 1 < len(parts) and part.log_exit[i] > LOG_ZERO / 2:
+                entered = parts[place + 1].log_initial
+                moves[at + i][before[place + 1] : before[place + 1] + len(entered)] = [
+                    part.log_exit[i] + enter if enter > LOG_ZERO / 2 else LOG_ZERO for enter in entered
+                ]
+    first, last = parts[0], parts[-1]
+    return Unit(
+        word,
+        tuple(pdf for part in parts for pdf in part.pdfs),
+        (*first.log_initial, *[LOG_ZERO] * (size - len(first.log_initial))),
+        tuple(map(tuple, moves)),
+        (*[LOG_ZERO] * (size - len(last.log_exit)), *last.log_exit),
+    )
 
 
 class GraphBuilder:

@@ -6,7 +6,7 @@ vertex: this is what a trellis on shares runs on. `compile` removes the nodes: e
 exactly one frame, and a path is as long as the audio. Both hold the same paths with the same weights.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -24,6 +24,7 @@ NOTHING = -1  # nothing begins here, or nothing is told of what ends
 LATER = -2  # a word begins of which only its end tells which
 
 MOST_LOOPED = 512  # nodes of a loop without a unit
+MOST_EXPANDED = 1 << 16  # edges that take the place of back-offs
 
 EMPTY = (
     "no path leads from the start of the graph to its end through a state that emits: "
@@ -92,6 +93,89 @@ class WordGraph:
         history has, where that is more probable.
         """
         return replace(self, edges=tuple(replace(edge, symbol=None, failure=False) for edge in self.edges))
+
+    def without_failures(self) -> "WordGraph":
+        """The same best paths with plain edges alone, for what knows no back-off: a trellis.
+
+        A back-off may stay as a plain edge where nothing is gained by it: where every symbol that its source offers
+        leads to the same node from the shorter history, and weighs no more by way of it. (So it is for bigrams that
+        interpolate, as `estimate_ngrams` makes them.) Elsewhere the source is given an edge of its own for every symbol
+        that it only has by the shorter history. Raises ModelError for more than `MOST_EXPANDED` of these, or a back-off
+        to a node that leads on without a symbol.
+        """
+        if not self.has_failures:
+            return self
+        leaving, offers = _leaving(self.edges), dict[int, dict[str, Edge]]()
+        kept = [edge for edge in self.edges if not edge.failure]
+
+        def offered_at(vertex: int) -> dict[str, Edge]:
+            """Every symbol of a history, its own and those of shorter ones, with what it weighs and leads to there."""
+            if vertex in offers:
+                return offers[vertex]
+            failures = [edge for edge in leaving[vertex] if edge.failure]
+            own = {edge.symbol: edge for edge in leaving[vertex] if not edge.failure and edge.symbol is not None}
+            if len(own) + len(failures) < len(leaving[vertex]) or len(failures) > 1:
+                raise ModelError("a history leads on without a symbol, or backs off twice: draw it with ngram_graph")
+            offers[vertex] = dict(own)
+            for failure in failures:
+                shorter = {
+                    symbol: replace(way, source=vertex, log_weight=failure.log_weight + way.log_weight)
+                    for symbol, way in offered_at(failure.target).items()
+                }
+                again = [(way, shorter[symbol]) for symbol, way in own.items() if symbol in shorter]
+                harmless = all(way.target == by.target and way.log_weight >= by.log_weight for way, by in again)
+                offers[vertex] = shorter | own
+                more = [way for symbol, way in shorter.items() if symbol not in own]
+                kept.extend([replace(failure, failure=False)] if harmless else more)
+            if len(kept) > MOST_EXPANDED + len(self.edges):
+                raise ModelError(
+                    f"back-offs of this model take more than {MOST_EXPANDED:,} edges to be followed exactly: take an "
+                    "interpolated bigram, as estimate_ngrams makes them, or fewer words"
+                )
+            return offers[vertex]
+
+        for edge in self.edges:
+            if edge.failure:
+                offered_at(edge.source)
+        return replace(self, edges=tuple(replace(edge, symbol=None) for edge in kept))
+
+    def shortened(self) -> "WordGraph":
+        """The same paths without nodes that only one edge leads to and no word begins at: what leads on from there sets
+        out from its source. Trees of words, whose nodes stand between any two units, lose half of their vertices.
+        """
+        leaving, pairs = _leaving(self.edges), {(edge.source, edge.target) for edge in self.edges}
+        arriving = {edge.target: edge for edge in self.edges}
+        count = Counter(edge.target for edge in self.edges)
+        gone: set[int] = set()
+        for vertex, pdf in enumerate(self.pdfs):
+            if pdf is not None or vertex in (self.start, self.end) or count[vertex] != 1:
+                continue
+            into, onward = arriving[vertex], leaving[vertex]
+            if any(edge.entry != NOTHING or edge.failure or edge.symbol is not None for edge in (into, *onward)):
+                continue
+            if any((into.source, way.target) in pairs or into.source == way.target for way in onward) or (
+                into.said != NOTHING and any(way.said != NOTHING for way in onward)
+            ):
+                continue
+            joined = [
+                Edge(into.source, way.target, into.log_weight + way.log_weight, said=max(into.said, way.said))
+                for way in onward
+            ]
+            gone.add(vertex)
+            leaving[into.source] = [edge for edge in leaving[into.source] if edge is not into] + joined
+            pairs.update((way.source, way.target) for way in joined)
+            arriving.update((way.target, way) for way in joined if count[way.target] == 1)
+        if not gone:
+            return self
+        left = [vertex for vertex in range(len(self.pdfs)) if vertex not in gone]
+        number = {vertex: place for place, vertex in enumerate(left)}
+        edges = tuple(
+            replace(edge, source=number[edge.source], target=number[edge.target])
+            for vertex in left
+            for edge in leaving[vertex]
+        )
+        columns, owners = tuple(self.pdfs[v] for v in left), tuple(self.copies[v] for v in left)
+        return WordGraph(columns, owners, edges, number[self.start], number[self.end], self.words)
 
     def node_order(self) -> tuple[int, ...]:
         """The nodes, each after all nodes that lead to it directly."""

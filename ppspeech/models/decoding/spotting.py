@@ -13,19 +13,30 @@ A key phrase is several chains with any number of frames between them, which cou
 ones are, so the same functions are the twin of a search on shares.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from ppspeech.errors import ModelError
 from ppspeech.models.hmm.bank import HiddenMarkovModel
+from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
+from ppspeech.models.hmm.emissions import GaussianEmission, Prior
+from ppspeech.models.hmm.topology import left_right
 
 BEYOND = -20
 """What a frame beyond the end of a recording scores: no keyword is found there, and no sum of it is far away."""
 LAST_STAY = 0.8
 """Probability of staying in a keyword's last state, of which clips that end there tell nothing."""
+
+
+TAKEN_FROM_ALL = 30.0
+"""Frames that the variance of all states is worth in that of one: takes of a keyword are few."""
+OTHERS = 2.0
+ITERATIONS = 8
 
 
 @dataclass(frozen=True)
@@ -173,3 +184,50 @@ def composed_rows(units: Sequence[str], spelled: Sequence[str], states: int = 1)
         for state in range(states):
             rows[place * states + state, units.index(name) * states + state] = 1.0
     return rows
+
+
+@dataclass(frozen=True)
+class KeywordModel:
+    """A chain of Gaussians: `mean` and `variances` `(states, d)`."""
+
+    mean: Tensor
+    variances: Tensor
+    chain: Chain
+
+
+@torch.no_grad()
+def keyword_of_takes(takes: Sequence[Tensor], states: int, floor: float, people: int | None = None) -> KeywordModel:
+    """A keyword from a few takes of it, `(frames, d)` each, by Baum-Welch; `people`: how many there are where some of
+    the takes are the same one again.
+
+    Few takes know little of how others say it: every state's variance is shrunk to that of all frames, which is worth
+    `OTHERS` takes, and all states last as long. Raises ModelError for a take with fewer frames than states.
+    """
+    short = min((len(take) for take in takes), default=0)
+    if short <= states:
+        raise ModelError(f"a keyword of {states} states needs takes of more frames, got one of {short}")
+    features = pad_sequence([take.float() for take in takes], batch_first=True)
+    lengths, said = torch.tensor([len(take) for take in takes]), torch.zeros(len(takes), dtype=torch.long)
+    emission = GaussianEmission(1, states, features.shape[-1], covariance="diagonal", floor=floor)
+    bank, prior = HiddenMarkovModel(left_right(states, must_finish=True), emission), Prior(covariance=TAKEN_FROM_ALL)
+    flat_start_(bank, features, lengths, said, prior)
+    baum_welch(bank, features, lengths, said, ITERATIONS, prior)
+    known = people or len(takes)
+    own, every = emission.gaussians.variances()[0].double(), torch.cat(list(takes)).double().var(0)
+    variances = ((known * own + OTHERS * every) / (known + OTHERS)).clamp_min(floor)
+    move = states / float(lengths.double().mean())
+    stays = torch.full((states,), 1 - move, dtype=torch.float64).log()
+    constant = (states - 1) * math.log(move) - states * float(stays[0])
+    return KeywordModel(emission.gaussians.mean[0].double(), variances, Chain(stays, constant))
+
+
+def unit_ratios(log_emissions: Tensor, stays: Tensor, floor: float) -> Tensor:
+    """What frames score in the states of all units, `(frames, states)`, against all together, each as likely.
+
+        e_j = ln b_j - ln (1/n Σ_i b_i) + ln a_jj,      floor <= e_j <= ln n.
+
+    `stays`: ln a_jj, `(states,)`. Nobody needs another garbage model, and no ratio is beyond what is public.
+    """
+    states = log_emissions.shape[-1]
+    garbage = log_emissions.logsumexp(-1, keepdim=True) - torch.tensor(float(states)).log()
+    return (log_emissions - garbage + stays.to(log_emissions)).clamp_min(floor)

@@ -1,6 +1,6 @@
 """Networks on frames, evaluated on shares: weights at the server, a voice at the client, labels to the client."""
 
-from ppspeech.protocols.networks.lines import ACTIVATIONS, Activation, Lines, lines_of
+from ppspeech.protocols.networks.lines import ACTIVATIONS, Activation, Polyline, lines_of
 from ppspeech.protocols.networks.network import (
     activate,
     answer_network,
@@ -21,10 +21,10 @@ __all__ = [
     "ACTIVATIONS",
     "Activation",
     "Layer",
-    "Lines",
     "NetworkArrays",
     "NetworkShape",
     "Output",
+    "Polyline",
     "Pool",
     "TrainingTerms",
     "activate",

@@ -29,7 +29,7 @@ KNOT_BITS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class Polyline:
     """A function by its knots, `steps` of slope at them in units of 2^-`fraction`, and how far it is from what it
     stands for, anywhere.
     """
@@ -69,12 +69,12 @@ class Lines:
 
 
 @cache
-def lines_of(activation: Activation) -> Lines | None:
+def lines_of(activation: Activation) -> Polyline | None:
     """An activation as lines; None for none."""
     if activation == "none":
         return None
     if activation == "relu":
-        return Lines((0.0,), (1,), 0, 0.0)
+        return Polyline((0.0,), (1,), 0, 0.0)
     if activation == "sigmoid":
         return _drawn(_sigmoid, (-7.0, -5.0, -4.0, -3.0, -2.25, -1.5, -0.75, 0.75, 1.5, 2.25, 3.0, 4.0, 5.0, 7.0), 1.0)
     if activation == "gelu":
@@ -82,7 +82,7 @@ def lines_of(activation: Activation) -> Lines | None:
     raise RangeError(f"an activation is one of {', '.join(ACTIVATIONS)}, got {activation!r}")
 
 
-def _drawn(function: Callable[[float], float], knots: tuple[float, ...], ends_at: float | None) -> Lines:
+def _drawn(function: Callable[[float], float], knots: tuple[float, ...], ends_at: float | None) -> Polyline:
     """Lines from knot to knot, each ending as near to the function as its slope allows. From the last knot on the slope
     is 0 where the function ends at a value, else 1.
     """
@@ -96,10 +96,10 @@ def _drawn(function: Callable[[float], float], knots: tuple[float, ...], ends_at
     slopes.append(0 if ends_at is not None else 1 << SLOPE_BITS)
     turns = [(knot, int(step)) for knot, step in zip(knots, np.diff([0, *slopes]), strict=True) if step]
     knots, steps = tuple(knot for knot, _ in turns), tuple(step for _, step in turns)
-    found = Lines(knots, steps, SLOPE_BITS, 0.0)
+    found = Polyline(knots, steps, SLOPE_BITS, 0.0)
     grid = np.linspace(-20.0, 20.0, 20_001)
     wanted = np.array([function(x) for x in grid])
-    return Lines(knots, steps, SLOPE_BITS, float(np.abs(found(grid) - wanted).max()))
+    return Polyline(knots, steps, SLOPE_BITS, float(np.abs(found(grid) - wanted).max()))
 
 
 def _sigmoid(x: float) -> float:

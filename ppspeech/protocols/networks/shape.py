@@ -25,7 +25,7 @@ from ppspeech.arrays import Reals
 from ppspeech.crypto import Ring, Scale
 from ppspeech.crypto.lattice import KEPT_BITS, MatrixPlan, Precision, plan_product
 from ppspeech.errors import RangeError
-from ppspeech.protocols.networks.lines import ACTIVATIONS, Activation, Lines, lines_of
+from ppspeech.protocols.networks.lines import ACTIVATIONS, Activation, Polyline, lines_of
 from ppspeech.protocols.params import Params
 
 Pool = Literal["none", "mean", "max"]
@@ -80,7 +80,7 @@ class Layer:
             raise RangeError(f"a pool has two frames or more, none has one, got {self.pool} of {self.pool_width}")
 
     @property
-    def lines(self) -> Lines | None:
+    def lines(self) -> Polyline | None:
         """Its activation."""
         return lines_of(self.activation)
 

@@ -40,7 +40,7 @@ from ppspeech.crypto.shares import (
 )
 from ppspeech.crypto.transfer import PairSetup, Side
 from ppspeech.errors import RangeError
-from ppspeech.protocols.networks.lines import Lines
+from ppspeech.protocols.networks.lines import Polyline
 from ppspeech.protocols.party import Party, register_protocol
 
 FEATURE_BITS, VALUE_BITS, WEIGHT_BITS = 8, 12, 14
@@ -49,7 +49,7 @@ RATE_BITS = 16
 """After the point of the rate of a row."""
 MOST = {"rows": 4_096, "features": 512, "hidden": 256, "classes": 64, "steps": 10_000}
 MOST_PRODUCTS = 1 << 21
-CLIP = Lines((-1.0, 1.0), (1, -1), 0, 0.0)
+CLIP = Polyline((-1.0, 1.0), (1, -1), 0, 0.0)
 """clip(u, ±1) + 1."""
 
 
@@ -296,7 +296,7 @@ def _scaled(values: Shared, bits: int) -> Shared:
 def _capped(weights: Shared, cap: float) -> Shared:
     """Within ±cap."""
     engine, ring = weights.engine, weights.ring
-    lines = Lines((-cap, cap), (1, -1), 0, 0.0)
+    lines = Polyline((-cap, cap), (1, -1), 0, 0.0)
     level = Shared(engine, engine.public(np.full(weights.shape, round(cap * 2**WEIGHT_BITS), np.uint64)), ring)
     return lines.of_shares(weights, ring, WEIGHT_BITS) - level
 

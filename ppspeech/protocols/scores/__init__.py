@@ -4,7 +4,15 @@ from ppspeech.protocols.scores.fit import MOST_BITS, fit_words
 from ppspeech.protocols.scores.linear import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.scores.mixture import Covariance, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.scores.monomials import Terms, form_weights, gaussian_weights, monomials_of, scaled_weights
-from ppspeech.protocols.scores.range import RAREST, ball_bounds, column_bounds, most_apart
+from ppspeech.protocols.scores.range import (
+    RAREST,
+    ball_bounds,
+    column_bounds,
+    frame_bounds,
+    most_apart,
+    most_monomials,
+    within_ball,
+)
 from ppspeech.protocols.scores.states import MOST, MOST_LIMIT, VAGUE, WordArrays, WordShape
 
 __all__ = [
@@ -28,8 +36,11 @@ __all__ = [
     "column_bounds",
     "fit_words",
     "form_weights",
+    "frame_bounds",
     "gaussian_weights",
     "monomials_of",
     "most_apart",
+    "most_monomials",
     "scaled_weights",
+    "within_ball",
 ]

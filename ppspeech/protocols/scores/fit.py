@@ -13,6 +13,9 @@ FRACTION = {"forward": 5, "viterbi": 4}
 three bytes; 21 bits in all are compared in blocks of 5."""
 ONE_FRAME_FRACTION = 7
 MOST_BITS = 32
+USUAL_BITS = 25
+"""With more, a comparison takes a step more: one or two bits after the point are given up for it."""
+COARSEST = 3
 ROUNDS = 4
 
 
@@ -39,6 +42,8 @@ def fit_words(
     found = wide
     for _ in range(ROUNDS):  # errors of the product, which count, depend on its range
         lowest, highest = score_bounds(found, scored)
+        if floor is None:
+            highest = float(math.ceil(highest))  # whole nats: taking them off a frame's score rounds nothing
         depth = math.ceil(highest - lowest) if floor is None else _depth(floor, highest)
         before, found = found, _with_depth(wide, depth, bits)
         if floor is not None:
@@ -57,9 +62,13 @@ def _depth(floor: tuple[float, int], highest: float) -> int:
 
 
 def _with_depth(shape: WordShape, depth: int, bits: int | None) -> WordShape:
-    while needed_bits(shape, depth) > MOST_BITS and shape.fraction:
-        shape = replace(shape, fraction=shape.fraction - 1)
-    return replace(shape, bits=bits or min(needed_bits(shape, depth), MOST_BITS))
+    coarse = min(shape.fraction, COARSEST)
+    for most, least in ((USUAL_BITS, coarse), (MOST_BITS, 0)):
+        for fraction in range(shape.fraction, least - 1, -1):
+            found = replace(shape, fraction=fraction)
+            if needed_bits(found, depth) <= most:
+                return replace(found, bits=bits or needed_bits(found, depth))
+    return replace(shape, fraction=0, bits=bits or MOST_BITS)
 
 
 def _reach(shape: WordShape, span: float) -> int:

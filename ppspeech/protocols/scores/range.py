@@ -3,8 +3,8 @@
 Shares mod 2^k with f bits after the point tell two scores apart while these differ by less than 2^(k - 1 - f) nats;
 beyond, the greater one looks like the smaller. So before anything is compared, what a frame scores in a state (ln of
 staying there included) is brought into [-F, 0]: the server takes off a constant that no score exceeds, and what is
-below -F counts as -F (`at_least`, on shares), or cannot be below for any frame within the public limit of features
-(`column_bounds`), in which case nothing needs to be done. Then, with
+below -F counts as -F (`at_least`, on shares), or cannot be below for any frame within the public limit and radius of
+features (`frame_bounds`), in which case nothing needs to be done. Then, with
 
     T frames, C components, M moves, S states, u = 2^(1 - f) for rounding, R = -RAREST,
     A = R (1 + most moves that a path makes),      moves of a chain: min(S, T) - 1, of other structures T - 1,
@@ -14,16 +14,11 @@ below -F counts as -F (`at_least`, on shares), or cannot be below for any frame 
    the state that it leads to, both of them in [-R, 0], so its magnitude is at most R, and that of staying is 0: every
    path lies in [-T F - A - T u, A + T u], with the rounding of frames and moves.
 2. A maximum is exact. A log-add gives max - 1 to max + 1 (`log_add`: at most ln 2 and a rounding above, an eighth of a
-   nat below). So a score of paths lies within n nats of the best of them, n = T (M - 1 + ⌈log2 C⌉) for components and
-   steps, + S ⌈log2 T⌉ for a scan, + ⌈log2 ends⌉.
-3. Order `frames`, streaming, the words at the end, the garbage model (a path of one state): two scores of utterances up
-   to the same frame are compared, so they differ by at most T F + 2 A + 2 n + 2 T u.
-4. Order `scan`: for a state j, entries at τ > τ' are compared, v(τ) = γ_{τ-1}(j - 1) - Σ_{s<τ} e_s(j). Of the sums
-   there remain the τ - τ' frames between, so -Σ is in [0, (τ - τ') F]. γ of the later is at least that of the earlier
-   less (τ - τ') F, by staying; and it exceeds it by no more than τ' F and what 1. and 2. allow, since the earlier has
-   lost no more than that. So v(τ) - v(τ') lies in [-(τ - τ') F, τ F], T F at most, with the same 2 A + 2 n + 2 T u.
-   Prefixes lie within n of the best entry, as in 2.
-5. A state that no path has reached counts as -(T F + A + n + T u + 16): 16 below every path, so that it wins against
+   nat below). So a score of paths lies within n nats of the best of them, n = T (2 (M - 1) + ⌈log2 C⌉) for steps
+   and components (a step of two frames adds no more than four moves of one would), + ⌈log2 ends⌉.
+3. On shares, while speaking, in a circuit, the words at the end, the garbage model (a path of one state): two scores of
+   utterances up to the same frame are compared, so they differ by at most T F + 2 A + 2 n + 2 T u.
+4. A state that no path has reached counts as -(T F + A + n + T u + 16): 16 below every path, so that it wins against
    none and adds nothing to a log-add (whose table ends 4 nats away), and no further from any of them than in 3., + 32.
 
 A shape (`WordShape`) is refused unless 2^(k - 1 - f) is at least T F + 2 A + 2 n + 2 T u + 32 nats, and word models
@@ -76,9 +71,8 @@ def needed_bits(shape: "WordShape", depth: int) -> int:
 def _operations(shape: "WordShape") -> int:
     if shape.operation == "viterbi":
         return 0
-    depth = len(shape.moves) - 1 + _levels(shape.components)
-    scan = min(shape.states, shape.frames) * _levels(shape.frames) if shape.moves == (0, 1) else 0
-    return shape.frames * depth + scan + _levels(len(shape.ends))
+    depth = 2 * (len(shape.moves) - 1) + _levels(shape.components)
+    return shape.frames * depth + _levels(len(shape.ends))
 
 
 def _levels(count: int) -> int:
@@ -127,6 +121,25 @@ def ball_bounds(weights: Reals, terms: Terms, radius: float) -> tuple[Reals, Rea
     lowest = constant + _least_in_ball(spectrum, squared, radius)
     highest = constant - _least_in_ball(-spectrum[:, ::-1], squared[:, ::-1], radius)
     return lowest, highest
+
+
+def frame_bounds(weights: Reals, terms: Terms, limit: float, radius: float | None) -> tuple[Reals, Reals]:
+    """The least and the greatest that each column, of weights `(monomials, columns)`, can score for frames whose
+    numbers are within the limit and, where there is one, whose length is within the radius; `(columns,)` each. Certain.
+    """
+    low, high = column_bounds(weights, terms, limit)
+    if radius is None:
+        return low, high
+    least, greatest = ball_bounds(weights, terms, radius)
+    return np.maximum(least, low), np.minimum(greatest, high)
+
+
+def most_monomials(numbers: int, terms: Terms, limit: float, radius: float | None) -> float:
+    """The largest sum of magnitudes that the monomials of such a frame, of so many numbers, can have."""
+    longest = limit * numbers**0.5 if radius is None else min(radius, limit * numbers**0.5)
+    first = min(longest * numbers**0.5, limit * numbers)
+    squares = {"linear": 0.0, "diagonal": longest**2, "full": (longest**2 + first**2) / 2}[terms]
+    return float(squares + first + 1)
 
 
 def _least_in_ball(spectrum: Reals, squared: Reals, radius: float) -> Reals:

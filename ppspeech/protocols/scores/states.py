@@ -17,7 +17,14 @@ from ppspeech.crypto.shares import Shared, ShareEngine, at_least, text_residues,
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
-from ppspeech.protocols.scores.range import RAREST, column_bounds, deepest_floor, needed_bits
+from ppspeech.protocols.scores.range import (
+    RAREST,
+    deepest_floor,
+    frame_bounds,
+    most_monomials,
+    needed_bits,
+    within_ball,
+)
 
 VAGUE = 4
 """Log of the nats above the floor within which a score may count as the floor."""
@@ -26,6 +33,7 @@ MOST_REACH = 25
 MOST_DEPTH = 1 << MOST_REACH
 
 MOST_LIMIT = 100.0
+MOST_RADIUS = 1e4
 MOST = {"frames": 3_000, "dimensions": 200, "words": 1_000, "states": 1_000, "components": 256, "label_bytes": 252}
 """What a party agrees to: beyond, a peer's parameters are refused before anything is allocated."""
 
@@ -47,7 +55,8 @@ class WordShape(Params):
         label_bytes: every label is padded to this.
         bits: of a share in the recursion; its range is proved to hold all scores (`range`), or the shape refused.
         fraction: bits of a share after the point of a nat.
-        limit: bound on the magnitude of every feature; frames are clipped to it.
+        limit: bound on the magnitude of every feature; frames are clipped to it, and before to
+        radius: the largest norm of a frame, if any.
         floor: nats below the highest that the score of a frame can lie; None: as many as the shares hold.
         reach: log of the nats that a frame's scores range over before the floor is applied, on shares; None: they lie
             above it by themselves.
@@ -70,6 +79,7 @@ class WordShape(Params):
     bits: int = 25
     fraction: int = 7
     limit: float = 8.0
+    radius: float | None = None
     floor: int | None = None
     reach: int | None = None
 
@@ -92,6 +102,8 @@ class WordShape(Params):
             raise RangeError(
                 f"reject is true or false and the limit in (0, {MOST_LIMIT:g}], got {self.reject!r}, {self.limit!r}"
             )
+        if self.radius is not None and not (isinstance(self.radius, float | int) and 0 < self.radius <= MOST_RADIUS):
+            raise RangeError(f"a radius lies in (0, {MOST_RADIUS:g}], got {self.radius!r}")
         self._check_range()
 
     def _check_range(self) -> None:
@@ -190,14 +202,19 @@ class WordShape(Params):
             reached = self.reached_after(reached)
         raise RangeError(f"no path leads from {self.starts} to {self.ends} by moves {self.moves}")
 
+    def clipped(self, frames: Reals) -> Reals:
+        """Frames as they count: within the radius, then within the limit. The same in the clear."""
+        near = frames if self.radius is None else within_ball(frames, self.radius)
+        return np.clip(near, -self.limit, self.limit)
+
     def frame_monomials(self, frames: Reals) -> Reals:
-        """Frames `(count, dimensions)`, clipped to the limit, as monomials; RangeError for others, or not finite."""
+        """Frames `(count, dimensions)`, clipped, as monomials; RangeError for others, or not finite."""
         given = np.asarray(frames, np.float64)
         if given.ndim != 2 or given.shape[1] != self.dimensions or not len(given):
             raise RangeError(f"frames must be (frames, {self.dimensions}), at least one, got {given.shape}")
         if not np.isfinite(given).all():
             raise RangeError("frames hold values that are not finite")
-        return monomials_of(np.clip(given, -self.limit, self.limit), self.terms)
+        return monomials_of(self.clipped(given), self.terms)
 
     def padded_monomials(self, frames: Reals) -> Reals:
         """Monomials of an utterance, its last frame repeated up to the public length: `(frames, monomials)`.
@@ -263,7 +280,8 @@ class WordArrays:
         if not highest <= top <= lowest + room:
             raise RangeError(
                 f"for features within {shape.limit:g} a frame can score {lowest:.0f} to {highest:.0f} nats, and there "
-                f"is room for {top - room:.0f} to {top:.0f}: raise bits, lower the limit of features, or set a floor"
+                f"is room for {top - room:.0f} to {top:.0f}: raise bits, lower the limit or radius of features, or set "
+                "a floor"
             )
         object.__setattr__(self, "top", top)
 
@@ -333,11 +351,11 @@ def with_stays(shape: WordShape, weights: Reals, transitions: Reals) -> Reals:
 
 
 def score_bounds(shape: WordShape, weights: Reals) -> tuple[float, float]:
-    """The least and the most that a frame within the limit can score in any column, errors of either encrypted product
-    included. Certain.
+    """The least and the most that a frame within limit and radius can score in any column, errors of either encrypted
+    product included. Certain.
     """
-    lowest, highest = column_bounds(weights, shape.terms, shape.limit)
-    row = float(shape.frame_monomials(np.full((1, shape.dimensions), shape.limit)).sum())
+    lowest, highest = frame_bounds(weights, shape.terms, shape.limit, shape.radius)
+    row = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
     column = float(np.abs(weights).sum(axis=0).max())
     error = max(
         error_bound(shape.precision, row, column, shape.monomials).total,

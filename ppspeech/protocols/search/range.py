@@ -2,8 +2,8 @@
 
 Shares mod 2^k with f bits after the point tell two scores apart while these differ by less than 2^(k - 1 - f) nats.
 Every frame lies within a public limit and a public radius (its holder clips it), so what a keyword's state can score is
-known in advance (`frame_bounds`); both parties' parts of a frame's ratio e are then within what the shape says, or
-refused where they are made. With u = 2^(1 - f) for rounding, on both sides:
+known in advance (`scores.range.frame_bounds`); both parties' parts of a frame's ratio e are then within what the shape
+says, or refused where they are made. With u = 2^(1 - f) for rounding, on both sides:
 
 **Spotting**, -L <= e <= H, S states of a phrase in all, B frames of a block, C for constant and threshold.
 
@@ -24,21 +24,6 @@ templates, or with a threshold in [-2 n r², 0], differ by at most n (2 r² + v)
 
 A shape is refused unless its ring holds these.
 """
-
-import numpy as np
-
-from ppspeech.arrays import Reals
-from ppspeech.protocols.scores.monomials import Terms
-from ppspeech.protocols.scores.range import ball_bounds, column_bounds
-
-
-def frame_bounds(weights: Reals, terms: Terms, limit: float, radius: float) -> tuple[Reals, Reals]:
-    """The least and the greatest that each column, of weights `(monomials, columns)`, can score for frames whose
-    numbers are within the limit and whose length is within the radius; `(columns,)` each. Certain.
-    """
-    low, high = column_bounds(weights, terms, limit)
-    least, greatest = ball_bounds(weights, terms, radius)
-    return np.maximum(least, low), np.minimum(greatest, high)
 
 
 def spotting_apart(states: int, frames: int, lowest: float, highest: float, fraction: int) -> float:

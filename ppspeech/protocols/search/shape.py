@@ -19,8 +19,8 @@ from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, gaussian_weights, monomials_of
-from ppspeech.protocols.scores.range import within_ball
-from ppspeech.protocols.search.range import average_apart, frame_bounds, needed_bits, spotting_apart
+from ppspeech.protocols.scores.range import frame_bounds, most_monomials, within_ball
+from ppspeech.protocols.search.range import average_apart, needed_bits, spotting_apart
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Start, Trellis
 
 BEYOND = -20
@@ -302,7 +302,7 @@ class Keywords:
         """The least and the most nats that a frame can score in a state, errors of the product included. Certain."""
         shape, flat = self.shape, self.weights.reshape(-1, self.shape.monomials)
         lowest, highest = frame_bounds(flat.T, shape.terms, shape.limit, shape.radius)
-        heard = most_monomials(shape)
+        heard = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
         spoken = float(np.abs(flat).sum(axis=1).max())
         norms = (spoken, heard) if shape.holder == "server" else (heard, spoken)
         error = error_bound(shape.precision, *norms, shape.monomials).total
@@ -372,15 +372,6 @@ class Recordings:
         for row, scored in zip(values, self.garbage, strict=True):
             row[: len(scored)] = np.clip(scored, *shape.garbage)
         return scale.ring.from_signed(scale.encode(values))
-
-
-def most_monomials(shape: SpotShape) -> float:
-    """The largest sum of magnitudes of a frame's monomials."""
-    numbers = shape.dimensions
-    spread = min(shape.radius, shape.limit * numbers**0.5)  # the longest that a frame can be
-    first = min(spread * numbers**0.5, shape.limit * numbers)
-    squares = {"linear": 0.0, "diagonal": spread**2, "full": (spread**2 + first**2) / 2}[shape.terms]
-    return float(squares + first + 1)
 
 
 def _check_whole(name: str, value: Any, least: int, most: int) -> None:

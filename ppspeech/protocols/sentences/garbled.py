@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ppspeech.arrays import Reals
+from ppspeech.crypto.garbled import TABLE_BYTES
 from ppspeech.crypto.lattice import EncodedWeights, ReplyMask, share_before
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import CheatError
@@ -70,6 +71,18 @@ def garbled_cost(shape: SentenceShape) -> GarbledCost:
 def garbled_bytes(shape: SentenceShape) -> int:
     """Payload of everything, offline and online, both ways."""
     return product_plan(shape).total_bytes + garbled_cost(shape).total
+
+
+def held_bytes(shape: SentenceShape) -> int:
+    """Of tables that a client holds while it waits for the voice."""
+    return garbled_cost(shape).offline_down
+
+
+def fits_garbled(shape: SentenceShape, most: int) -> bool:
+    """Whether everything of an utterance in a circuit takes no more bytes than that. No circuit is drawn where its
+    comparisons alone would: a gate a bit.
+    """
+    return TABLE_BYTES * shape.bits * shape.plan.operations * shape.frames <= most and garbled_bytes(shape) <= most
 
 
 @dataclass(frozen=True, eq=False)

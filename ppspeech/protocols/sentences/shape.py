@@ -17,7 +17,7 @@ from ppspeech.crypto.lattice import LatticeParameters, Precision, error_bound
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
-from ppspeech.protocols.scores.range import ball_bounds, column_bounds, within_ball
+from ppspeech.protocols.scores.range import frame_bounds, most_monomials, within_ball
 from ppspeech.protocols.trellis import KEEP, Arc, Rule, Schedule, Set, Start, Trellis, most_apart, plan_trellis
 
 MOST = {"frames": 3_000, "dimensions": 200, "most_words": 1_000}
@@ -148,14 +148,16 @@ class SentenceShape(Params):
     def trellis(self) -> Trellis:
         """The graph, with rules for what a token knows; weights are of the arcs that lead elsewhere, then of starts."""
         junctions = {vertex: place for place, vertex in enumerate(self.records)}
+        shared: dict[tuple[int, int], tuple[Rule, ...]] = {}
         arcs, weight = [], 0
         for source, target, begins, word in self.arcs:
-            itself = source == target
-            origin = Rule(Set.CONSTANT, junctions[source]) if begins else KEEP
-            known = KEEP if word < 0 else Rule(Set.CONSTANT, word)
-            rules = (Rule(Set.FRAME) if begins else KEEP, known, origin)
+            itself, alike = source == target, (junctions[source] if begins else -1, word)
+            if alike not in shared:
+                origin = Rule(Set.CONSTANT, junctions[source]) if begins else KEEP
+                known = KEEP if word < 0 else Rule(Set.CONSTANT, word)
+                shared[alike] = (Rule(Set.FRAME) if begins else KEEP, known, origin)
             delay = 0 if self.columns[target] < 0 else 1
-            arcs.append(Arc(source, target, delay, None if itself else weight, rules))
+            arcs.append(Arc(source, target, delay, None if itself else weight, shared[alike]))
             weight += not itself
         starts = []
         for vertex, word in self.starts:
@@ -258,10 +260,8 @@ class SentenceArrays:
 
 def score_depths(shape: SentenceShape, weights: Reals) -> Reals:
     """How far below the highest score that any frame has in any column each column's can lie, errors included; nats."""
-    ball, box = ball_bounds(weights, shape.terms, shape.radius), column_bounds(weights, shape.terms, shape.limit)
-    lowest, highest = np.maximum(ball[0], box[0]), np.minimum(ball[1], box[1])
-    side = min(shape.limit * shape.dimensions, shape.radius * shape.dimensions**0.5)
-    row = (1 + side) ** 2 if shape.terms == "full" else 1 + side + shape.radius**2
+    lowest, highest = frame_bounds(weights, shape.terms, shape.limit, shape.radius)
+    row = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
     column = float(np.abs(weights).sum(axis=0).max())
     error = max(
         error_bound(shape.precision, row, column, shape.monomials).total,

@@ -14,7 +14,6 @@ from ppspeech.protocols.trellis.garbled import (
 )
 from ppspeech.protocols.trellis.graph import KEEP, Arc, Rule, Set, Start, Trellis
 from ppspeech.protocols.trellis.range import most_apart
-from ppspeech.protocols.trellis.scan import can_scan
 from ppspeech.protocols.trellis.schedule import Schedule, plan_trellis
 from ppspeech.protocols.trellis.shares import TrellisRun
 from ppspeech.protocols.trellis.twin import Walked, walk
@@ -37,7 +36,6 @@ __all__ = [
     "Walked",
     "WholeEvaluation",
     "WholeGarbling",
-    "can_scan",
     "most_apart",
     "plan_circuit",
     "plan_trellis",

@@ -16,16 +16,15 @@ TABLE_STEP = 3
 
 @dataclass(frozen=True)
 class Combine:
-    """`max` of shared scores in nats, or `log(exp + exp)`; `few_rounds` saves rounds at the price of larger tables."""
+    """`max` of shared scores in nats, or `log(exp + exp)`."""
 
     operation: Literal["forward", "viterbi"]
     scale: Scale
-    few_rounds: bool = False
 
     @cached_property
     def _log_add(self) -> LogAdd:
         step = max(0, self.scale.fraction - TABLE_STEP)
-        return LogAdd(self.scale.ring, self.scale.fraction, step, self.few_rounds)
+        return LogAdd(self.scale.ring, self.scale.fraction, step)
 
     def __call__(self, engine: ShareEngine, left: Residues, right: Residues) -> Residues:
         """Shares of the combined scores, of any shape that both have."""

@@ -9,6 +9,9 @@ online, after the reply. Which frame is the last one stays with the client.
     offline   C → S  columns of transfers           S → C  key, tables
     online    C → S  its choices, masked            S → C  labels, meaning                    one round trip
 
+A path that sets one field once can be named by a text instead of told: the exclusive or of what it met in all frames
+has the labels of one number, and the server hides a text under those of each.
+
 While someone speaks: the client's share is fixed beforehand, as the mask of what it sends, and its labels are the
 transfers' own; the server's comes with every message. How many frames came, both see.
 
@@ -21,6 +24,7 @@ it reads; `PathRead.records` raises if it was nothing, and should be asked for w
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +42,7 @@ from ppspeech.crypto.garbled import (
     Meaning,
     Party,
     blinded_bytes,
+    text_bytes,
     transfer_bytes,
 )
 from ppspeech.crypto.transfer import PairSetup
@@ -64,14 +69,17 @@ class GarbledCost:
         return self.offline_up + self.offline_down + self.online_up + self.online_down
 
 
-def whole_cost(circuit: TrellisCircuit) -> GarbledCost:
-    """Of a whole utterance of as many frames as the plan has."""
+def whole_cost(circuit: TrellisCircuit, text: int | None = None) -> GarbledCost:
+    """Of a whole utterance of as many frames as the plan has. `text`: the size of the texts of which one is told; None:
+    what the path met is.
+    """
     inputs, outputs = _inputs(circuit) + circuit.last_bits, circuit.outputs * (1 + circuit.plan.frames)
+    told = MEANING_BYTES * outputs if text is None else text_bytes(circuit.outputs, text)
     return GarbledCost(
         transfer_bytes(inputs),
         KEY_BYTES + TABLE_BYTES * _whole_gates(circuit),
         blinded_bytes(inputs),
-        LABEL_BYTES * inputs + MEANING_BYTES * outputs,
+        LABEL_BYTES * inputs + told,
     )
 
 
@@ -113,7 +121,7 @@ class WholeGarbling:
         self, channel: Channel, setup: PairSetup, circuit: TrellisCircuit, weights: Residues, share: Residues
     ) -> None:
         _check_share(circuit, share)
-        self._garbler = Garbler(channel, setup)
+        self._circuit, self._garbler = circuit, Garbler(channel, setup)
         self._inputs = self._garbler.late_inputs(_inputs(circuit) + circuit.last_bits)
         self._garbler.begin(_whole_gates(circuit))
         walk = _Walk(self._garbler, circuit, circuit.constants(weights))
@@ -129,6 +137,11 @@ class WholeGarbling:
         self._garbler.answer(self._inputs)
         self._garbler.tell(self._outputs)
 
+    def name(self, texts: Sequence[bytes]) -> None:
+        """The same, for paths that meet one field once, and of its settings the text alone: nothing else is told."""
+        self._garbler.answer(self._inputs)
+        self._garbler.tell_text(_met_once(self._circuit, self._outputs), texts)
+
 
 class WholeEvaluation:
     """The client's side: offline transfers, and tables that are kept; then `finish`, once."""
@@ -143,6 +156,11 @@ class WholeEvaluation:
         """Online: from this party's share of the emissions, `(frames, columns)` mod 2^k, whose first `frames` are those
         of the utterance. Raises RangeError before anything is sent, for others than the plan's.
         """
+        self.ask(share, frames)
+        return PathRead(self._circuit, self._evaluator.read(self._walk()))
+
+    def ask(self, share: Residues, frames: int) -> None:
+        """The first half of `finish`."""
         circuit = self._circuit
         _check_share(circuit, share)
         if not 1 <= frames <= circuit.plan.frames:
@@ -150,13 +168,22 @@ class WholeEvaluation:
         chosen = _chosen(circuit, share)
         last = _bits(np.array([frames - 1], np.uint64), circuit.last_bits).astype(np.uint8)
         self._evaluator.ask(self._inputs, np.concatenate([chosen, last.reshape(-1)]))
+
+    def named(self, size: int) -> bytes | None:
+        """The second, where the server names what the path met, in texts of so many bytes. None if none opens, which it
+        must not learn.
+        """
+        return self._evaluator.read_text(_met_once(self._circuit, self._walk()), size)
+
+    def _walk(self) -> Residues:
+        circuit = self._circuit
         walk = _Walk(self._evaluator, circuit, None)
         late, begins = _frames(circuit, self._evaluator.labels(self._inputs))
         for labels in late:
             walk.forward(labels, self._evaluator.known(None, labels.shape[:-1]))
         outputs = walk.back(walk.last(begins))
         self._evaluator.finish()
-        return PathRead(circuit, self._evaluator.read(outputs))
+        return outputs
 
 
 class StreamGarbling:
@@ -291,6 +318,12 @@ class _Walk:
     def _public(self, bits: Residues) -> Residues:
         """Labels of bits that both know."""
         return self._party.known(None if self._constants is None else bits, bits.shape)
+
+
+def _met_once(circuit: TrellisCircuit, outputs: Residues) -> Residues:
+    """Labels of what a path met, `(outputs, 2)`, from those of all frames: in all others they are those of 0."""
+    met: Residues = np.bitwise_xor.reduce(outputs.reshape(-1, circuit.outputs, 2), axis=0)
+    return met
 
 
 def _whole_gates(circuit: TrellisCircuit) -> int:

@@ -23,7 +23,9 @@ import heapq
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -267,72 +269,110 @@ def _read(trellis: Trellis, arc: Arc) -> Operand:
 
 def _schedule(trellis: Trellis, into: list[list[Arc]]) -> tuple[int, list[int]]:
     """The smallest interval, and when each vertex is ready, relative to the first slot of its frame."""
-    after: list[list[int]] = [[] for _ in into]
-    for arc in trellis.arcs:
-        after[arc.source].append(arc.target)
-    for interval in range(_pace(trellis, into), LONGEST_INTERVAL + 1):
-        ready = _settle(into, after, interval)
-        if ready is not None:
-            return interval, ready
+    arcs = [arc for arriving in into for arc in arriving]
+    rows = [[len(arriving) for arriving in into], [arc.source for arc in arcs], [arc.delay for arc in arcs]]
+    late = set(trellis.junction_order)
+    order = [v for v in range(len(into)) if v not in late] + [*trellis.junction_order]
+    interval, ready = _timetable(*(np.array(row, np.int64).tobytes() for row in (*rows, order)))
+    return interval, list(ready)
+
+
+@lru_cache(maxsize=16)
+def _timetable(arriving: bytes, sources: bytes, delays: bytes, order: bytes) -> tuple[int, tuple[int, ...]]:
+    """The same, from the arcs as they arrive at every vertex: how long utterances are and what tokens know changes
+    nothing, so all lengths of a service share one.
+    """
+    counts, source, delay, vertices = (np.frombuffer(each, np.int64) for each in (arriving, sources, delays, order))
+    ends = np.append(0, np.cumsum(counts))
+    leaving = np.argsort(source, kind="stable")
+    after = np.repeat(np.arange(len(counts)), counts)[leaving]
+    begins = np.searchsorted(source[leaving], np.arange(len(counts) + 1))
+    peaks = _peaks(ends, source, delay, vertices, 2 * PACE_FRAMES)
+    pace = (peaks[-1] - peaks[PACE_FRAMES - 1]) / PACE_FRAMES
+    for interval in range(max(1, math.ceil(pace - 2 / PACE_FRAMES)), LONGEST_INTERVAL + 1):
+        ready = _settle(ends, source, delay, begins, after, interval)
+        if len(ready):
+            return interval, tuple(ready.tolist())
     raise RangeError(f"a step of this trellis takes more than {LONGEST_INTERVAL} operations one after the other")
 
 
-def _pace(trellis: Trellis, into: list[list[Arc]]) -> int:
-    """How many slots a frame takes in the long run, where everything is done as soon as it can be: no interval is less.
-
-    That of a circle is its operations over its frames, so it shows in as many frames as circles have.
+@numba.njit(nogil=True, cache=True)
+def _peaks(ends: Any, source: Any, delay: Any, order: Any, frames: int) -> Any:
+    """When the last vertex of each frame is there, where everything is done as soon as it can be: what a frame takes in
+    the long run, of which no interval is less. That of a circle is its operations over its frames, so it shows in as
+    many frames as circles have.
     """
-    late = set(trellis.junction_order)
-    order = [v for v in range(len(into)) if v not in late] + [*trellis.junction_order]
-    few = [v for v in order if 1 <= len(into[v]) <= 2 and all(arc.delay == 1 for arc in into[v])]
-    left, right = (np.array([into[v][side].source for v in few], np.int64) for side in (0, -1))
-    takes = np.array([len(into[v]) - 1 for v in few], np.int64)
-    done = set(few)
-    rest = [v for v in order if into[v] and v not in done]
-    times = [np.zeros(len(into), np.int64) for _ in range(3)]
-    peaks = []
-    for _ in range(2 * PACE_FRAMES):
-        now = times[-1].copy()
-        now[few] = np.maximum(times[-1][left], times[-1][right]) + takes
-        for vertex in rest:
-            given = [int((now if arc.delay == 0 else times[-arc.delay])[arc.source]) for arc in into[vertex]]
-            now[vertex] = _joined(sorted(given))
-        times = [*times[1:], now]
-        peaks.append(int(now.max()))
-    pace = (peaks[-1] - peaks[PACE_FRAMES - 1]) / PACE_FRAMES
-    return max(1, math.ceil(pace - 2 / PACE_FRAMES))
+    times = np.zeros((4, len(ends) - 1), np.int64)
+    peaks = np.empty(frames, np.int64)
+    for frame in range(frames):
+        now = times[frame % 4]
+        now[:] = times[(frame - 1) % 4]
+        for vertex in order:
+            if ends[vertex] == ends[vertex + 1]:
+                continue
+            given = np.empty(ends[vertex + 1] - ends[vertex], np.int64)
+            for place in range(len(given)):
+                arc = ends[vertex] + place
+                given[place] = times[(frame - delay[arc]) % 4, source[arc]]
+            now[vertex] = _joined(given)
+        peaks[frame] = now.max()
+    return peaks
 
 
-def _settle(into: list[list[Arc]], after: list[list[int]], interval: int) -> list[int] | None:
-    """The earliest slots that satisfy all arcs; None if a circle of them takes longer than its frames."""
-    ready = [0] * len(into)
-    waiting, queued = list(range(len(into))), [True] * len(into)
-    while waiting:
-        following: list[int] = []
-        for vertex in waiting:
+@numba.njit(nogil=True, cache=True)
+def _settle(ends: Any, source: Any, delay: Any, begins: Any, after: Any, interval: int) -> Any:
+    """The earliest slots that satisfy all arcs; none if a circle of them takes longer than its frames."""
+    count = len(ends) - 1
+    ready, queued = np.zeros(count, np.int64), np.ones(count, np.bool_)
+    waiting, following = np.arange(count), np.empty(count, np.int64)
+    left = count
+    while left:
+        more = 0
+        for place in range(left):
+            vertex = waiting[place]
             queued[vertex] = False
-            found = max(0, _joined(sorted(ready[arc.source] - interval * arc.delay for arc in into[vertex])))
+            given = np.empty(ends[vertex + 1] - ends[vertex], np.int64)
+            for each in range(len(given)):
+                arc = ends[vertex] + each
+                given[each] = ready[source[arc]] - interval * delay[arc]
+            found = _joined(given)
             if found <= ready[vertex]:
                 continue
             ready[vertex] = found
             if found > LATEST:
-                return None
-            for target in after[vertex]:
+                return ready[:0]
+            for place_after in range(begins[vertex], begins[vertex + 1]):
+                target = after[place_after]
                 if not queued[target]:
                     queued[target] = True
-                    following.append(target)
-        waiting = following
+                    following[more] = target
+                    more += 1
+        waiting, following, left = following, waiting, more
     return ready
 
 
-def _joined(times: list[int]) -> int:
-    """When operands that are there at these times, ascending, are one: the first two are joined first."""
-    if not times:
+@numba.njit(nogil=True, cache=True)
+def _joined(times: Any) -> Any:
+    """When operands that are there at these times are one: the first two are joined first. What is joined comes in
+    order too, so the next is the first of those given or of those joined.
+    """
+    if not len(times):
         return 0
-    while len(times) > 1:
-        first = heapq.heappop(times)
-        heapq.heapreplace(times, max(first, times[0]) + 1)
-    return times[0]
+    times.sort()
+    joined = np.empty(len(times), np.int64)
+    given = first = last = 0
+    for _ in range(len(times) - 1):
+        latest = 0
+        for _ in range(2):
+            if first == last or (given < len(times) and times[given] <= joined[first]):
+                latest = times[given]
+                given += 1
+            else:
+                latest = joined[first]
+                first += 1
+        joined[last] = latest + 1
+        last += 1
+    return joined[last - 1] if last else times[0]
 
 
 def _trees(trellis: Trellis, into: list[list[Arc]], interval: int, ready: list[int]) -> tuple[tuple[Node, ...], Whole]:
@@ -399,14 +439,17 @@ class _Slots:
         self._node = np.array([[o.node for o in pair] for pair in padded], np.int64)
         self._delay = np.array([[o.delay for o in pair] for pair in padded], np.int64)
         self._weight = np.array([[self._weights if o.weight is None else o.weight for o in pair] for pair in padded])
-        rules = [[o.rules or (KEEP,) * len(trellis.fields) for o in pair] for pair in padded]
-        masks = [[trellis.masks(each, 0) for each in pair] for pair in rules]
-        self._keep = np.array([[keep for keep, _ in pair] for pair in masks], np.uint64)
-        self._put = np.array([[put for _, put in pair] for pair in masks], np.uint64)
+        known = {id(o.rules): o.rules for pair in padded for o in pair}  # arcs that do alike share their rules
+        places = {each: place for place, each in enumerate(known)}
+        rule = np.array([[places[id(o.rules)] for o in pair] for pair in padded], np.int64)
+        rules = [each or (KEEP,) * len(trellis.fields) for each in known.values()]
+        masks = [trellis.masks(each, 0) for each in rules]
+        self._keep = np.array([keep for keep, _ in masks], np.uint64)[rule]
+        self._put = np.array([put for _, put in masks], np.uint64)[rule]
         shifts = np.cumsum([0, *trellis.fields]).tolist()
         self._framed = [
-            (np.array([[each[field].kind is Set.FRAME for each in pair] for pair in rules]),
-             np.array([[each[field].value for each in pair] for pair in rules], np.int64), bits, shifts[field])
+            (np.array([each[field].kind is Set.FRAME for each in rules])[rule],
+             np.array([each[field].value for each in rules], np.int64)[rule], bits, shifts[field])
             for field, bits in enumerate(trellis.fields)
         ]  # fmt: skip
         columns = [column or 0 for column in trellis.columns]

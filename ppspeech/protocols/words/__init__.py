@@ -1,8 +1,17 @@
 """Which word was said."""
 
+from ppspeech.protocols.words.garbled import (
+    answer_garbled,
+    garbled_bytes,
+    garbled_cost,
+    prepare_naming,
+    prepare_texts,
+    recognize_garbled,
+    why_not_garbled,
+    word_circuit,
+)
 from ppspeech.protocols.words.keyword import (
     KeywordJob,
-    Order,
     answer,
     check_told,
     encode_models,
@@ -25,19 +34,26 @@ from ppspeech.protocols.words.keyword_stream import (
 __all__ = [
     "Hearing",
     "KeywordJob",
-    "Order",
     "StreamModels",
     "TakenModels",
     "answer",
+    "answer_garbled",
     "check_told",
     "encode_models",
     "end_cost",
     "follow",
+    "garbled_bytes",
+    "garbled_cost",
     "model_bytes",
     "name_best",
+    "prepare_naming",
+    "prepare_texts",
     "recognize",
+    "recognize_garbled",
     "share_scores",
     "stream_cost",
     "stream_plan",
     "streams_a_key",
+    "why_not_garbled",
+    "word_circuit",
 ]

@@ -10,13 +10,14 @@
 Any number of utterances run in lock step: they share round trips and fill ciphertexts better. What depends on sizes
 alone (transfers, encryptions of zero) is done by `prepare`, while the client still listens to its user.
 
-No score leaves the range of its shares, whatever was said, in either order: the proof is in `scores.range`.
+No score leaves the range of its shares, whatever was said: the proof is in `scores.range`. For links where a round trip
+is dear there is `words.garbled`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,7 @@ from ppspeech.protocols.meeting import WORKERS, Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.combine import Combine
-from ppspeech.protocols.trellis.scan import scan_paths
 from ppspeech.protocols.words.recursion import WordRun
-
-Order = Literal["frames", "scan"]
 
 keyword = register_protocol(
     "keyword",
@@ -60,12 +58,11 @@ keyword = register_protocol(
 @dataclass(frozen=True)
 class KeywordJob:
     """One recognition of some utterances: its plan and what it costs, from public sizes alone. `utterances`: in lock
-    step. `order`: `frames`, a step a frame; or `scan`, for links where a round trip is dear.
+    step.
     """
 
     shape: WordShape
     utterances: int = 1
-    order: Order = "frames"
 
     @cached_property
     def plan(self) -> MatrixPlan:
@@ -82,6 +79,14 @@ class KeywordJob:
     def total_bytes(self) -> int:
         """Payload of everything, offline and online, both ways."""
         return self.plan.total_bytes + self.shares_cost.total_bytes
+
+    def monomials(self, utterances: Sequence[Reals]) -> Reals:
+        """All frames of the utterances, padded, as the product takes them. Raises RangeError for too many or too few
+        utterances, or one that cannot be scored.
+        """
+        if len(utterances) != self.utterances:
+            raise RangeError(f"this job is for {self.utterances} utterances, got {len(utterances)}")
+        return np.concatenate([self.shape.padded_monomials(each) for each in utterances])
 
     def by_utterance(self, scores: Residues) -> Residues:
         """Shares of all scores, `(utterances, frames, columns)`, from those of the product."""
@@ -110,13 +115,10 @@ def recognize(
     `utterances`: `(frames, dimensions)` each. `engine`: from `job.prepare`; without one it is prepared here. Raises
     RangeError before anything is sent, if an utterance cannot be scored.
     """
-    shape = job.shape
-    if len(utterances) != job.utterances:
-        raise RangeError(f"this job is for {job.utterances} utterances, got {len(utterances)}")
-    monomials = np.concatenate([shape.padded_monomials(each) for each in utterances])
+    monomials = job.monomials(utterances)
     engine = engine or job.prepare(met)
     scores = job.by_utterance(met.multiply(job.plan, monomials))
-    last = np.array([len(each) for each in utterances]) - shape.shortest
+    last = np.array([len(each) for each in utterances]) - job.shape.shortest
     words = name_words(engine, job, None, scores, last)
     assert words is not None
     return words
@@ -158,12 +160,9 @@ def share_scores(
     shape = job.shape
     scores = counted_scores(engine, shape, models, scores)
     emissions = emission_scores(engine, shape, scores)
-    if job.order == "scan":
-        gamma = scan_paths(engine, shape, models, emissions)
-    else:
-        run = WordRun(engine, shape, models, job.utterances)
-        run.advance(emissions.reshape(*emissions.shape[:2], -1))
-        gamma = run.scores(slice(shape.frames))
+    run = WordRun(engine, shape, models, job.utterances)
+    run.advance(emissions.reshape(*emissions.shape[:2], -1))
+    gamma = run.scores(slice(shape.frames))
     rows = [gamma.reshape(*gamma.shape[:2], -1)]
     if shape.reject:
         rows.append(np.cumsum(scores[..., -1:], axis=1, dtype=np.uint64))
@@ -233,9 +232,9 @@ def read_models(shape: WordShape, plain: Mapping[str, Any]) -> WordArrays:
 
 
 @keyword.party("client")
-def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: Order = "frames") -> str | None:
+def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any]) -> str | None:
     """The client's whole program for one utterance, `(frames, dimensions)`; `shape` has a `WordShape`'s attributes."""
-    job = KeywordJob(WordShape.from_params(shape), order=order)
+    job = KeywordJob(WordShape.from_params(shape))
     met = meet(party.channel, Side.SECOND)
     with met.session():
         words = recognize(met, job, [np.asarray(utterance, np.float64)])
@@ -244,9 +243,9 @@ def client(party: Party, utterance: Reals, *, shape: Mapping[str, Any], order: O
 
 
 @keyword.party("server")
-def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], order: Order = "frames") -> None:
+def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any]) -> None:
     """The server's whole program for one utterance; `models` as `read_models` takes them."""
     own = read_models(WordShape.from_params(shape), models)
     met = meet(party.channel, Side.FIRST)
     with met.session():
-        answer(met, KeywordJob(own.shape, order=order), own, encode_models(own))
+        answer(met, KeywordJob(own.shape), own, encode_models(own))

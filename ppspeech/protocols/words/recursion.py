@@ -16,6 +16,8 @@ AHEAD = 2
 """Frames a step of a few words, where nothing leads back."""
 FEW = 200
 """States of all utterances up to which a round trip is worth more than twice the operations."""
+SHORT = 64
+"""Frames up to which a word takes few round trips anyway, and bytes count."""
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +48,7 @@ def word_trellis(shape: WordShape) -> Trellis:
 
 def word_plan(shape: WordShape, utterances: int = 1, streaming: bool = False) -> Schedule:
     """When which state is computed: a few states of words that never turn back in fewer, larger steps."""
-    few = utterances * shape.words * shape.states <= FEW
+    few = utterances * shape.words * shape.states <= FEW and shape.frames > SHORT
     ahead = AHEAD if few and shape.moves[0] == 0 and not streaming else 1
     return plan_trellis(word_trellis(shape), shape.frames, ahead=ahead)
 

@@ -24,18 +24,23 @@ from ppspeech.service.client.session import PINGS, Answer, ClientSession
 from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, offered_names, read_offers
 
 if TYPE_CHECKING:
-    from ppspeech.protocols.words import Order
+    from ppspeech.protocols.text import Tells
+    from ppspeech.protocols.text import Way as TextWay
     from ppspeech.service.client.sentences import SentenceListening
+    from ppspeech.service.client.spotting import Spotted
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.requests import Way
+    from ppspeech.service.seek import Keyword
     from ppspeech.service.tasks.sentences import Mode
 
-MOST_BYTES = 256 * 2**20  # what a client is ready to exchange for one question: an offer that asks for more is refused
 
-SPOKEN = {"words": "words", "networks": "words", "sentences": "sentences"}
-"""Tasks that are asked with a voice and nothing else, by what is heard."""
+OPEN = {"words": "words", "networks": "words", "sentences": "sentences", "text": "text", "spotting": "spotting"}
+"""Tasks that are asked without a bundle, with a voice, a keyword or a pattern alone, by what is asked for."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
+    "text": "it searches a text, ask it with `ppspeech grep` or `connect(…).search`",
+    "spotting": "it looks for keywords, ask it with `ppspeech spot` or `connect(…).spot`",
 }
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
@@ -91,7 +96,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: str | None = None,
@@ -108,7 +113,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words or sentences, where it has models of both.
+        task: words, sentences, text or spotting, where it has more than one of them.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -132,7 +137,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: Door | None = None,
@@ -142,7 +147,7 @@ def connect_through(
     if bundle is None:
         if keeper is not None:
             raise PpspeechError("to probe a keeper's gallery, give the bundle that its templates were computed with")
-        offer = _offer_of_speech(door.hear(DESCRIBE), model, task)
+        offer = _open_offer(door.hear(DESCRIBE), model, task)
         if fingerprint is not None and offer.fingerprint != fingerprint:
             raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
         return Client(door, offer, keep_payloads=keep_payloads)
@@ -161,15 +166,15 @@ def connect_through(
         return store.probing(keeper)
 
 
-def _offer_of_speech(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
-    """What is asked without a bundle, words or sentences; no code of the other is loaded."""
+def _open_offer(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
+    """What is asked without a bundle, words, sentences or a text; no code of the others is loaded."""
     names = offered_names(said)
-    known = {name: each for each in SPOKEN for name in names.get(each, ())}
+    known = {name: each for each in OPEN for name in names.get(each, ())}
     if not known:
         raise PpspeechError("the server recognizes no words: it serves speakers only, for whom a bundle is needed")
-    fitting = [name for name, own in known.items() if task in (None, SPOKEN[own])]
+    fitting = [name for name, own in known.items() if task in (None, OPEN[own])]
     if not fitting:
-        raise PpspeechError(f"the server does not offer {task}: {INSTEAD[SPOKEN[next(iter(known.values()))]]}")
+        raise PpspeechError(f"the server does not offer {task}: {INSTEAD[OPEN[next(iter(known.values()))]]}")
     if model is None and len(fitting) > 1:
         raise PpspeechError(f"the server offers several models, choose one of {', '.join(fitting)}")
     if model is not None and model not in fitting:
@@ -194,9 +199,9 @@ def server_health(door: Door) -> dict[str, Any]:
 class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
-    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; speakers,
-    with the background model's `bundle`, are enrolled, verified and identified; a gallery that its server cannot read
-    is probed with `verify` by a `prober` that has its ciphertexts.
+    Which questions there are depends on the model's task: words are recognized; sentences are transcribed; texts are
+    searched; keywords are spotted; speakers, with the background model's `bundle`, are enrolled, verified and
+    identified; a gallery that its server cannot read is probed with `verify` by a `prober` that has its ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -228,9 +233,11 @@ class Client:
         return self.recognize_all([sound], rate)[0]
 
     def recognize_all(
-        self, sounds: Sequence[Sound], rate: int | None = None, order: "Order | None" = None
+        self, sounds: Sequence[Sound], rate: int | None = None, order: "Way | None" = None
     ) -> list[Answer[str | None]]:
-        """The words of many utterances, in batches that share round trips; by default in the order that is sooner."""
+        """The words of many utterances, in batches that share round trips; by default in the order that is sooner: on
+        shares (`frames`), or in a garbled circuit (`garbled`) where a round trip is dear.
+        """
         return cast("list[Answer[str | None]]", self._asked("recognize_all")(sounds, rate, order))
 
     def stream(self, rate: int | None = None) -> AbstractContextManager["Listening"]:
@@ -265,6 +272,37 @@ class Client:
         end of the sentence and the server offers it; otherwise the sound is kept here until it ends.
         """
         return cast("AbstractContextManager[SentenceListening]", self._asked("listen")(rate))
+
+    def spot(
+        self, keyword: "Keyword", rate: int | None = None, threshold: float | None = None, *, average: bool = False
+    ) -> "Answer[list[Spotted]]":
+        """Where our keyword is said in the server's recordings, all in one question: in which, and when; no scores.
+
+        The keyword is an example or several takes (files, or waveforms of one rate), or names of units of the archive
+        (`client.offer.terms.names`), such as `"s eh v ax n"`; with `...` between words anything may lie there.
+        `threshold`: nats above everything else from which it counts as said, with `average` a frame.
+
+        Raises AudioError or RangeError for an example that cannot be used, ModelError for an unknown name (nothing is
+        sent then); BudgetSpentError if the server answers no more; ProtocolError if it is gone or does not keep to the
+        protocol.
+        """
+        return cast("Answer[list[Spotted]]", self._asked("spot")(keyword, rate, threshold, average=average))
+
+    def spot_in(self, sounds: Sequence[Sound], rate: int | None = None) -> "Answer[list[Spotted]]":
+        """Where the server's keywords are said in our recordings, all in one question, each recording a query.
+
+        Raises as `spot` does.
+        """
+        return cast("Answer[list[Spotted]]", self._asked("spot_in")(sounds, rate))
+
+    def search(self, pattern: str, tells: "Tells | None" = None, way: "TextWay | None" = None) -> Answer[Any]:
+        """Where a text matches a regular expression of ours: whether it does (`found`), on how many lines (`count`), on
+        which (`lines`), or where matches begin (`places`), from 0; by default all that the server tells.
+
+        Raises PpspeechError for a pattern that cannot be read or is too large, or an answer that is not offered
+        (nothing is sent then); BudgetSpentError if the server answers no more; ProtocolError if it is gone.
+        """
+        return cast("Answer[Any]", self._asked("search")(pattern, tells, way))
 
     def enroll(self, name: str, sounds: Sequence[Sound], rate: int | None = None) -> int:
         """The place of a new speaker. The server gets the template, no sound; PpspeechError if it does not enroll."""

@@ -11,11 +11,11 @@ from ppspeech.audio import Mfcc, Sound, features_of
 from ppspeech.errors import RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.networks import ask_network, check_told, network_cost, prepare_network, product_bytes
-from ppspeech.protocols.words import Order
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Clock
 from ppspeech.service.client.words import BufferedListening, Listening, Word
-from ppspeech.service.requests import Ask, Request
+from ppspeech.service.offer import MOST_BYTES
+from ppspeech.service.requests import Ask, Request, Way
 from ppspeech.service.tasks.networks import Networks
 
 
@@ -33,7 +33,7 @@ class AskNetworks:
         if size > MOST_BYTES:
             raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes an utterance")
 
-    def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None, order: Order | None = None) -> list[Word]:
+    def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None, order: Way | None = None) -> list[Word]:
         """The words of many utterances, one after the other."""
         if order not in (None, "frames"):
             raise RangeError(f"a network is asked in the order of its layers, got {order!r}")

@@ -24,6 +24,7 @@ from ppspeech.protocols.sentences import (
     ListeningEar,
     TakenModels,
     check_heard,
+    fits_garbled,
     prepare,
     prepare_question,
     product_plan,
@@ -32,9 +33,10 @@ from ppspeech.protocols.sentences import (
     transcribe,
     transcribe_garbled,
 )
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate_sentences import choose_way, speaking_way
+from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.tasks.sentences import Mode, Sentences
 
@@ -58,6 +60,10 @@ class AskSentences:
             size = total_bytes(shape)
         if size > MOST_BYTES:
             raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes for the longest sentence")
+        if "garbled" in self._terms.modes and not fits_garbled(shape, MOST_BYTES):
+            raise WrongSessionError(
+                f"{client.offer.name} would have tables of more than {MOST_BYTES:,} bytes held for the longest sentence"
+            )
 
     def transcribe_all(self, sounds: Sequence[Sound], rate: int | None = None, mode: Mode | None = None) -> list[Words]:
         """The words of many recordings, one after the other; by default in the way that is sooner over this link."""
@@ -84,7 +90,7 @@ class AskSentences:
         if hears_at != self._terms.mfcc.sample_rate:
             raise AudioError(f"this model listens at {self._terms.mfcc.sample_rate} Hz, got {hears_at}: record at that")
         session, steps = self._client.session(meet_as_client), self._terms.steps[-1]
-        engine = speaking_way(self._terms.shape, self._terms.mfcc.hop_s, session.round_trip)
+        engine = speaking_way(self._terms.shape, self._terms.mfcc.hop_s, session.round_trip, self._terms.modes)
         if self._taken is None or self._taken[0] is not session:
             self._taken = session, TakenModels(streamed(self._terms.shape))
         with session.asking(Request(Ask.STREAM, "garbled" if engine == "garbled" else "frames", steps=steps)) as record:

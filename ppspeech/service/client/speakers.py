@@ -11,9 +11,9 @@ from ppspeech.crypto.shares import check_index
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.speakers import EncryptedGallery, Prober, identify_as_client, prove_as_client, verify_as_client
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client, Door
+from ppspeech.service.client.connect import QUESTIONS, Client, Door
 from ppspeech.service.client.session import Answer, Clock
-from ppspeech.service.offer import DESCRIBE, choose_offer, read_offers
+from ppspeech.service.offer import DESCRIBE, MOST_BYTES, choose_offer, read_offers
 from ppspeech.service.requests import Ask, Request, receive_ready, send_name, send_template
 from ppspeech.service.tasks.speakers import Galleries, Speakers, job_bytes, trial_frames
 

@@ -28,14 +28,15 @@ from ppspeech.audio import (
     waits_for_the_end,
     waveform_at,
 )
-from ppspeech.errors import AudioError, PpspeechError, WrongSessionError
+from ppspeech.errors import AudioError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
-from ppspeech.protocols.words import Hearing, Order, TakenModels, check_told, recognize
-from ppspeech.service.client.connect import MOST_BYTES, QUESTIONS, Client
+from ppspeech.protocols.words import Hearing, TakenModels, check_told, prepare_naming, recognize, recognize_garbled
+from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, ClientSession, Clock
 from ppspeech.service.estimate import choose_order, estimate, planned_job
-from ppspeech.service.requests import Ask, Request
+from ppspeech.service.offer import MOST_BYTES
+from ppspeech.service.requests import ORDERS, Ask, Request, Way
 from ppspeech.service.tasks.words import StatisticsScale, Words
 
 Word = Answer[str | None]
@@ -74,8 +75,12 @@ class AskWords:
         if size > MOST_BYTES:
             raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes an utterance")
 
-    def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None, order: Order | None = None) -> list[Word]:
-        """The words of many utterances, in batches that share their round trips."""
+    def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None, order: Way | None = None) -> list[Word]:
+        """The words of many utterances, in batches that share their round trips; by default in the order that is sooner
+        over this link.
+        """
+        if order is not None and order not in self._orders:
+            raise RangeError(f"{self._client.offer.name} can be asked by {', '.join(self._orders)}, got {order!r}")
         frames = [self.front_end.frames(sound, rate) for sound in sounds]
         for each in frames:
             self._terms.shape.padded_monomials(each)  # refuse all before any is sent
@@ -104,14 +109,21 @@ class AskWords:
             yield listening
         check_told(shape, [each.value for each in listening.answers])
 
-    def _recognize(self, frames: list[Reals], order: Order | None) -> list[Word]:
-        session, shape, count = self._client.session(meet_as_client), self._terms.shape, len(frames)
-        chosen = order or choose_order(shape, count, session.round_trip)
-        job = planned_job(shape, count, chosen)
-        with session.asking(Request(Ask.WORDS, chosen, count)) as record:
+    @property
+    def _orders(self) -> tuple[Way, ...]:
+        return tuple(order for order in ORDERS if order in self._terms.modes)
+
+    def _recognize(self, frames: list[Reals], order: Way | None) -> list[Word]:
+        session, job = self._client.session(meet_as_client), planned_job(self._terms.shape, len(frames))
+        chosen = order or choose_order(job, self._orders, session.round_trip, MOST_BYTES)
+        with session.asking(Request(Ask.WORDS, chosen, len(frames))) as record:
             met = replace(session.met, channel=record)
             with met.session():
                 clock = Clock()
+                if chosen == "garbled":
+                    circuits = prepare_naming(met, job)
+                    clock.is_prepared()
+                    return clock.answers(recognize_garbled(met, job, frames, circuits), record, chosen)
                 engine = job.prepare(met)
                 clock.is_prepared()
                 return clock.answers(recognize(met, job, frames, engine), record, chosen)

@@ -34,7 +34,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
-from ppspeech.service.tasks.sentences import MODES, STEP, Sentences
+from ppspeech.service.tasks.sentences import STEP, Sentences, modes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,19 +60,22 @@ class ServedSentences:
             bundle.config.task,
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
-            terms=Sentences(bundle.config.type, longest.shape, bundle.mfcc, STEP, MODES, can_stream(longest)),
+            terms=Sentences(
+                bundle.config.type, longest.shape, bundle.mfcc, STEP, modes_of(longest.shape), can_stream(longest)
+            ),
         )
         models = {steps: at_length(longest, steps * STEP) for steps in offer.terms.steps}
         warm_up()
         for each in models.values():
             shares_cost(each.shape)  # is kept, as is the plan that it is counted by
-            garbled_cost(each.shape)
+            if "garbled" in offer.terms.modes:
+                garbled_cost(each.shape)
         return cls(offer, models, _encoded(models))
 
     @property
     def usual_budget(self) -> int:
         """What follows from the bits that the longest answer tells."""
-        return knowledge(self.offer.terms.shape).budget
+        return sentence_knowledge(self.offer.terms.shape).budget
 
     def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:  # noqa: ARG002
         """Meet one client; it may ask for sentences of the lengths that there are."""
@@ -99,7 +102,7 @@ class ServedSentences:
         return {**handlers, Ask.STREAM: Handler(stream, orders=terms.modes, steps=terms.steps)}
 
 
-def knowledge(shape: SentenceShape) -> Knowledge:
+def sentence_knowledge(shape: SentenceShape) -> Knowledge:
     """What answers of the longest sentences tell, of weights and of moves through the graph."""
     moves = sum(source != target for source, target, *_ in shape.arcs) + len(shape.starts)
     return Knowledge.about(shape.monomials * shape.scores + moves, shape.answer_bits)

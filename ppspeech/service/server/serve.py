@@ -16,8 +16,10 @@ from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
 from ppspeech.protocols import Kind
+from ppspeech.service.archive import Archive, is_archive
 from ppspeech.service.export import Deployment
 from ppspeech.service.export_sentences import SentenceDeployment
+from ppspeech.service.export_spotting import SpotDeployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
 from ppspeech.service.server.cohort import cohort_of
@@ -25,7 +27,9 @@ from ppspeech.service.server.networks import ServedNetwork
 from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.server.session import Served, run_session
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
+from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
 from ppspeech.service.server.stores import QueryBudget
+from ppspeech.service.server.text import ServedText, TextDeployment, texts_at
 from ppspeech.service.server.words import ServedWords, warm_up
 from ppspeech.storage import private_folder
 
@@ -51,29 +55,37 @@ class ServiceFiles:
 
 
 def build_services(
-    bundles: Mapping[str, Bundle],
+    bundles: Mapping[str, Bundle | Archive],
     files: ServiceFiles,
     deployment: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    texts: Sequence[ServedText] = (),
+    spotting: SpotDeployment | None = None,
 ) -> dict[str, Service]:
     """What `network.Server` is given. All that sessions share is made here, before the server forks.
 
     The server's process holds weights, and for streaming a key of its own under which they are encrypted; a client's
     secret key never leaves the client, and its public key is in the process of its session alone. Clients call bundles
-    by their names here.
+    by their names here; `texts` have their own. With `spotting`, words of bundles are looked for in recordings of
+    clients.
 
     Raises BundleError for a name that cannot be used; ModelError for a model that cannot be served.
     """
-    if {DESCRIBE, HEALTH} & set(bundles) or not bundles:
-        raise BundleError(f"serve at least one bundle, none of them named {DESCRIBE} or {HEALTH}, got {list(bundles)}")
+    names = [*bundles, *(each.offer.name for each in texts)]
+    if {DESCRIBE, HEALTH} & set(names) or not names:
+        raise BundleError(f"serve a bundle or a text, none of them named {DESCRIBE} or {HEALTH}, got {names}")
     chosen = speakers or SpeakerDeployment()
-    served: list[Served] = []
+    served: list[Served] = [*texts]
     for name, bundle in bundles.items():
         check_name(name)
-        if "verify" in bundle.config.kind.uses:
+        if isinstance(bundle, Archive):
+            served.append(ServedArchive.of(name, bundle))
+        elif "verify" in bundle.config.kind.uses:
             cohort = None if chosen.cohort is None else cohort_of(bundle, chosen.cohort)
             served.append(ServedSpeakers.of(name, bundle, chosen, files.speakers, cohort))
+        elif spotting is not None:
+            served.append(ServedKeywords.of(name, bundle, spotting))
         elif isinstance(bundle.config.settings, SentenceHmmSettings):
             served.append(ServedSentences.of(name, bundle, sentences))
         elif isinstance(bundle.config.settings, KeywordNetworkSettings):
@@ -117,11 +129,13 @@ class Serving:
 
 @contextmanager
 def serve(
-    *bundles: Bundle | str | Path,
+    *bundles: Bundle | Archive | str | Path,
     listen: str = "127.0.0.1:0",
     words: Deployment | None = None,
     speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    spotting: SpotDeployment | None = None,
+    texts: TextDeployment | None = None,
     budget: int | Literal["usual"] | None = "usual",
     state: str | Path | None = None,
     certificate: str | Path | None = None,
@@ -132,8 +146,10 @@ def serve(
     """Serve released models encrypted, in a process of its own, while the `with` block lasts.
 
     Args:
-        *bundles: released models; a folder is offered under its name, a bundle in hand under its type.
+        *bundles: released models and archives of recordings; a folder or archive is offered under its name, a bundle in
+            hand under its type. Another file is a text that clients search.
         listen: HOST:PORT; port 0 takes a free one.
+        spotting: look for the words of bundles in recordings of clients, instead of recognizing them.
         budget: queries of one client to one model; the usual is what follows from the bits that an answer tells, None
             counts without limit.
         state: folder that keeps budgets and speakers; one that passes by default.
@@ -148,7 +164,9 @@ def serve(
     with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
         torch.set_num_threads(1)  # the server forks: threads would not survive it
         try:
-            services = build_services(named(bundles), ServiceFiles.at(folder, budget), words, speakers, sentences)
+            models, files = apart(bundles)
+            own, kept = texts_at(files, folder, texts), ServiceFiles.at(folder, budget)
+            services = build_services(named(models), kept, words, speakers, sentences, own, spotting)
             server = listening(listen, services, tls, insecure=insecure)
             with in_background(server) as running:
                 torch.set_num_threads(threads)
@@ -157,13 +175,37 @@ def serve(
             torch.set_num_threads(threads)
 
 
-def named(bundles: Sequence[Bundle | str | Path]) -> dict[str, Bundle]:
-    """Bundles by the name that they are offered under. Raises PpspeechError for two of one name."""
-    names = [each.config.type if isinstance(each, Bundle) else Path(each).resolve().name.lower() for each in bundles]
+def apart(served: Sequence[Bundle | Archive | str | Path]) -> tuple[list[Bundle | Archive | str | Path], list[Path]]:
+    """Bundles and archives, and the other files among them: texts."""
+    texts = [
+        Path(each)
+        for each in served
+        if not isinstance(each, Bundle | Archive) and Path(each).is_file() and not is_archive(each)
+    ]
+    return [each for each in served if isinstance(each, Bundle | Archive) or Path(each) not in texts], texts
+
+
+def named(bundles: Sequence[Bundle | Archive | str | Path]) -> dict[str, Bundle | Archive]:
+    """Bundles and archives by the name that they are offered under. Raises PpspeechError for two of one name."""
+    names = [_name(each) for each in bundles]
     if len(set(names)) < len(names):
         raise PpspeechError(f"bundles are offered under their folders' names, which must differ, got {names}")
-    loaded = (each if isinstance(each, Bundle) else load_bundle(each) for each in bundles)
-    return dict(zip(names, loaded, strict=True))
+    return {name: _loaded(each) for name, each in zip(names, bundles, strict=True)}
+
+
+def _name(source: Bundle | Archive | str | Path) -> str:
+    if isinstance(source, Bundle):
+        return source.config.type
+    if isinstance(source, Archive):
+        return "archive"
+    path = Path(source).resolve()
+    return (path.stem if path.is_file() else path.name).lower()
+
+
+def _loaded(source: Bundle | Archive | str | Path) -> Bundle | Archive:
+    if isinstance(source, Bundle | Archive):
+        return source
+    return Archive.load(source) if Path(source).is_file() else load_bundle(source)
 
 
 def listening(

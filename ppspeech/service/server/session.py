@@ -1,6 +1,6 @@
 """One client's session with what is served: meet, then answer requests until it leaves."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -26,7 +26,7 @@ class Handler:
     answer: Callable[[Channel, Request], None]
     at_once: tuple[int, ...] = (1,)
     orders: tuple[Way, ...] = ORDERS
-    steps: Sequence[int] = (0,)
+    steps: Container[int] = (0,)
     is_query: bool = True
 
 

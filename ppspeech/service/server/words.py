@@ -14,14 +14,17 @@ from ppspeech.models import UtteranceClassifier
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.scores import WordArrays, WordShape
-from ppspeech.protocols.trellis import can_scan
 from ppspeech.protocols.words import (
     KeywordJob,
     StreamModels,
     answer,
+    answer_garbled,
     encode_models,
     follow,
+    garbled_cost,
     recognize,
+    recognize_garbled,
+    why_not_garbled,
 )
 from ppspeech.service.estimate import Knowledge, planned_job
 from ppspeech.service.export import Deployment, export_words
@@ -56,8 +59,10 @@ class ServedWords:
         """
         models = export_words(bundle.config.type, bundle.model, bundle.labels, deployment, bundle.config.mfcc)
         streams = models.shape.frames > 1 and _can_stream(models)
-        scans = can_scan(models.shape) and models.shape.frames > 1
-        offered: dict[Mode, bool] = {"frames": True, "scan": scans, "stream": streams}
+        garbles = why_not_garbled(models.shape) is None
+        if garbles:
+            garbled_cost(models.shape)  # is kept, as are the circuits that it is counted by
+        offered: dict[Mode, bool] = {"frames": True, "garbled": garbles, "stream": streams}
         modes = tuple(mode for mode, has in offered.items() if has)
         offer = Offer(
             name,
@@ -81,8 +86,9 @@ class ServedWords:
         def words(record: Channel, request: Request) -> None:
             meeting = replace(met, channel=record)
             with meeting.session():
-                job = planned_job(self.models.shape, request.utterances, request.order)
-                answer(meeting, job, self.models, self.weights[request.utterances])
+                job = planned_job(self.models.shape, request.utterances)
+                help_client = answer_garbled if request.order == "garbled" else answer
+                help_client(meeting, job, self.models, self.weights[request.utterances])
 
         def stream(record: Channel, _: Request) -> None:
             meeting = replace(met, channel=record)
@@ -127,8 +133,8 @@ def _statistics(bundle: Bundle) -> StatisticsScale | None:
 @cache
 def warm_up() -> None:
     """Compile before the first client comes, by tiny recognitions: every session's process inherits it."""
-    for operation in ("forward", "viterbi"):
-        shape = WordShape(3, 1, "diagonal", 2, 2, ends=(1,), operation=operation, floor=100, reach=18)
+    floored = WordShape(3, 1, "diagonal", 2, 2, ends=(1,), floor=100, reach=18)
+    for shape in (floored, replace(floored, operation="viterbi", reach=None)):
         weights = np.zeros((shape.monomials, shape.columns))
         models = WordArrays(shape, weights, np.zeros((2, 2, 2)), np.zeros((2, 1)), ("a", "b"))
         job = KeywordJob(shape)
@@ -137,10 +143,14 @@ def warm_up() -> None:
             met = meet_as_client(channel)
             with met.session():
                 recognize(met, job, [np.zeros((3, 1))])
+                if why_not_garbled(job.shape) is None:
+                    recognize_garbled(met, job, [np.zeros((3, 1))])
 
         def help_client(channel: Channel, job: KeywordJob = job, models: WordArrays = models) -> None:
             met = meet_as_server(channel)
             with met.session():
                 answer(met, job, models, encode_models(models))
+                if why_not_garbled(job.shape) is None:
+                    answer_garbled(met, job, models, encode_models(models))
 
         run_together(ask, help_client)

@@ -12,8 +12,8 @@ from ppspeech.audio import MfccConfig
 from ppspeech.bundle import to_plain
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.network.channel import canonical
-from ppspeech.protocols.sentences import SentenceShape
-from ppspeech.service.offer import TASKS, check_front_end
+from ppspeech.protocols.sentences import SentenceShape, fits_garbled
+from ppspeech.service.offer import MOST_BYTES, TASKS, check_front_end
 
 STEP = 32
 """Utterances are padded to a multiple of so many frames, and that multiple is public."""
@@ -92,6 +92,13 @@ class Sentences:
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this model, in this shape and way."""
         return {"model": fingerprint, "terms": hashlib.sha256(canonical(to_plain(self))).hexdigest()}
+
+
+def modes_of(shape: SentenceShape) -> tuple[Mode, ...]:
+    """The ways that the longest utterance fits: a circuit's tables, which a client holds while it waits for the voice,
+    are no more than it is ready to exchange.
+    """
+    return MODES if fits_garbled(shape, MOST_BYTES) else ("frames",)
 
 
 def most_words(frames: int) -> int:

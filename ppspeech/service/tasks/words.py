@@ -8,13 +8,14 @@ from ppspeech.audio import MfccConfig
 from ppspeech.errors import BundleError
 from ppspeech.network.channel import canonical
 from ppspeech.protocols.scores import WordShape
+from ppspeech.protocols.words import why_not_garbled
 from ppspeech.service.offer import TASKS, check_front_end
 
 LARGEST_BATCH = 256
 MOST_BATCHES = 16
 
-Mode = Literal["frames", "scan", "stream"]
-"""Ways to run: a step a frame, a prefix scan for slow links, or while the user speaks."""
+Mode = Literal["frames", "garbled", "stream"]
+"""Ways to run: a step a frame on shares, a garbled circuit for slow links, or while the user speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class Words:
     def __post_init__(self) -> None:
         if not self.modes or len(set(self.modes)) < len(self.modes) or "frames" not in self.modes:
             raise BundleError(f"modes are distinct and have frames among them, got {self.modes}")
+        why = why_not_garbled(self.shape)
+        if "garbled" in self.modes and why is not None:
+            raise BundleError(why)
         if self.batches[:1] != (1,) or sorted(set(self.batches)) != list(self.batches):
             raise BundleError(f"batches are ascending and begin with 1, got {self.batches}")
         if self.batches[-1] > LARGEST_BATCH or len(self.batches) > MOST_BATCHES:

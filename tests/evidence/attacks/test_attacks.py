@@ -28,8 +28,9 @@ from ppspeech.protocols.scores import linear
 from ppspeech.protocols.speakers import gallery
 from ppspeech.protocols.words import keyword, keyword_stream
 from ppspeech.registry import listed
+from ppspeech.service.server import session as server_session
 from ppspeech.service.server.stores import QueryBudget
-from tests.service.voices import LABELS, LIVE, SPEAKERS, released
+from tests.service.voices import LABELS, LIVE, SENTENCES, SPEAKERS, released
 
 Patch = pytest.MonkeyPatch
 
@@ -149,6 +150,15 @@ def places_in_order(patch: Patch) -> None:
     patch.setattr(secrets, "choice", min)
 
 
+def scores_given(patch: Patch) -> None:
+    """As a service would that gives scores: nothing masks them."""
+    patch.setattr(lattice_evaluator, "uniform_residues", lambda shape, *_: np.zeros(shape, np.uint64))
+
+
+def any_steps(patch: Patch) -> None:
+    patch.setattr(server_session, "_handler", lambda handlers, request: handlers[request.what])
+
+
 OUT: dict[str, Callable[[Patch], None]] = {
     "chosen_key": key_holder_chooses,
     "repeated_seeds": seeds_repeat,
@@ -162,6 +172,10 @@ OUT: dict[str, Callable[[Patch], None]] = {
     "replayed_frames": any_session,
     "forged_messages": residues_reduced,
 }
+FOR_SENTENCES: dict[str, Callable[[Patch], None]] = {"chosen_frames": scores_given, "forged_lengths": any_steps}
+OF_BOTH = [name for name in OUT if name not in FOR_SENTENCES and name in {
+    "small_order", "flipped_columns", "home_made_certificates", "hanging_up", "replayed_frames", "forged_messages",
+}]  # fmt: skip
 FOR_SPEAKERS: dict[str, Callable[[Patch], None]] = {
     "key_by_probes": keeper_never_spent,
     "long_vectors": any_length,
@@ -203,6 +217,59 @@ def test_attacks_on_speakers(name: str, defended: bool, voices: Bundle, monkeypa
     assert ended.verdict == ("failed" if defended else "WON"), ended
 
 
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return released(tmp_path_factory.mktemp("bundles") / "sentences", SENTENCES, LIVE)
+
+
+@pytest.fixture(scope="module")
+def asked_sentences(sentences: Bundle) -> Iterator[Target]:
+    with Target(sentences, quick=True) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", [*OF_BOTH, *FOR_SENTENCES])
+def test_attacks_on_sentences_fail_as_things_are(name: str, asked_sentences: Target) -> None:
+    ended = run_attack(name, asked_sentences)
+    assert ended.verdict == "failed", ended
+
+
+@pytest.mark.parametrize("name", [*FOR_SENTENCES, "hanging_up", "replayed_frames"])
+def test_attacks_on_sentences_win_without_the_defense(name: str, sentences: Bundle, monkeypatch: Patch) -> None:
+    """One that would give scores gives its models with them."""
+    (OUT | FOR_SENTENCES)[name](monkeypatch)
+    with Target(sentences, quick=True) as attacked:
+        ended = run_attack(name, attacked)
+    assert ended.verdict == "WON", ended
+    assert name != "chosen_frames" or (ended.gain is not None and ended.gain.gained > 0.9)
+
+
+def test_shifted_shares_of_sentences_tell_words_as_is_stated(asked_sentences: Target) -> None:
+    ended = run_attack("shifted_scores", asked_sentences)
+    assert ended.verdict == "stated", ended
+    assert ended.gain is not None
+    assert ended.gain.gained >= 1
+    assert run_attack("share_shifting", asked_sentences).why == "it is against words"
+
+
+def test_the_command_attacks_sentences_of_a_bundle_and_of_a_server(asked_sentences: Target, tmp_path: Path) -> None:
+    released(tmp_path / "said", SENTENCES, LIVE)
+    code, shown = run(str(tmp_path / "said"), "--quick", "--json", "--only", "small_order", "--only", "marked_label")
+    assert code == 0
+    lines = {line.get("metric") or line["attack"]: line for line in map(json.loads, shown.splitlines())}
+    assert lines["active.attack.small_order.gained"]["value"] == 0
+    assert lines["active.bits_per_query"]["value"] > 100
+    assert lines["marked_label"]["why"] == "it is against words"
+    door = asked_sentences.usual.door
+    assert door.tls is not None
+    where = str(door.address), "--pin", str(door.tls.pin), "--quick", "--json"
+    code, shown = run(*where, "--only", "forged_lengths", "--only", "chosen_frames")
+    assert code == 0
+    said = {line.get("metric") or line["attack"]: line for line in map(json.loads, shown.splitlines())}
+    assert said["active.attack.forged_lengths.gained"]["value"] == 0
+    assert "--bundle" in said["chosen_frames"]["why"]
+
+
 def test_a_shifted_share_tells_one_label_a_query_as_is_stated(words: Bundle) -> None:
     with Target(words) as attacked:
         ended = run_attack("share_shifting", attacked)
@@ -212,13 +279,13 @@ def test_a_shifted_share_tells_one_label_a_query_as_is_stated(words: Bundle) -> 
 
 
 def test_every_attack_is_tried_both_ways_here() -> None:
-    assert {*OUT, *FOR_SPEAKERS, "share_shifting"} == set(ATTACKS)
+    assert {*OUT, *FOR_SPEAKERS, *FOR_SENTENCES, "share_shifting", "shifted_scores"} == set(ATTACKS)
     assert listed("ppspeech.evidence.attacks", by="attack").keys() == set(ATTACKS)
 
 
 def test_a_verdict_follows_from_what_was_gained() -> None:
-    told = Attack("told", "something", "words", lambda _: Gain(0, "", 1, False), stated=True)
-    plain = Attack("plain", "something", "words", told.run)
+    told = Attack("told", "something", ("words",), lambda _: Gain(0, "", 1, False), stated=True)
+    plain = Attack("plain", "something", ("words",), told.run)
     assert Outcome(plain, Gain(0, "bits", 1, False)).verdict == "failed"
     assert Outcome(told, Gain(3, "labels", 3, False)).verdict == "stated"
     assert Outcome(told, Gain(9, "labels", 3, True)).verdict == "WON"

@@ -15,7 +15,7 @@ from ppspeech.protocols.words.keyword import KeywordJob
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in {"FRAMES": 6, "DIMENSIONS": 3, "WORDS": 3, "STATES": 2, "BATCH": 2}.items():
+    for name, size in {"FRAMES": 6, "DIMENSIONS": 3, "WORDS": 3, "STATES": 2, "BATCH": 2, "FRAMES_30": 3}.items():
         monkeypatch.setattr(bench, name, size)
 
 
@@ -26,23 +26,28 @@ def test_small_jobs_give_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {f"keyword.{name}.total_s" for name in ("forward", "viterbi", "published_512", "published_2048")}
     wanted |= {"keyword.forward.ratio_to_bare_kernel", "keyword.forward.bytes", "keyword.streaming.answer_ms"}
     wanted |= {"keyword.batch.utterances_per_s", "keyword.batch.forward.utterances_per_s", "active.forward.overhead"}
+    wanted |= {"keyword.rtt40.online_s", "keyword.rtt40.offline_s", "keyword.garbled.total_s"}
+    wanted |= {f"keyword.hop30.{name}.{what}" for name in ("forward", "viterbi") for what in ("total_s", "bytes")}
     assert wanted | {"keyword.plain_s"} <= set(figures)
     assert figures["keyword.forward.bytes"].value == KeywordJob(bench.made_models().shape).total_bytes
     assert all(figure.value > 0 for figure in figures.values())
     assert figures["keyword.link40ms.viterbi.frames.online_s"].value > 0.04
+    assert figures["keyword.rtt40.online_s"].value > 0.08
 
 
 def test_the_bench_alone_leaves_out_what_it_compares_with() -> None:
-    """Columns that do not agree pass while nothing is checked, and not any more afterwards; floors likewise."""
+    """Columns that do not agree pass while nothing is checked, and not any more afterwards."""
     columns = np.ones((4, 32), np.uint8)
     before = extension.hash_columns(bytes(16), columns)
     with bench.unchecked():
         assert not extension.hash_columns(bytes(16), columns).any()
     assert (extension.hash_columns(bytes(16), columns) == before).all()
+
+
+def test_no_frame_of_the_bench_is_clipped_and_no_floor_is_needed() -> None:
     models = bench.made_models()
-    assert models.shape.reach is not None
-    plain = bench.without_floor(models).shape
-    assert (plain.bits, plain.fraction, plain.reach) == (25, 7, None)
+    assert (models.shape.floor, models.shape.reach) == (None, None)
+    assert max(np.linalg.norm(bench.made_utterance(seed), axis=1).max() for seed in range(16)) < models.shape.radius
 
 
 def test_the_job_has_the_sizes_of_the_seed_and_its_bytes() -> None:

@@ -16,7 +16,8 @@ SMALL = replace(
 
 
 def small_jobs() -> list[bench.Timed]:
-    return bench.jobs((SMALL, replace(SMALL, passes=2)), WarpShape(6, 3, 4))
+    several = replace(bench.TOGETHER, frames=200, dimensions=6, states=(3,), block=30, longest=20, recordings=2)
+    return bench.jobs((SMALL, replace(SMALL, passes=2), several), WarpShape(6, 3, 4))
 
 
 def test_small_jobs_give_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +25,7 @@ def test_small_jobs_give_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "jobs", lambda: small)
     figures = {figure.metric: figure.value for figure in bench.run(quick=True)}
     assert {"spotting.minute_s", "spotting.average.minute_s", "dtw.clip_s"} <= set(figures)
-    assert [figures[f"{name}.bytes"] for name in ("spotting", "spotting.average", "dtw")] == [
+    assert [figures[f"{name}.bytes"] for name in ("spotting", "spotting.average", "spotting.together", "dtw")] == [
         job.bytes for job in small
     ]
     assert all(value > 0 for value in figures.values())
@@ -38,7 +39,9 @@ def test_a_keyword_that_is_not_found_stops_the_bench() -> None:
 
 
 def test_sizes_are_within_what_was_promised() -> None:
-    minute, average, clip = bench.jobs()
+    minute, average, together, clip = bench.jobs()
+    assert (together.bytes or 0) <= bench.MINUTES * 6.2e6
+    assert (together.rounds or 0) <= (minute.rounds or 0)
     assert (minute.bytes or 0) <= 12e6
     assert (clip.bytes or 0) <= 11e6
     assert (average.rounds or 0) < 7 * (minute.rounds or 0)

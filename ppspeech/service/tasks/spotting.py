@@ -1,0 +1,266 @@
+"""Where is it said? The terms on which keywords are looked for in recordings.
+
+Either the server has the recordings, an archive, and clients ask with a keyword, by example or spelled with the
+archive's units; or the server has models of keywords, and clients ask with recordings. What follows from these terms
+and the size of a question is public; nothing else is told.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+from ppspeech.audio import MfccConfig
+from ppspeech.bundle import LIMIT, check_text, to_plain, usual_radius
+from ppspeech.errors import BundleError, RangeError
+from ppspeech.network.channel import canonical
+from ppspeech.protocols.search import SpotShape
+from ppspeech.service.offer import TASKS, check_front_end
+from ppspeech.service.requests import Way
+
+FLOOR = -20.0
+"""Nats: what a frame scores at the least in a state of a unit, beside all units together."""
+EXAMPLE_STATES = 12
+EXAMPLE_LOWEST, EXAMPLE_GARBAGE = -2_500, (-90, 20)
+EXAMPLE_FLOOR = (
+    0.2  # of variances, in squares of the usual spread: so states of examples score no higher than is public
+)
+CONSTANT = 500  # nats of thresholds, and of moves
+PASSES = 6
+MOST_WORDS, MOST_UNITS = 4, 15  # of a phrase, and of a word: together they fit a request
+MOST_TOGETHER = 64
+MOST_NAMES = 400
+
+COARSEST: dict[Way, int] = {"frames": 4, "average": 7}
+"""Bits after the point of a nat, at the least: averages are divided, pass after pass."""
+FINEST = 8
+RINGS = (16, 19, 21, 25)
+"""Bits of shares: between them, a smaller one costs as much as the next."""
+
+WAYS: tuple[Way, ...] = ("frames", "average")
+"""The best sum, or the best average."""
+
+
+@TASKS.register("spotting")
+@dataclass(frozen=True, slots=True)
+class Spotting:
+    """One archive of recordings, or one bundle of keywords.
+
+    Attributes:
+        holder: who has the recordings.
+        names: units that keywords are spelled with, none where only examples are taken; or the server's keywords.
+        states: of a unit, or of a keyword.
+        longest: frames of a word, at the most; what lies between two words of a phrase may be as long.
+        frames: of a piece that a recording is cut into.
+        pieces: of each recording of the server; they overlap by `longest`.
+        recordings: what these are called; none where they are numbered.
+        monomials, limit, radius, scores: of the server's keywords, as `SpotShape` has them.
+
+    Raises BundleError for parts that do not fit each other, or more than a client is ready to compute.
+    """
+
+    TASK: ClassVar[str] = "spotting"
+
+    type: str
+    holder: Literal["server", "client"]
+    mfcc: MfccConfig
+    names: tuple[str, ...]
+    states: int
+    longest: int
+    frames: int
+    pieces: tuple[int, ...] = ()
+    recordings: tuple[str, ...] = ()
+    monomials: Literal["full", "diagonal"] = "diagonal"
+    limit: float = LIMIT
+    radius: float = 1.0
+    scores: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_front_end(self.mfcc)
+        names = len(set(self.names))
+        if names < len(self.names) or names > MOST_NAMES or (self.holder == "client" and not names):
+            raise BundleError(f"up to {MOST_NAMES} units, or 1 to so many keywords, differ, got {len(self.names)}")
+        for name in (*self.names, *self.recordings):
+            check_text("a name", name, longest=256)
+        if (self.holder == "server") == (not self.pieces) or min(self.pieces, default=1) < 1:
+            raise BundleError("recordings of the server, and no others, have pieces")
+        if self.recordings and len(self.recordings) != len(self.pieces):
+            raise BundleError(f"{len(self.pieces)} recordings have as many names or none, got {len(self.recordings)}")
+        if not self.longest < self.frames:
+            raise BundleError(f"pieces of {self.frames} frames are longer than a word of {self.longest}")
+        if self.holder == "server":
+            self.example_shape(1, "frames")
+            self.spelled_shape((1,), "frames") if self.names else None
+        elif len(self.scores) != 2:
+            raise BundleError(f"scores have a least and a most, got {self.scores}")
+        else:
+            self.own_shape(1, self.steps[-1], "frames")
+
+    @property
+    def block(self) -> int:
+        """Frames from one block of a recording to the next."""
+        return 2 * self.longest
+
+    @property
+    def steps(self) -> range:
+        """Lengths of a client's recordings, in blocks."""
+        return range(1, 1 + self.frames // self.block)
+
+    @property
+    def together(self) -> tuple[int, ...]:
+        """How many of a client's recordings are searched at once."""
+        return tuple(2**power for power in range(MOST_TOGETHER.bit_length()))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The middle of what a unit's state can score, and how far it reaches either way."""
+        highest = math.log(max(1, len(self.names) * self.states))
+        return (highest + FLOOR) / 2, (highest - FLOOR) / 2
+
+    def spelled_shape(self, sizes: Sequence[int], way: Way) -> SpotShape:
+        """Of a search for a phrase whose words have so many units. Raises RangeError for one that cannot be."""
+        return _spelled_shape(self, tuple(sizes), way)
+
+    def example_shape(self, words: int, way: Way) -> SpotShape:
+        """Of a search by an example of each of so many words. Raises RangeError for one that cannot be."""
+        return _example_shape(self, words, way)
+
+    def own_shape(self, count: int, steps: int, way: Way) -> SpotShape:
+        """Of a search for all keywords in so many recordings of a client. Raises RangeError for one that cannot be."""
+        return _own_shape(self, count, steps, way)
+
+    def agreement(self, fingerprint: str) -> dict[str, Any]:
+        """Public parameters of a session: both parties mean this archive or bundle, on these terms."""
+        return {"model": fingerprint, "terms": hashlib.sha256(canonical(to_plain(self))).hexdigest()}
+
+
+@lru_cache(maxsize=64)
+def _spelled_shape(terms: Spotting, sizes: tuple[int, ...], way: Way) -> SpotShape:
+    numbers, (middle, reach) = len(terms.names) * terms.states, terms.reach
+    if not numbers:
+        raise RangeError("this archive has no units that a keyword could be spelled with: ask by an example")
+    return _finest(
+        SpotShape(
+            frames=terms.frames,
+            dimensions=numbers,
+            terms="linear",
+            states=tuple(terms.states * size for size in sizes),
+            recordings=sum(terms.pieces),
+            limit=reach,
+            radius=reach * math.sqrt(numbers) + 1e-6,
+            scores=(math.floor(middle - reach) - 1, math.ceil(middle + reach) + 1),
+            garbage=(0, 0),
+            constant=CONSTANT,
+            fraction=COARSEST[way],
+            **_blocks(terms, len(sizes), way),
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _example_shape(terms: Spotting, words: int, way: Way) -> SpotShape:
+    return _finest(
+        SpotShape(
+            frames=terms.frames,
+            dimensions=terms.mfcc.features,
+            terms="diagonal",
+            states=(EXAMPLE_STATES,) * words,
+            recordings=sum(terms.pieces),
+            limit=LIMIT,
+            radius=usual_radius(terms.mfcc.features),
+            scores=(EXAMPLE_LOWEST, 1 - math.floor(terms.mfcc.features * math.log(2 * math.pi * EXAMPLE_FLOOR) / 2)),
+            garbage=EXAMPLE_GARBAGE,
+            constant=CONSTANT,
+            fraction=COARSEST[way],
+            **_blocks(terms, words, way),
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def _own_shape(terms: Spotting, count: int, steps: int, way: Way) -> SpotShape:
+    if steps not in terms.steps:
+        raise RangeError(f"recordings have up to {terms.steps[-1]} blocks here, got {steps}")
+    return _finest(
+        SpotShape(
+            frames=steps * terms.block,
+            dimensions=terms.mfcc.features,
+            terms=terms.monomials,
+            states=(terms.states,),
+            recordings=count,
+            keywords=len(terms.names),
+            holder="client",
+            limit=terms.limit,
+            radius=terms.radius,
+            scores=(terms.scores[0], terms.scores[1]),
+            garbage=(0, 0),
+            constant=CONSTANT,
+            fraction=COARSEST[way],
+            **_blocks(terms, 1, way),
+        )
+    )
+
+
+def _finest(shape: SpotShape) -> SpotShape:
+    """The same with as many bits after the point as cost nothing. Raises RangeError for scores that no ring holds."""
+    size = next((each for each in RINGS if each >= shape.bits), shape.bits)
+    for fraction in range(FINEST, shape.fraction, -1):
+        try:
+            finer = replace(shape, fraction=fraction)
+        except RangeError:
+            continue
+        if finer.bits <= size:
+            return finer
+    return shape
+
+
+def _blocks(terms: Spotting, words: int, way: Way) -> dict[str, Any]:
+    """Blocks hold a phrase whole: its words, and what lies between them."""
+    longest = terms.longest * (2 * words - 1)
+    return {"block": terms.block, "longest": longest, "passes": PASSES if way == "average" else 0}
+
+
+def packed(sizes: Sequence[int]) -> int:
+    """Units of each word of a phrase as one number of a request. Raises RangeError for too many.
+
+    >>> hex(packed((3, 1))), unpacked(0x31)
+    ('0x31', (3, 1))
+    """
+    if not 1 <= len(sizes) <= MOST_WORDS or not all(1 <= size <= MOST_UNITS for size in sizes):
+        raise RangeError(f"a phrase has 1 to {MOST_WORDS} words of 1 to {MOST_UNITS} units, got {list(sizes)}")
+    code = 0
+    for size in sizes:
+        code = 16 * code + size
+    return code
+
+
+def unpacked(code: int) -> tuple[int, ...]:
+    """Back from a request. Raises RangeError for what `packed` does not make."""
+    digits = tuple(int(digit, 16) for digit in f"{code:x}")
+    if packed(digits) != code:
+        raise RangeError(f"{code} is no size of a phrase")
+    return digits
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of phrases that may be asked for: by example, or spelled; in any of the ways, as the search itself says."""
+
+    terms: Spotting
+    spelled: bool
+
+    def __contains__(self, code: object) -> bool:
+        try:
+            sizes = unpacked(int(str(code)))
+            if self.spelled:
+                self.terms.spelled_shape(sizes, "frames")
+            else:
+                self.terms.example_shape(len(sizes), "frames")
+        except RangeError:
+            return False
+        return self.spelled or set(sizes) == {1}
+
+    def __str__(self) -> str:
+        return f"1 to {MOST_WORDS} words of " + (f"1 to {MOST_UNITS} units" if self.spelled else "one example each")
