@@ -27,6 +27,7 @@ from ppspeech.cli.index import index
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
+from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
@@ -136,6 +137,11 @@ filters = typer.Typer(help="Features that keep the task and lose the person.", n
 for name, command in FILTER_COMMANDS.items():
     filters.command(name)(guarded(command))
 app.add_typer(filters, name="filter")
+
+music = typer.Typer(help="Which song is it? Asked of a server that hears nothing.", no_args_is_help=True)
+for name, command in MUSIC_COMMANDS.items():
+    music.command(name)(guarded(command))
+app.add_typer(music, name="music")
 
 
 def _print_version(wanted: bool) -> None:

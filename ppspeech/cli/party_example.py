@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ppspeech.protocols import RegisteredProtocol
 
-SEVERAL = ("party", "contributor")  # roles that any number may hold
+SEVERAL = ("party", "contributor", "person", "peer")  # roles that any number may hold
 PEOPLE = ("alice", "bob", "carol")
+PAIRS = {"beliefs": {"server": ("left", "right")}}  # roles that two hold, by protocol
 CENTERS = ("curator", "aggregator")  # roles that all others talk to
 
 EXAMPLES: dict[str, Any] = {
@@ -34,6 +35,8 @@ EXAMPLES: dict[str, Any] = {
     "sensitivity": 0.1,
     "bound": 1000.0,
     "inputs": 3,
+    "graph": {"nodes": 3, "edges": [[0, 1], [1, 2]], "couplings": [0.5, 0.5], "rounds": 10},
+    "holds": [[0], [1], [2]],
     "common": "…",
 }
 """Values that work, by the term's name."""
@@ -59,6 +62,8 @@ MEANINGS = {
     "sensitivity": "how far one unit moves the sum",
     "bound": "what no party's sum of squares exceeds",
     "common": "SHA-256 of the filter that all begin with; the aggregator's command says it",
+    "graph": "who is linked to whom and how strongly; also operation (sum or min), damping in eighths, prior",
+    "holds": "the nodes of each person, in the order above; each brings the log odds of its own",
     "words": "the vocabulary; recordings are a folder with a manifest.csv",
 }
 
@@ -69,7 +74,8 @@ def example_file(protocol: "RegisteredProtocol", folder: Path = Path()) -> str:
 
     members: list[tuple[str, str]] = []
     for role in protocol.parties:
-        members += [(name, role) for name in PEOPLE] if role in SEVERAL else [(role, role)]
+        alone = PAIRS.get(protocol.name, {}).get(role, (role,))
+        members += [(name, role) for name in (PEOPLE if role in SEVERAL else alone)]
     hub = next((name for name, role in members if role in CENTERS), None)
     lines = [
         "# Who takes part: the same file for all, nothing in it is secret. Each makes a certificate and a key:",

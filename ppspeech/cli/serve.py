@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -11,10 +11,8 @@ from ppspeech.errors import PpspeechError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
-    from ppspeech.bundle import Bundle
     from ppspeech.network import Server, ServerTls
-    from ppspeech.service import Archive, Deployment, SentenceDeployment, ServiceFiles, SpotDeployment
-    from ppspeech.service.server import ServedText
+    from ppspeech.service import Offer
 
 
 SPEAKER_FRAMES = 100
@@ -119,37 +117,29 @@ def serve(
         SpeakerDeployment,
         SpotDeployment,
         TextDeployment,
-        build_services,
     )
-    from ppspeech.service.server import apart, kept_folder, listening, log_as_json, named, texts_at
+    from ppspeech.service.server import Choices, kept_folder, listening, log_as_json, named, open_all, services_of
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
-    for_words = choices(Deployment(frames=frames), words, "--words")
-    for_sentences = choices(SentenceDeployment(frames=frames), sentences, "--sentences")
-    for_speakers = choices(
-        SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
+    chosen = Choices(
+        words=choices(Deployment(frames=frames), words, "--words"),
+        sentences=choices(SentenceDeployment(frames=frames), sentences, "--sentences"),
+        speakers=choices(
+            SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
+        ),
+        spotting=None if spotting is None else choices(SpotDeployment(), spotting, "--spotting"),
+        texts=choices(TextDeployment(), texts, "--texts"),
     )
-    for_spotting = None if spotting is None else choices(SpotDeployment(), spotting, "--spotting")
-    if for_speakers.names == "server" and state is None:
+    if chosen.speakers.names == "server" and state is None:
         raise PpspeechError("names that are ours to learn need a --state folder to be written in")
-    for_texts = choices(TextDeployment(), texts, "--texts")
-    models, files_of_text = apart(bundles)
-    loaded = named(models)
+    sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        searched = texts_at(files_of_text, folder, for_texts)
-        services = build_services(loaded, files, for_words, for_speakers, for_sentences, searched, for_spotting)
-        server = listening(listen, services, tls, insecure=insecure, sessions=sessions)
-        _show(server, tls, loaded, searched, for_words, for_sentences, for_spotting)
-        served = {name: bundle.fingerprint for name, bundle in loaded.items()}
-        _show_budgets(files, served | {each.offer.name: each.offer.fingerprint for each in searched})
+        served = open_all(sources, files, chosen)
+        server = listening(listen, services_of(served, files), tls, insecure=insecure, sessions=sessions)
+        _show(server, tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
         counters = server.run()
     Console().print(f"stopped: {counters}")
-
-
-def _show_budgets(files: "ServiceFiles", fingerprints: dict[str, str]) -> None:
-    told = (f"{files.budget.left(each, ''):,} of {name}" for name, each in fingerprints.items())
-    Console().print(f"a client may ask {', '.join(told)}; --budget chooses otherwise")
 
 
 def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
@@ -168,58 +158,20 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
     return from_plain(type(usual), chosen, option)
 
 
-def _show(
-    server: "Server",
-    tls: "ServerTls | None",
-    bundles: "dict[str, Bundle | Archive]",
-    texts: "Sequence[ServedText]",
-    for_words: "Deployment",
-    for_sentences: "SentenceDeployment",
-    for_spotting: "SpotDeployment | None",
-) -> None:
-    """Say how clients come in, and how long they may speak; what is printed is what they need to type."""
-    from ppspeech.bundle import KeywordNetworkSettings, SentenceHmmSettings
+def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any]]") -> None:
+    """Say how clients come in, and what they may ask about; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
-    from ppspeech.service import Archive, export_bundle, export_words
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
     if tls is not None and tls.client_ca is not None:
         trust += " --certificate … --key …"
-    names = [*bundles, *(each.offer.name for each in texts)]
-    which = f" --model {names[0]}" if len(names) > 1 else ""
-    address = server.address.reachable()
-    first = next(iter(bundles.values()), None)
-    asking = f"recognize {address} clip.wav"
-    if first is None:
-        asking = f"grep PATTERN --server {address}"
-    elif isinstance(first, Archive):
-        asking = f"spot keyword.wav --server {address}"
-    elif for_spotting is not None:
-        asking = f"spot --in recording.wav --server {address}"
-    elif isinstance(first.config.settings, SentenceHmmSettings):
-        asking = f"transcribe {address} clip.wav"
-    elif not first.labels:
-        asking = f"verify BUNDLE clip.wav --claim PLACE --server {address}"
-    console.print(f"serving {', '.join(names)} at {server.address}; a client asks with")
+    which = f" --model {offers[0].name}" if len(offers) > 1 else ""
+    asking = offers[0].terms.asked.format(server.address.reachable())
+    console.print(f"serving {', '.join(each.name for each in offers)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
-    for name, bundle in bundles.items():
-        if isinstance(bundle, Archive):
-            lengths, hop = bundle.contents.lengths, bundle.contents.mfcc.hop_s
-            console.print(f"  {name} has {len(lengths)} recordings, {sum(lengths) * hop:.0f} s")
-            continue
-        if not bundle.labels or for_spotting is not None:
-            continue
-        config = bundle.config
-        if isinstance(config.settings, SentenceHmmSettings):
-            frames = export_bundle(bundle, for_sentences).shape.frames
-        elif isinstance(config.settings, KeywordNetworkSettings):
-            frames = config.settings.frames
-        else:
-            frames = export_words(config.type, bundle.model, bundle.labels, for_words, config.mfcc).shape.frames
-        if frames > 1:
-            other = "" if isinstance(config.settings, KeywordNetworkSettings) else "; --frames sets others"
-            longest = bundle.mfcc.window_s + (frames - 1) * bundle.mfcc.hop_s
-            console.print(
-                f"  {name} takes utterances of up to {longest:.1f} s ({frames} frames){other}",
-            )
+    for each in offers:
+        if each.terms.takes:
+            console.print(f"  {each.name} takes {each.terms.takes}")
+    told = ", ".join(f"{each.queries_left:,} of {each.name}" for each in offers if each.queries_left is not None)
+    console.print(f"a client may ask {told}; --budget chooses otherwise")

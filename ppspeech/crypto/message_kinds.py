@@ -24,3 +24,6 @@ class Kind(MessageKind):
     LABELS = 219, "labels, one a wire"
     MEANING = 220, "what the labels of outputs mean"
     HIDDEN_TEXTS = 221, "hidden texts, of which one opens"
+    MAP = 222, "a sealed map"
+    MAP_POINTS = 223, "blinded points of what is looked for"
+    MAP_HELP = 224, "blinded points under the key of a map"

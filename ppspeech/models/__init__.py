@@ -44,6 +44,7 @@ from ppspeech.models.measures import (
     word_errors,
 )
 from ppspeech.models.network import FrameLayer, FrameNetwork
+from ppspeech.models.patches import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
 
@@ -70,6 +71,8 @@ __all__ = [
     "LargeMarginHmm",
     "LogisticRegression",
     "MarginLoss",
+    "PatchDetector",
+    "PatchGrid",
     "Point",
     "Prior",
     "ScoreFloor",
@@ -93,6 +96,7 @@ __all__ = [
     "fit_mixture",
     "flat_start_",
     "floored_scores",
+    "learn_patches",
     "left_right",
     "map_adapt",
     "minimize",
@@ -102,7 +106,9 @@ __all__ = [
     "phi_from_moments",
     "plot_det",
     "rare_score",
+    "regions",
     "score_floor",
+    "sliding_maxima",
     "smat",
     "supervector_scores",
     "supervectors",

@@ -12,15 +12,19 @@ from dataclasses import dataclass
 from ppspeech.arrays import Reals, Residues
 from ppspeech.channel import Channel
 from ppspeech.crypto.lattice import (
+    CorrelationCut,
     EncodedWeights,
     Evaluator,
     KeyHolder,
     LatticeParameters,
     MatrixPlan,
     ReplyMask,
+    client_correlation_finish,
+    client_correlation_query,
     client_finish,
     client_query,
     key_length,
+    server_correlation_reply,
     server_reply,
 )
 from ppspeech.crypto.shares import Cost, ShareEngine
@@ -30,6 +34,10 @@ from ppspeech.protocols.message_kinds import Kind
 
 WORKERS = 2
 """Threads of a lattice step: the other party waits meanwhile, so its core is free where both share a machine."""
+
+
+Planned = MatrixPlan | CorrelationCut
+"""What an encrypted product, or correlation, is cut into."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +61,13 @@ class Meeting:
         with self.setup.session(self.channel):
             yield
 
-    def prepare(self, plans: MatrixPlan | Sequence[MatrixPlan], cost: Cost) -> ShareEngine:
+    def prepare(self, plans: Planned | Sequence[Planned], cost: Cost) -> ShareEngine:
         """Offline, as the other party does: transfers for `cost`, and encryptions of zero for a product, or several.
 
         The encryptions need no peer: they are made while this party waits for the other, half of the time.
         """
         with ThreadPoolExecutor(max_workers=1) as aside:
-            every = [plans] if isinstance(plans, MatrixPlan) else plans
+            every = plans if isinstance(plans, Sequence) else [plans]
             zeros = [aside.submit(self.lattice.prepare, plan.job) for plan in every]
             engine = ShareEngine(self.channel, self.setup, cost)
             for each in zeros:
@@ -83,6 +91,23 @@ class Meeting:
             return share
         raise PpspeechError(
             f"the {self.side.name.lower()} party cannot multiply {type(own).__name__}: that is the other's"
+        )
+
+    def correlate(self, plan: CorrelationCut, own: Reals | EncodedWeights) -> Residues:
+        """Our share of how well the client's pattern fits the server's signal at every offset, `(offsets,)`. `own`: the
+        client's pattern `(channels, times)`, or the server's encoded signal. Raises as `multiply` does.
+        """
+        if isinstance(self.lattice, KeyHolder) and not isinstance(own, EncodedWeights):
+            self.channel.send(Kind.QUERY, client_correlation_query(self.lattice, plan, own))
+            reply = self.channel.receive(Kind.REPLY, plan.job.reply_bytes)
+            return client_correlation_finish(self.lattice, plan, reply, WORKERS)
+        if isinstance(self.lattice, Evaluator) and isinstance(own, EncodedWeights):
+            query = self.channel.receive(Kind.QUERY, plan.job.query_bytes)
+            reply, share = server_correlation_reply(self.lattice, plan, own, query, WORKERS)
+            self.channel.send(Kind.REPLY, reply)
+            return share
+        raise PpspeechError(
+            f"the {self.side.name.lower()} party cannot correlate {type(own).__name__}: that is the other's"
         )
 
 

@@ -31,6 +31,16 @@ class Terms(Protocol):
 
     TASK: ClassVar[str]
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line, after `ppspeech`; `{}` stands for the address."""
+        ...
+
+    @property
+    def takes(self) -> str:
+        """What may be asked about, in words; nothing where there is nothing to say."""
+        ...
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this bundle, on these terms."""
         ...

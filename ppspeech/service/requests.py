@@ -48,6 +48,10 @@ class Ask(IntEnum):
     SEARCH = 10
     SPOT = 11
     SPOT_EXAMPLE = 12
+    FINGERPRINTS = 20
+    SHAPES = 21
+    LANDMARKS = 22
+    MAP = 23
 
 
 MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE}

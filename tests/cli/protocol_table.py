@@ -113,6 +113,7 @@ def rows() -> dict[str, Row]:
     brief = draw(3, 2)
     chosen = int(layered.scores(layered.shape.clipped(np.array(brief))).argmax())
     walks = [[[float(i + j), float(m)] for i in range(4)] for m, j in ((0, 0), (3, 5))]
+    melodies = [(1 - 2 * (np.random.default_rng(seed).random((8, 32)) < 0.5)).tolist() for seed in (1, 2)]
     filtered = {"inputs": 3, "features": 2, "classes": 2, "rounds": 1, "settings": {"steps": 1}, "gather_seconds": 30}
     return {
         "millionaires": pair(("alice", [7], "alice is richer"), ("bob", [5], "alice is richer"), bits=8),
@@ -178,6 +179,21 @@ def rows() -> dict[str, Row]:
             classes=2,
             hidden=2,
             steps=2,
+        ),
+        "patches": pair(
+            ("client", [[[1.0, 0.0], [0.0, 1.0]], [0.9, 0.9], [1.0, 1.0], -1.5], "[2, None]"),
+            ("server", [[[[0.0, 0.0]] * 2 + [[1.0, 0.0], [0.0, 1.0]], [[-1.0, 0.0]] * 4]], "done"),
+            shape={"pieces": 4, "numbers": 2, "bins": 2, "step": 1, "window": 1, "per_bin": 1, "recordings": 2},
+        ),
+        "music": pair(
+            ("client", [melodies[1][2:6]], "second"),
+            ("server", [melodies, ["first", "second"], 2.0], "done"),
+            shape={"method": "fingerprints", "frames": 20, "songs": 3, "pattern": 4, "name_bytes": 7},
+        ),
+        "landmarks": pair(
+            ("client", [[[5, 0], [6, 1], [9, 2]]], "first"),
+            ("server", [[[[5, 10], [6, 11], [7, 3]], [[5, 1], [5, 2]]], ["first", "second"]], "done"),
+            shape={"blocks": 1, "songs": 3, "asked": 4, "votes": 2, "name_bytes": 7},
         ),
         "grep": pair(
             ("seeker", ["(cat|dog)s?$"], "[(0, 4), (2, 0)]"),

@@ -38,6 +38,9 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "index": (EVIL, "-o", "archive"),
     "inspect": (EVIL,),
     "keys": ("new", TAKEN),
+    "music find": ("clip.wav", "--index", EVIL),
+    "music index": (EVIL, "-o", "songs.index"),
+    "music serve": (EVIL,),
     "party": (EVIL,),
     "recognize": (EVIL, "clip.wav"),
     "reproduce": (EVIL,),
@@ -163,7 +166,7 @@ def test_lists_are_for_programs_too(words: list[str]) -> None:
 
 
 def test_every_command_that_prints_facts_has_json() -> None:
-    stories = {"demo", "serve", "train"}  # for people; one that logs JSON
+    stories = {"demo", "serve", "music serve", "train"}  # for people; one that logs JSON
     for name, command in COMMANDS.items():
         options = {option for parameter in command.params for option in parameter.opts}
         assert "--json" in options or name in stories, name

@@ -46,6 +46,23 @@ def _whole(name: str, form: Any = "json") -> Door:
     return Door(enter, ((bundle / name).read_bytes(),), form)
 
 
+@door(cost=20)
+def song_index() -> Door:
+    """An index of songs."""
+    from ppspeech.service import index_songs, read_index
+    from tests.audio.test_music import tune
+
+    path = new_folder() / "songs.index"
+    index_songs(("a", "b"), [tune(5.3, 0), tune(5.3, 1)], 16_000).write(path)
+    seed = path.read_bytes()
+
+    def enter(data: bytes) -> object:
+        path.write_bytes(data)
+        return read_index(path)
+
+    return Door(enter, (seed,))
+
+
 @door(cost=10)
 def bundle_config() -> Door:
     def enter(data: bytes) -> object:

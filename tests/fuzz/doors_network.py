@@ -206,13 +206,15 @@ def spotting_description() -> Door:
 def speakers_description() -> Door:
     """The same, of speakers and of galleries that a keeper has the key of."""
     from ppspeech.service import ServiceFiles, SpeakerDeployment
-    from ppspeech.service.server.speakers import ServedSpeakers
+    from ppspeech.service.server.speakers import ServedSpeakers, SpeakerFiles
     from tests.service.voices import SPEAKERS, released
 
     with tempfile.TemporaryDirectory() as folder:
         files = ServiceFiles.at(Path(folder, "state"))
         bundle = released(Path(folder, "s"), SPEAKERS)
-        served = ServedSpeakers.of("voices", bundle, SpeakerDeployment(places=4, stores=True), files.speakers, None)
+        served = ServedSpeakers.of(
+            "voices", bundle, SpeakerDeployment(places=4, stores=True), SpeakerFiles.at(files.folder), None
+        )
 
     def enter(data: bytes) -> None:
         read_offers(data, "speakers")

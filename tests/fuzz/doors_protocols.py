@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from ppspeech.channel import Channel
+from ppspeech.crypto import MapKey, ask_points
 from ppspeech.crypto.garbled import Garbler, read_automaton
 from ppspeech.crypto.lattice import (
     Evaluator,
@@ -32,6 +33,7 @@ from ppspeech.filters import LinearFilter
 from ppspeech.network import Transcript, run_together
 from ppspeech.protocols.filters import digest_of
 from ppspeech.protocols.filters.personal_filters import Aggregator, Contributor, PersonalTerms
+from ppspeech.protocols.music import LandmarkShape, look_up_landmarks, seal_landmarks, take_map
 from ppspeech.protocols.speakers.gallery import EncryptedGallery, GalleryPlan, Keeper, Prober
 from ppspeech.protocols.sums.aggregation import CuratorSession, PartySession
 from ppspeech.protocols.sums.masks import SessionKey
@@ -113,6 +115,29 @@ def gallery() -> Door:
         Prober(EncryptedGallery.receive(Says(*apart(data)), plan))
 
     return Door(enter, (several(published.public_key, published.templates),))
+
+
+@door(cost=30)
+def map_points() -> Door:
+    """Points that a map's owner is asked to help with."""
+    key = MapKey.new()
+    asked = key.point_of(b"one") + key.point_of(b"two")
+    return Door(lambda data: key.help(Says(data), 2), (asked,))
+
+
+@door(cost=30)
+def map_help() -> Door:
+    """What an owner says to blinded points."""
+    key = MapKey.new()
+    return Door(lambda data: ask_points(Says(data), [b"one"], 2), (key.point_of(b"one") + key.point_of(b"two"),))
+
+
+@door(cost=8)
+def landmark_map() -> Door:
+    """A sealed map, and what is looked up in it."""
+    key, shape, marks = MapKey.new(), LandmarkShape(1, 1, 4, 1, 9), (np.arange(4), np.arange(4))
+    sealed = seal_landmarks(key, shape, [marks], ["song"]).dump()
+    return Door(lambda data: look_up_landmarks(key, shape, take_map(Says(data), shape), *marks), (sealed,))
 
 
 @door(cost=30)

@@ -3,6 +3,7 @@
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.garbled import GARBLED
+from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
 from tests.mutants.noise import NOISE
 from tests.mutants.privacy import PRIVACY
@@ -21,6 +22,7 @@ MUTANTS = [
     *PROTOCOLS,
     *WORDS,
     *SEARCH,
+    *MUSIC,
     *TEXT,
     *BELIEFS,
     *SERVICE,

@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import mutant
 
-BASE = "crypto/transfer/base.py"
+BASE, POINTS = "crypto/transfer/base.py", "crypto/points.py"
 EXTENSION = "crypto/transfer/extension.py"
 CODES = "crypto/transfer/codes.py"
 CHECK = "crypto/transfer/check.py"
@@ -41,25 +41,25 @@ CRYPTO = [
         "halves not bound to each other",
         "the receiver computes both keys",
         BASE_TESTS,
-        (BASE, "_place(number, side) + point + other).digest()", "_place(number, side) + point).digest()"),
+        (BASE, "_place(number, side) + point + other)", "_place(number, side) + point)"),
     ),
     mutant(
         "m07 points not validated",
         "a point of small order gives away the choice or the key",
         BASE_TESTS,
-        (BASE, "if not sodium.crypto_core_ed25519_is_valid_point(point):", "if len(point) != POINT_BYTES:"),
+        (POINTS, "if not sodium.crypto_core_ed25519_is_valid_point(point):", "if len(point) != POINT_BYTES:"),
     ),
     mutant(
         "both halves of an answer from one secret",
         "the sender reads every choice",
         BASE_TESTS,
-        (BASE, "for scalar in (_scalar(), secret))", "for scalar in (secret, secret))"),
+        (BASE, "for scalar in (random_scalar(), secret))", "for scalar in (secret, secret))"),
     ),
     mutant(
         "base transfers' scalars always the same",
         "whoever saw one conversation has the keys of all",
         BASE_TESTS,
-        (BASE, "scalar_reduce(uniform_bytes(64))", "scalar_reduce(bytes(range(64)))"),
+        (POINTS, "scalar_reduce(uniform_bytes(64))", "scalar_reduce(bytes(range(64)))"),
     ),
     # Extended transfers.
     mutant(

@@ -6,6 +6,7 @@ SHAPE, SPOTTING, WARPING, RANGE, TOURNAMENT = (
     f"protocols/search/{file}.py" for file in ("shape", "spotting", "warping", "range", "tournament")
 )
 SPOTTING_TESTS, WARPING_TESTS = "tests/protocols/test_spotting.py", "tests/protocols/test_warping.py"
+PATCHES, PATCHES_TESTS = "protocols/search/patches.py", "tests/protocols/test_patches.py"
 
 SEARCH = [
     mutant(
@@ -67,5 +68,24 @@ SEARCH = [
             "        return np.asarray(given * (self.radius / np.maximum(norm, self.radius)))",
             "        return np.asarray(given * (self.radius / np.maximum(0 * norm, self.radius)))",
         ),
+    ),
+    mutant(
+        "search: patches of any length",
+        "fits wrap, and words that are not there are found",
+        PATCHES_TESTS,
+        (PATCHES, "np.maximum(np.linalg.norm(given, axis=-1, keepdims=True), 1.0)", "1.0"),
+    ),
+    mutant(
+        "search: a ring for one fit",
+        "fits wrap, and words that are not there are found",
+        PATCHES_TESTS,
+        (PATCHES, "return Scale(self.fraction + 3, self.fraction)", "return Scale(self.fraction + 1, self.fraction)"),
+        (PATCHES, "if 2 * (1 + self.error) >= 4:", "if self.error >= 4:"),
+    ),
+    mutant(
+        "search: gains beyond their ring",
+        "sums wrap, and words that are not there are found",
+        PATCHES_TESTS,
+        (PATCHES, "room = (1 << (GAINS.bits - 2)) - 1 - len(self.gains)", "room = 1 << (GAINS.bits - 1)"),
     ),
 ]

@@ -33,6 +33,7 @@ from ppspeech.service import (
     connect,
     open_door,
 )
+from ppspeech.service.server import Choices
 from ppspeech.service.server.book import JsonFormatter
 from tests.service.voices import FAR, LIVE, released
 
@@ -88,7 +89,9 @@ def serving(
         pin = make_certificate(folder / "certificate.pem", folder / "key.pem")
         files = ServiceFiles.at(folder, limit, metrics)
         words = Deployment(**({"frames": 40} | choices))
-        services = build_services(bundles, files, words, speakers, sentences, spotting)
+        given = {"speakers": speakers, "sentences": sentences}
+        chosen = Choices(words, spotting=spotting, **{task: each for task, each in given.items() if each is not None})  # type: ignore[arg-type]
+        services = build_services(bundles, files, chosen)
         tls = ServerTls(folder / "certificate.pem", folder / "key.pem", client_ca)
         server = Server(
             Address("127.0.0.1", 0),

@@ -14,6 +14,7 @@ from ppspeech.crypto.lattice import Evaluator, KeyHolder
 from ppspeech.network import Address, Server, ServerTls, Service, Transcript, in_background, make_certificate
 from ppspeech.protocols.meeting import Meeting
 from ppspeech.service import Deployment, ServiceFiles, connect
+from ppspeech.service.server import Choices
 from ppspeech.service.server.book import Tally
 from ppspeech.service.server.serve import build_services
 from ppspeech.service.server.session import run_session
@@ -80,7 +81,7 @@ def test_the_server_holds_no_client_key(bundles: dict[str, Bundle], tmp_path: Pa
     assert not [each for each in reachable([served]) if isinstance(each, KeyHolder)]
 
     files = ServiceFiles.at(tmp_path / "state")
-    services = build_services({"whole": bundles["whole"]}, files, Deployment(frames=40))
+    services = build_services({"whole": bundles["whole"]}, files, Choices(Deployment(frames=40)))
     seen = tmp_path / "seen.json"
 
     def spied(channel: Channel, tally: Tally) -> None:

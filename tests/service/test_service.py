@@ -38,6 +38,7 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.service import BudgetSpentError, Client, Deployment, ServiceFiles, build_services, server_health
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.requests import Ask, Request, receive_request, send_request
+from ppspeech.service.server import Choices
 from tests.service.conftest import Running
 from tests.service.voices import CLASSES, FULL, MARGIN, MIXTURES, RATE, WHOLE, plain_answer, released, voice
 
@@ -410,7 +411,7 @@ def test_what_cannot_be_served_is_refused_by_name(bundles: dict[str, Bundle], tm
             build_services(offered, files)
     margin = {"margin": released(tmp_path / "margin", MARGIN)}
     with pytest.raises(ModelError, match="no garbage model"):
-        build_services(margin, files, Deployment(reject=True))
+        build_services(margin, files, Choices(Deployment(reject=True)))
 
 
 def test_requests_are_read_literally() -> None:

@@ -1,6 +1,7 @@
 """Oblivious transfer: 128 base transfers, extended to as many as are needed; every extension is checked."""
 
-from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
+from ppspeech.crypto.points import POINT_BYTES
+from ppspeech.crypto.transfer.base import ANSWER_BYTES, choose_keys, offer_keys
 from ppspeech.crypto.transfer.block_hash import BlockHash
 from ppspeech.crypto.transfer.codes import LARGEST_BITS, Batch, CodeReceiver, CodeSender
 from ppspeech.crypto.transfer.extension import Code

@@ -19,15 +19,12 @@ import hashlib
 
 import nacl.bindings as sodium
 import numpy as np
-from nacl.exceptions import CryptoError
 from numpy.typing import NDArray
 
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.randomness import uniform_bytes
-from ppspeech.errors import NotInGroupError
+from ppspeech.crypto.points import POINT_BYTES, base_times, checked, hash_to_group, multiply, random_scalar
 
-POINT_BYTES = 32
 ANSWER_BYTES = 2 * POINT_BYTES
 """What a receiver sends for one transfer."""
 KEY_BYTES = 16
@@ -38,17 +35,17 @@ def offer_keys(channel: Channel, count: int) -> tuple[NDArray[np.uint8], bytes]:
     `(count, 2, 16)`, and the hash of what was said, which both parties share. Raises NotInGroupError if a received
     point is not a canonical point of the prime-order group.
     """
-    secret = _scalar()
-    point = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
+    secret = random_scalar()
+    point = base_times(secret)
     channel.send(Kind.BASE_POINT, point)
     reply = channel.receive(Kind.BASE_REPLY, ANSWER_BYTES * count)
     keys = np.empty((count, 2, KEY_BYTES), np.uint8)
     for number in range(count):
         answer = reply[ANSWER_BYTES * number : ANSWER_BYTES * (number + 1)]
-        halves = _checked(answer[:POINT_BYTES]), _checked(answer[POINT_BYTES:])
+        halves = checked(answer[:POINT_BYTES]), checked(answer[POINT_BYTES:])
         for side in (0, 1):
             own = sodium.crypto_core_ed25519_add(halves[side], _hash_to_group(number, side, point, halves[1 - side]))
-            keys[number, side] = _key(number, side, point, answer, _multiply(secret, own))
+            keys[number, side] = _key(number, side, point, answer, multiply(secret, own))
     return keys, hashlib.sha256(point + reply).digest()
 
 
@@ -57,40 +54,21 @@ def choose_keys(channel: Channel, choices: NDArray[np.bool_]) -> tuple[NDArray[n
     hash of what was said, which both parties share. Raises NotInGroupError if the received point is not a canonical
     point of the prime-order group.
     """
-    point = _checked(channel.receive(Kind.BASE_POINT, POINT_BYTES))
+    point = checked(channel.receive(Kind.BASE_POINT, POINT_BYTES))
     answers, keys = [], np.empty((len(choices), KEY_BYTES), np.uint8)
     for number, choice in enumerate(choices.astype(int)):
-        secret = _scalar()
-        other, own = (sodium.crypto_scalarmult_ed25519_base_noclamp(scalar) for scalar in (_scalar(), secret))
+        secret = random_scalar()
+        other, own = (base_times(scalar) for scalar in (random_scalar(), secret))
         turned = sodium.crypto_core_ed25519_sub(own, _hash_to_group(number, choice, point, other))
         answers.append((turned + other, other + turned)[choice])
-        keys[number] = _key(number, choice, point, answers[-1], _multiply(secret, point))
+        keys[number] = _key(number, choice, point, answers[-1], multiply(secret, point))
     reply = b"".join(answers)
     channel.send(Kind.BASE_REPLY, reply)
     return keys, hashlib.sha256(point + reply).digest()
 
 
-def _scalar() -> bytes:
-    return sodium.crypto_core_ed25519_scalar_reduce(uniform_bytes(64))
-
-
-def _multiply(scalar: bytes, point: bytes) -> bytes:
-    try:
-        return sodium.crypto_scalarmult_ed25519_noclamp(scalar, point)
-    except CryptoError:
-        raise NotInGroupError("a received point gives the neutral element") from None
-
-
-def _checked(point: bytes) -> bytes:
-    """The point, if it is one; libsodium's addition alone would take points outside the prime-order group."""
-    if not sodium.crypto_core_ed25519_is_valid_point(point):
-        raise NotInGroupError("a received point is not a canonical point of the prime-order group of ed25519")
-    return point
-
-
 def _hash_to_group(number: int, side: int, point: bytes, other: bytes) -> bytes:
-    digest = hashlib.sha512(b"ppspeech base ot, half" + _place(number, side) + point + other).digest()
-    return sodium.crypto_core_ed25519_add(*map(sodium.crypto_core_ed25519_from_uniform, (digest[:32], digest[32:])))
+    return hash_to_group(b"ppspeech base ot, half" + _place(number, side) + point + other)
 
 
 def _key(number: int, side: int, point: bytes, answer: bytes, product: bytes) -> NDArray[np.uint8]:

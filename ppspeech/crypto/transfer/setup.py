@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from ppspeech.channel import Channel
 from ppspeech.crypto.message_kinds import Kind
+from ppspeech.crypto.points import POINT_BYTES
 from ppspeech.crypto.randomness import uniform_residues
-from ppspeech.crypto.transfer.base import ANSWER_BYTES, POINT_BYTES, choose_keys, offer_keys
+from ppspeech.crypto.transfer.base import ANSWER_BYTES, choose_keys, offer_keys
 from ppspeech.crypto.transfer.block_hash import BlockHash
 from ppspeech.crypto.transfer.codes import CODE_COLUMNS, CodeReceiver, CodeSender
 from ppspeech.crypto.transfer.extension import (

@@ -1,7 +1,19 @@
-"""Private searches: keywords in recordings, and the template that an utterance is most like."""
+"""Private searches: keywords in recordings, by states or patches, and the template that an utterance is most like."""
 
+from ppspeech.protocols.search.patches import (
+    GAINS,
+    Patches,
+    PatchShape,
+    answer_patches,
+    ask_patches,
+    encode_pieces,
+    patches_cost,
+    prepare_patches,
+    share_best,
+)
 from ppspeech.protocols.search.shape import Keywords, Recordings, SpotShape
 from ppspeech.protocols.search.spotting import (
+    ASSUMPTIONS,
     Answers,
     Found,
     answer,
@@ -12,6 +24,7 @@ from ppspeech.protocols.search.spotting import (
     share_segments,
     spotting_cost,
 )
+from ppspeech.protocols.search.tournament import best_of, bits_where, joined, tell_name
 from ppspeech.protocols.search.warping import (
     Templates,
     WarpShape,
@@ -24,24 +37,38 @@ from ppspeech.protocols.search.warping import (
 )
 
 __all__ = [
+    "ASSUMPTIONS",
+    "GAINS",
     "Answers",
     "Found",
     "Keywords",
+    "PatchShape",
+    "Patches",
     "Recordings",
     "SpotShape",
     "Templates",
     "WarpShape",
     "answer",
+    "answer_patches",
     "ask",
+    "ask_patches",
+    "best_of",
+    "bits_where",
     "check_found",
     "encode",
+    "encode_pieces",
+    "joined",
     "nearest",
+    "patches_cost",
     "prepare",
+    "prepare_patches",
     "prepare_warping",
     "read_alignment",
     "read_label",
     "serve_templates",
+    "share_best",
     "share_segments",
     "spotting_cost",
+    "tell_name",
     "warping_cost",
 ]

@@ -3,11 +3,22 @@
 Nobody learns a score, a place or who met whom. Loads are bits that both share by exclusive or.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ppspeech.arrays import Bits, Residues
 from ppspeech.crypto import Ring
-from ppspeech.crypto.shares import Shared, SharedBits, ShareEngine, multiply_loaded
+from ppspeech.crypto.shares import (
+    TEXT_RING,
+    Shared,
+    SharedBits,
+    ShareEngine,
+    multiply_loaded,
+    tell_texts,
+    text_residues,
+    text_size,
+)
 from ppspeech.crypto.transfer import Side
 
 
@@ -34,14 +45,38 @@ def tell_where(found: SharedBits, loads: Residues, width: int) -> Residues | Non
 
     A load is multiplied by the bit, so that what was not found says nothing of where it would have been.
     """
+    masked = bits_where(found, loads, width)
+    opened = SharedBits(found.engine, np.concatenate((masked, found.own[:, None]), axis=1)).open_to(Side.SECOND)
+    return None if opened is None else joined(opened)
+
+
+def tell_name(
+    engine: ShareEngine, place: Residues, width: int, names: Sequence[str] | None, name_bytes: int
+) -> Residues | None:
+    """The name at a place that both share by exclusive or, `(1,)` of `width` bits, as text to the second party. Places
+    count from 1, and nobody's, 0, has an empty name. `names`: the first party's; None for the second.
+
+    As `tell_texts`: nothing that the first says depends on more than its part of the place.
+    """
+    shape, texts = ((1 << width) - 1, text_size(name_bytes)), None
+    if names is not None:
+        texts = np.zeros(shape, np.uint64)
+        texts[: len(names)] = text_residues(names, name_bytes)
+    told = tell_texts(engine, place, texts, shape, TEXT_RING)
+    return None if told is None else told[0]
+
+
+def bits_where(found: SharedBits, loads: Residues, width: int) -> Bits:
+    """Our share of each load's bits where `found` is 1, and of zeros where it is not, `(rows, width)`."""
     engine, rows = found.engine, len(loads)
     repeated = SharedBits(engine, np.repeat(found.own, width))
-    masked = (repeated & SharedBits(engine, bits_of(loads, width).reshape(-1))).own.reshape(rows, width)
-    opened = SharedBits(engine, np.concatenate((masked, found.own[:, None]), axis=1)).open_to(Side.SECOND)
-    if opened is None:
-        return None
-    places = np.arange(width + 1, dtype=np.uint64)
-    return np.asarray((opened.astype(np.uint64) << places).sum(axis=1, dtype=np.uint64))
+    return (repeated & SharedBits(engine, bits_of(loads, width).reshape(-1))).own.reshape(rows, width)
+
+
+def joined(bits: Bits) -> Residues:
+    """Numbers from their bits, the lowest first: `(rows, bits)` to `(rows,)`."""
+    places = np.arange(bits.shape[1], dtype=np.uint64)
+    return np.asarray((bits.astype(np.uint64) << places).sum(axis=1, dtype=np.uint64))
 
 
 def bits_of(loads: Residues, width: int) -> Bits:

@@ -22,25 +22,14 @@ import numpy as np
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import EncodedWeights, MatrixPlan, Precision, encode_weights, error_bound, plan_product
-from ppspeech.crypto.shares import (
-    TEXT_RING,
-    Cost,
-    Shared,
-    ShareEngine,
-    blank,
-    read_text,
-    record,
-    tell_texts,
-    text_residues,
-    text_size,
-)
+from ppspeech.crypto.shares import Cost, Shared, ShareEngine, blank, read_text, record, text_residues
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.search.range import warping_apart
 from ppspeech.protocols.search.spotting import ASSUMPTIONS
-from ppspeech.protocols.search.tournament import best_of, tell_where
+from ppspeech.protocols.search.tournament import best_of, tell_name, tell_where
 from ppspeech.protocols.trellis import KEEP, Arc, Rule, Schedule, Set, Start, Trellis, TrellisRun, plan_trellis
 
 MOST = {"length": 200, "dimensions": 400, "templates": 10_000, "label_bytes": 252, "band": 200}
@@ -217,13 +206,6 @@ class Templates:
         """Which name each template has, from 1, `(templates,)`."""
         return np.array([1 + self.names.index(label) for label in self.labels], np.uint64)
 
-    @cached_property
-    def texts(self) -> Residues:
-        """The names, and nobody's at places that none has."""
-        padded = np.zeros(((1 << self.shape.load) - 1, text_size(self.shape.label_bytes)), np.uint64)
-        padded[: len(self.names)] = text_residues(self.names, self.shape.label_bytes)
-        return padded
-
     def encoded(self) -> EncodedWeights:
         """For the product: once for all utterances."""
         return encode_weights(self.shape.product, self.weights, WORKERS)
@@ -282,9 +264,7 @@ def tell(engine: ShareEngine, shape: WarpShape, scores: Residues, own: Templates
             return tell_where(alike, loads, shape.load)
         places = np.zeros(shape.templates, np.uint64) if own is None else own.places
         _, place = best_of(ends.reshape(1, -1), places[None], shape.load)
-        size = (1 << shape.load) - 1, text_size(shape.label_bytes)
-        told = tell_texts(engine, place, None if own is None else own.texts, size, TEXT_RING)
-        return None if told is None else told[0]
+        return tell_name(engine, place, shape.load, None if own is None else own.names, shape.label_bytes)
 
 
 def warped(engine: ShareEngine, shape: WarpShape, scores: Residues) -> tuple[Shared, Residues]:

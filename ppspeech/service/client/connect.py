@@ -31,16 +31,25 @@ if TYPE_CHECKING:
     from ppspeech.service.client.words import Listening
     from ppspeech.service.requests import Way
     from ppspeech.service.seek import Keyword
+    from ppspeech.service.songs import FindBy
     from ppspeech.service.tasks.sentences import Mode
 
 
-OPEN = {"words": "words", "networks": "words", "sentences": "sentences", "text": "text", "spotting": "spotting"}
-"""Tasks that are asked without a bundle, with a voice, a keyword or a pattern alone, by what is asked for."""
+OPEN = {
+    "words": "words",
+    "networks": "words",
+    "sentences": "sentences",
+    "text": "text",
+    "spotting": "spotting",
+    "music": "music",
+}
+"""Tasks that are asked without a bundle, with a sound, a keyword or a pattern alone, by what is asked for."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
     "text": "it searches a text, ask it with `ppspeech grep` or `connect(…).search`",
     "spotting": "it looks for keywords, ask it with `ppspeech spot` or `connect(…).spot`",
+    "music": "it names songs, ask it with `ppspeech music find` or `connect(…).find`",
 }
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
@@ -96,7 +105,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "spotting"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: str | None = None,
@@ -113,7 +122,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words, sentences, text or spotting, where it has more than one of them.
+        task: words, sentences, text, spotting or music, where it has more than one of them.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -137,7 +146,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "spotting"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
     fingerprint: str | None = None,
     bundle: Bundle | str | Path | None = None,
     keeper: Door | None = None,
@@ -167,7 +176,7 @@ def connect_through(
 
 
 def _open_offer(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
-    """What is asked without a bundle, words, sentences or a text; no code of the others is loaded."""
+    """What is asked without a bundle, words, sentences, a text or music; no code of the others is loaded."""
     names = offered_names(said)
     known = {name: each for each in OPEN for name in names.get(each, ())}
     if not known:
@@ -200,8 +209,9 @@ class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
     Which questions there are depends on the model's task: words are recognized; sentences are transcribed; texts are
-    searched; keywords are spotted; speakers, with the background model's `bundle`, are enrolled, verified and
-    identified; a gallery that its server cannot read is probed with `verify` by a `prober` that has its ciphertexts.
+    searched; keywords are spotted; songs are found; speakers, with the background model's `bundle`, are enrolled,
+    verified and identified; a gallery that its server cannot read is probed with `verify` by a `prober` that has its
+    ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -294,6 +304,21 @@ class Client:
         Raises as `spot` does.
         """
         return cast("Answer[list[Spotted]]", self._asked("spot_in")(sounds, rate))
+
+    def find(self, sound: Sound, rate: int | None = None, by: "FindBy | None" = None) -> Answer[str | None]:
+        """The name of the song that a clip is of, None where it is none of the server's; by fingerprints, landmarks or
+        shapes, by default the first of these that is offered.
+
+        Raises AudioError for a clip that is too short, silent, or cannot be used (nothing is sent then);
+        BudgetSpentError if the server answers no more; ProtocolError if it is gone or does not keep to the protocol.
+        """
+        return self.find_all([sound], rate, by)[0]
+
+    def find_all(
+        self, sounds: Sequence[Sound], rate: int | None = None, by: "FindBy | None" = None
+    ) -> list[Answer[str | None]]:
+        """The songs of many clips, each a question of its own."""
+        return cast("list[Answer[str | None]]", self._asked("find_all")(sounds, rate, by))
 
     def search(self, pattern: str, tells: "Tells | None" = None, way: "TextWay | None" = None) -> Answer[Any]:
         """Where a text matches a regular expression of ours: whether it does (`found`), on how many lines (`count`), on

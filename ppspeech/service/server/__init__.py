@@ -4,23 +4,24 @@ from ppspeech.service.server.book import log_as_json
 from ppspeech.service.server.cohort import Rule
 from ppspeech.service.server.keeper import PublishedGallery, own_gallery
 from ppspeech.service.server.linear_scoring import rule_for_codes, rule_for_cosines
-from ppspeech.service.server.serve import apart, kept_folder, listening, named, services_of
+from ppspeech.service.server.music import ServedMusic
+from ppspeech.service.server.serve import kept_folder, listening, open_all, services_of
+from ppspeech.service.server.sources import Choices, named
 from ppspeech.service.server.stores import Gallery
-from ppspeech.service.server.text import ServedText, texts_at
 
 __all__ = [
+    "Choices",
     "Gallery",
     "PublishedGallery",
     "Rule",
-    "ServedText",
-    "apart",
+    "ServedMusic",
     "kept_folder",
     "listening",
     "log_as_json",
     "named",
+    "open_all",
     "own_gallery",
     "rule_for_codes",
     "rule_for_cosines",
     "services_of",
-    "texts_at",
 ]

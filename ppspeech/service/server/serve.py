@@ -11,36 +11,31 @@ from typing import Literal
 import torch
 
 from ppspeech import __version__
-from ppspeech.bundle import Bundle, KeywordNetworkSettings, SentenceHmmSettings, load_bundle
 from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
 from ppspeech.protocols import Kind
-from ppspeech.service.archive import Archive, is_archive
 from ppspeech.service.export import Deployment
 from ppspeech.service.export_sentences import SentenceDeployment
 from ppspeech.service.export_spotting import SpotDeployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
-from ppspeech.service.server.cohort import cohort_of
-from ppspeech.service.server.networks import ServedNetwork
-from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.server.session import Served, run_session
-from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
-from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
+from ppspeech.service.server.sources import Choices, Source, named, served_as
+from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.server.stores import QueryBudget
-from ppspeech.service.server.text import ServedText, TextDeployment, texts_at
-from ppspeech.service.server.words import ServedWords, warm_up
+from ppspeech.service.server.text import TextDeployment
+from ppspeech.service.server.words import warm_up
 from ppspeech.storage import private_folder
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceFiles:
-    """What sessions share on disk: budgets of queries, the book that counts sessions, and files of speakers."""
+    """What sessions share on disk: budgets of queries, the book that counts sessions, and a folder for the rest."""
 
     budget: QueryBudget
     book: SessionBook
-    speakers: SpeakerFiles
+    folder: Path
 
     @classmethod
     def at(
@@ -50,49 +45,31 @@ class ServiceFiles:
         return cls(
             QueryBudget(folder / "budget.sqlite", limit),
             SessionBook(folder / "sessions.sqlite", metrics),
-            SpeakerFiles(folder / "gallery.sqlite", folder / "sealed.sqlite", folder / "identified.jsonl"),
+            folder,
         )
 
 
 def build_services(
-    bundles: Mapping[str, Bundle | Archive],
-    files: ServiceFiles,
-    deployment: Deployment | None = None,
-    speakers: SpeakerDeployment | None = None,
-    sentences: SentenceDeployment | None = None,
-    texts: Sequence[ServedText] = (),
-    spotting: SpotDeployment | None = None,
+    sources: Mapping[str, Source], files: ServiceFiles, choices: Choices | None = None
 ) -> dict[str, Service]:
-    """What `network.Server` is given. All that sessions share is made here, before the server forks.
-
-    The server's process holds weights, and for streaming a key of its own under which they are encrypted; a client's
-    secret key never leaves the client, and its public key is in the process of its session alone. Clients call bundles
-    by their names here; `texts` have their own. With `spotting`, words of bundles are looked for in recordings of
-    clients.
+    """What `network.Server` is given: what clients call by these names, a description of all, and health.
 
     Raises BundleError for a name that cannot be used; ModelError for a model that cannot be served.
     """
-    names = [*bundles, *(each.offer.name for each in texts)]
-    if {DESCRIBE, HEALTH} & set(names) or not names:
-        raise BundleError(f"serve a bundle or a text, none of them named {DESCRIBE} or {HEALTH}, got {names}")
-    chosen = speakers or SpeakerDeployment()
-    served: list[Served] = [*texts]
-    for name, bundle in bundles.items():
+    return services_of(open_all(sources, files, choices), files)
+
+
+def open_all(sources: Mapping[str, Source], files: ServiceFiles, choices: Choices | None = None) -> list[Served]:
+    """All that sessions share, made before the server forks.
+
+    The server's process holds weights, and for streaming a key of its own under which they are encrypted; a client's
+    secret key never leaves the client, and its public key is in the process of its session alone.
+    """
+    if {DESCRIBE, HEALTH} & set(sources) or not sources:
+        raise BundleError(f"serve something, none of it named {DESCRIBE} or {HEALTH}, got {[*sources]}")
+    for name in sources:
         check_name(name)
-        if isinstance(bundle, Archive):
-            served.append(ServedArchive.of(name, bundle))
-        elif "verify" in bundle.config.kind.uses:
-            cohort = None if chosen.cohort is None else cohort_of(bundle, chosen.cohort)
-            served.append(ServedSpeakers.of(name, bundle, chosen, files.speakers, cohort))
-        elif spotting is not None:
-            served.append(ServedKeywords.of(name, bundle, spotting))
-        elif isinstance(bundle.config.settings, SentenceHmmSettings):
-            served.append(ServedSentences.of(name, bundle, sentences))
-        elif isinstance(bundle.config.settings, KeywordNetworkSettings):
-            served.append(ServedNetwork.of(name, bundle))
-        else:
-            served.append(ServedWords.of(name, bundle, deployment or Deployment()))
-    return services_of(served, files)
+    return [served_as(name, each, choices or Choices(), files.folder) for name, each in sources.items()]
 
 
 def services_of(served: Sequence[Served], files: ServiceFiles) -> dict[str, Service]:
@@ -129,11 +106,11 @@ class Serving:
 
 @contextmanager
 def serve(
-    *bundles: Bundle | Archive | str | Path,
+    *sources: Source | str | Path,
     listen: str = "127.0.0.1:0",
     words: Deployment | None = None,
-    speakers: SpeakerDeployment | None = None,
     sentences: SentenceDeployment | None = None,
+    speakers: SpeakerDeployment | None = None,
     spotting: SpotDeployment | None = None,
     texts: TextDeployment | None = None,
     budget: int | Literal["usual"] | None = "usual",
@@ -146,7 +123,7 @@ def serve(
     """Serve released models encrypted, in a process of its own, while the `with` block lasts.
 
     Args:
-        *bundles: released models and archives of recordings; a folder or archive is offered under its name, a bundle in
+        *sources: released models and archives of recordings; a folder or archive is offered under its name, a bundle in
             hand under its type. Another file is a text that clients search.
         listen: HOST:PORT; port 0 takes a free one.
         spotting: look for the words of bundles in recordings of clients, instead of recognizing them.
@@ -164,48 +141,15 @@ def serve(
     with kept_folder(state) as folder, own_tls(*paths, insecure=insecure) as tls:
         torch.set_num_threads(1)  # the server forks: threads would not survive it
         try:
-            models, files = apart(bundles)
-            own, kept = texts_at(files, folder, texts), ServiceFiles.at(folder, budget)
-            services = build_services(named(models), kept, words, speakers, sentences, own, spotting)
+            given = {"words": words, "sentences": sentences, "speakers": speakers, "texts": texts}
+            chosen = Choices(spotting=spotting, **{task: each for task, each in given.items() if each is not None})  # type: ignore[arg-type]
+            services = build_services(named(sources), ServiceFiles.at(folder, budget), chosen)
             server = listening(listen, services, tls, insecure=insecure)
             with in_background(server) as running:
                 torch.set_num_threads(threads)
                 yield Serving(str(running.address), None if tls is None else fingerprint(tls.certificate))
         finally:
             torch.set_num_threads(threads)
-
-
-def apart(served: Sequence[Bundle | Archive | str | Path]) -> tuple[list[Bundle | Archive | str | Path], list[Path]]:
-    """Bundles and archives, and the other files among them: texts."""
-    texts = [
-        Path(each)
-        for each in served
-        if not isinstance(each, Bundle | Archive) and Path(each).is_file() and not is_archive(each)
-    ]
-    return [each for each in served if isinstance(each, Bundle | Archive) or Path(each) not in texts], texts
-
-
-def named(bundles: Sequence[Bundle | Archive | str | Path]) -> dict[str, Bundle | Archive]:
-    """Bundles and archives by the name that they are offered under. Raises PpspeechError for two of one name."""
-    names = [_name(each) for each in bundles]
-    if len(set(names)) < len(names):
-        raise PpspeechError(f"bundles are offered under their folders' names, which must differ, got {names}")
-    return {name: _loaded(each) for name, each in zip(names, bundles, strict=True)}
-
-
-def _name(source: Bundle | Archive | str | Path) -> str:
-    if isinstance(source, Bundle):
-        return source.config.type
-    if isinstance(source, Archive):
-        return "archive"
-    path = Path(source).resolve()
-    return (path.stem if path.is_file() else path.name).lower()
-
-
-def _loaded(source: Bundle | Archive | str | Path) -> Bundle | Archive:
-    if isinstance(source, Bundle | Archive):
-        return source
-    return Archive.load(source) if Path(source).is_file() else load_bundle(source)
 
 
 def listening(

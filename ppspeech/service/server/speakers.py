@@ -125,6 +125,11 @@ class SpeakerFiles:
     sealed: Path
     identified: Path
 
+    @classmethod
+    def at(cls, folder: Path) -> "SpeakerFiles":
+        """All of them in one folder."""
+        return cls(folder / "gallery.sqlite", folder / "sealed.sqlite", folder / "identified.jsonl")
+
 
 @dataclass(frozen=True, eq=False)
 class ServedSpeakers:

@@ -9,14 +9,13 @@ all of it, and who serves them must trust clients with that.
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ppspeech.arrays import Whole
 from ppspeech.channel import Channel
 from ppspeech.crypto.transfer import PairSetup, Side
-from ppspeech.errors import BundleError, PpspeechError, RangeError
+from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.protocols.text import TELLS, Tells, alphabet_of, search
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
@@ -43,6 +42,21 @@ class TextDeployment:
         alphabet_of(self.alphabet)
         if self.tells not in TELLS:
             raise BundleError(f"a text tells {', '.join(TELLS)}, got {self.tells!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text that was read."""
+
+    lines: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> "TextFile":
+        """From a file. Raises PpspeechError for one that cannot be read as text."""
+        try:
+            return cls(path.read_text(encoding="utf-8").splitlines())
+        except (OSError, UnicodeDecodeError) as error:
+            raise PpspeechError(f"cannot read the text {path}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,21 +98,6 @@ class ServedText:
                 search(record, setup, shape, self.rows)
 
         return {Ask.SEARCH: Handler(answer)}
-
-
-def texts_at(paths: Sequence[Path], folder: Path, deployment: TextDeployment | None = None) -> list[ServedText]:
-    """The texts of some files, each under its file's name. Raises PpspeechError for one that cannot be used."""
-    served = []
-    for path in paths:
-        try:
-            lines = path.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise PpspeechError(f"cannot read the text {path}: {error}") from None
-        try:
-            served.append(ServedText.of(path.resolve().name.lower(), lines, folder, deployment))
-        except RangeError as refused:
-            raise RangeError(f"{path}: {refused}") from None
-    return served
 
 
 def _kept_key(folder: Path) -> bytes:

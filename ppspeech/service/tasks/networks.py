@@ -34,6 +34,17 @@ class Networks:
                 f"the network takes {self.shape.dimensions} numbers, the front end gives {self.mfcc.features}"
             )
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return "recognize {} clip.wav"
+
+    @property
+    def takes(self) -> str:
+        """How long utterances may be."""
+        longest = self.mfcc.window_s + (self.shape.frames - 1) * self.mfcc.hop_s
+        return f"utterances of up to {longest:.1f} s ({self.shape.frames} frames)"
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this network in this shape."""
         shape = hashlib.sha256(canonical(self.shape.to_params())).hexdigest()

@@ -89,6 +89,16 @@ class Sentences:
         """The shape of utterances of so many steps, which must be among them."""
         return shape_at_length(self.shape, steps * self.step)
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return "transcribe {} clip.wav"
+
+    @property
+    def takes(self) -> str:
+        """How long utterances may be."""
+        return f"utterances of up to {self.seconds(self.shape.frames):.1f} s ({self.shape.frames} frames)"
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this model, in this shape and way."""
         return {"model": fingerprint, "terms": hashlib.sha256(canonical(to_plain(self))).hexdigest()}

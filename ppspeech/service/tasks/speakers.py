@@ -121,6 +121,16 @@ class Speakers:
         """Sizes of an encrypted gallery, as the server that keeps it knows them."""
         return GalleryPlan(self.features, self.places)
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return "verify BUNDLE clip.wav --claim PLACE --server {}"
+
+    @property
+    def takes(self) -> str:
+        """What may be claimed."""
+        return "voices, for a claimed place"
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this model, scored in this way."""
         plain = to_plain(self) | {"fingerprint": fingerprint}
@@ -159,6 +169,16 @@ class Galleries:
     def plan(self) -> GalleryPlan:
         """Sizes and recipient."""
         return GalleryPlan(self.features, self.places, self.decision)
+
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return "verify BUNDLE clip.wav --claim PLACE --server {}"
+
+    @property
+    def takes(self) -> str:
+        """What may be claimed."""
+        return ""
 
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session."""

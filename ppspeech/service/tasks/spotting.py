@@ -131,6 +131,18 @@ class Spotting:
         """Of a search for all keywords in so many recordings of a client. Raises RangeError for one that cannot be."""
         return _own_shape(self, count, steps, way)
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return f"spot {'keyword.wav' if self.holder == 'server' else '--in recording.wav'} --server {{}}"
+
+    @property
+    def takes(self) -> str:
+        """What is searched."""
+        if self.holder == "client":
+            return f"recordings of up to {self.frames * self.mfcc.hop_s:.0f} s"
+        return f"keywords for {len(self.recordings)} recordings"
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this archive or bundle, on these terms."""
         return {"model": fingerprint, "terms": hashlib.sha256(canonical(to_plain(self))).hexdigest()}

@@ -54,6 +54,16 @@ class Texts:
         """Of a search. Raises RangeError for sizes that cannot be."""
         return TextShape(self.lines, self.width, self.letters.bits, way, size, tells)
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return "grep PATTERN --server {}"
+
+    @property
+    def takes(self) -> str:
+        """What patterns are of."""
+        return f"patterns over {self.alphabet}"
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this text, on these terms."""
         return {"model": fingerprint, "terms": hashlib.sha256(canonical(to_plain(self))).hexdigest()}

@@ -75,6 +75,17 @@ class Words:
         if self.statistics is not None and self.shape.frames != 1:
             raise BundleError("a model of whole utterances takes one vector each")
 
+    @property
+    def asked(self) -> str:
+        """How it is asked from the command line."""
+        return "recognize {} clip.wav"
+
+    @property
+    def takes(self) -> str:
+        """How long utterances may be."""
+        longest = self.mfcc.window_s + (self.shape.frames - 1) * self.mfcc.hop_s
+        return f"utterances of up to {longest:.1f} s ({self.shape.frames} frames)" if self.shape.frames > 1 else ""
+
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this model in this shape."""
         shape = hashlib.sha256(canonical(self.shape.to_params())).hexdigest()
