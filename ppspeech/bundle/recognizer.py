@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, usual_range
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
-from ppspeech.models import ScoreFloor, UtteranceClassifier, WordModel, floored_scores, score_floor
+from ppspeech.models import FrameNetwork, ScoreFloor, UtteranceClassifier, WordModel, floored_scores, score_floor
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
 LIMIT = 8.0  # spreads from its center that a feature is clipped to, unless a model's states lie further out
@@ -46,7 +46,8 @@ class Recognizer:
 
     Frames are brought within `radius` (`word_radius`) and clipped to `limit` spreads (`feature_limit`), so that a
     server that computes on shares, which have a range, gives the same answers. Where there is no radius, what a frame
-    scores counts as `floor` if it is below (`score_floor`). None has a model that takes one vector an utterance.
+    scores counts as `floor` if it is below (`score_floor`). None has a model that takes one vector an utterance, or a
+    network, which clips its frames itself.
     """
 
     names: tuple[str, ...]
@@ -137,9 +138,9 @@ def feature_limit(model: nn.Module, mfcc: MfccConfig) -> float | None:
     """How many spreads (`usual_range`) a feature may lie from its center: clipped there, in the clear and encrypted.
 
     `LIMIT`, doubled until every state's mean and two deviations lie within: a client that is told it learns about the
-    model how often. None for a model of whole utterances, whose vectors have a public radius instead.
+    model how often. None for a model of whole utterances, or a network, whose vectors have a public radius instead.
     """
-    if isinstance(model, UtteranceClassifier):
+    if isinstance(model, UtteranceClassifier | FrameNetwork):
         return None
     limit = LIMIT
     if isinstance(model, HiddenMarkovModel) and isinstance(model.emission, GaussianEmission):

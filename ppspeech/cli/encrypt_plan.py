@@ -46,12 +46,13 @@ def encrypt_plan(
     Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan words --words limit=6,bits=24`,
     `ppspeech encrypt-plan sentences --frames 320`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
-    from ppspeech.bundle import SentenceHmmSettings, load_bundle
+    from ppspeech.bundle import KeywordNetworkSettings, SentenceHmmSettings, load_bundle
     from ppspeech.cli.serve import choices
     from ppspeech.service import (
         Deployment,
         SentenceDeployment,
         SpeakerDeployment,
+        plan_network,
         plan_sentences,
         plan_speakers,
         plan_words,
@@ -64,6 +65,9 @@ def encrypt_plan(
     elif isinstance(loaded.config.settings, SentenceHmmSettings):
         plan = plan_sentences(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
         facts = _sentence_facts(plan)
+    elif isinstance(loaded.config.settings, KeywordNetworkSettings):
+        plan = plan_network(loaded)
+        facts = _network_facts(plan)
     else:
         usual = Deployment(frames=frames, operation=operation, reject=reject)
         plan = plan_words(loaded, choices(usual, words, "--words"))
@@ -179,6 +183,32 @@ def _sentence_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
             "range of scores",
             f"{found['most_apart']:,.0f} nats at the very worst, for any voice; shares of {shape['bits']} bits with "
             f"{shape['fraction']} after the point hold {found['bound']:,.0f}: no score can leave their range",
+        ),
+    ]
+
+
+def _network_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
+    found, told = plan.details, plan.details["knowledge"]
+    shape = found["shape"]
+    sizes = "-".join(str(size) for size in (shape["dimensions"], *(layer["outputs"] for layer in shape["layers"])))
+    ranges = ", ".join(f"2^{layer['range_bits'] - 1}" for layer in shape["layers"])
+    return [
+        ("model", f"{found['type']}: {plan.task}"),
+        ("trained with", plan.guarantee),
+        (
+            "clients will know",
+            f"layers of {sizes} with their windows, activations and pools; {shape['frames']} frames within "
+            f"{shape['radius']:g}; powers of two that hold the values of each: {ranges}",
+        ),
+        (
+            "an answer tells",
+            f"{told['bits']} bits of the network at the most, whatever a client does; it could be known after "
+            f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,} (docs/THEORY.md)",
+        ),
+        (
+            "range of values",
+            f"shares of {', '.join(map(str, found['rings']))} bits with {shape['fraction']} after the point: none can "
+            f"leave them; activations by lines are within {found['lines_error']:.3f}",
         ),
     ]
 

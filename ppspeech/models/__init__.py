@@ -43,6 +43,7 @@ from ppspeech.models.measures import (
     total_word_errors,
     word_errors,
 )
+from ppspeech.models.network import FrameLayer, FrameNetwork
 from ppspeech.models.patches import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
@@ -56,6 +57,8 @@ __all__ = [
     "ConvexObjective",
     "DiscreteEmission",
     "Expansion",
+    "FrameLayer",
+    "FrameNetwork",
     "GaussianEmission",
     "GaussianMixture",
     "Gaussians",

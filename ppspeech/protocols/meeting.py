@@ -4,7 +4,7 @@ The client is the second party of the share engine and the one with a lattice ke
 ciphertexts only, and has no key in its process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,6 +36,10 @@ WORKERS = 2
 """Threads of a lattice step: the other party waits meanwhile, so its core is free where both share a machine."""
 
 
+Planned = MatrixPlan | CorrelationCut
+"""What an encrypted product, or correlation, is cut into."""
+
+
 @dataclass(frozen=True)
 class Meeting:
     """One party's half of a meeting. `setup`: transfers, of `Side.SECOND` for the client and of `Side.FIRST` for the
@@ -57,15 +61,17 @@ class Meeting:
         with self.setup.session(self.channel):
             yield
 
-    def prepare(self, plan: MatrixPlan | CorrelationCut, cost: Cost) -> ShareEngine:
-        """Offline, as the other party does: transfers for `cost`, and encryptions of zero for one product.
+    def prepare(self, plans: Planned | Sequence[Planned], cost: Cost) -> ShareEngine:
+        """Offline, as the other party does: transfers for `cost`, and encryptions of zero for a product, or several.
 
         The encryptions need no peer: they are made while this party waits for the other, half of the time.
         """
         with ThreadPoolExecutor(max_workers=1) as aside:
-            zeros = aside.submit(self.lattice.prepare, plan.job)
+            every = plans if isinstance(plans, Sequence) else [plans]
+            zeros = [aside.submit(self.lattice.prepare, plan.job) for plan in every]
             engine = ShareEngine(self.channel, self.setup, cost)
-            zeros.result()
+            for each in zeros:
+                each.result()
         return engine
 
     def multiply(self, plan: MatrixPlan, own: Reals | EncodedWeights, mask: ReplyMask | None = None) -> Residues:

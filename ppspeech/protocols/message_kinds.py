@@ -26,7 +26,7 @@ class Kind(MessageKind):
     RECORDS = 27, "masked templates, of which one opens"
     VOICE_CODE = 28, "a masked code of a voice"
 
-    # The paper's own keyword protocols, `published`.
+    # The papers' own keyword and network protocols, `published`.
     PAILLIER_KEY = 40, "a public key"
     SCALED = 41, "ciphertexts"
     LOGARITHM = 42, "ciphertexts"
@@ -37,6 +37,8 @@ class Kind(MessageKind):
     EMISSION = 47, "ciphertexts"
     PRODUCTS = 48, "ciphertexts"
     ORDERED = 49, "blinded scores under one's own key"
+    ACTIVATIONS = 50, "ciphertexts"
+    PRE_ACTIVATIONS = 51, "every pre-activation, under one's own key"
 
     # Sums through a curator. 79 to 81 are the network's own, where parties meet.
     SESSION_KEY = 82, "a public key"

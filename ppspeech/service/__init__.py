@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
+    from ppspeech.service.export_networks import export_network
     from ppspeech.service.export_sentences import (
         Scored,
         SentenceDeployment,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         ROUND_TRIPS,
         ServicePlan,
         WayToRun,
+        plan_network,
         plan_sentences,
         plan_speakers,
         plan_words,
@@ -112,6 +114,7 @@ __all__ = [
     "export_bundle",
     "export_graph",
     "export_keywords",
+    "export_network",
     "export_words",
     "in_archive",
     "in_the_clear",
@@ -120,6 +123,7 @@ __all__ = [
     "index_songs",
     "offered_names",
     "open_door",
+    "plan_network",
     "plan_sentences",
     "plan_speakers",
     "plan_words",
@@ -146,6 +150,7 @@ _MODULES = {
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
+    "export_networks": {"export_network"},
     "export_sentences": {
         "Scored",
         "SentenceDeployment",
@@ -161,6 +166,7 @@ _MODULES = {
         "ROUND_TRIPS",
         "ServicePlan",
         "WayToRun",
+        "plan_network",
         "plan_sentences",
         "plan_speakers",
         "plan_words",

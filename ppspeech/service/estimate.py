@@ -11,6 +11,7 @@ from typing import Self
 
 from ppspeech.crypto.lattice import MatrixPlan
 from ppspeech.crypto.shares import Cost
+from ppspeech.protocols.networks import NetworkShape, network_cost, network_rounds
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.trellis import GarbledCost, TrellisCircuit
 from ppspeech.protocols.words import FAR, KeywordJob, end_cost, garbled_cost, stream_cost, stream_plan, word_circuit
@@ -137,6 +138,21 @@ def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
         online_seconds=_share_seconds(shares, TABLE_ONLINE_SECONDS)
         + shares.messages * MESSAGE_SECONDS
         + product.online_seconds,
+    )
+
+
+def estimate_network(shape: NetworkShape) -> Estimate:
+    """What an utterance takes through all layers of a network."""
+    shares = network_cost(shape)
+    products = [estimate_product(shape.product(number)) for number in range(len(shape.layers))]
+    last = estimate_shared(shape.product(len(shape.layers) - 1), shares, network_rounds(shape))
+    return Estimate(
+        bytes_up=sum(each.bytes_up for each in products[:-1]) + last.bytes_up,
+        bytes_down=sum(each.bytes_down for each in products[:-1]) + last.bytes_down,
+        online_bytes=sum(each.online_bytes for each in products[:-1]) + last.online_bytes,
+        rounds=last.rounds,
+        offline_seconds=sum(each.offline_seconds for each in products[:-1]) + last.offline_seconds,
+        online_seconds=sum(each.online_seconds for each in products[:-1]) + last.online_seconds,
     )
 
 

@@ -233,7 +233,7 @@ def one_frame_models(
         components=components,
         moves=(0,),
         operation="viterbi",
-        label_bytes=_label_bytes(labels),
+        label_bytes=label_bytes(labels),
         bits=MOST_BITS,
         limit=LIMIT if deployment.limit is None else deployment.limit,
     )
@@ -264,7 +264,7 @@ def _word_arrays(
         starts=tuple(state for state, allowed in enumerate(topology.initial) if allowed),
         operation=deployment.operation,
         reject=deployment.reject,
-        label_bytes=_label_bytes(labels),
+        label_bytes=label_bytes(labels),
         bits=MOST_BITS,
         limit=LIMIT if deployment.limit is None else deployment.limit,
     )
@@ -294,7 +294,7 @@ def usual_frames(transitions: Tensor, hop_s: float = HOP_SECONDS) -> int:
     return min(max(step * math.ceil(longest / step), fewest), MOST["frames"])
 
 
-def _label_bytes(labels: tuple[str, ...]) -> int:
+def label_bytes(labels: tuple[str, ...]) -> int:
     """Room for the longest label, in steps of 28 bytes so that it says little about the labels."""
     longest = max(len(label.encode()) for label in labels)
     return 28 * -(-longest // 28)

@@ -9,6 +9,7 @@ from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
+from ppspeech.protocols.networks import network_cost, product_bytes
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.sentences import held_bytes, total_bytes
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
@@ -18,6 +19,7 @@ from ppspeech.service.estimate import (
     Estimate,
     Knowledge,
     estimate,
+    estimate_network,
     estimate_shared,
     estimate_stream,
     planned_job,
@@ -25,6 +27,7 @@ from ppspeech.service.estimate import (
 from ppspeech.service.estimate_sentences import estimate_sentence
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
+from ppspeech.service.export_networks import export_network
 from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
 from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.server.sentences import sentence_knowledge
@@ -83,8 +86,9 @@ class ServicePlan:
             `shape`, with its graph counted; `step` that they are padded to; `bytes_a_second` and `rounds_a_second` of
             the longest; `held_bytes` of a circuit's tables, which its client holds until the voice is there, 0 where
             it would be too many; `most_apart`, nats that two scores can differ by, whatever is said, and the `bound` of
-            the shares, which is above; `knowledge`. Of speakers: `features` of a template; `places`; `gallery_bytes` of
-            an encrypted gallery, which a prober takes once, 0 where there can be none.
+            the shares, which is above; `knowledge`. Of networks: `shape`; `rings`, bits of each layer's shares;
+            `lines_error`, how far activations by lines are off; `knowledge`. Of speakers: `features` of a template;
+            `places`; `gallery_bytes` of an encrypted gallery, which a prober takes once, 0 where there can be none.
     """
 
     task: str
@@ -172,6 +176,25 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
     }
     guarantee = str(bundle.statement.guarantee)
     return ServicePlan(bundle.config.task, guarantee, tuple(modes), tuple(warnings), details)
+
+
+def plan_network(bundle: Bundle) -> ServicePlan:
+    """What serving a network will cost and leak; nothing is encrypted. Raises ModelError if it cannot be served."""
+    network = export_network(bundle.model, bundle.labels)
+    shape = network.shape
+    known = Knowledge.about(shape.weights, shape.answer_bits)
+    size, warnings = product_bytes(shape) + network_cost(shape).total_bytes, []
+    if size > MOST_BYTES:
+        warnings.append(f"clients refuse to exchange {size / 1e6:.0f} MB: train with fewer frames or smaller layers")
+    details = {
+        "type": bundle.config.type,
+        "shape": shape.to_params(),
+        "rings": [shape.rings.results[number] for number in range(len(shape.layers))],
+        "lines_error": max((layer.lines.error for layer in shape.layers if layer.lines), default=0.0),
+        "knowledge": asdict(known),
+    }
+    modes = (WayToRun.of("layers", estimate_network(shape), "network"),)
+    return ServicePlan(bundle.config.task, str(bundle.statement.guarantee), modes, tuple(warnings), details)
 
 
 def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, members: int = 0) -> ServicePlan:

@@ -10,6 +10,8 @@ import torch
 from ppspeech.crypto.paillier.primes import prime_pair
 from ppspeech.filters import LinearFilter
 from ppspeech.protocols.filters import digest_of
+from ppspeech.protocols.networks import Layer, NetworkShape
+from tests.protocols.network_reference import made_network, plain_network
 from tests.protocols.sentence_reference import hear, loop_arrays, say
 from tests.protocols.spotting_reference import (
     clear_answers,
@@ -107,6 +109,9 @@ def rows() -> dict[str, Row]:
     ((where,),) = clear_answers(sought["server"], searched["server"])
     assert where is not None
     segment = str([[[*where.starts, where.end]]])
+    layered = made_network(NetworkShape(4, 2, (Layer(3), Layer(2, activation="none", pool="mean", pool_width=4))))
+    brief = draw(3, 2)
+    chosen = int(layered.scores(layered.shape.clipped(np.array(brief))).argmax())
     walks = [[[float(i + j), float(m)] for i in range(4)] for m, j in ((0, 0), (3, 5))]
     melodies = [(1 - 2 * (np.random.default_rng(seed).random((8, 32)) < 0.5)).tolist() for seed in (1, 2)]
     filtered = {"inputs": 3, "features": 2, "classes": 2, "rounds": 1, "settings": {"steps": 1}, "gather_seconds": 30}
@@ -160,6 +165,20 @@ def rows() -> dict[str, Row]:
             ("client", [walks[0]], "(1, 3)"),
             ("server", [walks[0], -1.0], "done"),
             shape={"length": 4, "dimensions": 2, "templates": 1, "band": 2, "anchors": [1, 3]},
+        ),
+        "network": pair(
+            ("client", [brief], f"client0: {[layered.labels[chosen]]}"),
+            ("server", [plain_network(layered)], "done"),
+            shape=layered.shape.to_params(),
+        ),
+        "network_training": pair(
+            ("labels", [[0, 1, 1, 0]], "'outputs': ["),
+            ("features", [draw(4, 2)], "'outputs': ["),
+            rows=4,
+            features=2,
+            classes=2,
+            hidden=2,
+            steps=2,
         ),
         "patches": pair(
             ("client", [[[1.0, 0.0], [0.0, 1.0]], [0.9, 0.9], [1.0, 1.0], -1.5], "[2, None]"),
@@ -287,6 +306,13 @@ def rows() -> dict[str, Row]:
             states=2,
             alphabet=2,
             **DEMO | {"key_bits": 512},
+        ),
+        "published_gelu_net": pair(
+            ("alice", [draw(2, 3)], "alice0: ["),
+            ("bob", [{"matrices": [draw(3, 2), draw(2, 2)], "biases": [[0.0, 0.1], [0.2, 0.0]]}], "done"),
+            sizes=[3, 2, 2],
+            frames=2,
+            **DEMO,
         ),
         "published_keyword": pair(
             ("alice", [[[0.1], [0.2]]], "here"),

@@ -26,6 +26,7 @@ from ppspeech.crypto.shares import (
     record,
     select,
     truncate_local,
+    widen,
 )
 from ppspeech.crypto.shares.correlations import Offered
 from ppspeech.crypto.shares.cost import Cost, TableShape
@@ -227,6 +228,7 @@ PROGRAMS: dict[str, tuple[Program, list[np.ndarray], int, bool]] = {
         False,
     ),
     "extension": (lambda e, x: extend(Shared(e, x[:, 0], Ring(5)), Ring(6)), all_shares(5, 1), 6, False),
+    "widening": (lambda e, x: widen(Shared(e, x[:, 0], Ring(5)), Ring(6)), all_shares(5, 1), 6, False),
     "floor": (lambda e, x: at_least(Shared(e, x[:, 0], Ring(6)), -6, 2, 1, Ring(4)), all_shares(6, 1), 4, False),
     "floor, the carry walking": (
         lambda e, x: at_least(Shared(e, x[:, 0] << np.uint64(2), Ring(8)), -24, 1, 3, Ring(5)),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.products import (
+    cross_products,
     multiply,
     scale_by_first,
     square,
@@ -37,6 +38,17 @@ def test_factors_of_the_first_party(values: np.ndarray, factor: int) -> None:
         )
     )
     assert np.array_equal(WIDE.to_signed(WIDE.join(one, other)), values * (factor + np.arange(len(values))))
+
+
+@settings(max_examples=15, deadline=None)
+@given(numbers, st.integers(2, 40))
+def test_cross_products_with_few_bits(values: np.ndarray, width: int) -> None:
+    """The first party's residues of any size, the second's within ±2^(width - 1)."""
+    ring, half = Ring(44), 1 << (width - 1)
+    few = np.resize(np.array([-half, half - 1, 0, -1, 1]), len(values))
+    own = ring.from_signed(values), ring.from_signed(few)
+    one, other, *_ = together(lambda engine, party: cross_products(engine, own[party], ring, width))
+    assert np.array_equal(ring.join(one, other), ring.reduce(own[0] * own[1]))
 
 
 @settings(max_examples=15, deadline=None)

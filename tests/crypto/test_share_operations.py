@@ -34,10 +34,12 @@ from ppspeech.crypto.shares import (
     open_bits_to,
     open_to,
     record,
+    round_local,
     select,
     share_input,
     smallest,
     truncate_local,
+    widen,
 )
 from ppspeech.crypto.shares.bits import all_bits
 from ppspeech.crypto.transfer.setup import Side
@@ -284,6 +286,27 @@ def test_extension() -> None:
         extend(Shared(None, np.zeros(1, np.uint64), wider), ring)
     with pytest.raises(RangeError):
         truncate_local(Shared(None, np.zeros(1, np.uint64), ring), 21)
+
+
+@pytest.mark.parametrize(("bits", "more"), [(3, 1), (15, 12), (20, 41)])
+def test_widening(bits: int, more: int) -> None:
+    """All that lies within a quarter of the ring, to its ends."""
+    ring, wider, quarter = Ring(bits), Ring(bits + more), 1 << (bits - 2)
+    values = np.concatenate((signed(300, bits) % quarter, -(signed(300, bits) % quarter), [-quarter, quarter - 1]))
+    run = on_shared(lambda shared: widen(shared, wider))
+    assert (joined(on_shares(run, ring, values), wider) == values).all()
+    with pytest.raises(RangeError):
+        widen(Shared(None, np.zeros(1, np.uint64), wider), ring)
+
+
+def test_rounding_is_off_by_a_step_at_the_most_and_by_nothing_on_average() -> None:
+    """8,000 shares of one value: six deviations of the mean, each off by less than half a step of deviation."""
+    ring, left = Ring(24), Ring(17)
+    values = np.full(8_000, 12_345)
+    run = on_shared(lambda shared: round_local(shared, 7))
+    apart = joined(on_shares(run, ring, values), left) - values / 128
+    assert np.abs(apart).max() <= 1
+    assert abs(apart.mean()) < 6 * 0.5 / np.sqrt(len(values)) + 1 / 128
 
 
 @pytest.mark.parametrize("receiver", list(Side))

@@ -168,6 +168,22 @@ def sentences_description() -> Door:
 
 
 @door(cost=40)
+def networks_description() -> Door:
+    """The same, of networks."""
+    from ppspeech.service.server.networks import ServedNetwork
+    from tests.service.test_networks import NETWORK
+    from tests.service.voices import released
+
+    with tempfile.TemporaryDirectory() as folder:
+        served = ServedNetwork.of("net", released(Path(folder, "n"), NETWORK))
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "networks")
+
+    return Door(enter, (describe((served.offer,)),), "json")
+
+
+@door(cost=40)
 def spotting_description() -> Door:
     """The same, of an archive and of keywords."""
     from ppspeech.service import SpotDeployment, index_recordings

@@ -4,6 +4,7 @@ from tests.mutants.beliefs import BELIEFS
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.garbled import GARBLED
 from tests.mutants.music import MUSIC
+from tests.mutants.networks import NETWORKS
 from tests.mutants.noise import NOISE
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
@@ -26,6 +27,7 @@ MUTANTS = [
     *BELIEFS,
     *SERVICE,
     *SENTENCES,
+    *NETWORKS,
     *SPOTTING,
     *NOISE,
     *PROMISES,

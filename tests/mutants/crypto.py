@@ -411,7 +411,7 @@ CRYPTO = [
         "nobody's place is the first word's",
         "where no word beats all others the first is told: a wrong answer, silently",
         "tests/crypto/test_best.py",
-        ("crypto/shares/best.py", "np.arange(1, candidates + 1), axis=1)", "np.arange(candidates), axis=1)"),
+        ("crypto/shares/best.py", "np.arange(1, shape[0] + 1), axis=1)", "np.arange(shape[0]), axis=1)"),
         ("crypto/shares/best.py", "padded[1 : candidates + 1] = texts", "padded[:candidates] = texts"),
     ),
     mutant(

@@ -90,6 +90,8 @@ def other_inputs(name: str, row: Row) -> list[list[Any]]:
         "spotting": lambda: [[plain_keywords(sought("server"))], [far_recordings("server")]],
         "spotting_own": lambda: [[far_recordings("client")], [plain_keywords(sought("client"))]],
         "templates": lambda: [[turned(own[0][0])], [[turned(each) for each in own[1][0]], ["other", "names"]]],
+        "network": lambda: [[turned(own[0][0])], [{**own[1][0], "matrices": turned(own[1][0]["matrices"])}]],
+        "network_training": lambda: [[turned(own[0][0])], [turned(own[1][0])]],
         "alignment": lambda: [[turned(own[0][0])], [own[1][0], -100.0]],
         "patches": lambda: [[[[-0.5, 0.5]] * 2, [-0.9, 0.3], [-2.0, 7.0], 3.0], [[[[0.6, -0.6]] * 4] * 2]],
         "music": lambda: [[[[1] * 32] * 4], [[[[-1] * 32] * 12], ["other"], 0.0]],

@@ -29,8 +29,8 @@ KEYWORDS = next(config for config in CONFIGS if config.stem == "keyword_hmm")
 SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4, seed: 1}", "--trainer.logger", "false"]
 QUIET = ["--trainer.enable_progress_bar", "false"]
 QUICK = {
-    "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "large_margin": 1, "sentences": 3,
-    "speaker_ubm": 2,
+    "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "keyword_network": 24,
+    "large_margin": 1, "sentences": 3, "speaker_ubm": 2,
 }  # fmt: skip
 
 

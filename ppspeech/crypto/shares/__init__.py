@@ -1,7 +1,7 @@
 """Two parties computing on additive shares: inputs, comparisons, tables, choices, sums."""
 
-from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best
-from ppspeech.crypto.shares.bits import all_bits, at_least, extend, truncate_local
+from ppspeech.crypto.shares.best import argmax, knock_out, largest, smallest, tell_best, tell_texts
+from ppspeech.crypto.shares.bits import all_bits, at_least, extend, round_local, truncate_local, widen
 from ppspeech.crypto.shares.choose import check_index, choose
 from ppspeech.crypto.shares.compare import carry, is_negative
 from ppspeech.crypto.shares.cost import Cost
@@ -9,7 +9,7 @@ from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.lines import Lines, follow_lines, scale_public
 from ppspeech.crypto.shares.log_add import ENTRIES, LogAdd, log_add, log_add_twin
 from ppspeech.crypto.shares.look_up import look_up
-from ppspeech.crypto.shares.products import multiply, scale_by_first, square
+from ppspeech.crypto.shares.products import cross_products, multiply, scale_by_first, square
 from ppspeech.crypto.shares.recorder import blank, record
 from ppspeech.crypto.shares.secret_table import RowShape, SecretTable, look_up_secret
 from ppspeech.crypto.shares.select import LARGEST_RING, multiply_bit, multiply_loaded
@@ -47,6 +47,7 @@ __all__ = [
     "check_index",
     "choose",
     "concatenate",
+    "cross_products",
     "extend",
     "follow_lines",
     "is_negative",
@@ -65,6 +66,7 @@ __all__ = [
     "open_to",
     "read_text",
     "record",
+    "round_local",
     "scale_by_first",
     "scale_public",
     "select",
@@ -73,7 +75,9 @@ __all__ = [
     "smallest",
     "square",
     "tell_best",
+    "tell_texts",
     "text_residues",
     "text_size",
     "truncate_local",
+    "widen",
 ]

@@ -12,6 +12,7 @@ from ppspeech.arrays import Residues
 from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.bits import all_bits
 from ppspeech.crypto.shares.choose import choose
+from ppspeech.crypto.shares.engine import ShareEngine
 from ppspeech.crypto.shares.shared import Shared, SharedBits, concatenate, select
 from ppspeech.crypto.transfer.setup import Side
 from ppspeech.errors import RangeError
@@ -53,25 +54,38 @@ def tell_best(scores: Shared, texts: Residues | None, shape: tuple[int, int], ri
     candidates, of `shape` (candidates, residues); None for the second.
 
     Places count from 1: nobody's, 0, has an empty text, and is what a row gets in which no candidate beats all others.
+    """
+    if shape[0] != scores.shape[1]:
+        raise RangeError(f"{scores.shape[1]} candidates need as many texts, agreed on are {shape}")
+    won = argmax(scores).own.astype(np.int64)
+    place = np.bitwise_xor.reduce(won * np.arange(1, shape[0] + 1), axis=1)
+    return tell_texts(scores.engine, place.astype(np.uint64), texts, shape, ring)
+
+
+def tell_texts(
+    engine: ShareEngine, place: Residues, texts: Residues | None, shape: tuple[int, int], ring: Ring
+) -> Residues | None:
+    """The texts at some places, `(rows,)` to `(rows, residues)`, to the second party; None for the first. `texts`: the
+    first party's, of `shape` (candidates, residues), at the places 1, 2, …; place 0 has an empty one.
+
     A place is the exclusive or of what both hold, `candidates.bit_length()` bits. The first party turns its texts by
     its own part, the second asks for one of them at its part (`choose`). So nothing the first party says depends on
     more than its part of the place, whatever the second has done before: it cannot learn more than as many bits.
     (Products of bits and texts would tell a second party that shifts its factors every bit of `argmax`.)
     """
-    engine, (rows, candidates) = scores.engine, scores.shape
-    if shape[0] != candidates or (texts is not None and texts.shape != shape):
-        raise RangeError(f"{candidates} candidates need as many texts, agreed on are {shape}")
-    won = argmax(scores).own.astype(np.int64)
-    place = np.bitwise_xor.reduce(won * np.arange(1, candidates + 1), axis=1)
+    rows, (candidates, residues) = len(place), shape
+    if texts is not None and texts.shape != shape:
+        raise RangeError(f"texts of shape {shape} were agreed on, got {texts.shape}")
     size = 1 << candidates.bit_length()
-    turned = np.zeros((rows, shape[1], size), np.uint64)
+    own = place.astype(np.int64) & (size - 1)
+    turned = np.zeros((rows, residues, size), np.uint64)
     if texts is not None:
-        padded = np.zeros((size, shape[1]), np.uint64)
+        padded = np.zeros((size, residues), np.uint64)
         padded[1 : candidates + 1] = texts
-        turned = padded[np.arange(size) ^ place[:, None]].transpose(0, 2, 1)
-    tables = Shared(engine, turned.reshape(rows * shape[1], size), ring)
-    told = choose(tables, None if engine.is_first else np.repeat(place, shape[1])).open_to(Side.SECOND)
-    return None if told is None else told.reshape(rows, shape[1])
+        turned = padded[np.arange(size) ^ own[:, None]].transpose(0, 2, 1)
+    tables = Shared(engine, turned.reshape(rows * residues, size), ring)
+    told = choose(tables, None if engine.is_first else np.repeat(own, residues)).open_to(Side.SECOND)
+    return None if told is None else told.reshape(rows, residues)
 
 
 def knock_out(scores: Shared, texts: Shared) -> tuple[Shared, Shared]:

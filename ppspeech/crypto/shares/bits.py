@@ -7,7 +7,7 @@ from ppspeech.crypto.numbers import Ring
 from ppspeech.crypto.shares.compare import carry, is_negative, walking_carry
 from ppspeech.crypto.shares.cost import TableShape
 from ppspeech.crypto.shares.engine import ShareEngine
-from ppspeech.crypto.shares.look_up import PublicTable, look_up_public
+from ppspeech.crypto.shares.look_up import PublicTable, look_up, look_up_public
 from ppspeech.crypto.shares.select import check_ring
 from ppspeech.crypto.shares.shared import Shared, SharedBits
 from ppspeech.errors import RangeError
@@ -31,6 +31,29 @@ def extend(residues: Shared, wider: Ring) -> Shared:
     return Shared(engine, wider.reduce(moved - (wrapped.own << np.uint64(ring.bits)) - half), wider)
 
 
+def widen(residues: Shared, wider: Ring) -> Shared:
+    """The same signed residues in a wider ring, where they are known to lie within ±2^(bits - 2): for one table of two.
+
+    Moved up by 2^(bits - 2) they are below half of the ring, and so are both shares, unless the shares add up to
+    2^bits more: they wrap around iff the top bit of one or the other is set. The first party offers what that is for
+    either top bit of the second.
+    """
+    check_ring(wider)
+    engine, ring = residues.engine, residues.ring
+    more = wider.bits - ring.bits
+    if more < 1 or ring.bits < 3:
+        raise RangeError(f"residues of 3 bits or more are widened, got {ring.bits} to {wider.bits}")
+    quarter = engine.public(np.array(1 << (ring.bits - 2), np.uint64))
+    moved = ring.reduce(residues.own + quarter)
+    top = (moved >> np.uint64(ring.bits - 1)).reshape(-1)
+    if engine.is_first:
+        index, table = np.zeros_like(top), np.stack((top, np.ones_like(top)), axis=1)
+    else:
+        index, table = top, np.zeros((len(top), 2), np.uint64)
+    wrapped = look_up(engine, index, table, Ring(more)).reshape(moved.shape)
+    return Shared(engine, wider.reduce(moved - (wrapped << np.uint64(ring.bits)) - quarter), wider)
+
+
 def truncate_local(residues: Shared, bits: int) -> Shared:
     """⌊x / 2^bits⌋ or one less, in the ring of `ring.bits - bits`: each party drops the low bits of its own share.
 
@@ -41,6 +64,17 @@ def truncate_local(residues: Shared, bits: int) -> Shared:
     if not 0 <= bits < ring.bits:
         raise RangeError(f"0 to {ring.bits - 1} bits can be dropped from {ring.bits}, got {bits}")
     return Shared(residues.engine, residues.residues >> np.uint64(bits), Ring(ring.bits - bits))
+
+
+def round_local(residues: Shared, bits: int) -> Shared:
+    """x / 2^bits in the ring of `ring.bits - bits`, off by a step at the most and by nothing on average: each
+    party drops the low bits of its share, which takes a step off on average, and one is added. Keep values a step away
+    from the ends of the ring.
+    """
+    if not bits:
+        return residues
+    dropped = truncate_local(residues, bits)
+    return dropped + Shared(residues.engine, residues.engine.public(np.ones(dropped.shape, np.uint64)), dropped.ring)
 
 
 def at_least(residues: Shared, least: int, vague: int, fewer: int, narrow: Ring) -> Shared:

@@ -23,7 +23,7 @@ DIGIT = 4
 def square(residues: Shared, wider: Ring) -> Shared:
     """Squares of signed residues `(count,)`; `wider` must hold them."""
     own = extend(residues, wider).own
-    return Shared(residues.engine, own * own + np.uint64(2) * _cross(residues.engine, own, wider), wider)
+    return Shared(residues.engine, own * own + np.uint64(2) * _cross(residues.engine, own, wider, wider.bits), wider)
 
 
 def multiply(left: Shared, right: Shared, wider: Ring) -> Shared:
@@ -31,7 +31,7 @@ def multiply(left: Shared, right: Shared, wider: Ring) -> Shared:
     engine = left.engine
     one, other = extend(left, wider).own, extend(right, wider).own
     first = np.concatenate([one, other] if engine.is_first else [other, one])
-    crossed = _cross(engine, first, wider)
+    crossed = _cross(engine, first, wider, wider.bits)
     return Shared(engine, one * other + crossed[: len(one)] + crossed[len(one) :], wider)
 
 
@@ -41,14 +41,27 @@ def scale_by_first(residues: Shared, factors: Residues | None, wider: Ring) -> S
     """
     engine, own = residues.engine, extend(residues, wider).own
     if not engine.is_first:
-        return Shared(engine, _cross(engine, own, wider), wider)
+        return Shared(engine, _cross(engine, own, wider, wider.bits), wider)
     assert factors is not None
-    return Shared(engine, own * factors + _cross(engine, factors, wider), wider)
+    return Shared(engine, own * factors + _cross(engine, factors, wider, wider.bits), wider)
 
 
-def _cross(engine: ShareEngine, own: Residues, ring: Ring) -> Residues:
-    """Shares of a b mod 2^k, for the first party's residues a and the second's b, `(count,)` each."""
-    digits = -(-ring.bits // DIGIT)
+def cross_products(engine: ShareEngine, own: Residues, ring: Ring, width: int | None = None) -> Residues:
+    """Shares of a b mod 2^k, for the first party's residues a and the second's b, `(count,)` each. `width`: bits of b
+    where they are fewer, as signed residues of b lie within ±2^(width - 1): moved up by so much they have few digits,
+    and what that adds, the first party takes off.
+    """
+    if width is None or width >= ring.bits:
+        return _cross(engine, own, ring, ring.bits)
+    half = np.uint64(1 << (width - 1))
+    if engine.is_first:
+        return ring.reduce(_cross(engine, own, ring, width) - own * half)
+    return _cross(engine, ring.reduce(own + half), ring, width)
+
+
+def _cross(engine: ShareEngine, own: Residues, ring: Ring, width: int) -> Residues:
+    """Of the second party's residues below 2^width."""
+    digits = -(-width // DIGIT)
     places = np.uint64(DIGIT) * np.arange(digits, dtype=np.uint64)
     values = np.arange(1 << DIGIT, dtype=np.uint64)
     if engine.is_first:

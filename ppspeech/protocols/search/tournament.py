@@ -14,8 +14,8 @@ from ppspeech.crypto.shares import (
     Shared,
     SharedBits,
     ShareEngine,
-    choose,
     multiply_loaded,
+    tell_texts,
     text_residues,
     text_size,
 )
@@ -56,17 +56,14 @@ def tell_name(
     """The name at a place that both share by exclusive or, `(1,)` of `width` bits, as text to the second party. Places
     count from 1, and nobody's, 0, has an empty name. `names`: the first party's; None for the second.
 
-    The first party turns its texts by its part, the second asks for one of them at its part. Nothing that the first
-    says depends on more than its part of the place, whatever the second has done before.
+    As `tell_texts`: nothing that the first says depends on more than its part of the place.
     """
-    size, residues = 1 << width, text_size(name_bytes)
-    turned = np.zeros((residues, size), np.uint64)
+    shape, texts = ((1 << width) - 1, text_size(name_bytes)), None
     if names is not None:
-        padded = np.zeros((size, residues), np.uint64)
-        padded[1 : 1 + len(names)] = text_residues(names, name_bytes)
-        turned = padded[np.arange(size) ^ int(place[0])].T.copy()
-    index = None if engine.is_first else np.repeat(place.astype(np.int64), residues)
-    return choose(Shared(engine, turned, TEXT_RING), index).open_to(Side.SECOND)
+        texts = np.zeros(shape, np.uint64)
+        texts[: len(names)] = text_residues(names, name_bytes)
+    told = tell_texts(engine, place, texts, shape, TEXT_RING)
+    return None if told is None else told[0]
 
 
 def bits_where(found: SharedBits, loads: Residues, width: int) -> Bits:

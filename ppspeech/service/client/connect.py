@@ -35,8 +35,15 @@ if TYPE_CHECKING:
     from ppspeech.service.tasks.sentences import Mode
 
 
-OPEN = ("words", "sentences", "text", "spotting", "music")
-"""Tasks that are asked without a bundle: with a sound, a keyword or a pattern, and nothing else."""
+OPEN = {
+    "words": "words",
+    "networks": "words",
+    "sentences": "sentences",
+    "text": "text",
+    "spotting": "spotting",
+    "music": "music",
+}
+"""Tasks that are asked without a bundle, with a sound, a keyword or a pattern alone, by what is asked for."""
 INSTEAD = {
     "words": "it recognizes single words, ask it with `ppspeech recognize` or `connect(…).recognize`",
     "sentences": "it writes down sentences, ask it with `ppspeech transcribe` or `connect(…).transcribe`",
@@ -174,9 +181,9 @@ def _open_offer(said: bytes, model: str | None, task: str | None) -> Offer[Any]:
     known = {name: each for each in OPEN for name in names.get(each, ())}
     if not known:
         raise PpspeechError("the server recognizes no words: it serves speakers only, for whom a bundle is needed")
-    fitting = [name for name, own in known.items() if task in (None, own)]
+    fitting = [name for name, own in known.items() if task in (None, OPEN[own])]
     if not fitting:
-        raise PpspeechError(f"the server does not offer {task}: {INSTEAD[next(iter(known.values()))]}")
+        raise PpspeechError(f"the server does not offer {task}: {INSTEAD[OPEN[next(iter(known.values()))]]}")
     if model is None and len(fitting) > 1:
         raise PpspeechError(f"the server offers several models, choose one of {', '.join(fitting)}")
     if model is not None and model not in fitting:

@@ -40,6 +40,8 @@ from ppspeech.service.requests import ORDERS, Ask, Request, Way
 from ppspeech.service.tasks.words import StatisticsScale, Words
 
 Word = Answer[str | None]
+Frames = Callable[[Sound, int | None], Reals]
+"""Sound at a rate as the frames that a model takes."""
 
 
 class Listening(Protocol):
@@ -103,7 +105,7 @@ class AskWords:
                     listening = self._listen_live(session, met, record, hears_at)
                     yield listening
         else:
-            listening = BufferedListening(partial(self._recognize, order=None), self.front_end, hears_at)
+            listening = BufferedListening(partial(self._recognize, order=None), self.front_end.frames, hears_at)
             yield listening
         check_told(shape, [each.value for each in listening.answers])
 
@@ -171,9 +173,9 @@ class BufferedListening:
 
     is_live = False
 
-    def __init__(self, ask: Callable[[list[Reals]], list[Word]], front_end: "FrontEnd", rate: int) -> None:
+    def __init__(self, ask: Callable[[list[Reals]], list[Word]], frames: Frames, rate: int) -> None:
         self._ask = ask
-        self._front_end = front_end
+        self._frames = frames
         self._rate = rate
         self._heard: list[Tensor] = []
         self.answers: list[Word] = []
@@ -186,7 +188,7 @@ class BufferedListening:
         """The utterance is over: the word."""
         if not self._heard:
             raise PpspeechError("nothing was heard: feed the listening before it finishes")
-        (word,) = self._ask([self._front_end.frames(torch.cat(self._heard), self._rate)])
+        (word,) = self._ask([self._frames(torch.cat(self._heard), self._rate)])
         self.answers = [replace(word, seconds=word.offline_seconds + word.seconds, offline_seconds=0.0)]
         return self.answers[0]
 

@@ -1,0 +1,148 @@
+"""FSDD's official test by a network on shares, beside the clear; and a network that two parties train.
+
+Needs the corpus fsdd; --quick takes about 40 s.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from ppspeech.arrays import Reals
+from ppspeech.channel import Channel
+from ppspeech.data import load_corpus, split_official
+from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.experiments.fsdd import PLAIN
+from ppspeech.evidence.spoken import Spoken
+from ppspeech.figures import Figure
+from ppspeech.models import FrameLayer, FrameNetwork
+from ppspeech.network import run_together
+from ppspeech.protocols import Party, meet_as_client, meet_as_server
+from ppspeech.protocols.networks import (
+    NetworkArrays,
+    TrainingTerms,
+    answer_network,
+    ask_network,
+    bring,
+    descend,
+    predict,
+    teach,
+)
+from ppspeech.service import export_network
+
+LAYERS = (FrameLayer(48, width=5, stride=2), FrameLayer(48, width=3, dilation=2))
+FRAMES, RADIUS = 100, 12.0
+ROWS, HALVES, CEPSTRA = 48, 2, 6
+
+
+@EXPERIMENTS.register("networks")
+def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to draw)
+    """Train a TDNN in the clear, ask it encrypted; train a small one with features and labels apart.
+
+    `quick`: 60 clips instead of 300, fewer epochs and steps.
+    """
+    corpus = load_corpus("fsdd")
+    official = split_official(corpus)
+    train, test = (Spoken.of(part, PLAIN, corpus.words) for part in (official.train, official.test))
+    network = trained(train, len(corpus.words), epochs=6 if quick else 15)
+    if quick:
+        test = test.where(torch.arange(0, len(test.words), 5))
+    return [*_encrypted(network, test, tuple(corpus.words)), *_together(train, test, 15 if quick else 60)]
+
+
+def trained(spoken: Spoken, classes: int, epochs: int, seed: int = 0) -> FrameNetwork:
+    """By AdamW with a cosine schedule."""
+    torch.manual_seed(seed)
+    network = FrameNetwork(classes, spoken.features.shape[-1], FRAMES, RADIUS, LAYERS)
+    optimizer = torch.optim.AdamW(network.parameters(), 3e-3, weight_decay=0.1)
+    steps = epochs * -(-len(spoken.words) // 32)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for _ in range(epochs):
+        for part in torch.split(torch.randperm(len(spoken.words)), 32):
+            scores = network(spoken.features[part], spoken.lengths[part])
+            optimizer.zero_grad()
+            torch.autograd.backward(functional.cross_entropy(scores, spoken.words[part]))
+            optimizer.step()
+            schedule.step()
+    return network.eval()
+
+
+def _encrypted(network: FrameNetwork, test: Spoken, labels: tuple[str, ...]) -> list[Figure]:
+    """What is told of every clip that the network takes whole, beside the clear."""
+    fits = test.lengths <= FRAMES
+    some = test.where(fits)
+    with torch.no_grad():
+        scores = network(some.features, some.lengths)
+    clear = scores.argmax(-1).numpy()
+    own = export_network(network, labels)
+    began = time.perf_counter()
+    told = np.array([labels.index(label) for label in ask_all(own, some.clips())])
+    seconds = time.perf_counter() - began
+    flipped = told != clear
+    best = scores.topk(2).values
+    margins = (best[:, 0] - best[:, 1]).numpy()
+    said = some.words.numpy()
+    among = f"{len(told)} clips of up to {FRAMES} frames ({int((~fits).sum())} longer ones left out)"
+    pace = f"{1e3 * seconds / len(told):.0f} ms a clip, both parties in one process"
+    right, plain = float((told == said).mean()), float((clear == said).mean())
+    return [
+        Figure("networks.flips", int(flipped.sum()), note=f"labels that differ from the clear, of {among}"),
+        Figure("networks.largest_flip_margin", float(margins[flipped].max(initial=0)), note="of scores in the clear"),
+        Figure("networks.accuracy", right, "", "in the clear", plain, note=f"{among}; {pace}"),
+    ]
+
+
+def ask_all(own: NetworkArrays, clips: Sequence[Reals]) -> list[str]:
+    """The labels of many clips, in one meeting."""
+
+    def ask(channel: Channel) -> list[str]:
+        met = meet_as_client(channel)
+        with met.session():
+            return [str(ask_network(met, own.shape, clip)[0]) for clip in clips]
+
+    def answer(channel: Channel) -> None:
+        met = meet_as_server(channel)
+        with met.session():
+            for _ in clips:
+                answer_network(met, own)
+
+    return run_together(ask, answer)[0]
+
+
+def _together(train: Spoken, test: Spoken, steps: int) -> list[Figure]:
+    """Zero against one, by means of a few cepstra in both halves of a clip: features here, labels there."""
+    table, said = means(train)
+    chosen = np.random.default_rng(0).permutation(len(said))[:ROWS]
+    table, said = table[chosen], said[chosen]
+    terms = TrainingTerms(ROWS, HALVES * CEPSTRA, 2, hidden=4, steps=steps, rate=0.5, seed=1)
+    plain = {name: getattr(terms, name) for name in terms.__dataclass_fields__}
+    began = time.perf_counter()
+    found, _ = run_together(
+        lambda c: bring(Party("features", {"labels": c}), table.tolist(), **plain),
+        lambda c: teach(Party("labels", {"features": c}), said.tolist(), **plain),
+    )
+    seconds = time.perf_counter() - began
+    shared, clear = (np.array(found["hidden"]), np.array(found["outputs"])), descend(terms, table, said)
+    error = max(float(np.abs(one - other).max()) for one, other in zip(shared, clear, strict=True))
+    unheard, truth = means(test)
+    right, plainly = (float((predict(weights, unheard) == truth).mean()) for weights in (shared, clear))
+    sizes = (
+        f"{ROWS} rows of {terms.features} features, {terms.hidden} units, {steps} steps, shares of {terms.bits} bits"
+    )
+    return [
+        Figure("networks.training.weight_error", error, note=f"the largest, against plain descent; {sizes}"),
+        Figure("networks.training.accuracy", right, "", "plain descent", plainly, note=f"{len(truth)} test clips"),
+        Figure(
+            "networks.training.step_s", seconds / steps, "s", note="offline and online, both parties in one process"
+        ),
+    ]
+
+
+def means(spoken: Spoken) -> tuple[Reals, Reals]:
+    """Of clips that say zero or one: `(clips, features)` within the radius of the terms, and which."""
+    chosen = spoken.where(spoken.words < 2)
+    rows = [[part[:, :CEPSTRA].mean(axis=0) for part in np.array_split(clip, HALVES)] for clip in chosen.clips()]
+    return np.array(rows).reshape(len(rows), -1), chosen.words.numpy()

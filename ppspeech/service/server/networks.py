@@ -1,0 +1,53 @@
+"""A bundle whose network is served: encoded once before the first client, and one client's session with it."""
+
+from dataclasses import dataclass, replace
+
+from ppspeech.bundle import Bundle, in_words
+from ppspeech.channel import Channel
+from ppspeech.protocols import meet_as_server
+from ppspeech.protocols.networks import NetworkArrays, answer_network, network_cost
+from ppspeech.service.estimate import Knowledge
+from ppspeech.service.export_networks import export_network
+from ppspeech.service.offer import Offer
+from ppspeech.service.requests import Ask, Request
+from ppspeech.service.server.book import Visitor
+from ppspeech.service.server.session import Handler
+from ppspeech.service.tasks.networks import Networks
+
+
+@dataclass(frozen=True, eq=False)
+class ServedNetwork:
+    """Everything a session needs; made before the server forks, and shared by all sessions."""
+
+    offer: Offer[Networks]
+    network: NetworkArrays
+
+    @classmethod
+    def of(cls, name: str, bundle: Bundle) -> "ServedNetwork":
+        """Export and encode a network. Raises ModelError if it is none; RangeError for weights that do not fit."""
+        network = export_network(bundle.model, bundle.labels)
+        offer = Offer(
+            name,
+            bundle.config.task,
+            bundle.fingerprint,
+            f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
+            terms=Networks(bundle.config.type, network.shape, bundle.mfcc),
+        )
+        _ = network.encoded, network.texts, network_cost(network.shape)  # are kept
+        return cls(offer, network)
+
+    @property
+    def usual_budget(self) -> int:
+        """What follows from the bits that an answer tells."""
+        return Knowledge.about(self.network.shape.weights, self.network.shape.answer_bits).budget
+
+    def meet(self, channel: Channel, visitor: Visitor) -> dict[Ask, Handler]:  # noqa: ARG002
+        """Meet one client; it may ask for words."""
+        met = meet_as_server(channel)
+
+        def words(record: Channel, _: Request) -> None:
+            meeting = replace(met, channel=record)
+            with meeting.session():
+                answer_network(meeting, self.network)
+
+        return {Ask.WORDS: Handler(words, orders=("frames",))}
