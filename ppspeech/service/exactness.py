@@ -76,7 +76,7 @@ def _frame_error(models: WordArrays) -> Bound:
     shape, precision = models.shape, models.shape.precision
     norms = np.abs(models.score_weights).sum(axis=0)
     largest = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
-    certain = error_bound(precision, largest, float(norms.max()), shape.monomials)
+    certain = error_bound(precision, largest, float(norms.max()), shape.monomials, packed=shape.columns)
     worst = certain.total if shape.reach is None else certain.total + 2.0**-shape.fraction + (1 << VAGUE)
     return Bound(worst, _typical_frame_error(models.score_weights, shape, precision))
 

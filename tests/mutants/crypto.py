@@ -382,6 +382,12 @@ CRYPTO = [
         "tests/crypto/lattice/test_security.py tests/crypto/test_single_use.py",
         ("crypto/single_use.py", "        if self._owner != os.getpid():", "        if self._owner < 0:"),
     ),
+    mutant(
+        "errors of a ciphertext meet one column alone",
+        "results are further off than is stated, and scores can leave their range",
+        "tests/crypto/lattice/test_matrix_product.py",
+        ("crypto/lattice/job.py", "noise=upload * packed * (", "noise=upload * ("),
+    ),
     # Keys and ciphertexts against those who cheat.
     mutant(
         "a key's second half does not depend on the coins",

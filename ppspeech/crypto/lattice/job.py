@@ -156,10 +156,12 @@ class ErrorBound:
         return self.weights + self.noise + self.zero + self.reply + self.shares
 
 
-def error_bound(precision: Precision, row_norm: float, column_norm: float, terms: int) -> ErrorBound:
-    """The worst case for rows of 1-norm `row_norm` times weight columns of 1-norm `column_norm`.
+def error_bound(precision: Precision, row_norm: float, column_norm: float, terms: int, packed: int) -> ErrorBound:
+    """The worst case for rows of 1-norm `row_norm` times weight columns of 1-norm `column_norm`. `packed`: how many
+    columns stand in one polynomial, at the most: every coefficient of a ciphertext has an error, those between numbers
+    too, and so a result meets that of all weights of its polynomial.
 
-    >>> bound = error_bound(Precision(), row_norm=700, column_norm=350, terms=820)
+    >>> bound = error_bound(Precision(), row_norm=700, column_norm=350, terms=820, packed=1)
     >>> round(bound.total, 4)
     0.042
     """
@@ -170,7 +172,7 @@ def error_bound(precision: Precision, row_norm: float, column_norm: float, terms
     upload = LARGEST_ERROR + 0.5 + (1 << precision.parameters.dropped_bits) / 2
     return ErrorBound(
         weights=row_norm * step / 2,
-        noise=upload * (column_norm / step + terms / 2) * residue,
+        noise=upload * packed * (column_norm / step + terms / 2) * residue,
         zero=LARGEST_ERROR * (1 + 2 * n) * residue,
         reply=(n + 2) / 2 * word + n / 2 * residue,
         shares=2.0**-precision.result.fraction if precision.result.bits < KEPT_BITS else 0.0,

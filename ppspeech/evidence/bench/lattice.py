@@ -125,7 +125,7 @@ def measure(features: Reals, weights: Reals, repeats: int) -> Product:
     encoded = encode_weights(chosen, weights, CORES)
     encode = best_seconds(lambda: encode_weights(chosen, weights, CORES), min(repeats, 3))
     norms = np.abs(features).sum(1).max(), np.abs(weights).sum(0).max()
-    bound = error_bound(chosen.precision, *norms, terms=chosen.inner).total
+    bound = error_bound(chosen.precision, *norms, chosen.inner, chosen.block_columns).total
     runs, prepared, worst = [], [], 0.0
     for _ in range(1 + repeats):
         offline = run_seconds(lambda: evaluator.prepare(chosen.job))

@@ -154,7 +154,7 @@ class MusicShape(Params):
         precision, numbers = self._precision(bits), self.numbers
         degree = precision.parameters.degree
         column = degree * numbers.channels * numbers.largest / 2.0**numbers.server
-        bound = error_bound(precision, self.pattern * numbers.norm, column, degree * numbers.channels)
+        bound = error_bound(precision, self.pattern * numbers.norm, column, degree * numbers.channels, packed=1)
         return bound.total - bound.weights
 
 

@@ -126,7 +126,7 @@ def ranges(network: NetworkArrays) -> list[int]:
     for number, (layer, matrix, bias) in enumerate(zip(shape.layers, network.rounded, network.biases, strict=True)):
         lines, root = layer.lines, float(np.sqrt(layer.outputs))
         norm = float(np.abs(matrix).sum(axis=0).max())
-        error = error_bound(shape.precision(number), 0.0, norm, len(matrix)).total + 2 * step
+        error = error_bound(shape.precision(number), 0.0, norm, len(matrix), layer.outputs).total + 2 * step
         middle, half = np.tile((low + high) / 2, layer.width), np.tile((high - low) / 2, layer.width)
         window = float(np.sqrt(layer.width)) * length
         center, spread = middle @ matrix, half @ np.abs(matrix)

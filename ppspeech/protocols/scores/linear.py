@@ -149,7 +149,8 @@ class LinearScorer:
         """From weights `(features, columns)` and constants that have threshold and T-norm in them already."""
         product = plan.product
         row_norm = plan.norm * np.sqrt(plan.features)
-        bound = error_bound(product.precision, row_norm, float(np.abs(weights).sum(axis=0).max()), plan.features)
+        column_norm = float(np.abs(weights).sum(axis=0).max())
+        bound = error_bound(product.precision, row_norm, column_norm, plan.features, product.block_columns)
         worst = float((np.linalg.norm(weights, axis=0) * plan.norm * SLACK + np.abs(offsets)).max()) + 2 * bound.total
         if not worst < 2.0**plan.reach:
             raise RangeError(

@@ -262,4 +262,5 @@ def _error_bound(plan: MixturePlan, weights: Reals) -> ErrorBound:
     """The worst case over all frames within the bound."""
     longest = plan.norm * np.sqrt(plan.dimensions)
     monomials = 1 + longest + plan.norm**2 if plan.covariance == "diagonal" else (1 + longest) ** 2
-    return error_bound(plan.product.precision, monomials, float(np.abs(weights).sum(axis=0).max()), plan.features)
+    column, product = float(np.abs(weights).sum(axis=0).max()), plan.product
+    return error_bound(product.precision, monomials, column, plan.features, product.block_columns)

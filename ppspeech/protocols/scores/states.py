@@ -358,7 +358,7 @@ def score_bounds(shape: WordShape, weights: Reals) -> tuple[float, float]:
     row = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
     column = float(np.abs(weights).sum(axis=0).max())
     error = max(
-        error_bound(shape.precision, row, column, shape.monomials).total,
-        error_bound(shape.streaming_precision, column, row, shape.monomials).total,
+        error_bound(shape.precision, row, column, shape.monomials, packed=shape.columns).total,
+        error_bound(shape.streaming_precision, column, row, shape.monomials, packed=1).total,
     )
     return float(lowest.min()) - error, float(highest.max()) + error

@@ -113,7 +113,7 @@ class PatchShape(Params):
     def error(self) -> float:
         """How far a fit on shares may be from the product, at the most: pieces and patches of length one."""
         norm = self.numbers**0.5
-        return error_bound(self._precision, norm, norm, self.numbers).total
+        return error_bound(self._precision, norm, norm, self.numbers, self.product.block_columns).total
 
     @property
     def product(self) -> MatrixPlan:

@@ -305,7 +305,7 @@ class Keywords:
         heard = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
         spoken = float(np.abs(flat).sum(axis=1).max())
         norms = (spoken, heard) if shape.holder == "server" else (heard, spoken)
-        error = error_bound(shape.precision, *norms, shape.monomials).total
+        error = error_bound(shape.precision, *norms, shape.monomials, shape.product.block_columns).total
         return float(lowest.min()) - error, float(highest.max()) + error
 
     @cached_property

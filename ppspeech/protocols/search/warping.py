@@ -106,7 +106,9 @@ class WarpShape(Params):
         """k: the fewest that hold all scores for certain. Raises RangeError where none do."""
         for bits in range(self.fraction + 2, MOST_BITS + 1):
             heard = self.radius * self.dimensions**0.5
-            error = error_bound(self._precision(bits), heard, heard, self.dimensions).total
+            precision = self._precision(bits)
+            packed = min(self.templates * self.length, precision.parameters.degree)
+            error = error_bound(precision, heard, heard, self.dimensions, packed).total
             if warping_apart(self.length, self.radius, error + 2.0**-self.fraction) < 2.0 ** (bits - 1 - self.fraction):
                 return bits
         raise RangeError(

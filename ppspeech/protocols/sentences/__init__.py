@@ -12,9 +12,8 @@ from ppspeech.protocols.sentences.garbled import (
     sentence_circuit,
     transcribe_garbled,
 )
-from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
+from ppspeech.protocols.sentences.shape import CHUNK, SentenceArrays, SentenceShape
 from ppspeech.protocols.sentences.stream import (
-    CHUNK,
     Engine,
     ListeningEar,
     follow_speech,

@@ -26,6 +26,8 @@ MOST_ARCS = 1 << 17
 MOST_CELLS = 1 << 22  # arcs times frames: a gigabyte for an answer
 MOST_LIMIT = 100.0
 LABEL_BYTES = 252
+CHUNK = 2
+"""Frames that are scored at once while somebody speaks; only the last ones of an utterance may be fewer."""
 STREAM_RING = LatticeParameters(degree=4096)
 
 
@@ -262,10 +264,10 @@ def score_depths(shape: SentenceShape, weights: Reals) -> Reals:
     """How far below the highest score that any frame has in any column each column's can lie, errors included; nats."""
     lowest, highest = frame_bounds(weights, shape.terms, shape.limit, shape.radius)
     row = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
-    column = float(np.abs(weights).sum(axis=0).max())
+    column, packed = float(np.abs(weights).sum(axis=0).max()), min(shape.scores, shape.precision.parameters.degree)
     error = max(
-        error_bound(shape.precision, row, column, shape.monomials).total,
-        error_bound(shape.streaming_precision, column, row, shape.monomials).total,
+        error_bound(shape.precision, row, column, shape.monomials, packed).total,
+        error_bound(shape.streaming_precision, column, row, shape.monomials, CHUNK).total,
     )
     depths: Reals = highest.max() - lowest + 2 * error
     return depths

@@ -26,7 +26,7 @@ from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
 from ppspeech.protocols.scores.streamed import GivenModels, Streamed, TakenModels
 from ppspeech.protocols.sentences.garbled import sentence_circuit, words_read
-from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
+from ppspeech.protocols.sentences.shape import CHUNK, SentenceArrays, SentenceShape
 from ppspeech.protocols.sentences.transcribe import Heard, check_heard, read_sentences, walk_back
 from ppspeech.protocols.trellis import StreamEvaluation, StreamGarbling, TrellisRun
 
@@ -37,8 +37,6 @@ sentence_stream = register_protocol(
     assumptions="as those of sentence; what answers tell of the server's key stays below what it can lose",
 )
 
-CHUNK = 2
-"""Frames that are scored at once; only the last ones of an utterance may be fewer."""
 END = b"\0"
 BEHIND = 2
 """Chunks of which a client does not wait for the labels: what was said last and its end then leave together."""

@@ -41,7 +41,10 @@ def check(chosen: CorrelationCut, seed: int = 0) -> None:
     terms = chosen.channels * chosen.pattern
     found = correlation(chosen, pattern, signal)
     assert found.shape == (chosen.offsets,)
-    assert np.abs(found - expected).max() <= error_bound(chosen.precision, np.abs(pattern).sum(), windows, terms).total
+    assert (
+        np.abs(found - expected).max()
+        <= error_bound(chosen.precision, np.abs(pattern).sum(), windows, terms, packed=1).total
+    )
 
 
 @settings(max_examples=15, deadline=None)

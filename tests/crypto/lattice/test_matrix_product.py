@@ -23,8 +23,10 @@ from ppspeech.crypto.lattice import (
     plan_product,
     server_reply,
     share_before,
+    weight_polynomials,
 )
 from ppspeech.crypto.lattice import evaluator as evaluating
+from ppspeech.crypto.lattice.parameters import LARGEST_ERROR
 from ppspeech.crypto.lattice.wire import HEADER_BYTES
 from ppspeech.crypto.numbers import Scale
 from ppspeech.errors import BadCiphertextError, PpspeechError, RangeError, WrongKeyError
@@ -48,7 +50,7 @@ def product(chosen: MatrixPlan, features: np.ndarray, weights: np.ndarray, key: 
 
 def bound(chosen: MatrixPlan, features: np.ndarray, weights: np.ndarray) -> float:
     norms = np.abs(features).sum(1).max(), np.abs(weights).sum(0).max()
-    return error_bound(chosen.precision, *norms, terms=chosen.inner).total
+    return error_bound(chosen.precision, *norms, chosen.inner, chosen.block_columns).total
 
 
 def gaussian(seed: int, *shape: int, scale: float = 1.0) -> np.ndarray:
@@ -95,6 +97,21 @@ def test_the_range_edges_are_exact_to_the_bound_and_wrap_beyond() -> None:
     )  # known modulo 512
     for x, w, expected in ((64.0, 3.99, 255.36), (-64.0, 3.99, -255.36), (64.0, 5.0, 320.0 - 512.0), (0.0, 1.0, 0.0)):
         assert abs(product(chosen, np.array([[x]]), np.array([[w]]))[0, 0] - expected) <= 0.05
+
+
+@pytest.mark.parametrize("sizes", [(98, 820, 50), (1, 64, 300), (3, 20, 40), (7, 300, 5)], ids=str)
+def test_errors_of_ciphertexts_meet_all_weights_of_a_polynomial(sizes: tuple[int, int, int]) -> None:
+    """As large as they can be, all with the sign of the weight that they meet: no more than the bound says."""
+    chosen = plan_product(*sizes)
+    weights, parameters = gaussian(0, *sizes[1:]), chosen.precision.parameters
+    upload = LARGEST_ERROR + 0.5 + (1 << parameters.dropped_bits) / 2
+    met = np.abs(weight_polynomials(chosen, weights)).sum(axis=(1, 2)).max()
+    worst = upload * met * 2.0**chosen.precision.range_bits / parameters.prime
+    stated = error_bound(chosen.precision, 1.0, np.abs(weights).sum(0).max(), chosen.inner, chosen.block_columns).noise
+    assert worst <= stated
+    if chosen.block_columns > 1:
+        one = error_bound(chosen.precision, 1.0, np.abs(weights).sum(0).max(), chosen.inner, packed=1).noise
+        assert worst > one, "one column alone is not enough"
 
 
 def test_other_rings_work_too() -> None:

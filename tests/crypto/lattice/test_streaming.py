@@ -34,7 +34,10 @@ def test_shares_of_each_step_add_up_to_its_scores(features: int, states: int, fr
         assert len(reply) == chosen.job.reply_bytes
         scores = scale.decode(scale.ring.to_signed(scale.ring.join(mine, theirs)))
         norms = np.abs(weights).sum(0).max(), np.abs(x).sum(1).max()
-        assert np.abs(scores - x @ weights).max() <= error_bound(chosen.precision, *norms, features).total
+        assert (
+            np.abs(scores - x @ weights).max()
+            <= error_bound(chosen.precision, *norms, features, chosen.block_columns).total
+        )
 
 
 def test_a_keyword_frame_is_one_short_reply() -> None:
