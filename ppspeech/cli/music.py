@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from ppspeech.cli.door import Authority, Certificate, Insecure, Key, Model, Pin, Server, ShowTranscript, door_to
+from ppspeech.cli.serve import run_server
 from ppspeech.errors import AudioError, PpspeechError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.audio import Sound
-    from ppspeech.network import Server as RunningServer
-    from ppspeech.network import ServerTls
     from ppspeech.service import Answer, FindBy
 
 By = Annotated[
@@ -93,19 +92,14 @@ def serve(
 
     from ppspeech.network import own_tls
     from ppspeech.service import WAYS, ServiceFiles, read_index
-    from ppspeech.service.server import ServedMusic, kept_folder, listening, log_as_json, services_of
+    from ppspeech.service.server import ServedMusic, kept_folder, log_as_json
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     held = read_index(path)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         served = ServedMusic.of("music", held, cast("tuple[FindBy, ...]", tuple(by or WAYS)))
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        server = listening(listen, services_of([served], files), tls, insecure=insecure, sessions=sessions)
-        _show(server, tls)
-        left = files.budget.left(held.fingerprint, "")
-        Console().print(f"a client may ask about {left:,} clips; --budget chooses otherwise")
-        counters = server.run()
-    Console().print(f"stopped: {counters}")
+        run_server([served], files, listen, tls, insecure=insecure, sessions=sessions)
 
 
 def find(
@@ -233,15 +227,3 @@ def _refused(clip: Path, why: str, as_json: bool) -> None:
         typer.echo(json.dumps({"clip": str(clip), "error": why}))
     else:
         Console(stderr=True).print(f"not used: {why}")
-
-
-def _show(server: "RunningServer", tls: "ServerTls | None") -> None:
-    """Say how clients come in; what is printed is what they need to type."""
-    from ppspeech.network import fingerprint
-
-    console = Console()
-    trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
-    if tls is not None and tls.client_ca is not None:
-        trust += " --certificate … --key …"
-    console.print(f"serving music at {server.address}; a client asks with")
-    console.print(f"  ppspeech music find clip.wav --server {server.address.reachable()} {trust}")

@@ -12,7 +12,8 @@ from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.network import Server, ServerTls
-    from ppspeech.service import Offer
+    from ppspeech.service import Offer, ServiceFiles
+    from ppspeech.service.server import Served
 
 
 SPEAKER_FRAMES = 100
@@ -118,7 +119,7 @@ def serve(
         SpotDeployment,
         TextDeployment,
     )
-    from ppspeech.service.server import Choices, kept_folder, listening, log_as_json, named, open_all, services_of
+    from ppspeech.service.server import Choices, kept_folder, log_as_json, named, open_all
 
     torch.set_num_threads(1)  # the server forks: threads would not survive it
     chosen = Choices(
@@ -135,10 +136,24 @@ def serve(
     sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        served = open_all(sources, files, chosen)
-        server = listening(listen, services_of(served, files), tls, insecure=insecure, sessions=sessions)
-        _show(server, tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
-        counters = server.run()
+        run_server(open_all(sources, files, chosen), files, listen, tls, insecure=insecure, sessions=sessions)
+
+
+def run_server(
+    served: "Sequence[Served]",
+    files: "ServiceFiles",
+    listen: str,
+    tls: "ServerTls | None",
+    *,
+    insecure: bool,
+    sessions: int,
+) -> None:
+    """Listen, say how clients come in, and answer them until stopped."""
+    from ppspeech.service.server import listening, services_of
+
+    server = listening(listen, services_of(served, files), tls, insecure=insecure, sessions=sessions)
+    _show(server, tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
+    counters = server.run()
     Console().print(f"stopped: {counters}")
 
 

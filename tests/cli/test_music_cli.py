@@ -57,7 +57,7 @@ def server(index: Path, folder: Path) -> Iterator[list[str]]:
     first = process.stdout.readline()
     assert first.startswith("serving music at "), first + process.communicate()[1]
     typed = process.stdout.readline().split()
-    assert "may ask about 7 clips" in process.stdout.readline()
+    assert "may ask 7 of music" in process.stdout.readline()
     yield typed[typed.index("--server") :]
     process.send_signal(signal.SIGTERM)
     out, errors = process.communicate(timeout=60)

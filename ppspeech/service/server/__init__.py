@@ -6,6 +6,7 @@ from ppspeech.service.server.keeper import PublishedGallery, own_gallery
 from ppspeech.service.server.linear_scoring import rule_for_codes, rule_for_cosines
 from ppspeech.service.server.music import ServedMusic
 from ppspeech.service.server.serve import kept_folder, listening, open_all, services_of
+from ppspeech.service.server.session import Served
 from ppspeech.service.server.sources import Choices, named
 from ppspeech.service.server.stores import Gallery
 
@@ -14,6 +15,7 @@ __all__ = [
     "Gallery",
     "PublishedGallery",
     "Rule",
+    "Served",
     "ServedMusic",
     "kept_folder",
     "listening",
