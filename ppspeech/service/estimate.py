@@ -14,7 +14,7 @@ from ppspeech.crypto.shares import Cost
 from ppspeech.protocols.networks import NetworkShape, network_cost, network_rounds
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.trellis import GarbledCost, TrellisCircuit
-from ppspeech.protocols.words import KeywordJob, end_cost, garbled_cost, stream_cost, stream_plan, word_circuit
+from ppspeech.protocols.words import FAR, KeywordJob, end_cost, garbled_cost, stream_cost, stream_plan, word_circuit
 from ppspeech.service.requests import Way
 
 PRODUCT_SECONDS = 9e-6  # of one polynomial multiplied into an accumulator, by the server
@@ -92,13 +92,15 @@ class Knowledge:
 
 
 @lru_cache(maxsize=256)
-def planned_job(shape: WordShape, utterances: int = 1) -> KeywordJob:
+def planned_job(shape: WordShape, utterances: int = 1, order: Way = "frames") -> KeywordJob:
     """A job, planned once: cutting a product into polynomials looks at many ways."""
-    return KeywordJob(shape, utterances)
+    return KeywordJob(shape, utterances, FAR if order == "ahead" else 1)
 
 
 def estimate(job: KeywordJob, order: Way = "frames") -> Estimate:
     """What one recognition of this job takes."""
+    if order == "ahead":
+        return estimate(planned_job(job.shape, job.utterances, order))
     if order == "garbled":
         return estimate_garbled(job.plan, word_circuit(job.shape), garbled_cost(job.shape), job.utterances)
     return estimate_shared(job.plan, job.shares_cost, job.rounds)

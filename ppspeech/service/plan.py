@@ -13,7 +13,7 @@ from ppspeech.protocols.networks import network_cost, product_bytes
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.sentences import held_bytes, total_bytes
 from ppspeech.protocols.speakers import MOST_PLACES, GalleryPlan, HardenedTerms
-from ppspeech.protocols.words import model_bytes, why_not_garbled
+from ppspeech.protocols.words import looks_ahead, model_bytes, why_not_garbled
 from ppspeech.service.estimate import (
     MESSAGE_SECONDS,
     Estimate,
@@ -116,6 +116,8 @@ def plan_words(bundle: Bundle, deployment: Deployment | None = None) -> ServiceP
     shape, errors = models.shape, error_budget(models)
     job, why, warnings = planned_job(shape), why_not_garbled(shape), []
     modes = [WayToRun.of("frames", estimate(job), "keyword")]
+    if looks_ahead(shape):
+        modes.append(WayToRun.of("ahead", estimate(job, "ahead"), "keyword"))
     if why is None:
         modes.append(WayToRun.of("garbled", estimate(job, "garbled"), "keyword_garbled"))
     else:

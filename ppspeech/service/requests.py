@@ -25,7 +25,7 @@ _READY = struct.Struct(">BI")
 LONGEST_NAME = 21  # bytes of a speaker's name: three residues of the share engine
 UNLIMITED = 2**32 - 1  # stands for "no budget" in a READY
 
-Way = Literal["frames", "garbled", "average"]
+Way = Literal["frames", "garbled", "average", "ahead"]
 """How things are computed: a step a frame on shares, a garbled circuit for links where a round trip is dear, or several
 passes on shares for a best average.
 """

@@ -16,7 +16,7 @@ from ppspeech.network import Transcript, memory_pair, run_together, socket_pair
 from ppspeech.protocols import Kind, Party
 from ppspeech.protocols.meeting import meet_as_client, meet_as_server
 from ppspeech.protocols.scores.states import WordArrays, WordShape
-from ppspeech.protocols.words import KeywordJob, answer, encode_models, keyword_stream, recognize, share_scores
+from ppspeech.protocols.words import FAR, KeywordJob, answer, encode_models, keyword_stream, recognize, share_scores
 from ppspeech.protocols.words.keyword import client, server
 from ppspeech.protocols.words.keyword_stream import Hearing, StreamModels, TakenModels, follow
 from tests.protocols.word_reference import made_models, made_utterance, plain_models, plain_scores, plain_word
@@ -94,11 +94,14 @@ def encrypted_scores(models: WordArrays, job: KeywordJob, utterances: list[Reals
     return shape.scale.decode(ring.to_signed(ring.join(here, there))) + taken_off[:, None]
 
 
-@pytest.mark.parametrize("sizes", SHAPES, ids=str)
-def test_scores_are_those_in_the_clear(sizes: dict[str, Any]) -> None:
+AHEAD = [(sizes, ahead) for sizes in SHAPES if sizes.get("moves", (0,))[0] == 0 for ahead in (2, FAR)]
+
+
+@pytest.mark.parametrize(("sizes", "ahead"), [(sizes, 1) for sizes in SHAPES] + AHEAD, ids=str)
+def test_scores_are_those_in_the_clear(sizes: dict[str, Any], ahead: int) -> None:
     models = made_models(**sizes)
     utterances = [made_utterance(models, frames, seed=frames) for frames in (models.shape.shortest, 7, 12)]
-    scores = encrypted_scores(models, KeywordJob(models.shape, 3), utterances)
+    scores = encrypted_scores(models, KeywordJob(models.shape, 3, ahead), utterances)
     expected = np.stack([plain_scores(models, each) for each in utterances])
     # Every log-add is off by up to 1/8 nat, and by far less on average; a maximum by the rounding of shares alone.
     tolerance = 0.35 if models.shape.operation == "forward" else 0.12

@@ -27,7 +27,7 @@ def test_it_comes_back_as_it_was_and_tells_no_label(offer: Offer[Words], tmp_pat
     data = describe((offer, classes))
     assert read_offers(data, "words") == (offer, classes)
     assert read_offers(data, "speakers") == ()
-    assert offer.terms.modes == ("frames", "stream")  # sums over all paths are no circuit's
+    assert offer.terms.modes == ("frames", "ahead", "stream")  # sums over all paths are no circuit's
     for label in ("aardvark", "bumblebee", "caterpillar"):
         assert label not in data.decode()
 

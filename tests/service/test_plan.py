@@ -52,7 +52,7 @@ def _assert_exact(plan: ServicePlan, answer: Answer[str | None], order: str) -> 
 def test_bytes_of_a_circuit_are_exact(serve: Callable[..., Any], bundles: dict[str, Bundle]) -> None:
     plan = plan_words(bundles["whole"], Deployment(frames=40, operation="viterbi"))
     with serve({"whole": bundles["whole"]}, operation="viterbi") as running, running.connect() as client:
-        for order in ("frames", "garbled"):
+        for order in ("frames", "ahead", "garbled"):
             _assert_exact(plan, client.recognize_all([voice(0)], RATE, order=order)[0], order)
 
 
@@ -111,10 +111,10 @@ def test_plans_of_other_models(tmp_path: Path) -> None:
     assert plan.details["model_bytes"] == 0
     mixtures = plan_words(released(tmp_path / "mixtures", MIXTURES), Deployment(reject=True)).to_json()
     assert mixtures["shape"]["reject"] is True
-    assert set(mixtures["modes"]) == {"frames", "stream"}
+    assert set(mixtures["modes"]) == {"frames", "ahead", "stream"}
     assert "serve words with operation=viterbi" in mixtures["warnings"][0]
     best = plan_words(released(tmp_path / "best", MIXTURES), Deployment(operation="viterbi")).to_json()
-    assert set(best["modes"]) == {"frames", "garbled", "stream"}
+    assert set(best["modes"]) == {"frames", "ahead", "garbled", "stream"}
     assert best["warnings"] == []
     assert "128 bits" in mixtures["modes"]["frames"]["assumes"]
     assert "how many there are" in mixtures["modes"]["stream"]["leaks"]
@@ -126,6 +126,9 @@ def test_the_order_follows_the_round_trip(bundles: dict[str, Bundle]) -> None:
     assert choose_order(job, both, 0.0001, MOST_BYTES) == "frames"
     assert choose_order(job, both, 0.040, MOST_BYTES) == "garbled"
     assert choose_order(job, ("frames",), 0.040, MOST_BYTES) == "frames"
+    assert choose_order(job, ("frames", "ahead"), 0.040, MOST_BYTES) == "ahead"
+    assert choose_order(job, ("frames", "ahead"), 0.0001, MOST_BYTES) == "frames"
+    assert estimate(job, "ahead").rounds < 0.5 * estimate(job).rounds
     assert choose_order(job, both, 0.040, most_bytes=10_000_000) == "frames"  # what it is not ready to take
     assert choose_order(many, both, 0.040, MOST_BYTES) == "frames"  # which share their round trips
     assert estimate(job).online_over(0.04) > estimate(job, "garbled").online_over(0.04)

@@ -63,7 +63,7 @@ def test_the_word_is_the_one_in_the_clear(running: Running) -> None:
         assert answer.seconds > 0 < answer.offline_seconds
         assert client.queries_left is None
         batch = client.recognize_all([voice(seed) for seed in range(4)], RATE)
-        with pytest.raises(RangeError, match="whole can be asked by frames, got 'garbled'"):
+        with pytest.raises(RangeError, match="whole can be asked by frames, ahead, got 'garbled'"):
             client.recognize_all([voice(0)], RATE, order="garbled")
     assert len(said) > 1  # or else any constant would do
     assert {each.together for each in batch} == {4}
@@ -78,8 +78,9 @@ def test_best_paths_are_followed_in_circuits_too(serve: Serve, bundles: dict[str
     with serve(offered, operation="viterbi", reject=True, garbage=-2.0) as running:
         for name, bundle in offered.items():
             with running.connect(name) as client:
-                assert client.offer.terms.modes == ("frames", "garbled", "stream")
-                found = {order: client.recognize_all(sounds, RATE, order) for order in ("frames", "garbled")}
+                assert client.offer.terms.modes == ("frames", "ahead", "garbled", "stream")
+                orders = ("frames", "ahead", "garbled")
+                found = {order: client.recognize_all(sounds, RATE, order) for order in orders}
             recognizer = bundle.recognizer
             clips = [recognizer.clipped(Mfcc(bundle.mfcc)(sound).features[0]) for sound in sounds]
             scores = torch.cat(
@@ -417,7 +418,7 @@ def test_what_cannot_be_served_is_refused_by_name(bundles: dict[str, Bundle], tm
 def test_requests_are_read_literally() -> None:
     for request in (Request(Ask.PING), Request(Ask.WORDS, "garbled", 16), Request(Ask.SENTENCE, "garbled", steps=300)):
         assert Request.decode(request.encode()) == request
-    for data in (b"\x0a\0\0\1\0\0", b"\1\3\0\1\0\0", b"\1\0\0\0\0\0", b"\1\0\0\1\0\1", b"\x09\0\0\1\0\0"):
+    for data in (b"\x7f\0\0\1\0\0", b"\1\4\0\1\0\0", b"\1\0\0\0\0\0", b"\1\0\0\1\0\1", b"\x09\0\0\1\0\0"):
         with pytest.raises(BadTypeError):
             Request.decode(data)
     here, there = memory_pair()

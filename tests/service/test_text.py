@@ -14,7 +14,8 @@ from ppspeech.service import BudgetSpentError, Serving, TextDeployment, connect,
 from ppspeech.service.client import text as client_module
 from ppspeech.service.client.session import ClientSession
 from ppspeech.service.requests import Ask, Request
-from ppspeech.service.server.text import ServedText, texts_at
+from ppspeech.service.server.sources import Choices, named, served_as
+from ppspeech.service.server.text import ServedText
 from ppspeech.service.tasks.text import Texts, receive_wanted, send_wanted
 
 CALLS = ["Hello, this is Zoë.", "I want my MONEY back!", "", "no refund, no money", "12 May"]
@@ -130,10 +131,10 @@ def test_terms_and_texts_that_cannot_be_are_refused(tmp_path: Path) -> None:
         ServedText.of("empty", ["", ""], tmp_path)
     (tmp_path / "long").write_text("a" * 5_000)
     with pytest.raises(PpspeechError, match="width must lie in"):
-        texts_at([tmp_path / "long"], tmp_path)
+        served_as("long", named([tmp_path / "long"])["long"], Choices(), tmp_path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(PpspeechError, match="cannot read the text"):
-        texts_at([tmp_path / "binary"], tmp_path)
+        named([tmp_path / "binary"])
 
 
 def test_a_text_keeps_its_name_where_its_key_is_kept_and_nobody_can_guess_it(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """FSDD's official test recognized under encryption: decisions and scores beside those in the clear.
 
-Needs the corpus fsdd; --quick takes about a minute.
+Needs the corpus fsdd; --quick takes about 60 s.
 """
 
 import time

@@ -14,8 +14,9 @@ features (`frame_bounds`), in which case nothing needs to be done. Then, with
    the state that it leads to, both of them in [-R, 0], so its magnitude is at most R, and that of staying is 0: every
    path lies in [-T F - A - T u, A + T u], with the rounding of frames and moves.
 2. A maximum is exact. A log-add gives max - 1 to max + 1 (`log_add`: at most ln 2 and a rounding above, an eighth of a
-   nat below). So a score of paths lies within n nats of the best of them, n = T (2 (M - 1) + ⌈log2 C⌉) for steps
-   and components (a step of two frames adds no more than four moves of one would), + ⌈log2 ends⌉.
+   nat below). So a score of paths lies within n nats of the best of them, n = T (M - 1 + ⌈log2 C⌉) for steps and
+   components, + ⌈log2 ends⌉; and where steps take L <= 8 frames, + min(S, T) (M + 3): whoever enters a state is joined
+   with others M - 1 times, as often as log2 L, and once every L frames that it stays.
 3. On shares, while speaking, in a circuit, the words at the end, the garbage model (a path of one state): two scores of
    utterances up to the same frame are compared, so they differ by at most T F + 2 A + 2 n + 2 T u.
 4. A state that no path has reached counts as -(T F + A + n + T u + 16): 16 below every path, so that it wins against
@@ -71,8 +72,9 @@ def needed_bits(shape: "WordShape", depth: int) -> int:
 def _operations(shape: "WordShape") -> int:
     if shape.operation == "viterbi":
         return 0
-    depth = 2 * (len(shape.moves) - 1) + _levels(shape.components)
-    return shape.frames * depth + _levels(len(shape.ends))
+    moves, entered = len(shape.moves), min(shape.states, shape.frames)
+    ahead = entered * (moves + 3) if shape.moves[0] == 0 else 0
+    return shape.frames * (moves - 1 + _levels(shape.components)) + ahead + _levels(len(shape.ends))
 
 
 def _levels(count: int) -> int:

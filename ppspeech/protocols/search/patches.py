@@ -73,7 +73,7 @@ class PatchShape(Params):
     window: int = 8
     per_bin: int = 12
     recordings: int = 1
-    fraction: int = 7
+    fraction: int = 10
 
     def __post_init__(self) -> None:
         for name, most in MOST.items():

@@ -30,8 +30,10 @@ from ppspeech.protocols.words.keyword_stream import (
     stream_plan,
     streams_a_key,
 )
+from ppspeech.protocols.words.recursion import FAR, looks_ahead
 
 __all__ = [
+    "FAR",
     "Hearing",
     "KeywordJob",
     "StreamModels",
@@ -44,6 +46,7 @@ __all__ = [
     "follow",
     "garbled_bytes",
     "garbled_cost",
+    "looks_ahead",
     "model_bytes",
     "name_best",
     "prepare_naming",

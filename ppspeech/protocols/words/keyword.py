@@ -58,11 +58,12 @@ keyword = register_protocol(
 @dataclass(frozen=True)
 class KeywordJob:
     """One recognition of some utterances: its plan and what it costs, from public sizes alone. `utterances`: in lock
-    step.
+    step. `ahead`: frames a step, a power of two: fewer round trips, for more of everything else.
     """
 
     shape: WordShape
     utterances: int = 1
+    ahead: int = 1
 
     @cached_property
     def plan(self) -> MatrixPlan:
@@ -160,7 +161,7 @@ def share_scores(
     shape = job.shape
     scores = counted_scores(engine, shape, models, scores)
     emissions = emission_scores(engine, shape, scores)
-    run = WordRun(engine, shape, models, job.utterances)
+    run = WordRun(engine, shape, models, job.utterances, job.ahead)
     run.advance(emissions.reshape(*emissions.shape[:2], -1))
     gamma = run.scores(slice(shape.frames))
     rows = [gamma.reshape(*gamma.shape[:2], -1)]

@@ -183,7 +183,7 @@ class _Recursion:
         self._engine = engine
         self._shape = shape
         self._models = models
-        self._run = WordRun(engine, shape, models, streaming=True)
+        self._run = WordRun(engine, shape, models)
         self._garbage = np.zeros((1, int(shape.reject)), np.uint64)
 
     @property

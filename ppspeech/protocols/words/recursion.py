@@ -9,15 +9,11 @@ from ppspeech.crypto.shares import ShareEngine
 from ppspeech.protocols.scores.range import unreached
 from ppspeech.protocols.scores.states import WordArrays, WordShape
 from ppspeech.protocols.trellis.graph import Arc, Operation, Start, Trellis
-from ppspeech.protocols.trellis.schedule import Schedule, plan_trellis
+from ppspeech.protocols.trellis.schedule import plan_trellis
 from ppspeech.protocols.trellis.shares import TrellisRun
 
-AHEAD = 2
-"""Frames a step of a few words, where nothing leads back."""
-FEW = 200
-"""States of all utterances up to which a round trip is worth more than twice the operations."""
-SHORT = 64
-"""Frames up to which a word takes few round trips anyway, and bytes count."""
+FAR = 8
+"""Frames a step over links where a round trip is dear, in words that never turn back."""
 
 
 @lru_cache(maxsize=64)
@@ -46,15 +42,15 @@ def word_trellis(shape: WordShape) -> Trellis:
     return Trellis(columns, tuple(arcs), tuple(begins), shape.bits, (), operation, shape.fraction)
 
 
-def word_plan(shape: WordShape, utterances: int = 1, streaming: bool = False) -> Schedule:
-    """When which state is computed: a few states of words that never turn back in fewer, larger steps."""
-    few = utterances * shape.words * shape.states <= FEW and shape.frames > SHORT
-    ahead = AHEAD if few and shape.moves[0] == 0 and not streaming else 1
-    return plan_trellis(word_trellis(shape), shape.frames, ahead=ahead)
+def looks_ahead(shape: WordShape) -> bool:
+    """Whether steps can take several frames: states are stayed in, and never come back to."""
+    return shape.moves[0] == 0 and shape.frames > 1
 
 
 class WordRun:
-    """Shares of γ, the score of all paths or the best to a state at a frame. Only the server has `models`."""
+    """Shares of γ, the score of all paths or the best to a state at a frame. Only the server has `models`. `ahead`:
+    frames a step.
+    """
 
     def __init__(
         self,
@@ -62,9 +58,9 @@ class WordRun:
         shape: WordShape,
         models: WordArrays | None,
         utterances: int = 1,
-        streaming: bool = False,
+        ahead: int = 1,
     ) -> None:
-        self._plan = word_plan(shape, utterances, streaming)
+        self._plan = plan_trellis(word_trellis(shape), shape.frames, ahead=ahead)
         weights = None if models is None else _weights(self._plan.trellis, models)
         self._run = TrellisRun(engine, self._plan, weights, utterances)
         ring = shape.scale.ring

@@ -116,6 +116,7 @@ class AskWords:
     def _recognize(self, frames: list[Reals], order: Way | None) -> list[Word]:
         session, job = self._client.session(meet_as_client), planned_job(self._terms.shape, len(frames))
         chosen = order or choose_order(job, self._orders, session.round_trip, MOST_BYTES)
+        job = planned_job(self._terms.shape, len(frames), chosen)
         with session.asking(Request(Ask.WORDS, chosen, len(frames))) as record:
             met = replace(session.met, channel=record)
             with met.session():

@@ -22,6 +22,7 @@ from ppspeech.protocols.words import (
     encode_models,
     follow,
     garbled_cost,
+    looks_ahead,
     recognize,
     recognize_garbled,
     why_not_garbled,
@@ -62,7 +63,8 @@ class ServedWords:
         garbles = why_not_garbled(models.shape) is None
         if garbles:
             garbled_cost(models.shape)  # is kept, as are the circuits that it is counted by
-        offered: dict[Mode, bool] = {"frames": True, "garbled": garbles, "stream": streams}
+        ahead = looks_ahead(models.shape)
+        offered: dict[Mode, bool] = {"frames": True, "ahead": ahead, "garbled": garbles, "stream": streams}
         modes = tuple(mode for mode, has in offered.items() if has)
         offer = Offer(
             name,
@@ -86,7 +88,7 @@ class ServedWords:
         def words(record: Channel, request: Request) -> None:
             meeting = replace(met, channel=record)
             with meeting.session():
-                job = planned_job(self.models.shape, request.utterances)
+                job = planned_job(self.models.shape, request.utterances, request.order)
                 help_client = answer_garbled if request.order == "garbled" else answer
                 help_client(meeting, job, self.models, self.weights[request.utterances])
 

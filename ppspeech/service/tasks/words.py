@@ -8,14 +8,14 @@ from ppspeech.audio import MfccConfig
 from ppspeech.errors import BundleError
 from ppspeech.network.channel import canonical
 from ppspeech.protocols.scores import WordShape
-from ppspeech.protocols.words import why_not_garbled
+from ppspeech.protocols.words import looks_ahead, why_not_garbled
 from ppspeech.service.offer import TASKS, check_front_end
 
 LARGEST_BATCH = 256
 MOST_BATCHES = 16
 
-Mode = Literal["frames", "garbled", "stream"]
-"""Ways to run: a step a frame on shares, a garbled circuit for slow links, or while the user speaks."""
+Mode = Literal["frames", "ahead", "garbled", "stream"]
+"""Ways to run: on shares, a step a frame or for several, a garbled circuit for slow links, or while the user speaks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ class Words:
     def __post_init__(self) -> None:
         if not self.modes or len(set(self.modes)) < len(self.modes) or "frames" not in self.modes:
             raise BundleError(f"modes are distinct and have frames among them, got {self.modes}")
+        if "ahead" in self.modes and not looks_ahead(self.shape):
+            raise BundleError(f"words that turn back, by moves {self.shape.moves}, are not heard several frames a step")
         why = why_not_garbled(self.shape)
         if "garbled" in self.modes and why is not None:
             raise BundleError(why)
