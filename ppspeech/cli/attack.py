@@ -114,7 +114,7 @@ def _bits_a_query(attacked: "Target") -> "list[Figure]":
     from ppspeech.figures import Figure
     from ppspeech.service import Knowledge, sentence_knowledge
 
-    if attacked.task == "speakers":
+    if attacked.task in ("speakers", "networks"):
         return []
     shape = attacked.usual.offer.terms.shape
     known = sentence_knowledge(shape) if attacked.task == "sentences" else Knowledge.of(shape)

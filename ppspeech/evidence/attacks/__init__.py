@@ -12,7 +12,7 @@ from typing import Literal
 from ppspeech.evidence.attacks.target import NotHereError, Target
 from ppspeech.registry import Registry
 
-Task = Literal["words", "sentences", "speakers"]
+Task = Literal["words", "sentences", "speakers", "networks"]
 Verdict = Literal["failed", "WON", "stated", "not tried"]
 
 

@@ -20,7 +20,7 @@ import torch
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.audio.voices import VOICES, Espeak
-from ppspeech.bundle import Bundle, SentenceHmmSettings
+from ppspeech.bundle import Bundle, KeywordNetworkSettings, SentenceHmmSettings
 from ppspeech.channel import Channel
 from ppspeech.errors import PpspeechError
 from ppspeech.network import ClientTls, StreamChannel
@@ -131,7 +131,7 @@ class Target:
         self._started.close()
 
     @cached_property
-    def task(self) -> Literal["words", "sentences", "speakers"]:
+    def task(self) -> Literal["words", "sentences", "speakers", "networks"]:
         """What the model is asked for."""
         if self.bundle is None:  # whoever asks about speakers has their bundle
             assert self.door is not None
@@ -140,6 +140,8 @@ class Target:
             return "words" if set(chosen) & set(named.get("words", [])) or "sentences" not in named else "sentences"
         if isinstance(self.bundle.config.settings, SentenceHmmSettings):
             return "sentences"
+        if isinstance(self.bundle.config.settings, KeywordNetworkSettings):
+            return "networks"
         return "speakers" if "verify" in self.bundle.config.kind.uses else "words"
 
     @cached_property
@@ -168,7 +170,9 @@ class Target:
 
     def _victim(self, door: Door, log: Path | None) -> Victim:
         asking = self.bundle if self.task == "speakers" else None
-        task: Literal["words", "sentences"] | None = None if self.task == "speakers" else self.task
+        task: Literal["words", "sentences"] | None = None
+        if self.task != "speakers":
+            task = "sentences" if self.task == "sentences" else "words"
         with contextlib.closing(connect_through(door, model=self.model, task=task, bundle=asking)) as client:
             return Victim(door, client.offer, self.bundle, log)
 

@@ -30,6 +30,7 @@ from ppspeech.protocols.words import keyword, keyword_stream
 from ppspeech.registry import listed
 from ppspeech.service.server import session as server_session
 from ppspeech.service.server.stores import QueryBudget
+from tests.service.test_networks import NETWORK
 from tests.service.voices import LABELS, LIVE, SENTENCES, SPEAKERS, released
 
 Patch = pytest.MonkeyPatch
@@ -278,8 +279,22 @@ def test_a_shifted_share_tells_one_label_a_query_as_is_stated(words: Bundle) -> 
     assert (ended.gain.gained, ended.gain.tries) == (len(LABELS), len(LABELS))
 
 
+@pytest.mark.parametrize("masked", [True, False])
+def test_weights_of_a_network_stay_where_they_are(masked: bool, tmp_path: Path, monkeypatch: Patch) -> None:
+    """Unless replies are not masked: then all of the first layer are read."""
+    if not masked:
+        nothing = lambda shape, bits: np.zeros(shape, np.uint64)  # noqa: E731
+        monkeypatch.setattr(lattice_evaluator, "uniform_residues", nothing)
+    with Target(released(tmp_path / "net", NETWORK)) as served:
+        outcome = run_attack("chosen_activations", served)
+        assert run_attack("chosen_key", served).verdict == "not tried"
+    assert outcome.verdict == ("failed" if masked else "WON")
+
+
 def test_every_attack_is_tried_both_ways_here() -> None:
-    assert {*OUT, *FOR_SPEAKERS, *FOR_SENTENCES, "share_shifting", "shifted_scores"} == set(ATTACKS)
+    assert {*OUT, *FOR_SPEAKERS, *FOR_SENTENCES, "chosen_activations", "share_shifting", "shifted_scores"} == set(
+        ATTACKS
+    )
     assert listed("ppspeech.evidence.attacks", by="attack").keys() == set(ATTACKS)
 
 
