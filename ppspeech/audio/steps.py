@@ -75,7 +75,7 @@ def spoken_part(waveform: Tensor, sample_rate: int, below_db: float = 24.0, arou
     `below_db` of the greatest for the first time, to where it is for the last, and `around_s` on both sides.
 
     >>> len(spoken_part(torch.cat([torch.zeros(900), torch.ones(400), torch.zeros(700)]), 1_000))
-    472
+    473
     """
     around = max(1, round(around_s * sample_rate))
     power = functional.avg_pool1d(

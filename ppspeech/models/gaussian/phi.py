@@ -68,17 +68,13 @@ def quadratic_forms(x: Tensor, vectors: Tensor) -> Tensor:
         return forms
     size = x.shape[-1] + 1
     weights = vectors.reshape(-1, vectors.shape[-1]) * _triangle(size, vectors)[2]
+    found = []
     frames = x.reshape(-1, x.shape[-1])
-    found = frames.new_empty(len(frames), len(weights))
-    for start in range(0, len(frames), BLOCK):
+    for start in range(0, max(1, len(frames)), BLOCK):
         z = augment(frames[start : start + BLOCK]).mT.contiguous()
-        monomials = z.new_empty(weights.shape[-1], z.shape[-1])
-        at = 0
-        for row in range(size):
-            torch.mul(z[row], z[row:], out=monomials[at : at + size - row])
-            at += size - row
-        found[start : start + BLOCK] = (weights @ monomials).mT
-    return found.view(*x.shape[:-1], *vectors.shape[:-1])
+        monomials = torch.cat([z[row] * z[row:] for row in range(size)])
+        found.append((weights @ monomials).mT)
+    return torch.cat(found).reshape(*x.shape[:-1], *vectors.shape[:-1])
 
 
 def cost(x: Tensor, phi: Tensor) -> Tensor:
