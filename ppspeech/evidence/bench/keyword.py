@@ -26,6 +26,7 @@ from ppspeech.network import run_in_processes
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import MOST_BITS, WordArrays, WordShape, fit_words, form_weights
 from ppspeech.protocols.words import (
+    FAR,
     Hearing,
     KeywordJob,
     StreamModels,
@@ -294,11 +295,14 @@ def _garbled_figures(models: WordArrays, utterance: Reals, tls: Tls, repeats: in
 
 
 def _link_figures(models: WordArrays, utterance: Reals, tls: Tls, quick: bool) -> list[Figure]:
-    """The same over links with a round trip of 1, 10 and 40 ms: a step a frame, and best paths in a circuit."""
+    """The same over links with a round trip of 1, 10 and 40 ms: a step a frame, a step for eight, and best paths in a
+    circuit.
+    """
     best = with_operation(models, "viterbi")
     ways = {"viterbi.frames": timed(best, [utterance]), "viterbi.garbled": timed_garbled(best, [utterance])}
     if not quick:
-        ways |= {"forward.frames": timed(models, [utterance])}
+        ahead = KeywordJob(models.shape, ahead=FAR)
+        ways |= {"forward.frames": timed(models, [utterance]), "forward.ahead": timed(models, [utterance], ahead)}
     figures = []
     for milliseconds in (40,) if quick else (1, 10, 40):
         for way, job in ways.items():
