@@ -180,9 +180,9 @@ def plain_scores(models: WordArrays, frames: Reals) -> Reals:
     return result
 
 
-def timed(models: WordArrays, utterances: list[Reals]) -> Timed:
+def timed(models: WordArrays, utterances: list[Reals], ahead: int = 1) -> Timed:
     """The recognition of some utterances on shares, whose words are compared with those in the clear."""
-    chosen = KeywordJob(models.shape, len(utterances))
+    chosen = KeywordJob(models.shape, len(utterances), ahead)
     expected = [_sure_word(models, each) for each in utterances]
     weights = encode_models(models, chosen.utterances)
 
@@ -301,8 +301,7 @@ def _link_figures(models: WordArrays, utterance: Reals, tls: Tls, quick: bool) -
     best = with_operation(models, "viterbi")
     ways = {"viterbi.frames": timed(best, [utterance]), "viterbi.garbled": timed_garbled(best, [utterance])}
     if not quick:
-        ahead = KeywordJob(models.shape, ahead=FAR)
-        ways |= {"forward.frames": timed(models, [utterance]), "forward.ahead": timed(models, [utterance], ahead)}
+        ways |= {"forward.frames": timed(models, [utterance]), "forward.ahead": timed(models, [utterance], FAR)}
     figures = []
     for milliseconds in (40,) if quick else (1, 10, 40):
         for way, job in ways.items():
