@@ -22,6 +22,7 @@ from ppspeech.bundle import (
     BundleConfig,
     CohortSettings,
     KeywordHmmSettings,
+    KeywordNetworkSettings,
     LargeMarginClassifierSettings,
     LargeMarginKeywordSettings,
     LargeMarginTableSettings,
@@ -40,6 +41,7 @@ from ppspeech.bundle.kinds.own import NamedShape
 from ppspeech.errors import BundleError
 from ppspeech.figures import Figure
 from ppspeech.models import (
+    FrameLayer,
     HiddenMarkovModel,
     HuberSvm,
     LargeMarginGaussians,
@@ -81,6 +83,15 @@ ALL_SETTINGS: list[ModelSettings] = [
         for covariance in ("full", "diagonal", "spherical", "tied")
     ),
     LargeMarginKeywordSettings(states=2, margin=1.0, width=0.5),
+    KeywordNetworkSettings(frames=9, radius=2.0, layers=()),
+    KeywordNetworkSettings(
+        frames=40,
+        radius=6.0,
+        layers=(
+            FrameLayer(6, width=3, stride=2, pool="max", pool_width=2),
+            FrameLayer(5, width=2, dilation=2, activation="gelu"),
+        ),
+    ),
     *(
         SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)
         for grammar in (None, "(a | b)+ [c]")

@@ -30,8 +30,11 @@ SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4, see
 QUIET = ["--trainer.enable_progress_bar", "false"]
 QUICK = {
     "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "keyword_network": 24,
-    "large_margin": 1, "sentences": 3, "speaker_ubm": 2,
+    "large_margin": 1, "sentences": 3, "sentences_encoder": 3, "sentences_lexicon": 3, "sentences_live": 3,
+    "speaker_ubm": 2,
 }  # fmt: skip
+SMALLER = {"sentences_encoder": ["--data.encoder", "{corpora: [synthetic], epochs: 3, sentences: 1}"]}
+"""What else makes a recipe quick."""
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
@@ -42,7 +45,7 @@ def test_every_recipe_promises_a_result_and_runs_small(
     promise = ["--expect", "{test_accuracy: 0.6}"]
     epochs = ["--trainer.max_epochs", str(QUICK[config.stem])]
     quiet = ["--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)]
-    main(["fit", "--config", str(config), *SMALL, *promise, *epochs, *quiet])
+    main(["fit", "--config", str(config), *SMALL, *SMALLER.get(config.stem, []), *promise, *epochs, *quiet])
     said = capsys.readouterr().out
     assert "test_accuracy" in said
     assert ("1 - equal error rate" in said) == config.stem.startswith("speaker")
@@ -70,9 +73,9 @@ def plain_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_recipe_takes_a_plain_folder(
     config: Path, plain_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    enroll = ["--model.enroll_takes", "[0]"] if config.stem.startswith("speaker") else []
+    fewer = ["--model.enroll_takes", "[0]"] if config.stem.startswith("speaker") else SMALLER.get(config.stem, [])
     main(["fit", "--config", str(config), "--data.corpus", str(plain_folder),
-          "--trainer.max_epochs", str(QUICK[config.stem]), "--trainer.logger", "false", *enroll,
+          "--trainer.max_epochs", str(QUICK[config.stem]), "--trainer.logger", "false", *fewer,
           "--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)])  # fmt: skip
     assert "test_accuracy" in capsys.readouterr().out
 

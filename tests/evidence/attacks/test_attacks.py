@@ -87,8 +87,8 @@ def points_unchecked(patch: Patch) -> None:
             doubled = base.sodium.crypto_core_ed25519_add(doubled, doubled)
         return product or point
 
-    patch.setattr(base, "_checked", lambda point: point)
-    patch.setattr(base, "_multiply", multiply)
+    patch.setattr(base, "checked", lambda point: point)
+    patch.setattr(base, "multiply", multiply)
 
 
 def columns_unchecked(patch: Patch) -> None:
