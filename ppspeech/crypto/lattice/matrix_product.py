@@ -9,6 +9,7 @@ and the other terms of the product fall elsewhere. In the steps below "client" h
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,7 @@ class MatrixPlan:
         return self.job.query_bytes + self.job.reply_bytes
 
 
+@lru_cache(maxsize=1024)
 def plan_product(rows: int, inner: int, columns: int, precision: Precision | None = None) -> MatrixPlan:
     """The cutting with the fewest bytes in both directions; of equals, the one with the fewest products.
 

@@ -107,8 +107,8 @@ class WarpShape(Params):
         for bits in range(self.fraction + 2, MOST_BITS + 1):
             heard = self.radius * self.dimensions**0.5
             precision = self._precision(bits)
-            packed = min(self.templates * self.length, precision.parameters.degree)
-            error = error_bound(precision, heard, heard, self.dimensions, packed).total
+            product = plan_product(self.length, self.dimensions, self.templates * self.length, precision)
+            error = error_bound(precision, heard, heard, self.dimensions, product.block_columns).total
             if warping_apart(self.length, self.radius, error + 2.0**-self.fraction) < 2.0 ** (bits - 1 - self.fraction):
                 return bits
         raise RangeError(

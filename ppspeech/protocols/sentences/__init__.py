@@ -12,7 +12,7 @@ from ppspeech.protocols.sentences.garbled import (
     sentence_circuit,
     transcribe_garbled,
 )
-from ppspeech.protocols.sentences.shape import CHUNK, SentenceArrays, SentenceShape
+from ppspeech.protocols.sentences.shape import CHUNK, SentenceArrays, SentenceShape, product_plan
 from ppspeech.protocols.sentences.stream import (
     Engine,
     ListeningEar,
@@ -28,7 +28,6 @@ from ppspeech.protocols.sentences.transcribe import (
     encode_sentences,
     follow_words,
     prepare,
-    product_plan,
     shares_cost,
     total_bytes,
     transcribe,

@@ -22,12 +22,11 @@ from ppspeech.crypto.transfer import Side
 from ppspeech.errors import CheatError
 from ppspeech.protocols.meeting import Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
+from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape, product_plan
 from ppspeech.protocols.sentences.transcribe import (
     Heard,
     check_heard,
     encode_sentences,
-    product_plan,
     read_sentences,
 )
 from ppspeech.protocols.trellis import (

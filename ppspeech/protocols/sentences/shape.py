@@ -5,7 +5,7 @@ began, which word it is, and from which junction it set out. So the best token o
 the last word before it, and of where to look for the one before that.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
-from ppspeech.crypto.lattice import LatticeParameters, Precision, error_bound
+from ppspeech.crypto.lattice import LatticeParameters, MatrixPlan, Precision, error_bound, plan_product
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
@@ -28,6 +28,7 @@ MOST_LIMIT = 100.0
 LABEL_BYTES = 252
 CHUNK = 2
 """Frames that are scored at once while somebody speaks; only the last ones of an utterance may be fewer."""
+PART, ROUND = 128, 32  # frames whose products are made at once, at the most, and what their number is a multiple of
 STREAM_RING = LatticeParameters(degree=4096)
 
 
@@ -260,11 +261,20 @@ class SentenceArrays:
         return scale.ring.from_signed(scale.encode(self._moves))
 
 
+def product_plan(shape: SentenceShape) -> MatrixPlan:
+    """The encrypted product of a whole utterance: in parts of up to `PART` frames, cut as one that has a multiple of
+    `ROUND` is. So whoever serves any number of lengths encodes weights in as many forms as there are such parts.
+    """
+    parts = -(-shape.frames // PART)
+    rows = min(shape.frames, -(-shape.frames // (parts * ROUND)) * ROUND)
+    return replace(plan_product(rows, shape.monomials, shape.scores, shape.precision), rows=shape.frames)
+
+
 def score_depths(shape: SentenceShape, weights: Reals) -> Reals:
     """How far below the highest score that any frame has in any column each column's can lie, errors included; nats."""
     lowest, highest = frame_bounds(weights, shape.terms, shape.limit, shape.radius)
     row = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
-    column, packed = float(np.abs(weights).sum(axis=0).max()), min(shape.scores, shape.precision.parameters.degree)
+    column, packed = float(np.abs(weights).sum(axis=0).max()), product_plan(shape).block_columns
     error = max(
         error_bound(shape.precision, row, column, shape.monomials, packed).total,
         error_bound(shape.streaming_precision, column, row, shape.monomials, CHUNK).total,

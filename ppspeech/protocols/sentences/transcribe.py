@@ -11,7 +11,7 @@ No score leaves the range of its shares, whatever was said (`trellis.range`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -19,16 +19,14 @@ import numpy as np
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Ring
-from ppspeech.crypto.lattice import EncodedWeights, MatrixPlan, encode_weights, plan_product
+from ppspeech.crypto.lattice import EncodedWeights, encode_weights
 from ppspeech.crypto.shares import Cost, Shared, ShareEngine, blank, choose, open_to, record
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape
+from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape, product_plan
 from ppspeech.protocols.trellis import TrellisRun
-
-PART, ROUND = 128, 32  # frames whose products are made at once, at the most, and what their number is a multiple of
 
 sentence = register_protocol(
     "sentence",
@@ -49,15 +47,6 @@ class Heard:
     word: str
     start: int
     end: int
-
-
-def product_plan(shape: SentenceShape) -> MatrixPlan:
-    """The encrypted product of a whole utterance: in parts of up to `PART` frames, cut as one that has a multiple of
-    `ROUND` is. So whoever serves any number of lengths encodes weights in as many forms as there are such parts.
-    """
-    parts = -(-shape.frames // PART)
-    rows = min(shape.frames, -(-shape.frames // (parts * ROUND)) * ROUND)
-    return replace(plan_product(rows, shape.monomials, shape.scores, shape.precision), rows=shape.frames)
 
 
 @lru_cache(maxsize=128)
