@@ -70,6 +70,8 @@ def index(
 
 
 def _sounds(source: Path) -> dict[str, Path]:
+    if not source.exists():
+        raise PpspeechError(f"there is nothing at {source}: give sound files, or folders of them")
     if not source.is_dir():
         return {source.name: source}
     found = sorted(path for path in source.rglob("*") if path.suffix.lower() in SOUNDS and path.is_file())

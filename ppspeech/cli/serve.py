@@ -106,7 +106,7 @@ def serve(
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
     --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
-    words --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
+    sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
     """
     import torch
 

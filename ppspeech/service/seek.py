@@ -129,7 +129,7 @@ def _heard(terms: Spotting, shape: SpotShape, take: str | Sound, rate: int | Non
         raise RangeError(
             f"{name}: a word lasts {least * mfcc.hop_s:.2f} to {most * mfcc.hop_s:.2f} s here, without the silence "
             f"around it, got {frames * mfcc.hop_s:.2f} s: "
-            + ("record it longer" if frames < least else "cut it, or join words by `...`")
+            + ("record it longer, or take a longer keyword" if frames < least else "cut it, or join words by `...`")
         )
     parts = np.linspace(0, mfcc.hop_length, SHIFTS, endpoint=False).astype(int).tolist()
     if not bool(waveform.ne(0).any()):

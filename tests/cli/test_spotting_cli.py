@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def archive(folder: Path) -> Iterator[list[str]]:
     process, words = start(folder / "calls.archive", "--listen", "127.0.0.1:0", "--budget", "50")
     assert process.stdout is not None
-    assert "calls takes keywords, to look for in 2 recordings" in process.stdout.readline()
+    assert "calls takes keywords for 2 recordings" in process.stdout.readline()
     yield words
     process.send_signal(signal.SIGTERM)
     out, errors = process.communicate(timeout=60)

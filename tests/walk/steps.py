@@ -101,6 +101,24 @@ OWN = [
     Step("every fault of a corpus at once", "ppspeech corpus faulty", r"(?s)holes\.wav.*silent\.wav", 1),
 ]
 
+MEETINGS = """
+import numpy as np, soundfile
+from pathlib import Path
+from ppspeech.data import load_corpus
+corpus = load_corpus("mine")
+said = {(each.speaker, each.word, each.take): each.path for each in corpus}
+def say(path, speaker, take, words):
+    sounds = [soundfile.read(said[speaker, word, take]) for word in words.split()]
+    soundfile.write(path, np.concatenate([sound for sound, _ in sounds]), sounds[0][1])
+Path("meetings").mkdir()
+ann, bob, carol = corpus.speakers[:3]
+say("meetings/monday.wav", ann, 0, "go stop left")
+say("meetings/tuesday.wav", bob, 0, "left go go")
+say("call.wav", carol, 0, "left stop go")
+say("take.wav", ann, 1, "stop left")
+print("written")
+"""
+
 WORDS = [
     # Other takes than those that private training starts from.
     Step("a corpus", 'ppspeech synth mine --words "go,stop,left" --speakers 8 --takes 2 --seed 1', "48 recordings"),
@@ -179,6 +197,21 @@ WORDS = [
         slow=True,
     ),
     Step(
+        "a small network",
+        f"ppspeech train keyword_network --data.corpus mine --trainer.max_epochs 60 {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release it", "ppspeech export {checkpoint} --out net --not-private", "net: keyword_network", slow=True),
+    Step(
+        "serve it on shares",
+        "ppspeech serve net --listen 127.0.0.1:0",
+        r"recognize (?P<address>127\.0\.0\.1:\d+) clip\.wav --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step("recognize by the network", "ppspeech recognize {address} clip.wav --pin {pin}", "go|stop|left", slow=True),
+    Step(
         "train sentences",
         f"ppspeech train sentences --data.corpus mine {QUICK}",
         rf"(?s)test_accuracy.*{CHECKPOINT}",
@@ -199,6 +232,66 @@ WORDS = [
         "write it down without showing the voice",
         "ppspeech transcribe {address} clip.wav --pin {pin}",
         "stop",
+    ),
+    Step(
+        "by a grammar",
+        f'ppspeech train sentences --data.corpus mine --model.grammar "(go | stop | left)+" {QUICK}',
+        "test_accuracy",
+        slow=True,
+    ),
+    python(
+        "a vocabulary, and a text",
+        """
+        from pathlib import Path
+        Path("words.txt").write_text("go\\nstop\\nleft\\n")
+        Path("calls.txt").write_text("good morning\\nI want my money back\\nno refund\\n")
+        """,
+    ),
+    Step(
+        "by a tree of phones",
+        f"ppspeech train sentences_lexicon --data.corpus mine --model.vocabulary words.txt {QUICK}",
+        "test_accuracy",
+        slow=True,
+    ),
+    Step(
+        "serve the text",
+        "ppspeech serve calls.txt --listen 127.0.0.1:0",
+        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+    ),
+    Step(
+        "search it",
+        'ppspeech grep "(refund|money) back" --server {address} --pin {pin}',
+        r"calls\.txt: (found|1 line)|calls\.txt:2",
+    ),
+    Step("attack sentences", "ppspeech attack sentences --quick --only shifted_scores", "failed|stated", slow=True),
+    python("meetings, a call, and a take of two words", MEETINGS, "written"),
+    Step("index what is not there", "ppspeech index nowhere -o no.archive", "nothing at nowhere", 2),
+    Step(
+        "index meetings",
+        "ppspeech index meetings -o meetings.archive --bundle sentences",
+        "2 recordings, .* 4 units",
+        makes=("meetings.archive",),
+    ),
+    Step(
+        "serve them",
+        "ppspeech serve meetings.archive --listen 127.0.0.1:0",
+        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+    ),
+    Step("where is it said", "ppspeech spot stop --server {address} --pin {pin}", "1 of 2 recordings"),
+    Step("by a take of it", "ppspeech spot take.wav --server {address} --pin {pin}", "1 of 2 recordings"),
+    Step("a take that is too short", "ppspeech spot clip.wav --server {address} --pin {pin}", "longer keyword", 2),
+    Step(
+        "serve keywords",
+        "ppspeech serve sentences --spotting threshold=40 --listen 127.0.0.1:0",
+        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+    ),
+    Step(
+        "which are said in a call",
+        "ppspeech spot --in call.wav --server {address} --pin {pin}",
+        "(?s)left.*stop.*go.*1 of 1 recordings",
     ),
     Step(
         "for a margin",
@@ -305,6 +398,39 @@ SPEAKERS = [
             assert path.stat().st_mode & 0o077 == 0, (path, oct(path.stat().st_mode))
         """,
         slow=True,
+    ),
+]
+
+SONGS = """
+import numpy as np, soundfile
+from pathlib import Path
+rate, at = 16_000, np.arange(4_000) / 16_000
+Path("songs").mkdir()
+for place, name in enumerate(("waltz", "march", "lullaby")):
+    chance = np.random.default_rng(place)
+    chords = 220 * 2 ** (chance.integers(0, 36, size=(80, 3, 1)) / 12)
+    notes = sum(np.sin(2 * np.pi * chords * over * at) / over for over in (1, 2, 3)).sum(axis=1) * np.exp(-6 * at)
+    song = notes.ravel() / np.abs(notes).max() * 0.8
+    soundfile.write(f"songs/{name}.wav", song, rate)
+    if name == "march":
+        soundfile.write("clip.wav", song[5 * rate : 11 * rate], rate)
+print("written")
+"""
+
+MUSIC = [
+    python("songs, and a clip of one", SONGS, "written"),
+    Step("index them", "ppspeech music index songs -o songs.index", "3 songs", makes=("songs.index",)),
+    Step("name it here", "ppspeech music find clip.wav --index songs.index", "clip.wav: march"),
+    Step(
+        "serve the index",
+        "ppspeech music serve songs.index --listen 127.0.0.1:0",
+        r"find clip\.wav --server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+    ),
+    Step(
+        "name it without letting it be heard",
+        "ppspeech music find clip.wav --server {address} --pin {pin}",
+        "clip.wav: march",
     ),
 ]
 
@@ -506,6 +632,7 @@ STAGES: dict[str, list[Step]] = {
     "own": OWN,
     "words": WORDS,
     "speakers": SPEAKERS,
+    "music": MUSIC,
     "filters": FILTERS,
     "together": TOGETHER,
     "library": LIBRARY,

@@ -25,14 +25,16 @@ def wanted(command: str) -> set[str]:
     kept = {word for word in words if re.match(r"--[a-z]|[\w/]+\.py$", word)} - {"--config"}
     kept |= {f"recipe {Path(word).stem}" for word in words if Path(word).stem in RECIPES}
     if words[0] == "ppspeech":
-        kept.add(" ".join(words[1 : 3 if words[1:2] == ["filter"] else 2]))
+        kept.add(" ".join(words[1 : 3 if words[1:2] in (["filter"], ["music"]) else 2]))
     return kept
 
 
 def promised() -> list[str]:
     """The commands of the README's table of what it does."""
     table = README.split("## What it does")[1].split("\n\n")[1]
-    spans = [span for row in table.splitlines()[2:] for span in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[1])]
+    spans = [
+        span for row in table.splitlines()[2:] for span in re.findall(r"`([^`]+)`", re.split(r"(?<!\\)\|", row)[-2])
+    ]
     return [span for span in spans if span.startswith(("ppspeech ", "python "))]
 
 

@@ -141,7 +141,7 @@ class Spotting:
         """What is searched."""
         if self.holder == "client":
             return f"recordings of up to {self.frames * self.mfcc.hop_s:.0f} s"
-        return f"keywords, to look for in {len(self.pieces)} recordings"
+        return f"keywords for {len(self.pieces)} recordings"
 
     def agreement(self, fingerprint: str) -> dict[str, Any]:
         """Public parameters of a session: both parties mean this archive or bundle, on these terms."""
