@@ -68,9 +68,14 @@ def export_keywords(bundle: Bundle, deployment: SpotDeployment | None = None) ->
     scores are further apart than shares hold.
     """
     chosen, bank, mfcc = deployment or SpotDeployment(), bundle.model, bundle.mfcc
-    if not isinstance(bundle.config.settings, KeywordHmmSettings | SentenceHmmSettings):
+    if isinstance(bundle.config.settings, KeywordHmmSettings):
+        raise ModelError(
+            f"a {bundle.config.type} learned words one at a time, with the silence around each, and does not find them "
+            "in running speech: look for words of a bundle of sentences (`ppspeech train sentences`)"
+        )
+    if not isinstance(bundle.config.settings, SentenceHmmSettings):
         raise ModelError(f"a {bundle.config.type} has no models of words that could be looked for")
-    if isinstance(bundle.config.settings, SentenceHmmSettings) and bundle.config.settings.units:
+    if bundle.config.settings.units:
         raise ModelError("keywords that are looked for have models of their own, and this bundle's are made of units")
     assert isinstance(bank, HiddenMarkovModel)
     emission = bank.emission

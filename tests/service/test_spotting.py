@@ -18,7 +18,7 @@ from scipy import stats
 
 from ppspeech.arrays import Residues
 from ppspeech.audio import MfccConfig
-from ppspeech.bundle import Bundle
+from ppspeech.bundle import Bundle, ModelSettings
 from ppspeech.crypto.shares import SharedBits
 from ppspeech.errors import (
     AudioError,
@@ -57,7 +57,7 @@ from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
 from ppspeech.service.tasks.spotting import Sizes, Spotting, packed, unpacked
 from tests.service.conftest import Running, serving
 from tests.service.test_sentences import ended
-from tests.service.voices import RATE, SENTENCES, released, voice
+from tests.service.voices import HMM, RATE, SENTENCES, SPEAKERS, released, voice
 
 Serve = Callable[..., AbstractContextManager[Running]]
 
@@ -88,6 +88,14 @@ def asked(tmp_path_factory: pytest.TempPathFactory, bundle: Bundle, archive: Arc
         tmp_path_factory.mktemp("server"), {"calls": archive, "words": bundle}, spotting=OURS, sentences=None
     ) as found:
         yield found
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"), [(HMM, "one at a time"), (SPEAKERS, "no models of words")], ids=["words", "people"]
+)
+def test_models_that_would_not_find_a_word_are_refused(settings: ModelSettings, why: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=why):
+        export_keywords(released(tmp_path / "b", settings), OURS)
 
 
 def clear(archive: Archive, keyword: Keyword, threshold: float, *, average: bool = False) -> list[Spotted]:
