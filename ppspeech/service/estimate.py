@@ -14,7 +14,16 @@ from ppspeech.crypto.shares import Cost
 from ppspeech.protocols.networks import NetworkShape, network_cost, network_rounds
 from ppspeech.protocols.scores import WordShape
 from ppspeech.protocols.trellis import GarbledCost, TrellisCircuit
-from ppspeech.protocols.words import FAR, KeywordJob, end_cost, garbled_cost, stream_cost, stream_plan, word_circuit
+from ppspeech.protocols.words import (
+    FAR,
+    KeywordJob,
+    end_cost,
+    garbled_cost,
+    stream_cost,
+    stream_plan,
+    usual_ahead,
+    word_circuit,
+)
 from ppspeech.service.requests import Way
 
 PRODUCT_SECONDS = 9e-6  # of one polynomial multiplied into an accumulator, by the server
@@ -94,7 +103,7 @@ class Knowledge:
 @lru_cache(maxsize=256)
 def planned_job(shape: WordShape, utterances: int = 1, order: Way = "frames") -> KeywordJob:
     """A job, planned once: cutting a product into polynomials looks at many ways."""
-    return KeywordJob(shape, utterances, FAR if order == "ahead" else 1)
+    return KeywordJob(shape, utterances, FAR if order == "ahead" else usual_ahead(shape, utterances))
 
 
 def estimate(job: KeywordJob, order: Way = "frames") -> Estimate:

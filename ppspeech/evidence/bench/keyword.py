@@ -42,6 +42,7 @@ from ppspeech.protocols.words import (
     recognize,
     recognize_garbled,
     stream_plan,
+    usual_ahead,
 )
 
 FRAMES, DIMENSIONS, WORDS, STATES = 98, 39, 10, 5
@@ -180,9 +181,9 @@ def plain_scores(models: WordArrays, frames: Reals) -> Reals:
     return result
 
 
-def timed(models: WordArrays, utterances: list[Reals], ahead: int = 1) -> Timed:
+def timed(models: WordArrays, utterances: list[Reals], ahead: int | None = None) -> Timed:
     """The recognition of some utterances on shares, whose words are compared with those in the clear."""
-    chosen = KeywordJob(models.shape, len(utterances), ahead)
+    chosen = KeywordJob(models.shape, len(utterances), ahead or usual_ahead(models.shape, len(utterances)))
     expected = [_sure_word(models, each) for each in utterances]
     weights = encode_models(models, chosen.utterances)
 

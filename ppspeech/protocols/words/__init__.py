@@ -30,7 +30,7 @@ from ppspeech.protocols.words.keyword_stream import (
     stream_plan,
     streams_a_key,
 )
-from ppspeech.protocols.words.recursion import FAR, looks_ahead
+from ppspeech.protocols.words.recursion import FAR, looks_ahead, usual_ahead
 
 __all__ = [
     "FAR",
@@ -57,6 +57,7 @@ __all__ = [
     "stream_cost",
     "stream_plan",
     "streams_a_key",
+    "usual_ahead",
     "why_not_garbled",
     "word_circuit",
 ]

@@ -12,8 +12,14 @@ from ppspeech.protocols.trellis.graph import Arc, Operation, Start, Trellis
 from ppspeech.protocols.trellis.schedule import plan_trellis
 from ppspeech.protocols.trellis.shares import TrellisRun
 
-FAR = 8
-"""Frames a step over links where a round trip is dear, in words that never turn back."""
+FAR, NEAR = 8, 2
+"""Frames a step, in words that never turn back: over links where a round trip is dear, and where it costs no more than
+to wake up another process.
+"""
+FEW, LONG = 200, 64
+"""States of all utterances up to which, and frames beyond which, the latter counts; for best paths, whose operations
+are the cheap ones.
+"""
 
 
 @lru_cache(maxsize=64)
@@ -45,6 +51,12 @@ def word_trellis(shape: WordShape) -> Trellis:
 def looks_ahead(shape: WordShape) -> bool:
     """Whether steps can take several frames: states are stayed in, and never come back to."""
     return shape.moves[0] == 0 and shape.frames > 1
+
+
+def usual_ahead(shape: WordShape, utterances: int = 1) -> int:
+    """Frames a step, on a link where round trips are cheap."""
+    few = utterances * shape.words * shape.states <= FEW and shape.frames > LONG
+    return NEAR if few and shape.operation == "viterbi" and looks_ahead(shape) else 1
 
 
 class WordRun:
