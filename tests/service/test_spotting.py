@@ -98,6 +98,15 @@ def test_models_that_would_not_find_a_word_are_refused(settings: ModelSettings, 
         export_keywords(released(tmp_path / "b", settings), OURS)
 
 
+@pytest.mark.parametrize("recordings", [1, 30, 400])
+def test_keywords_have_room_for_the_errors_of_any_archive(recordings: int, archive: Archive) -> None:
+    """More recordings share a polynomial, and so more errors meet."""
+    many = replace(archive.terms, pieces=(1,) * recordings, recordings=())
+    shape, (middle, reach) = many.spelled_shape((2, 1), "frames"), many.reach
+    assert shape.scores[0] <= middle - reach - shape.error(2.0)
+    assert shape.scores[1] >= middle + reach + shape.error(2.0)
+
+
 def clear(archive: Archive, keyword: Keyword, threshold: float, *, average: bool = False) -> list[Spotted]:
     question = sought(archive.terms, keyword, RATE, threshold, average=average)
     answers = in_the_clear(question.keywords, archive.recordings(question.keywords.shape))

@@ -209,6 +209,12 @@ class SpotShape(Params):
             return Precision(limit=2.0**13, weights=Scale(26, 13), result=self.scale)
         return Precision(limit=max(1.0, self.limit**2), weights=Scale(28, 13), result=self.scale)
 
+    def error(self, spoken: float) -> float:
+        """Nats that a frame's score may be off by, for keywords of this 1-norm. Certain."""
+        heard = most_monomials(self.dimensions, self.terms, self.limit, self.radius)
+        norms = (spoken, heard) if self.holder == "server" else (heard, spoken)
+        return error_bound(self.precision, *norms, self.monomials, self.product.block_columns).total
+
     def trellis(self) -> Trellis:
         """A lane: the chains, what comes before them (always 0), and after each word its best end so far."""
         starts = [sum(self.states[:word]) for word in range(len(self.states))]
@@ -302,10 +308,7 @@ class Keywords:
         """The least and the most nats that a frame can score in a state, errors of the product included. Certain."""
         shape, flat = self.shape, self.weights.reshape(-1, self.shape.monomials)
         lowest, highest = frame_bounds(flat.T, shape.terms, shape.limit, shape.radius)
-        heard = most_monomials(shape.dimensions, shape.terms, shape.limit, shape.radius)
-        spoken = float(np.abs(flat).sum(axis=1).max())
-        norms = (spoken, heard) if shape.holder == "server" else (heard, spoken)
-        error = error_bound(shape.precision, *norms, shape.monomials, shape.product.block_columns).total
+        error = shape.error(float(np.abs(flat).sum(axis=1).max()))
         return float(lowest.min()) - error, float(highest.max()) + error
 
     @cached_property

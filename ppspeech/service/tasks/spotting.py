@@ -41,6 +41,8 @@ RINGS = (16, 19, 21, 25)
 
 WAYS: tuple[Way, ...] = ("frames", "average")
 """The best sum, or the best average."""
+UNIT_NORM = 64.0
+"""Of a state of a spelled keyword, at the most: a one, and ln of staying."""
 
 
 @TASKS.register("spotting")
@@ -153,22 +155,21 @@ def _spelled_shape(terms: Spotting, sizes: tuple[int, ...], way: Way) -> SpotSha
     numbers, (middle, reach) = len(terms.names) * terms.states, terms.reach
     if not numbers:
         raise RangeError("this archive has no units that a keyword could be spelled with: ask by an example")
-    return _finest(
-        SpotShape(
-            frames=terms.frames,
-            dimensions=numbers,
-            terms="linear",
-            states=tuple(terms.states * size for size in sizes),
-            recordings=sum(terms.pieces),
-            limit=reach,
-            radius=reach * math.sqrt(numbers) + 1e-6,
-            scores=(math.floor(middle - reach) - 1, math.ceil(middle + reach) + 1),
-            garbage=(0, 0),
-            constant=CONSTANT,
-            fraction=COARSEST[way],
-            **_blocks(terms, len(sizes), way),
-        )
+    shape = SpotShape(
+        frames=terms.frames,
+        dimensions=numbers,
+        terms="linear",
+        states=tuple(terms.states * size for size in sizes),
+        recordings=sum(terms.pieces),
+        limit=reach,
+        radius=reach * math.sqrt(numbers) + 1e-6,
+        scores=(math.floor(middle - reach) - 1, math.ceil(middle + reach) + 1),
+        garbage=(0, 0),
+        constant=CONSTANT,
+        fraction=COARSEST[way],
+        **_blocks(terms, len(sizes), way),
     )
+    return _with_room(shape)
 
 
 @lru_cache(maxsize=64)
@@ -213,6 +214,16 @@ def _own_shape(terms: Spotting, count: int, steps: int, way: Way) -> SpotShape:
             **_blocks(terms, 1, way),
         )
     )
+
+
+def _with_room(shape: SpotShape) -> SpotShape:
+    """The finest with room for the errors of its product, which depend on how it is cut."""
+    low, high = shape.scores
+    found, room = _finest(shape), 0
+    while (needed := math.ceil(found.error(UNIT_NORM))) > room:
+        room = needed
+        found = _finest(replace(shape, scores=(low - room, high + room)))
+    return found
 
 
 def _finest(shape: SpotShape) -> SpotShape:
