@@ -41,7 +41,7 @@ RINGS = (16, 19, 21, 25)
 
 WAYS: tuple[Way, ...] = ("frames", "average")
 """The best sum, or the best average."""
-UNIT_NORM = 64.0
+UNIT_NORM = 128.0
 """Of a state of a spelled keyword, at the most: a one, and ln of staying."""
 
 
