@@ -46,7 +46,7 @@ def encrypt_plan(
     Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan words --words limit=6,bits=24`,
     `ppspeech encrypt-plan sentences --frames 320`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
-    from ppspeech.bundle import KeywordNetworkSettings, SentenceHmmSettings, load_bundle
+    from ppspeech.bundle import CtcNetworkSettings, KeywordNetworkSettings, SentenceHmmSettings, load_bundle
     from ppspeech.cli.serve import choices
     from ppspeech.service import (
         Deployment,
@@ -65,8 +65,8 @@ def encrypt_plan(
     elif isinstance(loaded.config.settings, SentenceHmmSettings):
         plan = plan_sentences(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
         facts = _sentence_facts(plan)
-    elif isinstance(loaded.config.settings, KeywordNetworkSettings):
-        plan = plan_network(loaded)
+    elif isinstance(loaded.config.settings, KeywordNetworkSettings | CtcNetworkSettings):
+        plan = plan_network(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
         facts = _network_facts(plan)
     else:
         usual = Deployment(frames=frames, operation=operation, reject=reject)

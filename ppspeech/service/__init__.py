@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
-    from ppspeech.service.export_networks import export_network
+    from ppspeech.service.export_networks import at_frames, export_ctc, export_network, export_sequence
     from ppspeech.service.export_sentences import (
         Scored,
         SentenceDeployment,
@@ -100,6 +100,7 @@ __all__ = [
     "TextDeployment",
     "Units",
     "WayToRun",
+    "at_frames",
     "at_length",
     "build_services",
     "clear_segments",
@@ -112,9 +113,11 @@ __all__ = [
     "error_budget",
     "export_bank",
     "export_bundle",
+    "export_ctc",
     "export_graph",
     "export_keywords",
     "export_network",
+    "export_sequence",
     "export_words",
     "in_archive",
     "in_the_clear",
@@ -150,7 +153,7 @@ _MODULES = {
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
-    "export_networks": {"export_network"},
+    "export_networks": {"at_frames", "export_ctc", "export_network", "export_sequence"},
     "export_sentences": {
         "Scored",
         "SentenceDeployment",

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import usual_range
+from ppspeech.audio import MfccConfig, usual_range
 from ppspeech.bundle import Bundle, BundleConfig, SentenceHmmSettings, feature_limit, feature_radius
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.decoding import LATER, NOTHING, Edge, WordGraph
@@ -56,6 +56,11 @@ class SentenceDeployment:
     frames: int | None = None
     bits: int | None = None
 
+    def frames_of(self, mfcc: MfccConfig) -> int:
+        """Of the longest utterance, in whole steps."""
+        wanted = LONGEST_SECONDS / mfcc.hop_s if self.frames is None else self.frames
+        return math.ceil(wanted / STEP) * STEP
+
 
 def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) -> SentenceArrays:
     """The encrypted layer's form of a bundle that writes down sentences, of features in their usual range, clipped as
@@ -86,8 +91,7 @@ def export_bank(bank: nn.Module, config: BundleConfig, deployment: SentenceDeplo
     scored = Scored(
         scaled_weights(weights, terms, center, spread), terms, mfcc.features, limit, feature_radius(bank, mfcc)
     )
-    wanted = LONGEST_SECONDS / mfcc.hop_s if chosen.frames is None else chosen.frames
-    return export_graph(graph, scored, math.ceil(wanted / STEP) * STEP, chosen.bits)
+    return export_graph(graph, scored, chosen.frames_of(mfcc), chosen.bits)
 
 
 def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:

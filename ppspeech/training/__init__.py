@@ -5,7 +5,7 @@ from ppspeech.training.confusion import Confusion
 from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
 from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
-from ppspeech.training.networks import WordNetwork
+from ppspeech.training.networks import CtcNetwork, WordNetwork
 from ppspeech.training.private import PrivacyHook, fit_privately
 from ppspeech.training.recipe import audited_recipe, run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
@@ -17,6 +17,7 @@ __all__ = [
     "POOLED",
     "AdversarialSolver",
     "Confusion",
+    "CtcNetwork",
     "FilterRecipe",
     "LargeMarginClassifier",
     "LearnedFilter",

@@ -2,7 +2,7 @@
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
-from ppspeech.bundle.kinds.networks import KeywordNetworkSettings
+from ppspeech.bundle.kinds.networks import CtcNetworkSettings, KeywordNetworkSettings
 from ppspeech.bundle.kinds.own import WeightsSettings
 from ppspeech.bundle.kinds.sentences import SILENCE, SentenceBank, SentenceHmmSettings, lexicon_of, listed_ngrams
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
@@ -12,6 +12,7 @@ from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSe
 __all__ = [
     "SILENCE",
     "CohortSettings",
+    "CtcNetworkSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",

@@ -188,6 +188,15 @@ class NetworkShape(Params):
         return (self.labels - (self.output == "labels")).bit_length()
 
     @property
+    def span(self) -> tuple[int, int]:
+        """Frames that one which comes out looks at, and how many it is after the one before."""
+        span, stride = 1, 1
+        for layer in self.layers:
+            span += ((layer.width - 1) * layer.dilation + (layer.pool_width - 1) * layer.stride) * stride
+            stride *= layer.stride * layer.pool_width
+        return span, stride
+
+    @property
     def told(self) -> int:
         """Labels that the client is told at the most: one, or one a frame that comes out."""
         return self.frames_of(len(self.layers))
