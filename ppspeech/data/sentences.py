@@ -135,11 +135,11 @@ class Pieces(Dataset[Batch]):
 
 class WholeSentences(Dataset[Batch]):
     """Sentences as items `{"features": (frames, d), "said": (longest,), "speaker", "index"}`; what is said is filled up
-    with -1. `speakers` `(items,)` are places among the speakers' names.
+    with -1. `speakers` `(items,)` are places among the speakers' names, `heard` the sentences themselves.
     """
 
     def __init__(self, joined: Sequence["Heard"], words: Sequence[str], speakers: Sequence[str]) -> None:
-        self.features = [heard.features for heard in joined]
+        self.heard, self.features = tuple(joined), [heard.features for heard in joined]
         self.sizes = [len(features) for features in self.features]
         self.speakers = torch.tensor([speakers.index(heard.sentence.speaker) for heard in joined])
         texts = [[words.index(word) for word in heard.sentence.text] for heard in joined]

@@ -43,7 +43,7 @@ from ppspeech.models.measures import (
     total_word_errors,
     word_errors,
 )
-from ppspeech.models.network import FrameLayer, FrameNetwork, SequenceNetwork, greedy_labels, span_of
+from ppspeech.models.network import FrameLayer, FrameNetwork, SequenceNetwork, StateNetwork, greedy_labels, span_of
 from ppspeech.models.patches import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
@@ -80,6 +80,7 @@ __all__ = [
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
+    "StateNetwork",
     "TableClassifier",
     "Topology",
     "UtteranceClassifier",

@@ -124,6 +124,33 @@ class SequenceNetwork(nn.Module):
         return -(-lengths // self.stride)
 
 
+class StateNetwork(nn.Module):
+    """Features `(batch, frames, features)` and lengths to scores `(batch, frames, states)` of the states of a graph.
+
+        s (z_i - ln p_i),      as      ln p(x | i) = ln softmax(z)_i - ln p_i + ln p(x)
+
+    for logits z and the priors p of states (Bourlard and Morgan 1994). What is the same for all states of a frame
+    changes no path, so neither ln p(x) nor the sum of the softmax is computed: on shares it would cost a lot.
+
+    Args:
+        scale: s, what a frame weighs against moves; neighboring frames say the same thing.
+    """
+
+    def __init__(
+        self, states: int, features: int, radius: float, layers: tuple[FrameLayer, ...], scale: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.network, self.scale = SequenceNetwork(states, features, radius, layers), scale
+        self.log_prior = nn.Parameter(torch.zeros(states), requires_grad=False)
+        if self.network.stride != 1:
+            raise ModelError(f"states have a score every frame: layers stride over 1, got {self.network.stride}")
+
+    def forward(self, features: Tensor, lengths: Tensor) -> Tensor:
+        """Scores of all states; those after an utterance's end are of zeros."""
+        logits: Tensor = self.network(features, lengths)
+        return self.scale * (logits - self.log_prior)
+
+
 def greedy_labels(best: Iterable[int]) -> list[tuple[int, int]]:
     """Greedy CTC (Graves et al. 2006, section 3.2): labels where they begin, and where, from the best of every frame.
     0 is the blank, which is none; a label that repeats the frame before is the same one.

@@ -15,14 +15,7 @@ if TYPE_CHECKING:
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
     from ppspeech.service.export_networks import at_frames, export_ctc, export_network, export_sequence
-    from ppspeech.service.export_sentences import (
-        Scored,
-        SentenceDeployment,
-        at_length,
-        export_bank,
-        export_bundle,
-        export_graph,
-    )
+    from ppspeech.service.export_sentences import Scored, at_length, export_bank, export_bundle, export_graph
     from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
@@ -64,6 +57,7 @@ if TYPE_CHECKING:
         index_songs,
         read_index,
     )
+    from ppspeech.service.tasks.sentences import SentenceDeployment
 
 __all__ = [
     "ASKED",
@@ -154,14 +148,7 @@ _MODULES = {
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
     "export_networks": {"at_frames", "export_ctc", "export_network", "export_sequence"},
-    "export_sentences": {
-        "Scored",
-        "SentenceDeployment",
-        "at_length",
-        "export_bank",
-        "export_bundle",
-        "export_graph",
-    },
+    "export_sentences": {"Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
     "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
@@ -202,6 +189,7 @@ _MODULES = {
         "read_index",
     },
     "server.text": {"TextDeployment"},
+    "tasks.sentences": {"SentenceDeployment"},
     "seek": {"sought"},
 }
 

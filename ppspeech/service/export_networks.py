@@ -8,10 +8,10 @@ from torch import Tensor, nn
 from ppspeech.arrays import Reals
 from ppspeech.bundle import Bundle
 from ppspeech.errors import ModelError, RangeError
-from ppspeech.models import FrameLayer, FrameNetwork, SequenceNetwork
+from ppspeech.models import FrameLayer, FrameNetwork, SequenceNetwork, StateNetwork
 from ppspeech.protocols.networks import Layer, NetworkArrays, NetworkShape, fit_network
 from ppspeech.service.export import label_bytes
-from ppspeech.service.export_sentences import SentenceDeployment
+from ppspeech.service.tasks.sentences import SentenceDeployment
 
 
 @torch.no_grad()
@@ -53,6 +53,22 @@ def export_ctc(bundle: Bundle, deployment: SentenceDeployment | None = None) -> 
     return export_sequence(bundle.model, bundle.labels, chosen.frames_of(bundle.mfcc))
 
 
+@torch.no_grad()
+def export_states(module: nn.Module, frames: int) -> NetworkArrays:
+    """The same of a network that scores the states of a graph, for utterances of up to so many frames: its priors and
+    its scale are a part of the last layer. Raises as `export_network`.
+    """
+    if not isinstance(module, StateNetwork):
+        raise ModelError(
+            f"a {type(module).__name__} scores no states: train one with `ppspeech train sentences_network`"
+        )
+    inner = module.network
+    layers = (*_layers(inner.shapes), Layer(inner.head.out_features, activation="none"))
+    found = _fitted(inner, layers, frames + inner.span - 1, ())
+    last = module.scale * found.matrices[-1], module.scale * (found.biases[-1] - _reals(module.log_prior))
+    return fit_network(found.shape, (*found.matrices[:-1], last[0]), (*found.biases[:-1], last[1]), ())
+
+
 def at_frames(network: NetworkArrays, frames: int) -> NetworkArrays:
     """The same for utterances of up to so many frames."""
     span, stride = network.shape.span
@@ -70,9 +86,9 @@ def _fitted(
         frames,
         windows[0].in_channels if windows else module.head.in_features,
         layers,
-        "labels" if isinstance(module, SequenceNetwork) else "word",
+        "word" if isinstance(module, FrameNetwork) else "labels" if labels else "scores",
         radius=float(module.radius),
-        label_bytes=label_bytes(labels),
+        label_bytes=label_bytes(labels) if labels else 1,
     )
     parts = (*matrices, _reals(module.head.weight.T)), (*biases, _reals(module.head.bias))
     return fit_network(shape, *parts, labels)

@@ -28,11 +28,11 @@ from ppspeech.service.estimate_sentences import estimate_sentence
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
 from ppspeech.service.export_networks import export_ctc, export_network
-from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
+from ppspeech.service.export_sentences import export_bundle
 from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.server.sentences import sentence_knowledge
 from ppspeech.service.server.speakers import SpeakerDeployment
-from ppspeech.service.tasks.sentences import STEP, Mode, Sentences, modes_of
+from ppspeech.service.tasks.sentences import STEP, Mode, SentenceDeployment, Sentences, modes_of
 from ppspeech.service.tasks.speakers import Job, Speakers
 
 TRANSFER_SECONDS = 1e-6  # of one extended transfer, both parties together

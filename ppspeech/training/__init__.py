@@ -5,7 +5,7 @@ from ppspeech.training.confusion import Confusion
 from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
 from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
-from ppspeech.training.networks import CtcNetwork, WordNetwork
+from ppspeech.training.networks import CtcNetwork, SentenceNetwork, WordNetwork, aligned_states
 from ppspeech.training.private import PrivacyHook, fit_privately
 from ppspeech.training.recipe import audited_recipe, run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
@@ -24,11 +24,13 @@ __all__ = [
     "MinimaxFilter",
     "PrivacyHook",
     "SentenceModels",
+    "SentenceNetwork",
     "SpeakerUbm",
     "SpeechModule",
     "Trained",
     "WordModels",
     "WordNetwork",
+    "aligned_states",
     "audited_recipe",
     "export_checkpoint",
     "fit_privately",

@@ -26,7 +26,7 @@ class KeywordNetworkSettings:
     layers: tuple[FrameLayer, ...]
 
     def __post_init__(self) -> None:
-        _check_layers(self.layers)
+        check_layers(self.layers)
 
     def task(self, labels: tuple[str, ...]) -> str:
         """What it is for."""
@@ -52,7 +52,7 @@ class CtcNetworkSettings:
     layers: tuple[FrameLayer, ...]
 
     def __post_init__(self) -> None:
-        _check_layers(self.layers)
+        check_layers(self.layers)
         span, stride = span_of(self.layers)
         if stride & (stride - 1) or stride > LONGEST_STRIDE or not stride <= span <= LONGEST_SPAN:
             raise BundleError(
@@ -69,6 +69,7 @@ class CtcNetworkSettings:
         return SequenceNetwork(1 + len(labels), features, self.radius, self.layers)
 
 
-def _check_layers(layers: tuple[FrameLayer, ...]) -> None:
+def check_layers(layers: tuple[FrameLayer, ...]) -> None:
+    """Refuse, with a BundleError, more layers than a network has."""
     if not 0 <= len(layers) <= MOST_LAYERS:
         raise BundleError(f"a network has up to {MOST_LAYERS} layers before its last, got {len(layers)}")

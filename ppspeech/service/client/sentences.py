@@ -27,7 +27,7 @@ from ppspeech.protocols.sentences import (
     fits_garbled,
     prepare,
     prepare_question,
-    product_plan,
+    products_of,
     streamed,
     total_bytes,
     transcribe,
@@ -55,7 +55,7 @@ class AskSentences:
         self._mfcc = Mfcc(self._terms.mfcc)
         self._taken: tuple[ClientSession, TakenModels] | None = None
         shape = self._terms.shape
-        size = product_plan(shape).total_bytes + LEAST * shape.frames * shape.plan.operations
+        size = sum(plan.total_bytes for plan in products_of(shape)) + LEAST * shape.frames * shape.plan.operations
         if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
             size = total_bytes(shape)
         if size > MOST_BYTES:
@@ -106,8 +106,13 @@ class AskSentences:
 
     @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
-        """A recording as the model takes it, in the usual range of speech, `(frames, features)`; it stays here."""
+        """A recording as the model takes it, `(frames, features)`, but for a network in the usual range of speech; it
+        stays here.
+        """
         (features,) = features_of([sound], self._mfcc, rate)
+        if self._terms.shape.network is not None:
+            found: Reals = features.double().numpy()
+            return found
         return in_usual_range(features, self._terms.mfcc)
 
     def _transcribe(self, frames: Reals, steps: int, mode: Mode | None) -> tuple[Words, list[Heard]]:

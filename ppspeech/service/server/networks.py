@@ -9,14 +9,13 @@ from ppspeech.protocols import meet_as_server
 from ppspeech.protocols.networks import NetworkArrays, answer_network, network_cost
 from ppspeech.service.estimate import Knowledge
 from ppspeech.service.export_networks import at_frames, export_ctc, export_network
-from ppspeech.service.export_sentences import SentenceDeployment
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
 from ppspeech.service.tasks.network_sentences import NetworkSentences
 from ppspeech.service.tasks.networks import Networks
-from ppspeech.service.tasks.sentences import STEP
+from ppspeech.service.tasks.sentences import STEP, SentenceDeployment
 
 
 @dataclass(frozen=True, eq=False)
