@@ -21,6 +21,7 @@ from ppspeech.bundle import (
     MODEL_TYPES,
     BundleConfig,
     CohortSettings,
+    CtcNetworkSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
     LargeMarginClassifierSettings,
@@ -30,6 +31,7 @@ from ppspeech.bundle import (
     MinimaxFilterSettings,
     ModelSettings,
     SentenceHmmSettings,
+    SentenceNetworkSettings,
     SpeakerUbmSettings,
     WeightsSettings,
     load_bundle,
@@ -91,6 +93,14 @@ ALL_SETTINGS: list[ModelSettings] = [
             FrameLayer(6, width=3, stride=2, pool="max", pool_width=2),
             FrameLayer(5, width=2, dilation=2, activation="gelu"),
         ),
+    ),
+    CtcNetworkSettings(radius=2.0, layers=()),
+    CtcNetworkSettings(radius=6.0, layers=(FrameLayer(6, width=3, stride=2, pool="max", pool_width=2),)),
+    *(
+        SentenceNetworkSettings(
+            states=3, grammar=grammar, word_penalty=2.5, leave=0.3, scale=0.5, radius=6.0, layers=(FrameLayer(6),)
+        )
+        for grammar in (None, "(a | b)+ [c]")
     ),
     *(
         SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)
