@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from ppspeech import __version__
+from ppspeech.cli.ask import ask
 from ppspeech.cli.attack import attack
 from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
@@ -117,6 +118,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "classify": classify,
     "export": export,
     "inspect": inspect_bundle,
+    "ask": ask,
     "audit": audit,
     "attack": attack,
     "encrypt-plan": encrypt_plan,
