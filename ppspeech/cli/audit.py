@@ -52,6 +52,7 @@ def audit(
     from ppspeech.privacy.audit import audited, run_audits, run_once
 
     MECHANISMS.look_in("ppspeech.evidence.published.mechanisms")
+    MECHANISMS.look_in("ppspeech.evidence.published.projections")
 
     if every and target:
         raise PrivacyError(f"give either {target!r} or --all")
