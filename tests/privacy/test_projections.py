@@ -16,7 +16,7 @@ from ppspeech.evidence.published.projections import (
     graph_floor,
     sheffet_floor,
 )
-from ppspeech.privacy import Accountant, Relation, UnsupportedAnalysisError, event_from_json, event_to_json
+from ppspeech.privacy import Relation, UnsupportedAnalysisError
 from ppspeech.privacy.mechanisms import GraphCuts, JohnsonLindenstrauss, ProjectionEvent, Wishart, projection_ratio
 from ppspeech.privacy.mechanisms.wishart import WishartEvent, wishart_ratio
 
@@ -50,28 +50,15 @@ def test_the_table_of_floors(
 def test_delta_is_that_of_the_two_laws_by_quadrature(rows: int) -> None:
     event = ProjectionEvent(rows, 0.4, False, RECORD)
     x = np.linspace(0, 800, 400_001)[1:]
-    out, within = stats.chi2.pdf(x, rows), stats.chi2.pdf(x / 1.4, rows) / 1.4
+    logs = stats.chi2.logpdf(x, rows), stats.chi2.logpdf(x / 1.4, rows) - math.log(1.4)
+    pairs = [logs, logs[::-1]]
     for epsilon in (0.0, 0.3, 1.0):
-        grown = math.exp(epsilon)
-        both = [np.maximum(p - grown * q, 0).sum() * x[0] for p, q in ((within, out), (out, within))]
+        both = [np.maximum(np.exp(p) - math.exp(epsilon) * np.exp(q), 0).sum() * x[0] for p, q in pairs]
         assert event.delta(epsilon) == pytest.approx(max(both), rel=1e-3)
     for order in (1.5, 3.0):
-        both = [
-            np.log((p**order * q ** (1 - order)).sum() * x[0]) / (order - 1) for p, q in ((within, out), (out, within))
-        ]
+        both = [np.log(np.exp(order * p + (1 - order) * q).sum() * x[0]) / (order - 1) for p, q in pairs]
         assert event.rdp(order) == pytest.approx(max(both), rel=2e-3)
     assert event.rdp(4.0) == math.inf
-
-
-@pytest.mark.parametrize("event", [ProjectionEvent(20, 0.1, False, RECORD), WishartEvent(30, 1.0, RECORD)])
-def test_the_loss_distribution_is_the_closed_form_and_the_event_survives_a_file(event: Any) -> None:
-    for epsilon in (0.2, 0.8):
-        closed, by_loss = event.delta(epsilon), event.pld(1e-3).get_delta_for_epsilon(epsilon)
-        assert closed * (1 - 1e-6) <= by_loss <= closed * 1.02
-    assert event_from_json(event_to_json(event)) == event
-    account = Accountant(RECORD)
-    account.compose(event, 3)
-    assert event.epsilon(1e-5) < account.epsilon(1e-5) < 3 * event.epsilon(1e-5)
 
 
 @pytest.mark.parametrize("order", [2.0, 8.0, 40.0])

@@ -36,10 +36,8 @@ from ppspeech.privacy.mechanisms import (
     ShiftRelease,
     SkellamShares,
     UnitSums,
-    Wishart,
 )
 from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from ppspeech.privacy.mechanisms.wishart import WishartEvent
 
 RECORD, SPEAKER = Relation("record", "add_remove"), Relation("speaker", "add_remove")
 SURE = 1 - 1e-6
@@ -76,11 +74,6 @@ def half_floor(release: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, rows: release(replace(self, floor=self.floor / 4), rows)
 
 
-def half_scale(release: Callable[..., Any]) -> Callable[..., Any]:
-    """Made-up rows half as long."""
-    return lambda self, rows: release(replace(self, scale=self.scale / 2), rows)
-
-
 def half_share(share: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, count=1: share(self, count) // 2
 
@@ -103,7 +96,6 @@ BOOKED: list[Any] = [
     ("polya", DiscreteLaplaceEvent(100.0, 100, RECORD), PolyaShares, "share", half_share),
     ("skellam", SkellamEvent(373.0**2, 100.0, 100.0, 1, RECORD), SkellamShares, "share", half_share),
     ("johnson_lindenstrauss", ProjectionEvent(20, 0.07, False, RECORD), JohnsonLindenstrauss, "release", half_floor),
-    ("wishart", WishartEvent(100, 14.0, RECORD), Wishart, "release", half_scale),
     ("sampled_gaussian", SampledGaussianEvent(0.8, 0.2, 10, RECORD), GradientPlan, "release", half_value),
     (
         "sampled_gaussian",
