@@ -13,7 +13,9 @@ from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.mechanisms.gaussian import Gaussian
 from ppspeech.privacy.mechanisms.graph_cuts import GraphCuts, sketched_laplacian
 from ppspeech.privacy.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss, ProjectionEvent, projection_ratio
-from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, without_negative
+from ppspeech.privacy.mechanisms.local import LabelResponse, LocalRecords
+from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, principal_directions, without_negative
+from ppspeech.privacy.mechanisms.running import RunningMoments
 from ppspeech.privacy.mechanisms.shifts import ShiftRelease
 from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums, normalized
 from ppspeech.privacy.mechanisms.unit_sum import ALONE, UnitSum
@@ -28,11 +30,14 @@ __all__ = [
     "Gaussian",
     "GraphCuts",
     "JohnsonLindenstrauss",
+    "LabelResponse",
     "Law",
+    "LocalRecords",
     "Moments",
     "NoiseShares",
     "PolyaShares",
     "ProjectionEvent",
+    "RunningMoments",
     "ShiftRelease",
     "SkellamShares",
     "StatisticsRelease",
@@ -40,6 +45,7 @@ __all__ = [
     "UnitSums",
     "Wishart",
     "normalized",
+    "principal_directions",
     "projection_ratio",
     "shares_for",
     "sketched_laplacian",
