@@ -159,6 +159,11 @@ class LocalRecords:
             return (self.features + 1) / self.kappa**2
         return (float(self.gaussian.scale) * self.gaussian.grid.step) ** 2
 
+    def moment_noise(self, records: int) -> float:
+        """The deviation of a mean of b_j b_k, j != k, over so many records: what hides second moments."""
+        fourth = self.variance**2 if self.delta else (self.features + 1) * (self.features + 3) / self.kappa**4
+        return math.sqrt(fourth / records)
+
     @property
     def event(self) -> ComposedEvent:
         """What all records of one unit cost."""

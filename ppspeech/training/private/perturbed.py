@@ -59,9 +59,7 @@ class PerturbedRecords:
         means = shares.mT @ x / counts.unsqueeze(1)
         center = x.mean(0)
         total = (x - center).mT @ (x - center) / len(x) - self.mechanism.variance * torch.eye(x.shape[1])
-        away = means - center
-        within = total - (away * (counts / len(x)).unsqueeze(1)).mT @ away
-        return ClassMoments(counts, means, center, _raised(total), _raised(within))
+        return ClassMoments.of(counts, means, center, total, self.mechanism.moment_noise(len(x)))
 
     def calibrated(self) -> Tensor:
         """The best linear guess of every vector, `(n, d)`."""
@@ -73,20 +71,42 @@ class PerturbedRecords:
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
-    """Counts `(C,)` and means `(C, d)` of classes, mean `(d,)` and covariance of all, covariance within, `(d, d)`."""
+    """Counts `(C,)` and means `(C, d)` of classes, mean `(d,)` and covariance of all, covariance within, `(d, d)`.
+
+    `total` is raised to be a covariance; `within` is not, and `steady` is what of it stands above the noise.
+    """
 
     counts: Tensor
     means: Tensor
     center: Tensor
     total: Tensor
     within: Tensor
+    steady: Tensor
+
+    @classmethod
+    def of(cls, counts: Tensor, means: Tensor, center: Tensor, total: Tensor, noise: float) -> "ClassMoments":
+        """From unbiased estimates; `noise` is the deviation of a number of `total`.
+
+        A symmetric matrix of such noise has eigenvalues up to 2 noise sqrt(d): less than that is not told from it.
+        """
+        away = means - center
+        within = total - (away * (counts / counts.sum()).unsqueeze(1)).mT @ away
+        edge = 2 * noise * len(center) ** 0.5
+        return cls(counts, means, center, _raised(total, 0.0), within, _raised(within, edge))
 
 
 def discriminant(moments: ClassMoments) -> SoftmaxRegression:
-    """Gaussian classes with a common covariance as a linear model: scores S^-1 m x - m' S^-1 m / 2 + ln n."""
+    """Gaussian classes with a common covariance as a linear model: scores m'S^-1 x - m'S^-1 m / 2 + ln n.
+
+    Directions come from the covariance that stands above the noise; how much they weigh beside ln n, from the variance
+    along them, which is one number and well known.
+    """
     classes, features = moments.means.shape
-    slopes = torch.linalg.solve(moments.within, moments.means.mT).mT
-    offsets = moments.counts.log() - (slopes * moments.means).sum(1) / 2
+    away = moments.means - moments.center
+    slopes = torch.linalg.solve(moments.steady, away.mT).mT
+    spread = ((slopes @ moments.within) * slopes).sum().clamp_min(1e-9)
+    slopes = slopes * ((slopes * away).sum() / spread).clamp(1e-3, 1e3)
+    offsets = moments.counts.log() - (slopes * (moments.means + moments.center)).sum(1) / 2
     model = SoftmaxRegression(features, classes, dtype=torch.double)
     with torch.no_grad():
         model.weight.copy_(torch.cat([slopes, offsets.unsqueeze(1)], dim=1))
@@ -97,19 +117,24 @@ def fit_perturbed(
     module: LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians,
     records: PerturbedRecords,
     *,
-    quadratic: float,
+    norm: float = 10.0,
 ) -> None:
-    """Train a convex module on what was told, corrected as its loss allows; `quadratic` is Lambda in sum form."""
+    """Train a convex module on what was told, corrected as its loss allows.
+
+    `norm` is a public guess of the weights' length: Lambda, in sum form, is the size of the noise in the gradient over
+    it, root of the sum of E s^2 |x|^2.
+    """
     guessed = records.calibrated()
+    quadratic = float(guessed.norm() * records.shares.square().sum(1).mean().sqrt()) / norm
     if isinstance(module, LogisticRegression | SoftmaxRegression):
         module.fit_shares(guessed, records.shares, quadratic=quadratic)
     else:
         module.fit(guessed, records.y, quadratic=quadratic, tolerance=1e-4)
 
 
-def _raised(covariance: Tensor) -> Tensor:
-    """The nearest covariance with no direction below a share of the mean: noise makes some negative."""
+def _raised(covariance: Tensor, edge: float) -> Tensor:
+    """The nearest covariance with no direction below the noise, or a share of the mean: noise makes some negative."""
     values, vectors = torch.linalg.eigh((covariance + covariance.mT) / 2)
-    least = LEAST * float(values.mean().clamp_min(1e-12))
+    least = max(edge, LEAST * float(values.mean().clamp_min(1e-12)))
     raised: Tensor = (vectors * values.clamp_min(least)) @ vectors.mT
     return raised
