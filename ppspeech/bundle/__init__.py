@@ -7,6 +7,7 @@ from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
     SILENCE,
     CohortSettings,
+    KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
     LargeMarginClassifierSettings,
@@ -59,6 +60,7 @@ __all__ = [
     "DataTouch",
     "Filterer",
     "Identified",
+    "KernelTableSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",

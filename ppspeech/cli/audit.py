@@ -51,7 +51,8 @@ def audit(
     from ppspeech.privacy import MECHANISMS
     from ppspeech.privacy.audit import audited, run_audits, run_once
 
-    MECHANISMS.look_in("ppspeech.evidence.published.mechanisms")
+    for name in ("mechanisms", "projections", "kernel"):
+        MECHANISMS.look_in(f"ppspeech.evidence.published.{name}")
 
     if every and target:
         raise PrivacyError(f"give either {target!r} or --all")

@@ -30,6 +30,7 @@ from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
 from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score, voice_directions
+from ppspeech.models.kernel import KernelClassifier
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
@@ -67,6 +68,7 @@ __all__ = [
     "HuberSvm",
     "Hypothesis",
     "Impostors",
+    "KernelClassifier",
     "LargeMarginGaussians",
     "LargeMarginHmm",
     "LogisticRegression",

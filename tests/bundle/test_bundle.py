@@ -21,6 +21,7 @@ from ppspeech.bundle import (
     MODEL_TYPES,
     BundleConfig,
     CohortSettings,
+    KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
     LargeMarginClassifierSettings,
@@ -120,6 +121,7 @@ ALL_SETTINGS: list[ModelSettings] = [
     LinearTableSettings(loss="logistic", radius=1.0, constant=1.0),
     LinearTableSettings(loss="softmax", radius=None, constant=0.0),
     LinearTableSettings(loss="huber", radius=2.0, constant=1.0, width=0.5),
+    KernelTableSettings(pairs=4, constant=0.1),
     LargeMarginTableSettings(components=2, width=0.5, radius=1.0, constant=1.0),
 ]
 
@@ -128,7 +130,7 @@ def config_of(settings: ModelSettings) -> BundleConfig:
     if isinstance(settings, WeightsSettings):
         return BundleConfig(settings, (), None)
     labels = () if isinstance(settings, SpeakerUbmSettings | MinimaxFilterSettings) else ("a", "b", "c")
-    if isinstance(settings, LinearTableSettings | LargeMarginTableSettings):
+    if isinstance(settings, LinearTableSettings | LargeMarginTableSettings | KernelTableSettings):
         two = getattr(settings, "loss", "softmax") != "softmax"
         return BundleConfig(settings, ("a", "b") if two else labels, None, ("age", "height"))
     return BundleConfig(settings, labels, MfccConfig(cepstra=4, deltas=0))

@@ -6,12 +6,13 @@ from ppspeech.bundle.kinds.networks import KeywordNetworkSettings
 from ppspeech.bundle.kinds.own import WeightsSettings
 from ppspeech.bundle.kinds.sentences import SILENCE, SentenceBank, SentenceHmmSettings, lexicon_of, listed_ngrams
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
-from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
+from ppspeech.bundle.kinds.tables import KernelTableSettings, LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
 
 __all__ = [
     "SILENCE",
     "CohortSettings",
+    "KernelTableSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",
