@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from ppspeech import __version__
+from ppspeech.cli.anonymize import anonymize
 from ppspeech.cli.attack import attack
 from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
@@ -118,6 +119,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "export": export,
     "inspect": inspect_bundle,
     "audit": audit,
+    "anonymize": anonymize,
     "attack": attack,
     "encrypt-plan": encrypt_plan,
     "serve": serve,

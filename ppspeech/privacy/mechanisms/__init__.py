@@ -12,6 +12,7 @@ from ppspeech.privacy.mechanisms.distributed import (
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.mechanisms.gaussian import Gaussian
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, without_negative
+from ppspeech.privacy.mechanisms.projection import RandomProjection
 from ppspeech.privacy.mechanisms.shifts import ShiftRelease
 from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums, normalized
 from ppspeech.privacy.mechanisms.unit_sum import ALONE, UnitSum
@@ -27,6 +28,7 @@ __all__ = [
     "Moments",
     "NoiseShares",
     "PolyaShares",
+    "RandomProjection",
     "ShiftRelease",
     "SkellamShares",
     "StatisticsRelease",
