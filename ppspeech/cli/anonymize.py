@@ -33,22 +33,24 @@ def anonymize(
     `ppspeech anonymize people.csv --quasi age,sex,city --sensitive illness --out anonymous.csv --json`
     """
     from ppspeech.data import read_rows, write_rows
-    from ppspeech.errors import CorpusError
+    from ppspeech.errors import CorpusError, PrivacyError
     from ppspeech.privacy.anonymity import KAnonymity, Records, measure, shuffled, smallest_class
     from ppspeech.storage import atomic_write
 
     if not table.is_file():
         raise CorpusError(f"there is no file {table}: a table is a CSV file with a header")
     named, dropped = _names(quasi), _names(drop)
+    if sensitive in named:
+        raise PrivacyError(f"{sensitive} cannot be both known to others and sensitive: take it out of --quasi")
     rows = read_rows(table, [*named, *dropped, *([sensitive] if sensitive else [])])
     records = Records.of_rows([{name: value for name, value in row.items() if name not in dropped} for row in rows])
     made = KAnonymity(k=k, quasi=named, leave_out=leave_out, method=method).release(records)  # type: ignore[arg-type]
     left = made.value
     written = shuffled(left.records)
-    with atomic_write(out) as temporary:
-        write_rows(temporary, list(written.columns), written.rows())
     alike = smallest_class(left.records, named)
     told = measure(left.records, named, sensitive) if sensitive else None
+    with atomic_write(out) as temporary:
+        write_rows(temporary, list(written.columns), written.rows())
     as_they_are = [name for name in left.records.columns if name not in named]
     if as_json:
         plain: dict[str, Any] = {
