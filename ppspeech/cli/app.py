@@ -11,6 +11,7 @@ import typer
 from rich.text import Text
 
 from ppspeech import __version__
+from ppspeech.cli.anonymize import anonymize
 from ppspeech.cli.ask import ask
 from ppspeech.cli.attack import attack
 from ppspeech.cli.audit import audit
@@ -120,6 +121,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "inspect": inspect_bundle,
     "ask": ask,
     "audit": audit,
+    "anonymize": anonymize,
     "attack": attack,
     "encrypt-plan": encrypt_plan,
     "serve": serve,

@@ -16,6 +16,7 @@ from ppspeech.privacy.mechanisms.johnson_lindenstrauss import JohnsonLindenstrau
 from ppspeech.privacy.mechanisms.local import LabelResponse, LocalRecords
 from ppspeech.privacy.mechanisms.median import MedianMechanism, check_question, histograms
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, principal_directions, without_negative
+from ppspeech.privacy.mechanisms.projection import RandomProjection
 from ppspeech.privacy.mechanisms.running import RunningMoments
 from ppspeech.privacy.mechanisms.shifts import ShiftRelease
 from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums, normalized
@@ -39,6 +40,7 @@ __all__ = [
     "NoiseShares",
     "PolyaShares",
     "ProjectionEvent",
+    "RandomProjection",
     "RunningMoments",
     "ShiftRelease",
     "SkellamShares",
