@@ -7,6 +7,7 @@ from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
     SILENCE,
     CohortSettings,
+    CtcNetworkSettings,
     KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
@@ -17,6 +18,7 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     SentenceBank,
     SentenceHmmSettings,
+    SentenceNetworkSettings,
     Shape,
     SpeakerUbmSettings,
     WeightsSettings,
@@ -41,7 +43,7 @@ from ppspeech.bundle.recognizer import (
 from ppspeech.bundle.signature import make_signing_key
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
-from ppspeech.bundle.transcriber import SentenceTranscriber, Spoken, Transcriber, transcriber_of
+from ppspeech.bundle.transcriber import CtcTranscriber, SentenceTranscriber, Spoken, Transcriber, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.writer import renew_bundle, write_bundle
 
@@ -57,6 +59,8 @@ __all__ = [
     "Bundle",
     "BundleConfig",
     "CohortSettings",
+    "CtcNetworkSettings",
+    "CtcTranscriber",
     "DataTouch",
     "Filterer",
     "Identified",
@@ -75,6 +79,7 @@ __all__ = [
     "Recognizer",
     "SentenceBank",
     "SentenceHmmSettings",
+    "SentenceNetworkSettings",
     "SentenceTranscriber",
     "Shape",
     "SpeakerUbmSettings",

@@ -46,7 +46,13 @@ def encrypt_plan(
     Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan words --words limit=6,bits=24`,
     `ppspeech encrypt-plan sentences --frames 320`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
-    from ppspeech.bundle import KeywordNetworkSettings, SentenceHmmSettings, load_bundle
+    from ppspeech.bundle import (
+        CtcNetworkSettings,
+        KeywordNetworkSettings,
+        SentenceHmmSettings,
+        SentenceNetworkSettings,
+        load_bundle,
+    )
     from ppspeech.cli.serve import choices
     from ppspeech.service import (
         Deployment,
@@ -62,11 +68,11 @@ def encrypt_plan(
     if "verify" in loaded.config.kind.uses:
         plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames or 100), cohort)
         facts = _speaker_facts(plan)
-    elif isinstance(loaded.config.settings, SentenceHmmSettings):
+    elif isinstance(loaded.config.settings, SentenceHmmSettings | SentenceNetworkSettings):
         plan = plan_sentences(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
         facts = _sentence_facts(plan)
-    elif isinstance(loaded.config.settings, KeywordNetworkSettings):
-        plan = plan_network(loaded)
+    elif isinstance(loaded.config.settings, KeywordNetworkSettings | CtcNetworkSettings):
+        plan = plan_network(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
         facts = _network_facts(plan)
     else:
         usual = Deployment(frames=frames, operation=operation, reject=reject)

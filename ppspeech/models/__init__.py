@@ -44,7 +44,7 @@ from ppspeech.models.measures import (
     total_word_errors,
     word_errors,
 )
-from ppspeech.models.network import FrameLayer, FrameNetwork
+from ppspeech.models.network import FrameLayer, FrameNetwork, SequenceNetwork, StateNetwork, greedy_labels, span_of
 from ppspeech.models.patches import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
@@ -78,9 +78,11 @@ __all__ = [
     "Point",
     "Prior",
     "ScoreFloor",
+    "SequenceNetwork",
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
+    "StateNetwork",
     "TableClassifier",
     "Topology",
     "UtteranceClassifier",
@@ -98,6 +100,7 @@ __all__ = [
     "fit_mixture",
     "flat_start_",
     "floored_scores",
+    "greedy_labels",
     "learn_patches",
     "left_right",
     "map_adapt",
@@ -112,6 +115,7 @@ __all__ = [
     "score_floor",
     "sliding_maxima",
     "smat",
+    "span_of",
     "supervector_scores",
     "supervectors",
     "svec",

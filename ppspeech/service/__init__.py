@@ -14,15 +14,8 @@ if TYPE_CHECKING:
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
-    from ppspeech.service.export_networks import export_network
-    from ppspeech.service.export_sentences import (
-        Scored,
-        SentenceDeployment,
-        at_length,
-        export_bank,
-        export_bundle,
-        export_graph,
-    )
+    from ppspeech.service.export_networks import at_frames, export_ctc, export_network, export_sequence
+    from ppspeech.service.export_sentences import Scored, at_length, export_bank, export_bundle, export_graph
     from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
@@ -64,6 +57,7 @@ if TYPE_CHECKING:
         index_songs,
         read_index,
     )
+    from ppspeech.service.tasks.sentences import SentenceDeployment
 
 __all__ = [
     "ASKED",
@@ -100,6 +94,7 @@ __all__ = [
     "TextDeployment",
     "Units",
     "WayToRun",
+    "at_frames",
     "at_length",
     "build_services",
     "clear_segments",
@@ -112,9 +107,11 @@ __all__ = [
     "error_budget",
     "export_bank",
     "export_bundle",
+    "export_ctc",
     "export_graph",
     "export_keywords",
     "export_network",
+    "export_sequence",
     "export_words",
     "in_archive",
     "in_the_clear",
@@ -150,15 +147,8 @@ _MODULES = {
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
-    "export_networks": {"export_network"},
-    "export_sentences": {
-        "Scored",
-        "SentenceDeployment",
-        "at_length",
-        "export_bank",
-        "export_bundle",
-        "export_graph",
-    },
+    "export_networks": {"at_frames", "export_ctc", "export_network", "export_sequence"},
+    "export_sentences": {"Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
     "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {
@@ -199,6 +189,7 @@ _MODULES = {
         "read_index",
     },
     "server.text": {"TextDeployment"},
+    "tasks.sentences": {"SentenceDeployment"},
     "seek": {"sought"},
 }
 
