@@ -2,7 +2,6 @@
 
 from ppspeech.bundle.card import STATUS
 from ppspeech.bundle.config import BundleConfig
-from ppspeech.bundle.deployments import deployment_yaml
 from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
     SILENCE,
@@ -40,7 +39,17 @@ from ppspeech.bundle.recognizer import (
     usual_radius,
     word_radius,
 )
-from ppspeech.bundle.signature import make_signing_key
+from ppspeech.bundle.releases.deployments import deployment_yaml
+from ppspeech.bundle.releases.ledger import Entry, Ledger, Total, add_release, read_ledger
+from ppspeech.bundle.releases.signing import (
+    NOT_PROVEN,
+    check_signed_head,
+    make_signing_key,
+    sign_head,
+    sign_release,
+    signer_of,
+    verify_release,
+)
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
 from ppspeech.bundle.transcriber import CtcTranscriber, SentenceTranscriber, Spoken, Transcriber, transcriber_of
@@ -53,6 +62,7 @@ __all__ = [
     "LIMIT",
     "METRIC",
     "MODEL_TYPES",
+    "NOT_PROVEN",
     "NO_GARBAGE",
     "SILENCE",
     "STATUS",
@@ -62,6 +72,7 @@ __all__ = [
     "CtcNetworkSettings",
     "CtcTranscriber",
     "DataTouch",
+    "Entry",
     "Filterer",
     "Identified",
     "KernelTableSettings",
@@ -70,6 +81,7 @@ __all__ = [
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
     "LargeMarginTableSettings",
+    "Ledger",
     "LinearTableSettings",
     "MinimaxFilterSettings",
     "ModelSettings",
@@ -85,12 +97,15 @@ __all__ = [
     "SpeakerUbmSettings",
     "Spoken",
     "Topic",
+    "Total",
     "Transcriber",
     "Use",
     "Verified",
     "Verifier",
     "WeightsSettings",
     "add_cohort_",
+    "add_release",
+    "check_signed_head",
     "check_text",
     "deployment_yaml",
     "feature_limit",
@@ -105,10 +120,15 @@ __all__ = [
     "model_type",
     "privacy_schema",
     "read_json",
+    "read_ledger",
     "renew_bundle",
+    "sign_head",
+    "sign_release",
+    "signer_of",
     "to_plain",
     "transcriber_of",
     "usual_radius",
+    "verify_release",
     "word_radius",
     "write_bundle",
     "write_json",

@@ -29,11 +29,13 @@ from ppspeech.cli.index import index
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
+from ppspeech.cli.ledger import LEDGER_COMMANDS
 from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
+from ppspeech.cli.sign import sign, verify_release
 from ppspeech.cli.simulate import simulate
 from ppspeech.cli.spot import spot
 from ppspeech.cli.synth import synth
@@ -120,6 +122,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "export": export,
     "inspect": inspect_bundle,
     "ask": ask,
+    "sign": sign,
+    "verify-release": verify_release,
     "audit": audit,
     "anonymize": anonymize,
     "attack": attack,
@@ -146,6 +150,11 @@ music = typer.Typer(help="Which song is it? Asked of a server that hears nothing
 for name, command in MUSIC_COMMANDS.items():
     music.command(name)(guarded(command))
 app.add_typer(music, name="music")
+
+ledger = typer.Typer(help="What was released from which data, and what it comes to together.", no_args_is_help=True)
+for name, command in LEDGER_COMMANDS.items():
+    ledger.command(name)(guarded(command))
+app.add_typer(ledger, name="ledger")
 
 
 def _print_version(wanted: bool) -> None:

@@ -293,7 +293,7 @@ def put(value: Any, *path: str) -> Edit:
         (PRIVACY, put("utterance", "guarantee", "unit"), "its events for one speaker"),
         (PRIVACY, put("replace", "guarantee", "adjacency"), "its events for one speaker"),
         (PRIVACY, put(float("nan"), "guarantee", "epsilon"), "NaN is not a number"),
-        (PRIVACY, put(3, "format"), "statements of format 2"),
+        (PRIVACY, put(4, "format"), "statements of format 3"),
         (PRIVACY, put(1, "format"), "`ppspeech export OLD --out NEW` writes it anew"),
         (PRIVACY, delete("caveats"), "privacy.json has the fields"),
         (PRIVACY, put([], "covers"), "covers .* alone"),

@@ -8,7 +8,7 @@ import numpy as np
 from ppspeech.bundle import BundleConfig, PrivacyStatement, load_bundle, read_json, write_bundle
 from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digest_file
 from ppspeech.bundle.metrics import metrics_from_json
-from ppspeech.bundle.reader import _replay
+from ppspeech.bundle.reader import replay
 from ppspeech.bundle.weights import read_weights
 from ppspeech.data import load_corpus
 from ppspeech.data.filtered import FILTERING, read_filtering, read_given
@@ -81,7 +81,7 @@ def bundle_statement() -> Door:
 
 @door(cost=10)
 def bundle_events() -> Door:
-    return Door(_replay, (_file(EVENTS),), "json")
+    return Door(lambda data: replay(read_json(data, EVENTS), EVENTS), (_file(EVENTS),), "json")
 
 
 @door(cost=10)
