@@ -1,17 +1,20 @@
 """Classifiers of scikit-learn that know the word, with settings chosen in halves of the training clips."""
 
 import torch
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from torch import Tensor
-from torch.nn import functional
 
 from ppspeech.filters.attack.attackers.attacker import CLIP_ATTACKERS, Clips, Scorer
 from ppspeech.filters.attack.attackers.densities import chosen
 from ppspeech.filters.attack.attackers.gaussians import Scale
+from ppspeech.filters.attack.attackers.networks import knowing_words
 from ppspeech.filters.attack.attackers.vectors import fitted
 
 RIDGES = (3e-2, 3e-3, 3e-4)  # in a sample's share of the loss
+LEAVES = (1, 2, 4)  # fewest clips in a leaf
+TREES = 200
 PENALTIES = (1.0, 10.0, 100.0)
 WORD = 2.0  # how far apart words are for a kernel, in deviations: clips of other words count, but less
 
@@ -47,8 +50,7 @@ def word_svm(clips: Clips, labels: Tensor, classes: int, seed: int) -> Scorer[Cl
     scale, number = Scale(clips.features), int(clips.words.max()) + 1
 
     def inputs(some: Clips) -> Tensor:
-        said = functional.one_hot(some.words.clamp_max(number - 1), number).double()
-        return torch.cat([scale(some.features), WORD * said], dim=-1)
+        return knowing_words(scale(some.features) / WORD, some.words, number) * WORD
 
     def fit(some: Clips, own: Tensor, people: int, penalty: float) -> Scorer[Clips]:
         machine = SVC(C=penalty, gamma=1 / scale.mean.shape[0], random_state=seed)
@@ -56,3 +58,19 @@ def word_svm(clips: Clips, labels: Tensor, classes: int, seed: int) -> Scorer[Cl
         return lambda asked: model(inputs(asked)).log_softmax(-1)
 
     return chosen(fit, PENALTIES, clips, labels, classes, seed)
+
+
+@CLIP_ATTACKERS.register("forest")
+def forest(clips: Clips, labels: Tensor, classes: int, seed: int) -> Scorer[Clips]:
+    """Randomized trees (Geurts et al. 2006) on features and word: no matter how a feature is bent."""
+    number = int(clips.words.max()) + 1
+
+    def inputs(some: Clips) -> Tensor:
+        return knowing_words(some.features.detach().double(), some.words, number)
+
+    def fit(some: Clips, own: Tensor, people: int, leaf: int) -> Scorer[Clips]:
+        trees = ExtraTreesClassifier(TREES, min_samples_leaf=leaf, random_state=seed)
+        model = fitted(trees, inputs(some), own, people, standardize=False)
+        return lambda asked: model(inputs(asked))
+
+    return chosen(fit, LEAVES, clips, labels, classes, seed)
