@@ -6,6 +6,7 @@ never what a better one could do.
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ from ppspeech.filters.attack.attackers import (
     Clips,
 )
 from ppspeech.filters.attack.known_filter import Inverse, KnownFilter, ranked, seen_as
-from ppspeech.filters.attack.report import UNKNOWN, AttackReport, FilterEvidence, Finding, finding
+from ppspeech.filters.attack.report import FEWEST_PEOPLE, UNKNOWN, AttackReport, FilterEvidence, Finding, finding
 from ppspeech.progress import track
 
 CLIPS = (1, 3, 10, 30)  # of one person, pooled
@@ -96,10 +97,12 @@ def attack(
             shown[view] = seen_as(views[view], train_features), seen_as(views[view], test_features)
         for size, scores in _scores(attacker, shown[view], train_labels, said, sets, classes, seed):
             findings.append(finding(name, scores, test_labels[sets[size][:, 0]], size, confidence, seed))
-    is_known = test_labels >= 0
-    most = int(torch.bincount(train_labels, minlength=classes).argmax())
-    chance = float((test_labels[is_known] == most).double().mean())
-    return AttackReport(tuple(findings), classes, int(is_known.sum()), chance, confidence, tuple(left_out))
+    report = AttackReport(tuple(findings), classes, *_chance(train_labels, test_labels, classes), confidence)
+    report = replace(report, left_out=tuple(left_out))
+    if attackers is not None or classes < 2 * FEWEST_PEOPLE or not bool((test_labels >= 0).all()):
+        return report
+    parts = (train_features, train_labels), (test_features, test_labels)
+    return replace(report, open_set=_open_set(report, parts, words, known, seed))
 
 
 def attacker_names(*, speech: bool) -> tuple[str, ...]:
@@ -169,6 +172,41 @@ def draw_sets(labels: Tensor, size: int, seed: int) -> Tensor:
             order = torch.randperm(len(own), generator=generator)[: hands * size].to(own.device)
             sets.append(own[order].view(hands, size))
     return torch.cat(sets)
+
+
+def _open_set(
+    report: AttackReport,
+    parts: tuple[tuple[Tensor | Frames, Tensor], tuple[Tensor | Frames, Tensor]],
+    words: tuple[Tensor, Tensor] | None,
+    known: KnownFilter | None,
+    seed: int,
+) -> tuple[Finding, ...]:
+    """The worst attacker at each number of clips again: half of the people, drawn at random, are strangers to it."""
+    (train, labels), (test, test_labels) = parts
+    order = torch.randperm(report.classes, generator=torch.Generator().manual_seed(seed)).to(labels.device)
+    number = torch.empty_like(order)
+    number[order] = torch.arange(report.classes, device=order.device)
+    met = report.classes // 2
+    place = number[labels]
+    renamed = torch.where(number < met, number, met + UNKNOWN - number)[test_labels]
+    rows = place < met
+    some = Frames(train.features[rows], train.lengths[rows]) if isinstance(train, Frames) else train[rows]
+    said = None if words is None else (words[0][rows], words[1])
+    found = []
+    for size, worst in report.headline.items():
+        again = attack(
+            some, place[rows], test, renamed, (worst.attacker,), words=said, known=known, clips=(size,),
+            confidence=report.confidence, seed=seed,
+        )  # fmt: skip
+        found.append(again.worst)
+    return tuple(found)
+
+
+def _chance(train: Tensor, test: Tensor, classes: int) -> tuple[int, float]:
+    """How many held-out samples known people have, and how often the most frequent person of the training is theirs."""
+    known = test[test >= 0]
+    most = int(torch.bincount(train, minlength=classes).argmax())
+    return len(known), float((known == most).double().mean())
 
 
 def _scores(
