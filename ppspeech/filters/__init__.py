@@ -7,9 +7,11 @@ A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides 
 
 from ppspeech.filters.apply import NOT_COVERED, private_file, read_filtered, write_filtered
 from ppspeech.filters.baselines import BASELINES
+from ppspeech.filters.certified import NamingBound, NamingTarget
+from ppspeech.filters.codes import CodeFilter, codes_of, learn_codes
 from ppspeech.filters.learn import HIDDEN, Learning, Solver, learn_filter, opponent
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized, TemporalConvolution
-from ppspeech.filters.noisy import NO_NOISE, FeatureNoise, NoisyFilter
+from ppspeech.filters.noisy import NO_NOISE, CodeNoise, FeatureNoise, Noise, NoisyFilter
 from ppspeech.filters.personal import (
     Filtered,
     PersonalFilter,
@@ -35,6 +37,8 @@ __all__ = [
     "NO_NOISE",
     "STARTS",
     "ClassTask",
+    "CodeFilter",
+    "CodeNoise",
     "FeatureNoise",
     "FilterCertificate",
     "Filtered",
@@ -45,6 +49,9 @@ __all__ = [
     "MinimaxProblem",
     "MinimaxTransformer",
     "Mlp",
+    "NamingBound",
+    "NamingTarget",
+    "Noise",
     "NoisyFilter",
     "PersonalFilter",
     "PersonalSettings",
@@ -56,8 +63,10 @@ __all__ = [
     "Standardized",
     "TargetTask",
     "TemporalConvolution",
+    "codes_of",
     "improve_",
     "improve_all_",
+    "learn_codes",
     "learn_filter",
     "opponent",
     "pretrain_",

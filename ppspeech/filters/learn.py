@@ -12,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
+from ppspeech.filters.codes import learn_codes
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, TemporalConvolution
 from ppspeech.filters.pretraining import pretrain_, supervise_
-from ppspeech.filters.problem import MinimaxProblem, Result
+from ppspeech.filters.problem import FilterCertificate, MinimaxProblem, Result
 from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.starts import STARTS, targets_of
@@ -41,7 +42,7 @@ class Learning:
     linear system, look at the same class means at a fraction of the cost.
     """
 
-    filter: str = "linear"  # `linear`, `sigmoid` or `mlp`
+    filter: str = "linear"  # `linear`, `sigmoid`, `mlp` or `codes`
     solver: str = "alternating"  # `alternating` or `kiwiel`
     start: str = "plda"  # of a linear filter
     rho: float = 1.0  # what the task weighs against the secret
@@ -50,18 +51,27 @@ class Learning:
     task_ridge: float = 1e-2  # of the aggregator
     adversary: Model = "logistic"
     aggregator: Model = "logistic"
+    codes: int = 0  # of a filter of codes: a multiple of the task's classes, or 0 for one a class
 
     def fit(
         self, inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int, solver: Solver | None = None
     ) -> Result:
-        """Learn a filter of so many features from inputs `(n, D)` and labels `(n,)`, 0 to classes - 1."""
+        """Learn a filter of so many features from inputs `(n, D)` and labels `(n,)`, 0 to classes - 1. One of codes is
+        learned from the task alone; only a `solver` of the caller's plays the game from there.
+        """
+        shape: str | nn.Module = self.filter
+        if self.filter == "codes":
+            made = learn_codes(inputs, task, self.codes, features=features, seed=seed)
+            if solver is None:
+                return Result(made, (), FilterCertificate(math.nan, math.nan, 0.0, 0, converged=False), "codes")
+            shape = made.filter
         return learn_filter(
             inputs,
             opponent(private, self.adversary, self.private_ridge),
             opponent(task, self.aggregator, self.task_ridge),
             features=features,
             rho=self.rho,
-            shape=self.filter,
+            shape=shape,
             solver=solver or self.solver,
             start=self.start,
             iterations=self.iterations,
