@@ -27,7 +27,7 @@ from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.solvers.kiwiel import KiwielOptions
 from ppspeech.filters.starts import STARTS, principal_directions
-from ppspeech.filters.tasks import ClassTask, ReconstructionTask, TargetTask
+from ppspeech.filters.tasks import ClassTask, ReconstructionTask, SetTask, TargetTask, draw_sets, set_family
 from ppspeech.filters.transformer import MinimaxTransformer
 
 __all__ = [
@@ -58,12 +58,14 @@ __all__ = [
     "ReconstructionTask",
     "Result",
     "Scaling",
+    "SetTask",
     "SigmoidNetwork",
     "Solver",
     "Standardized",
     "TargetTask",
     "TemporalConvolution",
     "codes_of",
+    "draw_sets",
     "improve_",
     "improve_all_",
     "learn_codes",
@@ -73,6 +75,7 @@ __all__ = [
     "principal_directions",
     "private_file",
     "read_filtered",
+    "set_family",
     "solve_alternating",
     "solve_kiwiel",
     "supervise_",
