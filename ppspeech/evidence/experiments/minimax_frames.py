@@ -67,8 +67,8 @@ def frame_figures(name: str, speech: Speech, learned: nn.Module, setting: str) -
             ("logistic",),
         ).worst
         report = attack_speech(speech, module)
-        found = ", ".join(f"{finding.attacker} {finding.accuracy:.3f}" for finding in report.findings)
-        eer = ", ".join(f"{finding.attacker} {finding.eer:.3f}" for finding in report.findings)
+        found = ", ".join(f"{finding.attacker} {finding.accuracy:.3f}" for finding in report.at(1))
+        eer = ", ".join(f"{finding.attacker} {finding.eer:.3f}" for finding in report.at(1))
         unknown = int((~known).sum())
         made += [
             Figure(f"{label}.task", told.accuracy, note=f"logistic on statistics over time; {setting}"),
@@ -78,7 +78,7 @@ def frame_figures(name: str, speech: Speech, learned: nn.Module, setting: str) -
             Figure(f"{label}.private_worst", report.worst.accuracy, note=f"{found}; chance {report.chance:.3f}"),
             Figure(
                 f"{label}.verification_eer",
-                min(finding.eer for finding in report.findings),
+                min(finding.eer for finding in report.at(1)),
                 note=f"{eer}; {unknown} of the test utterances by people the attackers never met",
             ),
         ]
