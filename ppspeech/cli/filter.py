@@ -15,12 +15,18 @@ from ppspeech.errors import ModelError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from ppspeech.bundle import Filterer
     from ppspeech.data import Samples
-    from ppspeech.filters import FeatureNoise
+    from ppspeech.filters import NamingTarget, Noise
     from ppspeech.filters.attack import AttackReport
     from ppspeech.training import LearnedFilter
 
+AtMost = Annotated[
+    float | None, typer.Option(help="Noise with which nobody names one of --people people more often than this.")
+]
+People = Annotated[int | None, typer.Option(help="With --at-most: among so many people, all as likely.", min=2)]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a figure.")]
 
 
@@ -29,11 +35,19 @@ def train(
     out: Annotated[Path, typer.Option(help="Folder of the filter, a bundle; must not exist.")],
     corpus: Annotated[str, typer.Option(help="Another corpus than the recipe's, by name or folder.")] = "",
     plot: Annotated[Path | None, typer.Option(help="Save private against task accuracy here (.png).")] = None,
+    at_most: AtMost = None,
+    clips: Annotated[int, typer.Option(help="With --at-most: from so many clips of one person.", min=1)] = 10,
+    people: People = None,
     as_json: Json = False,
 ) -> None:
     """Learn a filter, attack it on held-out recordings, and save it as a bundle that states what was found.
 
+    With --at-most, noise is chosen so that nobody, with any attack, names one of --people people from --clips clips
+    more often than that, and what the task keeps behind it is shown. The bundle is the filter; `filter apply` adds the
+    noise.
+
     Examples: `ppspeech filter train --config filter_speaker --out quiet`,
+    `ppspeech filter train --config filter_codes --out codes --at-most 0.10 --clips 10 --people 60`,
     `ppspeech filter train --config filter_emotion --out emotions --plot emotions.png`
     """
     from dataclasses import replace
@@ -47,7 +61,7 @@ def train(
         recipe = replace(recipe, corpus=corpus, table="", options={}, expect={})
     if out.exists():
         raise ModelError(f"{out} exists already: choose another folder")
-    learned = learn(recipe)
+    learned = learn(recipe, _target(at_most, people, clips))
     learned.check()
     learned.release(out)
     if plot is not None:
@@ -56,6 +70,9 @@ def train(
     if not as_json:
         console = Console()
         console.print(f"the filter: {out}; it proves nothing, the attacks are the evidence")
+        if at_most is not None:
+            with_noise = f"--at-most {at_most:g} --people {people} --most {clips}"
+            console.print(f"with noise: ppspeech filter apply {out} CORPUS --out FOLDER {with_noise}")
 
 
 def apply(
@@ -70,8 +87,10 @@ def apply(
     bound: Annotated[float, typer.Option(help="With --epsilon: clip every sample to this norm first.")] = 3.0,
     most: Annotated[
         int | None,
-        typer.Option(help="With --epsilon: release at most so many samples (or frames) of one person.", min=1),
+        typer.Option(help="With noise: release at most so many samples (or frames) of one person.", min=1),
     ] = None,
+    at_most: AtMost = None,
+    people: People = None,
     report: Annotated[
         bool, typer.Option("--report", help="Then see what the task and attackers make of it, noise and all.")
     ] = False,
@@ -82,18 +101,22 @@ def apply(
     Recordings need no label; those that cannot be used are listed and left out, with exit code 1. Recipes train on the
     folder (`--data.corpus filtered`). Whose each sample was goes to a file beside it, for `filter attack`; keep that to
     yourself. Sound files count as one person's. Noise promises something to a person with at most --most samples;
-    labels and lengths are never covered.
+    labels and lengths are never covered. A filter of codes tells a random code in place of noise.
 
     Examples: `ppspeech filter apply quiet synthetic --out filtered`,
     `ppspeech filter apply quiet audiomnist --out noisy --epsilon 8 --delta 1e-6 --most 10 --report`,
+    `ppspeech filter apply codes audiomnist --out noisy --at-most 0.10 --people 60 --most 10`,
     `ppspeech filter apply quiet clip.wav --out clip.npy`, `ppspeech filter apply quiet a.wav b.wav --out filtered`
     """
+    from dataclasses import asdict
+
     from ppspeech.bundle import load_bundle
     from ppspeech.data import load_samples
-    from ppspeech.filters import NOT_COVERED, private_file, write_filtered
+    from ppspeech.filters import NOT_COVERED, NoisyFilter, private_file, write_filtered
 
     bundle = load_bundle(filter)
-    filterer, noise = bundle.filterer, _noise(epsilon, delta, bound, most)
+    target = None if at_most is None else _target(at_most, people, _clips(most))
+    filterer, noise = bundle.filterer, _noise(bundle.model, epsilon, delta, bound, most, target)
     clips = [each for each in source if Path(each).is_file()]
     if clips == source and out.suffix == ".npy":
         _apply_to_clip(filterer, source, out, noise, most, as_json)
@@ -120,14 +143,18 @@ def apply(
         raise ModelError(f"--report needs recordings whose {settings.keep} and {settings.hide} are known")
     evidence = {figure.metric: figure.value for figure in bundle.metrics}
     about = {"filter": bundle.fingerprint, "keeps": settings.keep, "hides": settings.hide, "attacks": evidence}
+    naming = NoisyFilter(bundle.model, noise).naming(people or len(set(samples.private)), most or 10)
     guarantee = write_filtered(out, bundle.model, samples, keep=settings.keep, noise=noise, most=most, about=about)
     released = len(list((out / "samples").iterdir()))
     if as_json:
         counts = {"samples": released, "left_out": samples.left_out + len(known.bad), "most": most}
-        typer.echo(json.dumps({"folder": str(out), **counts, "guarantee": guarantee.to_json()}))
+        typer.echo(
+            json.dumps({"folder": str(out), **counts, "guarantee": guarantee.to_json(), "naming": asdict(naming)})
+        )
     else:
         console = Console()
         console.print(f"{released:,} samples in {out}: {guarantee}")
+        console.print(str(naming))
         if noise is not None:
             console.print(f"not covered: {'; '.join(NOT_COVERED).format(label=settings.keep)}")
         console.print(f"whose they were: {private_file(out)}; keep it to yourself")
@@ -197,7 +224,7 @@ def _samples_of(filterer: "Filterer", clips: list[str]) -> "tuple[Samples, Clips
 
 
 def _apply_to_clip(
-    filterer: "Filterer", clips: list[str], out: Path, noise: "FeatureNoise | None", most: int | None, as_json: bool
+    filterer: "Filterer", clips: list[str], out: Path, noise: "Noise | None", most: int | None, as_json: bool
 ) -> None:
     from dataclasses import replace
 
@@ -222,14 +249,46 @@ def _apply_to_clip(
     Console().print(f"{shape} features in {out}: {guarantee}")
 
 
-def _noise(epsilon: float | None, delta: float, bound: float, most: int | None) -> "FeatureNoise | None":
-    from ppspeech.filters import FeatureNoise
+def _noise(
+    module: "nn.Module",
+    epsilon: float | None,
+    delta: float,
+    bound: float,
+    most: int | None,
+    target: "NamingTarget | None",
+) -> "Noise | None":
+    from ppspeech.filters import CodeNoise, FeatureNoise, codes_of
 
-    if (epsilon is None) != (most is None):
-        raise ModelError("--epsilon promises something to a person with at most --most samples: give both, or neither")
+    if target is not None and epsilon is not None:
+        raise ModelError("--at-most chooses the noise, and so does --epsilon: give one of them")
+    if (epsilon is None and target is None) != (most is None):
+        raise ModelError("noise promises something to a person with at most --most samples: give both, or neither")
+    codes = codes_of(module)
+    if codes is not None and delta > 0:
+        raise ModelError(f"a filter of codes tells random ones, which is pure: --delta is 0, got {delta:g}")
+    if target is not None:
+        if codes is not None:
+            return CodeNoise.for_naming(target, codes=codes)
+        return FeatureNoise.for_naming(target, bound=bound, delta=delta or 1e-6)
     if epsilon is None:
         return None
+    if codes is not None:
+        return CodeNoise(codes=codes, epsilon=epsilon)
     return FeatureNoise(bound=bound, epsilon=epsilon, delta=delta, law="gaussian" if delta > 0 else "laplace")
+
+
+def _clips(most: int | None) -> int:
+    if most is None:
+        raise ModelError("--at-most is from so many samples of one person: give --most")
+    return most
+
+
+def _target(at_most: float | None, people: int | None, clips: int) -> "NamingTarget | None":
+    from ppspeech.filters import NamingTarget
+
+    if (at_most is None) != (people is None):
+        raise ModelError("--at-most is among so many people: give --people with it, or neither")
+    return None if at_most is None or people is None else NamingTarget(at_most, people, clips)
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:

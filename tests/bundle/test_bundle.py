@@ -117,6 +117,9 @@ ALL_SETTINGS: list[ModelSettings] = [
     ),
     MinimaxFilterSettings(shape="sigmoid", inputs=4, hidden=5, features=3, level="frames", keep="word", hide="speaker"),
     MinimaxFilterSettings(shape="mlp", inputs=7, hidden=5, features=3, level="table", keep="activity", hide="subject"),
+    MinimaxFilterSettings(
+        shape="codes", inputs=7, hidden=5, features=3, codes=4, level="table", keep="activity", hide="subject"
+    ),
     WeightsSettings(module="Net", tensors=(NamedShape("a.0.weight", (2, 3)), NamedShape("a.0.bias", ()))),
     LinearTableSettings(loss="logistic", radius=1.0, constant=1.0),
     LinearTableSettings(loss="softmax", radius=None, constant=0.0),

@@ -2,6 +2,7 @@
 
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.crypto import CRYPTO
+from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
 from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
@@ -30,6 +31,7 @@ MUTANTS = [
     *NETWORKS,
     *SPOTTING,
     *NOISE,
+    *FILTERS,
     *PROMISES,
     *PRIVACY,
 ]
