@@ -1,4 +1,4 @@
-"""`ppspeech ask` as people type it: counts with noise, a budget that outlives the command, refusals that tell nothing."""
+"""`ppspeech ask` as people type it: counts with noise, a budget that outlives the command, and refusals."""
 
 import json
 import sqlite3
