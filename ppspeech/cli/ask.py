@@ -95,7 +95,6 @@ def _counts(columns: "Columns", kept: "KeptBudget", each: float | None) -> Answe
 
     cost = kept.epsilon / PART if each is None else each
     mechanism = Count(epsilon=cost, relation=kept.account.relation)
-    within = math.ceil(float(mechanism.mechanism.event.scale) * -math.log(1 - SURE))
 
     def answer(question: "Predicate") -> dict[str, Any]:
         are_so = columns.rows_that(question)
@@ -103,7 +102,7 @@ def _counts(columns: "Columns", kept: "KeptBudget", each: float | None) -> Answe
         return {
             "question": question.text,
             "count": min(max(told, 0), columns.units),
-            "within": within,
+            "within": mechanism.within(SURE),
             "epsilon": cost,
             "left": round(kept.left, 6),
         }
@@ -131,8 +130,8 @@ def _session(
     )
     if mechanism.error >= 1:
         raise PpspeechError(
-            f"with epsilon = {mechanism.epsilon:.3g} the answers about {columns.units:,} {columns.unit}s could be off by "
-            "all of them, and nothing was paid: ask without --about, of more people, or with a larger --epsilon"
+            f"with epsilon = {mechanism.epsilon:.3g} the answers about {columns.units:,} {columns.unit}s could be off "
+            "by all of them, and nothing was paid: ask without --about, of more people, or with a larger --epsilon"
         )
     kept.spend(mechanism.event)
     session = mechanism.open(torch.from_numpy((held.astype(np.int64) << shifts).sum(axis=0)))

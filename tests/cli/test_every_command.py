@@ -21,6 +21,7 @@ EVIL = "no[/red][bold]:smile:such"
 TAKEN = "a[red]:smile:file"
 
 ABSENT: dict[str, tuple[str, ...]] = {
+    "ask": (EVIL, "--epsilon", "1"),
     "attack": (EVIL,),
     "audit": (EVIL,),
     "bench": (EVIL,),

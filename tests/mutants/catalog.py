@@ -14,6 +14,7 @@ from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
+from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
 from tests.mutants.words import WORDS
 
@@ -34,4 +35,5 @@ MUTANTS = [
     *FILTERS,
     *PROMISES,
     *PRIVACY,
+    *TABLES,
 ]

@@ -460,6 +460,15 @@ TOGETHER = [
         makes=("joint",),
     ),
     Step("look at it", "ppspeech inspect joint", "linear_table"),
+    Step(
+        "ask a table",
+        """ppspeech ask my.csv --epsilon 1 --query 'height > 40 and ill == "yes"'""",
+        r"(?s)1,500 records; a budget of 1 .* 1 is left.*cost 0\.1, 0\.9 left",
+        makes=("my.asked.sqlite",),
+    ),
+    Step("go on", "ppspeech ask my.csv --query 'ill == \"no\"' --each 0.8 --json", r'"left": 0\.1}'),
+    Step("until nothing is left", "ppspeech ask my.csv --query 'height > 1' --each 0.2", "0.1 is left: 0.2 more", 2),
+    Step("a question that is none", "ppspeech ask my.csv --query 'height > tall'", "makes no sense at 'tall'", 2),
     Step("apply it", "ppspeech classify joint new.csv --label ill --out found.csv", r"right", makes=("found.csv",)),
     Step(
         "an average",

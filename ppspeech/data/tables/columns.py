@@ -56,8 +56,8 @@ def read_columns(where: str, who: str = "", *, rows: bool = False) -> Columns:
     """A CSV file, a folder with a manifest, or a corpus or table by name.
 
     Rows are of people by the column `who`, by default `speaker` where there is one; else, or with `rows`, each is a
-    unit of its own. A manifest is read with all its columns. What was asked is kept beside a file or in its folder, and for
-    names in the user's state folder. Raises CorpusError for what is not there, or a column that is not.
+    unit of its own. A manifest is read with all its columns. What was asked is kept beside a file or in its folder, and
+    for names in the user's state folder. Raises CorpusError for what is not there, or a column that is not.
     """
     path = Path(where)
     if where in table_names() or where in corpus_names():
@@ -111,8 +111,6 @@ def _of_table(name: str) -> dict[str, list[str]]:
         found |= {name: [value or "" for value in values] for name, values in census.categories.items()}
         return found | {"income": [">50K" if label else "<=50K" for label in census.labels.tolist()]}
     table: Table = load_table(name)
-    if table.features.ndim != 2:
-        raise CorpusError(f"a row of {name} is a recording: there are no columns to ask about")
     found = {
         column: [f"{value:g}" for value in table.features[:, place].tolist()]
         for place, column in enumerate(table.feature_names)

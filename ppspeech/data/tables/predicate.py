@@ -66,8 +66,8 @@ class Predicate:
     _test: Test
 
     def check(self, columns: Collection[str], *, statements: bool = False) -> None:
-        """Refuse, without looking at any row, what cannot be asked of these columns: values, or `statements` that are so
-        or not. Raises PpspeechError.
+        """Refuse, without looking at any row, what cannot be asked of these columns: values, or `statements` that are
+        so or not. Raises PpspeechError.
         """
         self({name: np.zeros(0, dtype=np.bool_) if statements else () for name in columns})
 

@@ -1,8 +1,10 @@
 """How many: the sensitivity of a count, so that nobody has to work it out."""
 
+import math
 from dataclasses import dataclass
 
 import torch
+from scipy.special import ndtri
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
@@ -54,6 +56,13 @@ class Count:
     def guarantee(self) -> Guarantee:
         """What one release promises."""
         return self.mechanism.guarantee
+
+    def within(self, sure: float) -> int:
+        """How far a count is off at most, with this probability."""
+        made = self.mechanism
+        if isinstance(made, DiscreteLaplace):
+            return math.ceil(-math.log(1 - sure) * float(made.scale))
+        return math.ceil(float(ndtri((1 + sure) / 2)) * made.sigma)
 
     def release(self, is_so: Tensor, unit_ids: Tensor | None = None) -> Released[int]:
         """The noisy number of rows `(n,)` that are true; `unit_ids`, `(n,)`, say whose each row is."""

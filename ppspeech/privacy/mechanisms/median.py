@@ -15,9 +15,9 @@ With the bounds (in fractions of n, each of the noises within its own but with p
     a_a   of c = ceil(log2 |H|) answers,
     a_d   = |X| / 4m, from any table to the nearest hypothesis,
 
-T = a_s + 2 a_a + a_d: a hard answer then lies more than a_a + a_d from the median, so that the median's side is dropped
-whole: half of what was alive. The nearest hypothesis always stays, so there are at most c hard questions. All answers are
-within T + a_s. Privacy does not rest on any of this: it is that of the sparse vector and of c noisy answers.
+T = a_s + 2 a_a + a_d: a hard answer then lies more than a_a + a_d from the median, so that the median's side is
+dropped whole: half of what was alive. The nearest hypothesis always stays, so there are at most c hard questions. All
+answers are within T + a_s. Privacy does not rest on any of this: it is the sparse vector's and that of c noisy answers.
 
 a_d: rounding to multiples of 1/m by largest remainders r_i raises j = sum r_i cells of |X|, those with the largest r_i.
 Errors add up to zero, so no question is off by more than what was raised, sum (1 - r_i) over the raised, at most
@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -162,13 +162,18 @@ class MedianMechanism:
         """What a session promises."""
         return Guarantee.of(self.event, assumptions=("each unit is in one cell", "the number of units is public"))
 
-    def open(self, cells: Tensor) -> "MedianSession":
-        """Start a session about rows in `cells` `(n,)`, whole numbers; book `event` once for it, before."""
+    def open(self, cells: Tensor, guesses: "Guesses | None" = None) -> "MedianSession":
+        """Start a session about rows in `cells` `(n,)`, whole numbers; book `event` once for it, before.
+
+        `guesses`: another way to guess than by medians. It is told the answers alone, so that the guarantee stays; the
+        stated error does not.
+        """
         if cells.dim() != 1 or cells.is_floating_point() or len(cells) != self.rows:
             raise PrivacyError(f"made for {self.rows} rows, a cell each, got {cells.dtype} {tuple(cells.shape)}")
         if bool(((cells < 0) | (cells >= self.cells)).any()):
             raise PrivacyError(f"every row is in a cell from 0 to {self.cells - 1}")
-        return MedianSession(self, torch.bincount(cells.to(torch.int64), minlength=self.cells).double().numpy())
+        counts = torch.bincount(cells.to(torch.int64), minlength=self.cells).double().numpy()
+        return MedianSession(self, counts, Alive(self) if guesses is None else guesses)
 
     def release(self, cells: Tensor, questions: Tensor) -> Released[tuple[Told, ...]]:
         """Ask questions `(k, cells)` in turn until the session is over."""
@@ -183,17 +188,31 @@ class MedianMechanism:
         return [exact_report("median", median_audit(one), one.guarantee)]
 
 
+class Guesses(Protocol):
+    """What everybody who has heard the answers so far would guess."""
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether nothing fits the answers."""
+
+    def guess(self, weights: Reals, /) -> float:
+        """The part of all rows that a question `(cells,)` is about."""
+
+    def learn(self, weights: Reals, answer: float, /) -> None:
+        """Hear the answer to a hard question."""
+
+
 class MedianSession:
     """What an analyst sees of a table: `ask`, until it is over. It cannot be copied or pickled."""
 
-    def __init__(self, mechanism: MedianMechanism, counts: Reals) -> None:
+    def __init__(self, mechanism: MedianMechanism, counts: Reals, guesses: Guesses) -> None:
         self.mechanism = mechanism
         self.asked = 0
         self._counts = counts
         self._answers = mechanism.answers
         self._threshold = mechanism.threshold
         self._run = mechanism.comparisons.open()
-        self._alive = Alive(mechanism)
+        self._guesses = guesses
 
     @property
     def hard_left(self) -> int:
@@ -203,7 +222,7 @@ class MedianSession:
     @property
     def over(self) -> bool:
         """Whether the hard questions are used up, or the answers contradict each other: nothing may be asked then."""
-        return self._run.over or not self._alive.count
+        return self._run.over or self._guesses.contradicted
 
     def ask(self, question: Tensor | Sequence[float]) -> Told:
         """The part of all rows that a question `(cells,)` is about, as weights in [0, 1]; a predicate is 0 and 1.
@@ -218,13 +237,13 @@ class MedianSession:
         weights = check_question(question, self.mechanism.cells)
         self.asked += 1
         rows = self.mechanism.rows
-        guess = self._alive.guess(weights)
+        guess = self._guesses.guess(weights)
         truth = float(weights @ self._counts)
         if not self._run.ask(abs(truth - guess * rows), self._threshold).above:
             return Told(guess, hard=False)
         noisy = float(self._answers.release(torch.tensor([truth], dtype=torch.float64)).value) / rows
         told = Told(min(max(noisy, 0.0), 1.0), hard=True)
-        self._alive.learn(weights, told.value)
+        self._guesses.learn(weights, told.value)
         return told
 
     def __repr__(self) -> str:
@@ -246,6 +265,11 @@ class Alive:
         """How many."""
         return len(self._histograms)
 
+    @property
+    def contradicted(self) -> bool:
+        """Whether none is left."""
+        return not self.count
+
     def guess(self, weights: Reals) -> float:
         """Their (lower) median of a question."""
         values = self._histograms @ weights
@@ -261,9 +285,7 @@ def check_question(question: Tensor | Sequence[float], cells: int) -> Reals:
     """Refuse what is not a weight in [0, 1] for every cell."""
     weights = torch.as_tensor(question).to(torch.float64)
     if weights.shape != (cells,) or not bool(((weights >= 0) & (weights <= 1)).all()):
-        raise PrivacyError(
-            f"a question is a weight from 0 to 1 for each of {cells} cells, got {weights.tolist()!r:.80}"
-        )
+        raise PrivacyError(f"a question is a weight from 0 to 1 for each of {cells} cells, got {question!r:.80}")
     return weights.numpy()
 
 

@@ -24,8 +24,8 @@ class NoisyMax:
     """The bin that most values are in, of `bins` that are public: the counts themselves stay here.
 
     Formal guarantee: epsilon-DP under `relation`, to the bit. It is permute-and-flip on the counts, which is report
-    noisy max with exponential noise (Ding et al. 2021). A unit has at most M = `most` values, random ones of more: no count
-    moves by more than M; under add_remove all move one way, which halves the noise, under replace they do not.
+    noisy max with exponential noise (Ding et al. 2021). A unit has at most M = `most` values, random ones of more: no
+    count moves by more than M; under add_remove all move one way, which halves the noise, under replace they do not.
     """
 
     bins: int

@@ -6,6 +6,7 @@ whole numbers, to which rounding adds nothing.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -23,11 +24,12 @@ STEPS = 2**20  # at least so many between the bounds of a column
 LARGEST = 2**52  # of a sum in steps, that floats hold exactly
 
 
+@lru_cache(maxsize=64)
 def whole_mechanism(
     epsilon: float, delta: float, l1: float, l2: float, dimension: int, relation: Relation
 ) -> DiscreteLaplace | DiscreteGaussian:
     """What adds noise to `dimension` whole numbers that one unit moves by at most `l1` or `l2`: discrete Laplace for
-    `delta` = 0, else discrete Gaussian.
+    `delta` = 0, else discrete Gaussian. Remembered: it may take a search, and every release asks.
     """
     terms: dict[str, Any] = {"epsilon": epsilon, "dimension": dimension, "relation": relation, "integer_valued": True}
     if delta == 0:
