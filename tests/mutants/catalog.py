@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
 from tests.mutants.beliefs import BELIEFS
+from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.garbled import GARBLED
 from tests.mutants.music import MUSIC
@@ -32,4 +33,5 @@ MUTANTS = [
     *NOISE,
     *PROMISES,
     *PRIVACY,
+    *CENTRAL,
 ]

@@ -20,6 +20,7 @@ Needs the corpus audiomnist; --quick takes about 20 s.
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,14 +58,12 @@ def floors(rows: int, epsilon: float) -> list[Figure]:
     """The floors of one row of the table."""
     q = projection_ratio(epsilon, DELTA, rows, False, RECORD)
     at = f"r{rows}.eps{epsilon:g}"
-    printed, proved = covariance_floor(rows, epsilon, DELTA), sheffet_floor(rows, epsilon, DELTA)
+    printed, proved, graph = (floor(rows, epsilon, DELTA) for floor in (covariance_floor, sheffet_floor, graph_floor))
     note = f"delta {DELTA:g}, rows of norm 1; w of graphs as n grows"
     return [
         Figure.less(f"jl.covariance.{at}.w2", 1 / q, "", "as the survey prints it", printed, note=note),
         Figure.less(f"jl.sheffet.{at}.w2", 1 / q, "", "Sheffet 2017", proved, note=note),
-        Figure.less(
-            f"jl.graph.{at}.w", 2 / q, "", "as the survey prints it", graph_floor(rows, epsilon, DELTA), note=note
-        ),
+        Figure.less(f"jl.graph.{at}.w", 2 / q, "", "as the survey prints it", graph, note=note),
     ]
 
 
@@ -110,7 +109,7 @@ def _cuts(nodes: int, rows: int, releases: int) -> list[Figure]:
     ]
 
 
-def _spoken() -> tuple[Tensor, Tensor]:
+def spoken_rows() -> tuple[Tensor, Tensor]:
     """Utterances `(n, 52)` scaled by public voices to a norm of about 1, and whose they are."""
     corpus = load_corpus("audiomnist")
     real, public = (
@@ -122,10 +121,10 @@ def _spoken() -> tuple[Tensor, Tensor]:
 
 
 def _speech(draws: int, picture: Path) -> list[Figure]:
-    x, people = _spoken()
-    terms = {"epsilon": 1.0, "delta": DELTA, "radius": 1.0, "features": x.shape[1], "relation": RECORD}
-    gauss = AnalyzeGauss.calibrated(**terms)  # type: ignore[arg-type]
-    wishart = Wishart.calibrated(made_up=MADE_UP, **terms)  # type: ignore[arg-type]
+    x, people = spoken_rows()
+    terms: dict[str, Any] = {"epsilon": 1.0, "delta": DELTA, "radius": 1.0, "features": x.shape[1], "relation": RECORD}
+    gauss = AnalyzeGauss.calibrated(**terms)
+    wishart = Wishart.calibrated(made_up=MADE_UP, **terms)
     truth = gauss.moments(x)
     directions = torch.linalg.eigh(truth).eigenvectors.mT
     ends = {"least": directions[:FEW], "most": directions[-FEW:]}
@@ -134,7 +133,7 @@ def _speech(draws: int, picture: Path) -> list[Figure]:
         f"wishart{MADE_UP}": lambda: wishart.moments(wishart.release(x).value),
     }
     for rows in SPOKEN_ROWS:
-        ways[f"r{rows}"] = _projected(JohnsonLindenstrauss.calibrated(rows=rows, **terms), x)  # type: ignore[arg-type]
+        ways[f"r{rows}"] = _projected(JohnsonLindenstrauss.calibrated(rows=rows, **terms), x)
     errors = {name: _errors(way, truth, ends, draws) for name, way in ways.items()}
     _plot({name: {end: mean.value for end, mean in found.items()} for name, found in errors.items()}, picture)
     figures = []
@@ -147,8 +146,7 @@ def _speech(draws: int, picture: Path) -> list[Figure]:
             ratio = None if rival is None else rival / found[end].value
             figures.append(Figure(f"jl.speech.{name}.{end}.error", found[end].value, "", peer, rival, ratio, note=note))
     person = terms | {"relation": SPEAKER}
-    whole = JohnsonLindenstrauss.calibrated(rows=100, **person)  # type: ignore[arg-type]
-    note = f"100 rows, a whole person of norm 1 protected, by the Renyi curve; one utterance: {whole.event.rows}"
+    whole = JohnsonLindenstrauss.calibrated(rows=100, **person)
     moments = _errors(lambda: whole.moments(whole.release(x, people).value), whole.scatter(x, people), ends, draws)
     note = f"a whole person protected, all their utterances together of norm 1; w^2 {whole.floor:.4g}"
     figures.append(Figure("jl.speech.speaker.r100.most.error", moments["most"].value, note=note))

@@ -6,16 +6,17 @@ The leader is the best space for all so far. With privacy the sums so far are to
 L = 13 of them, so that everything that is named in all 4,800 rounds together is (epsilon, 1e-6)-DP for one utterance.
 Regret is the loss beyond that of the best space in hindsight, which nobody knows in advance.
 
-Needs the corpus audiomnist; --quick takes about 15 s.
+Needs the corpus audiomnist; --quick takes about 30 s.
 """
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ppspeech.evidence.experiments import EXPERIMENTS
-from ppspeech.evidence.experiments.jl import _spoken
+from ppspeech.evidence.experiments.jl import spoken_rows
 from ppspeech.figures import Figure
 from ppspeech.intervals import Mean
 from ppspeech.pictures import blank, save
@@ -32,23 +33,21 @@ SHOWN = 100  # points of a curve
 
 @EXPERIMENTS.register("online-pca")
 def run(quick: bool, folder: Path) -> list[Figure]:
-    """Save `online_pca.png`; `quick`: 1,000 rounds, epsilon 4 and 16, 2 draws instead of 5."""
-    x = _spoken()[0]
+    """Save `online_pca.png`; `quick`: 1,000 rounds, epsilon 4 and 16, 2 draws instead of 3."""
+    x = spoken_rows()[0]
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
     x = clip_norm(x[order][: 1_000 if quick else None], 1.0)
-    draws, epsilons = (2, EPSILONS[1:]) if quick else (5, EPSILONS)
+    draws, epsilons = (2, EPSILONS[1:]) if quick else (3, EPSILONS)
     best = best_losses(x)
     curves = {"without privacy": [regret(x, plain_leaders(x), best)]}
     for epsilon in epsilons:
-        terms = {"epsilon": epsilon, "delta": DELTA, "radius": 1.0, "features": x.shape[1], "relation": RECORD}
-        private = RunningMoments.calibrated(rounds=len(x), **terms)  # type: ignore[arg-type]
+        terms: dict[str, Any] = {"delta": DELTA, "radius": 1.0, "features": x.shape[1], "relation": RECORD}
+        private = RunningMoments.calibrated(epsilon=epsilon, rounds=len(x), **terms)
         curves[f"epsilon {epsilon:g}"] = [regret(x, private.release(x).value, best) for _ in range(draws)]
     curves["a space drawn once"] = [regret(x, _random(x), best)]
     picture = folder / "online_pca.png"
     _plot({name: torch.stack(found).mean(0) for name, found in curves.items()}, picture)
-    about = (
-        f"{len(x):,} rounds, {x.shape[1]} numbers, {SPACE} directions; best in hindsight {float(best):.4f}; {picture}"
-    )
+    about = f"{len(x):,} rounds, {SPACE} of {x.shape[1]} directions; best in hindsight {float(best):.4f}; {picture}"
     figures = []
     for name, found in curves.items():
         ends = [float(each[-1]) / len(x) for each in found]
