@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
 from tests.mutants.beliefs import BELIEFS
+from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
@@ -36,4 +37,5 @@ MUTANTS = [
     *PROMISES,
     *PRIVACY,
     *TABLES,
+    *CENTRAL,
 ]

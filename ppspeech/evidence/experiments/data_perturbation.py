@@ -19,6 +19,7 @@ Needs the table adult and the corpus audiomnist; --quick takes about 40 s.
 import math
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,8 +62,12 @@ class Rows:
 
     def mechanism(self, epsilon: float, delta: float, share: float) -> LocalRecords:
         """That everybody uses."""
-        terms = {"epsilon_vector": share * epsilon, "epsilon_label": (1 - share) * epsilon, "delta": delta}
-        return LocalRecords(features=self.x.shape[1], classes=self.classes, radius=1.0, **terms)  # type: ignore[arg-type]
+        terms: dict[str, Any] = {
+            "epsilon_vector": share * epsilon,
+            "epsilon_label": (1 - share) * epsilon,
+            "delta": delta,
+        }
+        return LocalRecords(features=self.x.shape[1], classes=self.classes, radius=1.0, **terms)
 
     def accuracy(self, model: SoftmaxRegression | LogisticRegression | HuberSvm) -> float:
         """The share of test rows that is right."""

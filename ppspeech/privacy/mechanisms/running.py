@@ -113,8 +113,7 @@ class RunningMoments:
     @classmethod
     def audit(cls, runs: int) -> list[AuditReport]:
         """Of one number in three rounds, the first of which somebody is in or not: its blocks are of 1 and 2 rounds."""
-        terms = {"epsilon": 1.0, "delta": 1e-5, "radius": 1.0}
-        one = cls.calibrated(rounds=3, features=1, relation=ONE_RECORD, **terms)  # type: ignore[arg-type]
+        one = cls.calibrated(epsilon=1.0, delta=1e-5, rounds=3, radius=1.0, features=1, relation=ONE_RECORD)
         scores = []
         for present in (1.0, 0.0):
             rows = torch.tensor([[present], [0.0], [0.0]], dtype=torch.float64)
