@@ -21,6 +21,7 @@ EVIL = "no[/red][bold]:smile:such"
 TAKEN = "a[red]:smile:file"
 
 ABSENT: dict[str, tuple[str, ...]] = {
+    "anonymize": (EVIL, "--quasi", "age", "--out", "anonymous.csv"),
     "attack": (EVIL,),
     "audit": (EVIL,),
     "bench": (EVIL,),
