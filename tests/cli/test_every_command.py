@@ -22,6 +22,7 @@ TAKEN = "a[red]:smile:file"
 
 ABSENT: dict[str, tuple[str, ...]] = {
     "ask": (EVIL, "--epsilon", "1"),
+    "anonymize": (EVIL, "--quasi", "age", "--out", "anonymous.csv"),
     "attack": (EVIL,),
     "audit": (EVIL,),
     "bench": (EVIL,),

@@ -1,5 +1,6 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
+from tests.mutants.anonymity import ANONYMITY
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
@@ -38,4 +39,5 @@ MUTANTS = [
     *PRIVACY,
     *TABLES,
     *CENTRAL,
+    *ANONYMITY,
 ]

@@ -500,6 +500,27 @@ TOGETHER = [
         "party1 is gone.*take it out",
         code=2,
     ),
+    python(
+        "tables of people",
+        """
+        import numpy as np
+        from pathlib import Path
+        chance = np.random.default_rng(1)
+        rows = [f"p{at},{18 + at % 60},{'fm'[at % 2]},{chance.normal():.9f}" for at in range(200)]
+        Path("people.csv").write_text("\\n".join(["name,age,sex,voice", *rows]) + "\\n")
+        """,
+    ),
+    Step(
+        "make it anonymous, which promises nothing",
+        "ppspeech anonymize people.csv --k 10 --quasi age,sex --out anonymous.csv",
+        r"(?s)at least \d\d rows are alike.*as they are: name, voice.*no guarantee \(none\)",
+        makes=("anonymous.csv",),
+    ),
+    Step(
+        "whom does it name",
+        "ppspeech audit anonymous.csv --known people.csv --person name",
+        r"audit\.anonymous\.named\s+1\b",
+    ),
     *[
         Step(f"{name} makes a certificate", f"ppspeech party --make --certificate {name}.pem --key {name}.key", "pin")
         for name in ("curator", "alice", "bob", "carol")

@@ -100,7 +100,7 @@ def test_projections_are_unmixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(projection, "numbers", lambda: Sources("census", census, "columns"))
     figures = {figure.metric: figure.value for figure in projection.run(quick=True, folder=tmp_path)}
     assert figures["ica.rotation.recovered"] >= 0.75
-    assert figures["ica.projection.recovered"] <= 0.25
+    assert figures["ica.projection.recovered"] <= 0.375  # of 100 draws none had more than 0.25
     assert figures["known.rotation.recovered"] == figures["known.cepstra.rotation.recovered"] == 1
     assert (tmp_path / "projection.png").read_bytes().startswith(PNG)
 
