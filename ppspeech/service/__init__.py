@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
     from ppspeech.service.export_networks import at_frames, export_ctc, export_network, export_sequence
-    from ppspeech.service.export_sentences import Scored, at_length, export_bank, export_bundle, export_graph
+    from ppspeech.service.export_sentences import (
+        NetworkScored,
+        Scored,
+        at_length,
+        export_bank,
+        export_bundle,
+        export_graph,
+    )
     from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
     from ppspeech.service.plan import (
@@ -79,6 +86,7 @@ __all__ = [
     "Door",
     "FindBy",
     "Knowledge",
+    "NetworkScored",
     "Offer",
     "QueryBudget",
     "Request",
@@ -148,7 +156,7 @@ _MODULES = {
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
     "export_networks": {"at_frames", "export_ctc", "export_network", "export_sequence"},
-    "export_sentences": {"Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
+    "export_sentences": {"NetworkScored", "Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
     "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "plan": {

@@ -157,7 +157,7 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
         )
     if total_bytes(shape) > MOST_BYTES:
         warnings.append(f"clients refuse to exchange {total_bytes(shape) / 1e6:.0f} MB: serve with fewer --frames")
-    if "garbled" not in terms.modes:
+    if "garbled" not in terms.modes and shape.network is None:
         warnings.append(
             f"tables of a garbled circuit would take more than {MOST_BYTES / 1e6:.0f} MB: over slow links every frame "
             "waits for its round trips; serve with fewer --frames, or fewer words, to have it"

@@ -22,6 +22,7 @@ from ppspeech.bundle import (
     BundleConfig,
     CohortSettings,
     KernelTableSettings,
+    CtcNetworkSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
     LargeMarginClassifierSettings,
@@ -31,6 +32,7 @@ from ppspeech.bundle import (
     MinimaxFilterSettings,
     ModelSettings,
     SentenceHmmSettings,
+    SentenceNetworkSettings,
     SpeakerUbmSettings,
     WeightsSettings,
     load_bundle,
@@ -92,6 +94,14 @@ ALL_SETTINGS: list[ModelSettings] = [
             FrameLayer(6, width=3, stride=2, pool="max", pool_width=2),
             FrameLayer(5, width=2, dilation=2, activation="gelu"),
         ),
+    ),
+    CtcNetworkSettings(radius=2.0, layers=()),
+    CtcNetworkSettings(radius=6.0, layers=(FrameLayer(6, width=3, stride=2, pool="max", pool_width=2),)),
+    *(
+        SentenceNetworkSettings(
+            states=3, grammar=grammar, word_penalty=2.5, leave=0.3, scale=0.5, radius=6.0, layers=(FrameLayer(6),)
+        )
+        for grammar in (None, "(a | b)+ [c]")
     ),
     *(
         SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)

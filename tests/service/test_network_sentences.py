@@ -1,7 +1,8 @@
-"""Networks that are read greedily, over TLS: words as in the clear, steps of length alone to the server."""
+"""Sentences by networks, over TLS: words as in the clear, steps of length alone to the server."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,21 +10,37 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import Mfcc
-from ppspeech.bundle import Bundle, CtcNetworkSettings, CtcTranscriber
+from ppspeech.bundle import Bundle, CtcNetworkSettings, CtcTranscriber, SentenceNetworkSettings, SentenceTranscriber
 from ppspeech.errors import BundleError, ModelError, PeerGoneError, RangeError, WrongSessionError
-from ppspeech.models import FrameLayer, SequenceNetwork, greedy_labels
+from ppspeech.models import FrameLayer, SequenceNetwork, StateNetwork, greedy_labels
 from ppspeech.protocols import Kind, meet_as_client
 from ppspeech.protocols.networks import network_cost, product_bytes
-from ppspeech.service import Ask, Request, SentenceDeployment, export_ctc, export_sequence, plan_network
+from ppspeech.protocols.sentences import total_bytes
+from ppspeech.service import (
+    Ask,
+    Request,
+    SentenceDeployment,
+    export_bundle,
+    export_ctc,
+    export_sequence,
+    plan_network,
+    plan_sentences,
+)
 from ppspeech.service.client import networks as client_module
 from ppspeech.service.offer import describe, read_offers
 from ppspeech.service.server.networks import ServedNetworkSentences
+from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.tasks.sentences import STEP
 from tests.service.conftest import Running, serving
 from tests.service.voices import LABELS, RATE, WHOLE, released, seconds_of, voice
+from tests.service.voices import sure as sure_of_states
 
 LAYERS = (FrameLayer(6, width=5, stride=2), FrameLayer(5, width=2, dilation=3, pool="max", pool_width=2))
 CTC = CtcNetworkSettings(radius=6.0, layers=LAYERS)
+STATES = SentenceNetworkSettings(
+    states=2, grammar=None, word_penalty=2.0, leave=0.3, scale=0.5, radius=6.0,
+    layers=(FrameLayer(6, width=3), FrameLayer(5, width=2, dilation=2)),
+)  # fmt: skip
 SHORT = SentenceDeployment(frames=64)
 
 
@@ -33,8 +50,15 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory, bundle: Bundle, bundles: dict[str, Bundle]) -> Iterator[Running]:
-    every = {"ctc": bundle, "whole": bundles["whole"]}
+def hybrid(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    return released(tmp_path_factory.mktemp("ctc") / "hybrid", STATES)
+
+
+@pytest.fixture(scope="module")
+def asked(
+    tmp_path_factory: pytest.TempPathFactory, bundle: Bundle, hybrid: Bundle, bundles: dict[str, Bundle]
+) -> Iterator[Running]:
+    every = {"ctc": bundle, "hybrid": hybrid, "whole": bundles["whole"]}
     with serving(tmp_path_factory.mktemp("server"), every, sentences=SHORT) as found:
         yield found
 
@@ -126,7 +150,7 @@ def test_a_client_is_told_where_words_begin_and_not_how_long_they_are_the_best(
     for seed in range(20):
         sound = sure(bundle, 64, seed)
         best = own.scores(Mfcc(bundle.mfcc)(sound).features[0]).argmax(-1).tolist()
-        if any(one == other != 0 for one, other in zip(best, best[1:], strict=False)):
+        if any(one == other != 0 for one, other in pairwise(best)):
             break
     with asked.connect("ctc") as client:
         client.transcribe(sound, RATE)
@@ -200,3 +224,76 @@ def test_the_plan_says_what_it_will_take(bundle: Bundle) -> None:
     (way,) = plan.modes
     assert way.cost.bytes_up + way.cost.bytes_down == product_bytes(shape) + network_cost(shape).total_bytes
     assert plan.details["knowledge"]["bits"] == 2 * 64 // 4  # three words and the blank, every four frames
+
+
+# Networks that score the states of a graph.
+
+
+@torch.no_grad()
+def test_exported_states_score_as_the_module_with_what_staying_costs(hybrid: Bundle) -> None:
+    """Priors and scale in the last layer; shares hold all scores for certain."""
+    module, arrays = hybrid.model, export_bundle(hybrid, SHORT)
+    assert isinstance(module, StateNetwork)
+    assert arrays.network is not None
+    assert arrays.shape.scores == 2 * (len(LABELS) + 1)
+    features = 3 * torch.randn(33, 4, generator=torch.Generator().manual_seed(0))
+    wanted = module(features.unsqueeze(0), torch.tensor([33]))[0].double().numpy()
+    found = arrays.network.scores(arrays.shape.factor(features.double().numpy()))[:33]
+    apart = found - wanted  # columns are states in the order of the graph: what staying costs is the same in all
+    assert np.abs(apart - np.log1p(-STATES.leave)).max() < 1e-4
+    assert arrays.most_apart < arrays.shape.scale.bound
+
+
+def test_sentences_by_states_of_a_network_are_those_of_the_clear(asked: Running, hybrid: Bundle) -> None:
+    sounds = [sure_of_states(hybrid, frames, seed) for seed, frames in enumerate((64, 40, 20))]
+    with asked.connect("hybrid", task="sentences") as client:
+        assert (client.offer.terms.modes, client.offer.terms.streams) == (("frames",), False)
+        answers = client.transcribe_all(sounds, RATE)
+        with client.listen(RATE) as listening:
+            listening.feed(sounds[2])
+            assert listening.finish().value == answers[2].value
+        with pytest.raises(RangeError, match="can be asked by frames"):
+            client.transcribe_all(sounds[:1], RATE, "garbled")
+    assert [answer.value for answer in answers] == [hybrid.transcribe(sound, RATE) for sound in sounds]
+    shapes = [tuple(answer.transcript.shape()) for answer in answers]
+    assert shapes[0] == shapes[1] != shapes[2]
+    total = total_bytes(export_bundle(hybrid, SHORT).shape)
+    assert total <= answers[0].bytes_up + answers[0].bytes_down <= total + 200
+
+
+def test_other_words_may_be_said_in_the_clear(hybrid: Bundle) -> None:
+    own, sound = hybrid.transcriber, sure_of_states(hybrid, 40)
+    assert isinstance(own, SentenceTranscriber)
+    (strict,) = own.transcribe_all([sound], RATE, grammar="aardvark bumblebee")
+    assert [word.value for word in strict] == ["aardvark", "bumblebee"]
+    (dear,) = own.transcribe_all([sound], RATE, word_penalty=900.0)
+    assert dear == []
+    with pytest.raises(BundleError, match="needs models of zebra"):
+        replace(STATES, grammar="zebra").build(LABELS, 4)
+    with pytest.raises(BundleError, match="every frame"):
+        replace(STATES, layers=(FrameLayer(3, width=2, stride=2),))
+
+
+def test_offers_of_networks_under_a_graph_are_read_to_the_last_field(hybrid: Bundle) -> None:
+    served = ServedSentences.of("hybrid", hybrid, SHORT)
+    said = describe((served.offer,))
+    assert read_offers(said, "sentences") == (served.offer,)
+    assert served.weights == {}
+    for old, new in (
+        (b'"output":"scores"', b'"output":"labels"'),
+        (b'"radius":6.0', b'"radius":5.0'),
+        (b'"modes":["frames"]', b'"modes":["garbled"]'),
+        (b'"activation":"none"', b'"activation":"relu"'),
+    ):
+        assert old in said
+        with pytest.raises(WrongSessionError, match="cannot be used"):
+            read_offers(said.replace(old, new, 1), "sentences")
+
+
+def test_the_plan_of_a_network_under_a_graph(hybrid: Bundle) -> None:
+    plan, shape = plan_sentences(hybrid, SHORT), export_bundle(hybrid, SHORT).shape
+    cost = plan.modes[0].cost
+    assert cost.bytes_up + cost.bytes_down == total_bytes(shape)
+    assert not any("garbled" in warning for warning in plan.warnings)
+    assert shape.network is not None
+    assert plan.details["shape"]["network"]["layers"][0]["outputs"] == 6

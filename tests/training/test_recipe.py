@@ -30,10 +30,15 @@ SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4, see
 QUIET = ["--trainer.enable_progress_bar", "false"]
 QUICK = {
     "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "keyword_network": 24,
-    "large_margin": 1, "sentences": 3, "sentences_encoder": 3, "sentences_lexicon": 3, "sentences_live": 3,
-    "speaker_ubm": 2,
+    "large_margin": 1, "sentences": 3, "sentences_ctc": 18, "sentences_encoder": 3, "sentences_lexicon": 3,
+    "sentences_live": 3, "sentences_network": 3, "speaker_ubm": 2,
 }  # fmt: skip
-SMALLER = {"sentences_encoder": ["--data.encoder", "{corpora: [synthetic], epochs: 3, sentences: 1}"]}
+SHORTER = ["--data.words", "[2, 3]", "--data.sentences", "8", "--data.test_sentences", "2", "--data.batch_size", "8"]
+SMALLER = {
+    "sentences_encoder": ["--data.encoder", "{corpora: [synthetic], epochs: 3, sentences: 1}"],
+    "sentences_ctc": [*SHORTER, "--data.sentences", "16", "--model.dropout", "0"],
+    "sentences_network": [*SHORTER, "--model.iterations", "2", "--model.states", "4"],
+}
 """What else makes a recipe quick."""
 
 

@@ -207,4 +207,4 @@ def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any])
     own = read_sentences(SentenceShape.from_params(shape), models)
     met = meet(party.channel, Side.FIRST)
     with met.session():
-        answer_sentence(met, own, encode_sentences(own))
+        answer_sentence(met, own)
