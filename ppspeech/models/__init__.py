@@ -44,7 +44,15 @@ from ppspeech.models.measures import (
     word_errors,
 )
 from ppspeech.models.network import FrameLayer, FrameNetwork
-from ppspeech.models.patches import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
+from ppspeech.models.patches import (
+    PatchDetector,
+    PatchGrid,
+    learn_patches,
+    learn_word,
+    regions,
+    sliding_maxima,
+    weigh_patches,
+)
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
 
@@ -97,6 +105,7 @@ __all__ = [
     "flat_start_",
     "floored_scores",
     "learn_patches",
+    "learn_word",
     "left_right",
     "map_adapt",
     "minimize",
@@ -116,5 +125,6 @@ __all__ = [
     "total_word_errors",
     "train_large_margin",
     "voice_directions",
+    "weigh_patches",
     "word_errors",
 ]
