@@ -32,6 +32,7 @@ from ppspeech.cli.keys import keys
 from ppspeech.cli.ledger import LEDGER_COMMANDS
 from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
+from ppspeech.cli.patches import patches
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
@@ -115,6 +116,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transcribe": transcribe,
     "spot": spot,
     "index": index,
+    "patches": patches,
     "grep": grep,
     "verify": verify,
     "identify": identify,

@@ -46,7 +46,15 @@ from ppspeech.models.measures import (
     word_errors,
 )
 from ppspeech.models.network import FrameLayer, FrameNetwork, SequenceNetwork, StateNetwork, greedy_labels, span_of
-from ppspeech.models.patches import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
+from ppspeech.models.patches import (
+    PatchDetector,
+    PatchGrid,
+    learn_patches,
+    learn_word,
+    regions,
+    sliding_maxima,
+    weigh_patches,
+)
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
 
@@ -104,6 +112,7 @@ __all__ = [
     "floored_scores",
     "greedy_labels",
     "learn_patches",
+    "learn_word",
     "left_right",
     "map_adapt",
     "minimize",
@@ -124,5 +133,6 @@ __all__ = [
     "total_word_errors",
     "train_large_margin",
     "voice_directions",
+    "weigh_patches",
     "word_errors",
 ]
