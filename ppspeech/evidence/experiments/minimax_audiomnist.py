@@ -18,6 +18,15 @@ from ppspeech.audio import Frames, MfccConfig, length_mask, utterance_statistics
 from ppspeech.data import Corpus, SyntheticCorpus, load_corpus
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
+from ppspeech.evidence.experiments.minimax_clips import (
+    QUICK,
+    Learn,
+    certified_figures,
+    clip_figures,
+    code_filters,
+    no_means,
+    run_clips,
+)
 from ppspeech.evidence.experiments.minimax_emodb import frames, labels
 from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
 from ppspeech.figures import Figure
@@ -43,9 +52,13 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     if quick:
         some = set(corpus.speakers[:12])
         experiment = digits("audiomnist", corpus.select(lambda u: u.speaker in some), (10,))
-        return figures(experiment, run_trials(experiment, 2), folder, CHOSEN)
+        made = figures(experiment, run_trials(experiment, 2), folder, CHOSEN)
+        clips = run_clips(experiment, code_filters(10, (1,)), (10,), QUICK)
+        return [*made, *clip_figures(experiment, clips), *certified_figures(experiment, 0.2, 10)]
     experiment = digits("audiomnist", corpus, (5, 10, 20))
     made = figures(experiment, run_trials(experiment, 10), folder, CHOSEN)
+    clips = run_clips(experiment, {**code_filters(10), **_linear()}, (10, 11, 12))
+    made += [*clip_figures(experiment, clips), *certified_figures(experiment, 0.1, 10)]
     voices = digits("voices", SyntheticCorpus(speakers=12, takes=6).build(), (10,))
     made += figures(voices, run_trials(voices, 3), folder, CHOSEN)
     return [*made, *_by_frames(corpus)]
@@ -65,7 +78,20 @@ def digits(name: str, corpus: Corpus, dimensions: tuple[int, ...]) -> Experiment
         main=10,
         learning=LEARNING,
         networks={"sigmoid": sigmoid_network},
+        unseen=lambda trial: torch.isin(takes, _drawn(takes, trial, TEST_TAKES)),
     )
+
+
+def _linear() -> dict[str, Learn]:
+    """Of ten features: the linear filter, the same against those who have ten clips or know the digit, the one without
+    means of people, and the sigmoid network.
+    """
+    return {
+        "linear": lambda *given: LEARNING.fit(*given[:3], 10, given[3]).filter,
+        "sets": lambda *given: replace(LEARNING, clips=10).fit(*given[:3], 10, given[3]).filter,
+        "means": no_means(10),
+        "sigmoid": sigmoid_network,
+    }
 
 
 def sigmoid_network(inputs: Tensor, private: Tensor, task: Tensor, seed: int) -> nn.Module:
@@ -99,10 +125,11 @@ def segment_means(sequence: Frames, segments: int) -> Tensor:
     return torch.cat(means, dim=-1)
 
 
-def _drawn(takes: Tensor, trial: int) -> Tensor:
-    """The takes to test on."""
+def _drawn(takes: Tensor, trial: int, first: int = 0) -> Tensor:
+    """The takes to test on; further ones from `first` on."""
     there: Tensor = torch.unique(takes)
-    return there[torch.randperm(len(there), generator=torch.Generator().manual_seed(trial))[:TEST_TAKES]]
+    order = torch.randperm(len(there), generator=torch.Generator().manual_seed(trial))
+    return there[order[first : first + TEST_TAKES]]
 
 
 def _by_frames(corpus: Corpus) -> list[Figure]:
