@@ -24,13 +24,12 @@ from ppspeech.evidence.experiments.minimax_clips import (
     certified_figures,
     clip_figures,
     code_filters,
-    no_means,
     run_clips,
 )
 from ppspeech.evidence.experiments.minimax_emodb import frames, labels
 from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
 from ppspeech.figures import Figure
-from ppspeech.filters import Learning
+from ppspeech.filters import Learning, fit_without_means
 from ppspeech.filters.attack import UNKNOWN
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
 
@@ -86,10 +85,11 @@ def _linear() -> dict[str, Learn]:
     """Of ten features: the linear filter, the same against those who have ten clips or know the digit, the one without
     means of people, and the sigmoid network.
     """
+    against_sets = replace(LEARNING, clips=10)
     return {
-        "linear": lambda *given: LEARNING.fit(*given[:3], 10, given[3]).filter,
-        "sets": lambda *given: replace(LEARNING, clips=10).fit(*given[:3], 10, given[3]).filter,
-        "means": no_means(10),
+        "linear": lambda x, private, task, seed: LEARNING.fit(x, private, task, 10, seed).filter,
+        "sets": lambda x, private, task, seed: against_sets.fit(x, private, task, 10, seed).filter,
+        "means": lambda x, private, task, seed: fit_without_means(x, private, task, 10, seed),
         "sigmoid": sigmoid_network,
     }
 

@@ -16,17 +16,13 @@ from ppspeech.evidence.experiments.minimax import Experiment
 from ppspeech.figures import Figure
 from ppspeech.filters import (
     CodeNoise,
-    LinearFilter,
     NamingTarget,
     NoisyFilter,
-    Scaling,
     Standardized,
     codes_of,
     learn_codes,
 )
 from ppspeech.filters.attack import FilterEvidence, KnownFilter, judge
-from ppspeech.filters.starts import targets_of, without_means
-from ppspeech.filters.tasks import ClassTask
 from ppspeech.progress import track
 
 CLIPS = (1, 10)
@@ -63,17 +59,6 @@ class BeforeCodes(nn.Module):
         """Filter `(..., D)` to `(..., features)`."""
         before: Tensor = self.whole.filter.before((x - self.whole.mean) / self.whole.scale)  # type: ignore[operator]
         return before
-
-
-def no_means(features: int) -> Learn:
-    """The linear filter that leaves nobody among the training people a mean of their own."""
-
-    def learn(x: Tensor, private: Tensor, task: Tensor, seed: int) -> nn.Module:
-        scaling = Scaling(x)
-        sides = (targets_of([ClassTask(labels, int(labels.max()) + 1)]) for labels in (private, task))
-        return scaling.undo(LinearFilter.of(without_means(scaling(x), *sides, features, seed)), x.dtype)
-
-    return learn
 
 
 @dataclass(frozen=True, eq=False)

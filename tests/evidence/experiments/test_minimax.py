@@ -20,10 +20,10 @@ from ppspeech.evidence.experiments.minimax_clips import (
     certified_figures,
     clip_figures,
     code_filters,
-    no_means,
     run_clips,
 )
 from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
+from ppspeech.filters import fit_without_means
 from ppspeech.filters.learn import Learning, Model, opponent
 
 HEADLINES = (
@@ -81,7 +81,12 @@ def test_codes_leave_less_to_ten_clips_than_what_they_replace(tmp_path: Path) ->
     drawn = Drawn.of(experiment, 1)
     assert not bool((drawn.is_test & drawn.is_unseen).any())
     assert bool(drawn.is_unseen.any())
-    found = run_clips(experiment, {**code_filters(3, (1,)), "means": no_means(2)}, (0, 1), ("plda", "codes"))
+    found = run_clips(
+        experiment,
+        {**code_filters(3, (1,)), "means": lambda x, private, task, _: fit_without_means(x, private, task, 2)},
+        (0, 1),
+        ("plda", "codes"),
+    )
     made = {f.metric.removeprefix("minimax.made_up."): f.value for f in clip_figures(experiment, found)}
     assert made["task"] > 0.85
     assert made["no_filter.worst_10"] > 0.95
