@@ -27,7 +27,13 @@ from ppspeech.evidence.experiments.minimax_clips import (
     run_clips,
 )
 from ppspeech.evidence.experiments.minimax_emodb import frames, labels
-from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
+from ppspeech.evidence.experiments.minimax_frames import (
+    Speech,
+    filtered,
+    frame_figures,
+    learn_frame_codes,
+    learn_on_frames,
+)
 from ppspeech.figures import Figure
 from ppspeech.filters import Learning, fit_without_means
 from ppspeech.filters.attack import UNKNOWN
@@ -36,7 +42,7 @@ from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_wel
 SEGMENTS, TEST_TAKES = 8, 2
 STATES, ITERATIONS = 5, 3
 LEARNING = Learning(rho=0.3, iterations=5, adversary="least squares")
-FRAMES = 5_000
+FRAMES, CODED_FRAMES = 5_000, 40_000
 CHOSEN = "inputs, start, rho: about 30 settings compared on one draw (takes 1 and 5) of the same people"
 
 
@@ -138,8 +144,10 @@ def _by_frames(corpus: Corpus) -> list[Figure]:
     # 50 targets a frame, ten digits in fifths: least squares on both sides.
     learning = replace(LEARNING, aggregator="least squares")
     learned = learn_on_frames(speech, 13, learning, FRAMES, seed=0)
-    made = frame_figures("minimax.audiomnist", speech, learned, "d = 13 of 39, one draw of takes")
-    for name, module in (("frames", learned), ("frames.no_filter", nn.Identity())):
+    coded = learn_frame_codes(speech, CODED_FRAMES, seed=0)
+    both = {"": learned, "codes": coded}
+    made = frame_figures("minimax.audiomnist", speech, both, "d = 13 of 39, or 50 codes a frame; one draw of takes")
+    for name, module in (("frames", learned), ("frames.codes", coded), ("frames.no_filter", nn.Identity())):
         note = f"words told by hidden Markov models of {STATES} states on filtered frames"
         made.append(Figure(f"minimax.audiomnist.{name}.words", word_accuracy(speech, module), note=note))
     return made

@@ -45,7 +45,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     made += figures(happy, run_trials(happy, 10), folder, CHOSEN)
     speech = by_frames()
     learned = learn_on_frames(speech, 13, LEARNING, FRAMES, seed=0)
-    return [*made, *frame_figures("minimax.emodb", speech, learned, "d = 13 of 39, one draw")]
+    return [*made, *frame_figures("minimax.emodb", speech, {"": learned}, "d = 13 of 39, one draw")]
 
 
 def emotions(dimensions: tuple[int, ...]) -> Experiment:

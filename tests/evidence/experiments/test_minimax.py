@@ -22,7 +22,13 @@ from ppspeech.evidence.experiments.minimax_clips import (
     code_filters,
     run_clips,
 )
-from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
+from ppspeech.evidence.experiments.minimax_frames import (
+    Speech,
+    filtered,
+    frame_figures,
+    learn_frame_codes,
+    learn_on_frames,
+)
 from ppspeech.filters import fit_without_means
 from ppspeech.filters.learn import Learning, Model, opponent
 
@@ -143,12 +149,28 @@ def speech() -> Speech:
 def test_a_filter_on_frames_keeps_words_and_loses_people() -> None:
     said = speech()
     filter = learn_on_frames(said, 2, Learning(iterations=3), 500, seed=0)
-    found = {f.metric: f.value for f in frame_figures("x", said, filter, "made up")}
+    found = {
+        f.metric: f.value
+        for f in frame_figures("x", said, {"": filter, "codes": learn_frame_codes(said, 500, seed=0)}, "made up")
+    }
     assert found["x.frames.no_filter.private"] > 0.9
     assert found["x.frames.private"] < 0.6
     assert found["x.frames.private_worst"] < found["x.frames.no_filter.private_worst"]
     assert found["x.frames.verification_eer"] > found["x.frames.no_filter.verification_eer"]
+    assert found["x.frames.codes.worst_1"] < found["x.frames.no_filter.worst_1"]
     assert word_accuracy(said, filter) > 0.9
+
+
+def test_frames_of_codes_are_speech_features_again() -> None:
+    """At most one frame a target, the mean of the training frames that have the code; words are still told."""
+    said = speech()
+    coded = learn_frame_codes(said, 500, seed=0)
+    out = coded(said.frames.features)
+    assert out.shape == said.frames.features.shape
+    assert len(out.flatten(0, 1).unique(dim=0)) == 2
+    # Of who speaks nothing is left: the codes differ in the sound alone.
+    assert (coded.book[0] - coded.book[1])[1].abs() < 1 < (coded.book[0] - coded.book[1])[0].abs()
+    assert word_accuracy(said, coded) > 0.9
 
 
 def test_filtered_padding_stays_0() -> None:
