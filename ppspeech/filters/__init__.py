@@ -6,7 +6,7 @@ A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides 
 """
 
 from ppspeech.filters.apply import NOT_COVERED, private_file, read_filtered, write_filtered
-from ppspeech.filters.baselines import BASELINES
+from ppspeech.filters.baselines import BASELINES, fit_without_means
 from ppspeech.filters.certified import NamingBound, NamingTarget
 from ppspeech.filters.codes import CodeFilter, codes_of, learn_codes
 from ppspeech.filters.learn import HIDDEN, Learning, Solver, learn_filter, opponent
@@ -66,6 +66,7 @@ __all__ = [
     "TemporalConvolution",
     "codes_of",
     "draw_sets",
+    "fit_without_means",
     "improve_",
     "improve_all_",
     "learn_codes",
