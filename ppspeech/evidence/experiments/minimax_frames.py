@@ -65,6 +65,7 @@ def frame_figures(name: str, speech: Speech, learned: nn.Module, setting: str) -
             utterance_statistics(test)[known[speech.is_test]],
             speech.task[speech.is_test & known],
             ("logistic",),
+            clips=(1,),
         ).worst
         report = attack_speech(speech, module)
         found = ", ".join(f"{finding.attacker} {finding.accuracy:.3f}" for finding in report.at(1))
