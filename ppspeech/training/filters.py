@@ -60,6 +60,7 @@ class FilterRecipe(Learning):
     test: float = 0.25  # share of each person's recordings to judge by
     most_samples: int = 20_000  # at most so many frames are learned from, drawn at random
     attackers: Sequence[str] = ()
+    minutes: float = 3.0  # no attacker starts after so long
     skip_bad: bool = False  # leave out recordings that cannot be used, instead of refusing them
     seed: int = 0
     expect: Mapping[str, float] = field(default_factory=dict)  # least `task` and largest `private` it must give
@@ -145,16 +146,16 @@ class LearnedFilter:
         found = []
         for method, evidence in self.evidence.items():
             prefix = "filter" if method == "minimax" else f"filter.{method}"
-            worst = evidence.attacks.worst
             said = f"{self.recipe.hide}, chance {evidence.attacks.chance:.3f}"
             task = f"{self.recipe.keep}, logistic, held-out recordings"
             found += [
                 Figure(f"{prefix}.task", evidence.task.accuracy, note=task),
                 Figure(f"{prefix}.private", evidence.attacks["logistic"].accuracy, note=f"{said}; logistic attacker"),
-                Figure(
-                    f"{prefix}.private_worst", worst.accuracy, note=f"{said}; {worst.attacker}, EER {worst.eer:.3f}"
-                ),
             ]
+            for clips, worst in evidence.attacks.headline.items():
+                name = f"{prefix}.private_worst" if clips == 1 else f"{prefix}.private_worst_{clips}"
+                note = f"{said}; {worst.attacker}, {worst.low:.3f} to {worst.high:.3f}, EER {worst.eer:.3f}"
+                found.append(Figure(name, worst.accuracy, note=note))
         if self.target is not None:
             naming = NoisyFilter(self.filter, self.noise).naming(self.target.people, self.target.clips)
             found.append(Figure(f"filter.certified_{naming.clips}", naming.value, note=str(naming)))
@@ -230,7 +231,7 @@ def learn(recipe: FilterRecipe, target: NamingTarget | None = None) -> LearnedFi
         attackers: Sequence[str] | None = ("logistic",)
         if name in {"minimax", "noisy"}:
             attackers = ("logistic", *(a for a in recipe.attackers if a != "logistic")) if recipe.attackers else None
-        evidence[name] = judge_samples(samples, is_test, attackers, module=module)
+        evidence[name] = judge_samples(samples, is_test, attackers, module=module, minutes=recipe.minutes)
     return LearnedFilter(recipe, found.filter, samples.mfcc, evidence, noise, target)
 
 

@@ -4,7 +4,7 @@ reconstruction.
 
 from ppspeech.filters.attack.attack import CLIPS, attack, attacker_names, judge, judge_samples
 from ppspeech.filters.attack.known_filter import KnownFilter, Layered
-from ppspeech.filters.attack.plot import Point, plot_trade_off
+from ppspeech.filters.attack.plot import Point, plot_clips, plot_trade_off
 from ppspeech.filters.attack.reconstruction import reconstruction_attack
 from ppspeech.filters.attack.report import UNKNOWN, AttackReport, FilterEvidence, Finding
 
@@ -21,6 +21,7 @@ __all__ = [
     "attacker_names",
     "judge",
     "judge_samples",
+    "plot_clips",
     "plot_trade_off",
     "reconstruction_attack",
 ]

@@ -28,9 +28,8 @@ from ppspeech.progress import track
 CLIPS = (1, 3, 10, 30)  # of one person, pooled
 SETS_A_PERSON = 20  # of held-out clips, drawn anew for each number of clips
 ORDER = (
-    "plda", "lda", "spread", "mean", "parzen", "codes", "lda_heard",
-"forest", "word_logistic", "logistic", "neighbors",
-    "networks", "deep_sets", "word_svm", "svm", "gmm_ubm", "embedding", "mlp", "trees",
+    "plda", "lda", "logistic", "mean", "spread", "parzen", "codes", "lda_heard", "neighbors", "word_logistic", "forest",
+    "word_svm", "networks", "deep_sets", "svm", "gmm_ubm", "embedding", "mlp", "trees",
 )  # fmt: skip
 """All attackers, what names most in the least time first: the order in which a time budget is spent."""
 

@@ -29,8 +29,8 @@ def mean(clips: Clips, labels: Tensor, classes: int, seed: int, size: int) -> Sc
         said = functional.one_hot(words, number).double()
         return torch.einsum("stw,std->swd", said, apart).flatten(1) / apart.shape[1]
 
-    people = torch.unique(labels)
-    drawn, whose = _draw(labels, people.repeat_interleave(SETS_A_PERSON), size, seed)
+    whose = torch.unique(labels).repeat_interleave(SETS_A_PERSON)
+    drawn = _draw(_own(labels), whose, size, torch.Generator().manual_seed(seed))
     learned = embedded(Clips(clips.features[drawn], clips.words[drawn]))
     told = lda(Clips(learned, torch.zeros_like(whose)), whose, classes, seed)
 
@@ -61,15 +61,15 @@ def deep_sets(clips: Clips, labels: Tensor, classes: int, seed: int, size: int) 
     """A network on sets, trained on new draws in every epoch; it knows the words."""
     scale, number = Scale(clips.features), int(clips.words.max()) + 1
     x = knowing_words(scale(clips.features).float(), clips.words, number)
-    people = torch.unique(labels)
+    people, own = torch.unique(labels), _own(labels)
+    generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = DeepSets(x.shape[1], classes).to(x.device)
 
         def shown(rows: Tensor) -> tuple[Tensor, Tensor]:
-            asked = people[torch.randint(len(people), (len(rows),)).to(people.device)]
-            drawn, whose = _draw(labels, asked, size, int(torch.randint(2**31, ())))
-            return x[drawn], whose
+            whose = people[torch.randint(len(people), (len(rows),), generator=generator).to(people.device)]
+            return x[_draw(own, whose, size, generator)], whose
 
         fit_(network, shown, SETS, EPOCHS)
 
@@ -84,16 +84,21 @@ def deep_sets(clips: Clips, labels: Tensor, classes: int, seed: int, size: int) 
     return scores
 
 
-def _draw(labels: Tensor, people: Tensor, size: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Clips of each of these people, `(sets, size)`, without return where there are enough, and the people."""
-    generator = torch.Generator().manual_seed(seed)
-    own = [(labels == person).nonzero().flatten() for person in range(int(labels.max()) + 1)]
-    rows = []
-    for person in people.tolist():
-        there = own[person]
-        if len(there) >= size:
-            place = torch.randperm(len(there), generator=generator)[:size]
-        else:
-            place = torch.randint(len(there), (size,), generator=generator)
-        rows.append(there[place.to(there.device)])
-    return torch.stack(rows), people
+def _own(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Everyone's clips, `(people, most)`, and how many there are, `(people,)`; rows are filled up with clip 0."""
+    counts = torch.bincount(labels)
+    order = labels.argsort(stable=True)
+    place = torch.arange(len(labels), device=labels.device) - (counts.cumsum(0) - counts)[labels[order]]
+    own = order.new_zeros(len(counts), int(counts.max()))
+    own[labels[order], place] = order
+    return own, counts
+
+
+def _draw(own: tuple[Tensor, Tensor], people: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Clips of each of these people, `(sets, size)`, without return where there are enough."""
+    clips, counts = own[0][people.to(own[0].device)], own[1][people.to(own[1].device)].unsqueeze(-1)
+    chance = torch.rand(len(people), max(size, clips.shape[1]), generator=generator).to(clips.device)
+    again = (chance[:, :size] * counts).long()
+    there = torch.arange(chance.shape[1], device=clips.device) < counts
+    once = chance.masked_fill(~there, 2.0).argsort(1)[:, :size]
+    return clips.gather(1, torch.where(counts < size, again, once))
