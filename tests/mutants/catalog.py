@@ -1,5 +1,6 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
+from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.filters import FILTERS
@@ -34,4 +35,5 @@ MUTANTS = [
     *FILTERS,
     *PROMISES,
     *PRIVACY,
+    *ATTACKERS,
 ]
