@@ -1,6 +1,7 @@
 """`ppspeech filter` as a person meets it: train, apply, attack on a few built-in voices."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,13 +73,16 @@ def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
     assert statement["about"]["filter"] == bundle.fingerprint
     assert statement["about"]["attacks"]["filter.private_worst"] == figures["filter.private_worst"]
 
-    shown = run("attack", tmp_path / "out", "--attacker", "logistic", "--plot", tmp_path / "a.png")
-    assert "worst of 1 attackers: logistic" in shown
+    sizes = ("--clips", 1, "--clips", 3)
+    shown = run("attack", tmp_path / "out", "--attacker", "logistic", *sizes, "--plot", tmp_path / "a.png")
+    assert "worst of 1 attackers: from 1 clip logistic names" in shown
+    assert "from 3 clips logistic names" in shown
+    assert "did not know the filter" in shown
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    told = [
-        json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
-    ]
-    assert [f["metric"] for f in told] == ["filter.attack.task", "filter.attack.logistic", "filter.attack.worst"]
+    told = run("attack", tmp_path / "out", "--attacker", "plda", *sizes, "--filter", tmp_path / "filter", "--json")
+    assert [json.loads(line)["metric"].removeprefix("filter.attack.") for line in told.splitlines()] == [
+        "task", "plda", "plda_3", "worst", "worst_3",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("level", ["utterance", "frames"])
@@ -126,6 +130,36 @@ def test_recordings_without_labels_are_filtered(tmp_path: Path) -> None:
     assert not (tmp_path / "again").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--public", "synthetic"), "give --filter"),
+        (("--attacker", "inverted.lda"), "called .*inverted.lda"),
+        (("--clips", "0"), ">= 1"),
+    ],
+)
+def test_attacks_that_cannot_be_are_refused(attackable: Path, words: tuple[str, ...], message: str) -> None:
+    assert re.search(message, run("attack", attackable, *words, code=2))
+
+
+def test_the_report_of_a_folder_names_who_was_left_out(attackable: Path) -> None:
+    told = run("attack", attackable, "--minutes", "0", "--clips", "1", "--json")
+    figures = {f["metric"]: f for f in map(json.loads, told.splitlines())}
+    assert set(figures) == {"filter.attack.task", "filter.attack.plda", "filter.attack.worst"}
+    assert "left out: ranked.plda, lda," in figures["filter.attack.worst"]["note"]
+    shown = run("attack", attackable, "--minutes", "0", "--clips", "1")
+    assert "networks" in shown[shown.index("left out") :]
+
+
+@pytest.fixture(scope="module")
+def attackable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Filtered features of four people, as `filter apply` writes them."""
+    folder = tmp_path_factory.mktemp("attackable")
+    learn(FilterRecipe.load(recipe_file(folder, attackers=["logistic"]))).release(folder / "filter")
+    run("apply", folder / "filter", "synthetic", "--out", folder / "out", *OPTIONS)
+    return folder / "out"
+
+
 def test_a_filter_tells_no_words(tmp_path: Path) -> None:
     bundle = learn(FilterRecipe.load(recipe_file(tmp_path, attackers=["logistic"]))).release(tmp_path / "filter")
     with pytest.raises(ModelError, match="it is there to filter"):
@@ -144,10 +178,11 @@ def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
     told = [
         json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
     ]
-    assert told[-1]["value"] < 0.7  # one of four people, 32 samples: chance is 0.25 +- 0.08
+    named = {f["metric"]: f["value"] for f in told}
+    assert named["filter.attack.worst"] < 0.7  # one of four people, 32 samples: chance is 0.25 +- 0.08
     noisy = ("--out", tmp_path / "again", *noise, "--report", "--json")
     reported = run("apply", tmp_path / "filter", "synthetic", *noisy, *OPTIONS).splitlines()
-    assert json.loads(reported[-1])["metric"] == "filter.attack.worst"
+    assert "filter.attack.worst_3" in {json.loads(line).get("metric") for line in reported}
 
 
 def test_codes_and_noise_for_a_target(tmp_path: Path) -> None:

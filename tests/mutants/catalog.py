@@ -1,6 +1,7 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
 from tests.mutants.anonymity import ANONYMITY
+from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
@@ -40,4 +41,5 @@ MUTANTS = [
     *TABLES,
     *CENTRAL,
     *ANONYMITY,
+    *ATTACKERS,
 ]

@@ -69,7 +69,7 @@ class Centers:
 
 @CLIP_ATTACKERS.register("lda")
 def lda(clips: Clips, labels: Tensor, classes: int, seed: int) -> Scorer[Clips]:  # noqa: ARG001 (no chance)
-    """Linear discriminants, one set a word, with covariances shrunk by Ledoit and Wolf (2004)."""
+    """Linear discriminants, one set a word, with covariances shrunk (Ledoit and Wolf 2004)."""
     return _gaussian(clips, labels, classes, bayesian=False)
 
 
@@ -130,8 +130,8 @@ def posteriors(likelihoods: Tensor, met: Tensor) -> Tensor:
 
 
 def ledoit_wolf(rows: Tensor) -> tuple[Tensor, float]:
-    """The covariance of centered rows `(n, d)`, shrunk to a multiple of the identity, and by how much (Ledoit, Wolf
-    2004): the weight is the variance of the entries over their distance from the target.
+    """The covariance of centered rows `(n, d)`, shrunk to a multiple of the identity, and by how much (Ledoit and
+    Wolf 2004): the weight is the variance of the entries over their distance from the target.
     """
     count, features = rows.shape
     plain: Tensor = rows.mT @ rows / count

@@ -10,7 +10,8 @@ from ppspeech.filters.attack.attackers.networks import fit_, knowing_words
 
 MOST_FEATURES = 600  # of a mean embedding; above, it does not tell words apart
 SETS_A_PERSON = 60  # to learn means from
-UNITS, EPOCHS, SETS = 96, 30, 2_560
+UNITS, EPOCHS = 96, 30
+DRAWS_A_PERSON, MOST_DRAWS = 96, 2_560  # sets an epoch of a network on sets
 
 
 @SET_ATTACKERS.register("mean")
@@ -71,7 +72,7 @@ def deep_sets(clips: Clips, labels: Tensor, classes: int, seed: int, size: int) 
             whose = people[torch.randint(len(people), (len(rows),), generator=generator).to(people.device)]
             return x[_draw(own, whose, size, generator)], whose
 
-        fit_(network, shown, SETS, EPOCHS)
+        fit_(network, shown, min(MOST_DRAWS, DRAWS_A_PERSON * len(people)), EPOCHS)
 
     @torch.no_grad()
     def scores(asked: Clips) -> Tensor:

@@ -62,7 +62,7 @@ def word_svm(clips: Clips, labels: Tensor, classes: int, seed: int) -> Scorer[Cl
 
 @CLIP_ATTACKERS.register("forest")
 def forest(clips: Clips, labels: Tensor, classes: int, seed: int) -> Scorer[Clips]:
-    """Randomized trees (Geurts et al. 2006) on features and word: no matter how a feature is bent."""
+    """Randomized trees (Geurts, Ernst and Wehenkel 2006) on features and word: no matter how a feature is bent."""
     number = int(clips.words.max()) + 1
 
     def inputs(some: Clips) -> Tensor:
