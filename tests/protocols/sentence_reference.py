@@ -89,7 +89,7 @@ def sure(arrays: SentenceArrays, frames: int, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     for _ in range(200):
         said = np.cumsum(rng.normal(size=(frames, arrays.shape.dimensions)), axis=0)
-        errors = [0.3 * rng.uniform(-1, 1, size=(frames, arrays.shape.scores)) for _ in range(12)]
+        errors = [0.3 * rng.uniform(-1, 1, size=(frames, arrays.shape.scores)) for _ in range(6)]
         if all(hear(arrays, said, error) == hear(arrays, said) for error in errors):
             return said
     raise AssertionError("every utterance is a matter of opinion")

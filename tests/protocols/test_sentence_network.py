@@ -35,10 +35,10 @@ from tests.protocols.test_sentence import converse
 protocol = importlib.import_module("ppspeech.protocols.sentences.transcribe")  # its door offers the function
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_words_and_times_are_those_in_the_clear(seed: int) -> None:
     arrays = network_arrays(seed)
-    said = [sure(arrays, frames, seed) for frames in (24, 13, 2)]
+    said = [sure(arrays, frames, seed) for frames in (17, 9, 2)]
     found, _ = converse(arrays, *said)
     assert found == [hear(arrays, frames) for frames in said]
 

@@ -239,6 +239,38 @@ WORDS = [
         "test_accuracy",
         slow=True,
     ),
+    Step(
+        "by a network that says where words begin",
+        f"ppspeech train sentences_ctc --data.corpus mine {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release that", "ppspeech export {checkpoint} --out ctc --not-private", "ctc: ctc_network", slow=True),
+    Step("what it would take", "ppspeech encrypt-plan ctc --frames 96", "layers of 39-64-64-64-4", slow=True),
+    Step(
+        "serve it on shares",
+        "ppspeech serve ctc --listen 127.0.0.1:0",
+        r"transcribe (?P<address>127\.0\.0\.1:\d+) clip\.wav --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step("ask it", "ppspeech transcribe {address} clip.wav --pin {pin} --json", '"rounds"', slow=True),
+    Step(
+        "by a network that scores states",
+        f"ppspeech train sentences_network --data.corpus mine {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release it too", "ppspeech export {checkpoint} --out hybrid --not-private", "sentence_network", slow=True),
+    Step("in the clear", "ppspeech transcribe hybrid clip.wav", "word", slow=True),
+    Step(
+        "serve network and graph",
+        "ppspeech serve hybrid --listen 127.0.0.1:0",
+        r"transcribe (?P<address>127\.0\.0\.1:\d+) clip\.wav --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step("ask them", "ppspeech transcribe {address} clip.wav --pin {pin} --json", '"rounds"', slow=True),
     python(
         "a vocabulary, and a text",
         """

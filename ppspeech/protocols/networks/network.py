@@ -49,7 +49,7 @@ HALF = 16
 network = register_protocol(
     "network",
     functionality="the label that the server's network gives the client's utterance, or the labels of its frames where "
-    "they change (greedy CTC), to the client",
+    "they begin (greedy CTC: not how long each lasts), to the client",
     leakage="sizes alone: the padded length, the layers with their activations and pools, a power of two that holds "
     "each layer's values",
     assumptions=(
