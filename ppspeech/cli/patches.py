@@ -54,8 +54,7 @@ def patches(
         raise PpspeechError(f"--rule is {' or '.join(RULES)}, got {rule}")
     heard = [path for source in clips for path in sound_files(source).values()]
     without = [path for source in background for path in sound_files(source).values()]
-    options = {"bins": bins, "per_bin": per_bin, "alarms": alarms}
-    word = learn_patch_word(heard, without, rule=cast("Rule", rule), **options)
+    word = learn_patch_word(heard, without, rule=cast("Rule", rule), bins=bins, per_bin=per_bin, alarms=alarms)
     word.write(output)
     told = asdict(word.learned)
     if as_json:

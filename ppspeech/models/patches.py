@@ -236,17 +236,17 @@ def learn_word(
     words: Sequence[Reals],
     background: Sequence[Reals],
     grid: PatchGrid,
-    rule: Rule = "linear",
     *,
     others: Sequence[Reals] = (),
     candidates: int = 60,
     again: int = 2,
     seed: int = 0,
-) -> PatchDetector:
-    """A detector from windows with the word, and spectrograms of recordings without it.
+) -> dict[Rule, PatchDetector]:
+    """Detectors by either rule, of the same patches, from windows with the word and spectrograms of recordings without
+    it.
 
-    At first it sees places drawn from the recordings, and windows of `others`; then, `again` times, those where it
-    would have found the word. Raises ModelError for nothing to learn from.
+    At first they see places drawn from the recordings, and windows of `others`; then, `again` times, those where
+    they would have found the word. Raises ModelError for nothing to learn from.
     """
     rng, long = np.random.default_rng(seed), [each for each in background if len(each) >= grid.frames]
     if not long:
@@ -257,13 +257,11 @@ def learn_word(
     for _ in range(again):
         without += _hardest(detector, long)
         detector = learn_patches(words, without, grid, candidates, seed)
-    if rule == "stumps":
-        return detector
-    detector = weigh_patches(detector, words, without)
+    machine = weigh_patches(detector, words, without)
     for _ in range(again):
-        without += _hardest(detector, long)
-        detector = weigh_patches(detector, words, without)
-    return detector
+        without += _hardest(machine, long)
+        machine = weigh_patches(machine, words, without)
+    return {"stumps": detector, "linear": machine}
 
 
 def _hardest(detector: PatchDetector, background: Sequence[Reals]) -> list[Reals]:

@@ -213,7 +213,7 @@ def learn_patch_word(
     rng = np.random.default_rng(seed)
     quiet = [band_frames(each) for each in rest_talk]
     words = [each for clip in rest_clips for each in heard_inside(clip, rest_talk, grid, rng)]
-    detector = learn_word(words, quiet, grid, rule, candidates=candidates, seed=seed)
+    detector = learn_word(words, quiet, grid, candidates=candidates, seed=seed)[rule]
     false = [detector.scores(each) for each in map(band_frames, aside_talk) if len(each) >= grid.frames]
     aside_minutes = sum(map(len, false)) * STEP_S / 60
     allowed = int(alarms * aside_minutes)

@@ -44,6 +44,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "music index": (EVIL, "-o", "songs.index"),
     "music serve": (EVIL,),
     "party": (EVIL,),
+    "patches": (EVIL, "--background", EVIL, "-o", "word.patches"),
     "recognize": (EVIL, "clip.wav"),
     "reproduce": (EVIL,),
     "serve": (EVIL,),

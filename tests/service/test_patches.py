@@ -19,7 +19,10 @@ from ppspeech.network import Capacity
 from ppspeech.protocols import Kind, meet_as_client
 from ppspeech.protocols.search import Rule
 from ppspeech.protocols.search import patches as protocol
+from ppspeech.protocols.search.patches import RULES
+from ppspeech.protocols.search.tournament import tell_where
 from ppspeech.service import Archive, PatchWord, index_recordings, learn_patch_word, patches_in_archive, server_health
+from ppspeech.service.client import spotting as client_module
 from ppspeech.service.offer import describe
 from ppspeech.service.patches import Learned, band_frames
 from ppspeech.service.requests import Ask, Request, send_request
@@ -115,20 +118,16 @@ def test_what_is_opened_does_not_change_what_is_sent(
     careful: bool, serve: Serve, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that spoils where a word is must not learn whether it was found, in a page before the last neither."""
-    original = protocol.tell_where
 
     def spoiled(found: SharedBits, loads: Residues, width: int) -> Residues | None:
-        return original(found, loads | np.uint64(2**width - 1) if found.engine.is_first else loads * 0, width)
+        return tell_where(found, loads | np.uint64(2**width - 1) if found.engine.is_first else loads * 0, width)
 
     monkeypatch.setattr(protocol, "tell_where", spoiled)
     monkeypatch.setattr("ppspeech.service.tasks.spotting.PAGE_FITS", 2_000)
     if not careful:
-        from ppspeech.service.client import spotting as client_module
-
-        ask = client_module.ask_patches
 
         def strict(met: Any, own: Any, engine: Any) -> Any:
-            told = ask(met, own, engine)
+            told = protocol.ask_patches(met, own, engine)
             if any(place is not None and place >= own.shape.places for place in told):
                 raise ProtocolError("no such place")
             return told
@@ -208,9 +207,9 @@ def test_all_pieces_are_on_one_page_each(archive: Archive) -> None:
 
 def test_sizes_are_numbers_of_a_request() -> None:
     codes = set()
-    for rule in ("stumps", "linear"):
+    for rule in RULES:
         for bins, per_bin, page in ((1, 1, 0), (15, 31, 63), (6, 6, 1)):
-            size = PatchSize(rule, bins, per_bin, page)  # type: ignore[arg-type]
+            size = PatchSize(rule, bins, per_bin, page)
             assert PatchSize.of(size.code) == size
             codes.add(size.code)
     assert len(codes) == 6

@@ -116,6 +116,10 @@ say("meetings/monday.wav", ann, 0, "go stop left")
 say("meetings/tuesday.wav", bob, 0, "left go go")
 say("call.wav", carol, 0, "left stop go")
 say("take.wav", ann, 1, "stop left")
+Path("takes").mkdir(), Path("talks").mkdir()
+for number, speaker in enumerate(corpus.speakers):
+    say(f"takes/{number}.wav", speaker, 1, "stop")
+    say(f"talks/{number}.wav", speaker, 1, "go left left go " * 5)
 print("written")
 """
 
@@ -313,6 +317,13 @@ WORDS = [
     ),
     Step("where is it said", "ppspeech spot stop --server {address} --pin {pin}", "1 of 2 recordings"),
     Step("by a take of it", "ppspeech spot take.wav --server {address} --pin {pin}", "1 of 2 recordings"),
+    Step(
+        "learn it from takes",
+        "ppspeech patches takes --background talks -o invoice.patches",
+        r"36 patches.*from 8 clips",
+        makes=("invoice.patches",),
+    ),
+    Step("by its patches", "ppspeech spot invoice.patches --server {address} --pin {pin}", "of 2 recordings"),
     Step("a take that is too short", "ppspeech spot clip.wav --server {address} --pin {pin}", "longer keyword", 2),
     Step(
         "serve keywords",

@@ -39,7 +39,7 @@ SHAPE = PatchShape(
 )
 RULES: dict[str, Rule] = {"patches": "stumps", "patches.svm": "linear"}
 """By metric."""
-CANDIDATES, QUICK_CANDIDATES = 100, 30
+CANDIDATES, QUICK_CANDIDATES = 60, 30
 """Patches cut for each bin, of which boosting takes some."""
 AGAIN = 1
 """How often the hardest places without a word are shown again."""
@@ -97,9 +97,9 @@ def _areas(
     name: str, shares: Reals, clear: Reals, said: NDArray[np.bool_], note: str, beside: float | None = None
 ) -> list[Figure]:
     low, high = interval(shares, said)
-    peer = {} if beside is None else {"peer": "HMM spotter, encrypted", "peer_value": beside}
+    peer = None if beside is None else "HMM spotter, encrypted"
     return [
-        Figure(f"{name}.auc", auc(shares, said), note=note, **peer),
+        Figure(f"{name}.auc", auc(shares, said), "", peer, beside, note=note),
         Figure(f"{name}.auc_low", low, note="the interval's lower end, by bootstrap over recordings"),
         Figure(f"{name}.auc_high", high, note="its upper end"),
         Figure(f"{name}.clear_auc", auc(clear, said), note="the same, not encrypted"),
@@ -117,14 +117,11 @@ def hear(most: int | None = None, candidates: int = CANDIDATES) -> Heard:
         for takes in clips
     ]
     quiet = [band_frames(each) for each in background]
-    detectors = {}
-    for name, rule in RULES.items():
-        found = []
-        for word, own in enumerate(with_word):
-            others = [each for other, rest in enumerate(with_word) if other != word for each in rest[1::3]]
-            options = {"candidates": candidates, "again": AGAIN}
-            found.append(learn_word(own, quiet, GRID, rule, others=others, **options))
-        detectors[name] = tuple(found)
+    learned = []
+    for word, own in enumerate(with_word):
+        others = [each for other, rest in enumerate(with_word) if other != word for each in rest[1::3]]
+        learned.append(learn_word(own, quiet, GRID, others=others, candidates=candidates, again=AGAIN))
+    detectors = {name: tuple(each[rule] for each in learned) for name, rule in RULES.items()}
     mixed = list(hmm._mixed(speech.select(lambda each: each.subset == "test").utterances, clips))[:most]
     recorded = tuple(band_frames(_sound(waveform))[: hmm.MINUTE] for waveform, _ in mixed)
     said = [[any(w == word for w, *_ in marks) for _, marks in mixed] for word in range(len(clips))]
