@@ -1,4 +1,5 @@
-"""Mutants of mechanisms for tables and records: projections, Wishart noise, records perturbed where they are."""
+"""Mutants of projections, Wishart noise, records perturbed where they are and running sums; numbers as in
+`privacy.py`."""
 
 from tests.mutants.mutant import mutant
 
@@ -9,13 +10,13 @@ RUNNING_TESTS = "tests/privacy/test_running.py"
 
 CENTRAL = [
     mutant(
-        "half the floor of a projection",
+        "privacy 1 half the floor of a projection",
         "one row is four times as large a part of what is drawn as is stated",
         PROJECTION_TESTS,
         (PROJECTION, "+ self.floor * torch.eye(self.features))\n", "+ self.floor / 4 * torch.eye(self.features))\n"),
     ),
     mutant(
-        "a projection that is used again",
+        "privacy 5 a projection that is used again",
         "two sketches show the difference of two data sets without noise",
         PROJECTION_TESTS,
         (
@@ -27,7 +28,7 @@ CENTRAL = [
         ),
     ),
     mutant(
-        "a mean that does not move",
+        "privacy 2 a mean that does not move",
         "centered rows have a quarter of the floor they need",
         PROJECTION_TESTS,
         (
@@ -37,19 +38,19 @@ CENTRAL = [
         ),
     ),
     mutant(
-        "rows of a person bounded one by one",
+        "privacy 7 rows of a person bounded one by one",
         "who has many moves the sketch as often",
         PROJECTION_TESTS,
         (PROJECTION, "own = unit_ids if self.relation.unit not in OWN_ROWS else None", "own = None"),
     ),
     mutant(
-        "one direction of a projection's account",
+        "privacy 9 one direction of a projection's account",
         "a row that is there is easier to tell than is stated",
         PROJECTION_TESTS,
         (PROJECTION, "return max(self._leaves(epsilon), self._comes(epsilon))", "return self._comes(epsilon)"),
     ),
     mutant(
-        "half of what a pair of nodes changes",
+        "privacy 2 half of what a pair of nodes changes",
         "a call is told from none more easily than is stated",
         PROJECTION_TESTS,
         (
@@ -59,7 +60,7 @@ CENTRAL = [
         ),
     ),
     mutant(
-        "a graph's projection used again",
+        "privacy 5 a graph's projection used again",
         "two sketches show the difference of two graphs without noise",
         PROJECTION_TESTS,
         (
@@ -71,13 +72,13 @@ CENTRAL = [
         ),
     ),
     mutant(
-        "made-up rows half as long",
+        "privacy 1 made-up rows half as long",
         "Wishart noise hides a quarter of what is stated",
         PROJECTION_TESTS,
         (WISHART, "noise = self.scale * standard_normal(", "noise = self.scale / 2 * standard_normal("),
     ),
     mutant(
-        "classes told as if there were two",
+        "privacy 1 classes told as if there were two",
         "the truth is told more often than is stated",
         LOCAL_TESTS,
         (
@@ -87,31 +88,31 @@ CENTRAL = [
         ),
     ),
     mutant(
-        "noise for the radius of a ball and not its diameter",
+        "privacy 2 noise for the radius of a ball and not its diameter",
         "opposite vectors are told apart at twice the epsilon",
         LOCAL_TESTS,
         (LOCAL, "return self.epsilon_vector / (2 * self.radius)", "return self.epsilon_vector / self.radius"),
     ),
     mutant(
-        "Gaussian noise for the radius of a ball and not its diameter",
+        "privacy 2 Gaussian noise for the radius of a ball and not its diameter",
         "opposite vectors are told apart at twice the epsilon",
         LOCAL_TESTS,
         (LOCAL, '"sensitivity": 2 * radius,', '"sensitivity": radius,'),
     ),
     mutant(
-        "half the noise on vectors",
+        "privacy 1 half the noise on vectors",
         "everybody tells twice as much",
         LOCAL_TESTS,
         (LOCAL, "    return direction * (length /", "    return direction / 2 * (length /"),
     ),
     mutant(
-        "all records of a person told",
+        "privacy 7 all records of a person told",
         "who has many pays for few",
         LOCAL_TESTS,
         (LOCAL, "limit_contributions(unit_ids, self.most)", "limit_contributions(unit_ids, len(unit_ids))"),
     ),
     mutant(
-        "a row pays for one block",
+        "privacy 9 a row pays for one block",
         "sums that are told again and again cost as much as one",
         RUNNING_TESTS,
         (RUNNING, "        one, count = self.block.event, self.levels\n", "        one, count = self.block.event, 1\n"),

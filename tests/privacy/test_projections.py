@@ -219,7 +219,7 @@ def test_the_published_wishart_noise_rules_rows_out() -> None:
         (lambda: WishartEvent(9, 1.0, REPLACED), "not replace"),
         (lambda: Wishart(made_up=3, scale=1.0, radius=1.0, features=3, delta=1e-6, relation=RECORD), "made_up"),
         (lambda: Wishart(made_up=9, scale=1.0, radius=1.0, features=3, delta=1e-6, relation=SPEAKER), "not a speaker"),
-        (lambda: ProjectionEvent(5, 0.1, 1, RECORD), "several"),
+        (lambda: ProjectionEvent(5, 0.1, None, RECORD), "several"),
     ],
 )  # fmt: skip
 def test_doors(make: Any, words: str) -> None:

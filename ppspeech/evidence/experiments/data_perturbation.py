@@ -123,8 +123,11 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     for name, points in curves.items():
         for at, mean in points.items():
             metric = f"local.adult.eps{at:g}.accuracy" if name == "local" else f"local.adult.{name}.eps{at:g}.accuracy"
-            peer = ("theory", curves["theory"][at].value) if name == "local" else (None, None)
-            figures.append(Figure(metric, mean.value, "", *peer, note=f"{MEANING[name]}: +- {mean.half_width:.4f}"))
+            theory = curves["theory"][at].value if name == "local" else None
+            peer = None if theory is None else "theory"
+            figures.append(
+                Figure(metric, mean.value, "", peer, theory, note=f"{MEANING[name]}: +- {mean.half_width:.4f}")
+            )
     pooled = repeated(draws, adult.learned, local[4.0], "discriminant", PARTIES)
     note = f"{PARTIES} parties put perturbed records together: +- {pooled.half_width:.4f}"
     figures.append(Figure("local.adult.parties.eps4.accuracy", pooled.value, note=note))
