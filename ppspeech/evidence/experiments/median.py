@@ -94,7 +94,7 @@ def compare(cells: torch.Tensor, questions: int, seed: int, grain: int = 0) -> d
     laplace = DiscreteLaplace(
         epsilon=EPSILON, sensitivity=float(questions), dimension=questions, relation=RECORD
     ).release(torch.from_numpy(truths * rows))
-    found["laplace"] = float(np.abs(laplace.value.numpy() / rows - truths).max())
+    found["laplace"] = float(np.abs(np.clip(laplace.value.numpy() / rows, 0, 1) - truths).max())
     counts = Histogram(bins=CELLS, epsilon=EPSILON, relation=RECORD).release(cells).value.numpy() / rows
     found["histogram"] = float(np.abs(asked @ counts - truths).max())
     return found
