@@ -83,7 +83,7 @@ def test_sessions_answer_as_the_exact_law_says() -> None:
     counts = np.array([80.0, 320.0])
     about = [np.array([0.0, 1.0])] * 2
     neither = math.exp(transcript_log_probability(one, counts, about, [None, None]))
-    data, runs = torch.tensor([0] * 80 + [1] * 320), 500
+    data, runs = torch.tensor([0] * 80 + [1] * 320), 300
     drawn = sum(
         not any(told.hard for told in one.release(data, torch.tensor(np.array(about))).value) for _ in range(runs)
     )
