@@ -71,7 +71,7 @@ def ask(
     for question in scripted:  # all of them, before any is paid for
         question.check(statements or columns.columns, statements=bool(statements))
     relation = Relation(columns.unit, "replace")
-    kept = KeptBudget(budget or columns.kept, columns.name, relation, epsilon=epsilon)
+    kept = KeptBudget(budget or columns.kept, columns.key, relation, epsilon=epsilon)
     if not as_json:
         Console().print(
             f"{columns.name}: {columns.units:,} {columns.unit}s; a budget of {kept.epsilon:g} for {relation}, of which "

@@ -60,6 +60,9 @@ def test_the_budget_goes_on_in_the_next_command_and_ends(table: Path) -> None:
     assert "not 5.0: leave epsilon out" in ask(table, "--epsilon", 5, "--query", "age > 60", code=2).output
     assert KeptBudget(table.with_suffix(".asked.sqlite"), "calls").releases == 2
     assert table.with_suffix(".asked.sqlite").stat().st_mode & 0o077 == 0
+    link = table.parent / "elsewhere.csv"
+    link.symlink_to(table)
+    assert "0.2 is left" in ask(link, "--each", 0.4, "--query", "age > 60", code=2).output
 
 
 def test_nothing_is_paid_for_questions_that_make_no_sense(table: Path) -> None:
@@ -125,7 +128,9 @@ def test_a_corpus_with_a_manifest_is_asked_by_all_its_columns(tmp_path: Path) ->
     said = ask(tmp_path, "--epsilon", 500, "--query", 'age > 60 and word == "yes"').stdout
     assert "3 speakers; a budget of 500 for one speaker (replace)" in said
     assert ": 2 (95 %" in said
-    assert KeptBudget(tmp_path / "manifest.asked.sqlite", tmp_path.name).releases == 1
+    again = answers(tmp_path / "manifest.csv", "--query", "age > 60")  # the same people by another door
+    assert again[0]["left"] == pytest.approx(400, abs=0.01)
+    assert KeptBudget(tmp_path / "manifest.asked.sqlite", "manifest").releases == 2
 
 
 def test_nothing_of_the_rows_is_written_but_the_noisy_count(table: Path) -> None:

@@ -117,6 +117,12 @@ TABLES = [
         (ASK, "    kept.spend(mechanism.event)\n", ""),
     ),
     mutant(
+        "privacy 13s a budget for every link",
+        "another name of the same file, another budget",
+        ASK_TESTS,
+        ("data/tables/columns.py", "path.resolve().with_suffix(ASKED)", "path.absolute().with_suffix(ASKED)"),
+    ),
+    mutant(
         "privacy 13r an error that quotes a row",
         "what is in a row is told without noise",
         "tests/data/tables/test_predicate.py",

@@ -110,7 +110,7 @@ def test_choices_move_as_far_as_the_worst_unit_moves_them(relation: Relation, mo
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_the_noise_has_its_law(delta: float) -> None:
     one = Count(epsilon=1.0, relation=RECORD, delta=delta)
-    drawn = np.array([one.release(torch.ones(1000, dtype=torch.bool)).value for _ in range(1500)]) - 1000
+    drawn = np.array([one.release(torch.ones(1000, dtype=torch.bool)).value for _ in range(800)]) - 1000
     grid = np.arange(-60, 61)
     law = np.exp(-np.abs(grid)) if delta == 0 else np.exp(-(grid**2) / (2 * one.mechanism.sigma**2))  # type: ignore[union-attr]
     inside = np.abs(grid) <= (3 if delta == 0 else 8)

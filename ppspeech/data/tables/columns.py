@@ -37,6 +37,11 @@ class Columns:
     kept: Path
 
     @property
+    def key(self) -> str:
+        """What the budget is kept under: the same for a file, links to it, and the folder whose manifest it is."""
+        return self.kept.name.removesuffix(ASKED)
+
+    @property
     def units(self) -> int:
         """How many people, or rows where these are the units."""
         return int(self.who.max()) + 1 if len(self.who) else 0
@@ -66,7 +71,7 @@ def read_columns(where: str, who: str = "", *, rows: bool = False) -> Columns:
     elif path.suffix == ".csv":
         if not path.is_file():
             raise CorpusError(f"there is no file {path}: give a CSV file with a header, a corpus or a table")
-        name, kept = path.stem, path.resolve().with_suffix(ASKED)
+        name, kept = path.stem, path.resolve().with_suffix(ASKED)  # one for all links to it
         found = _by_column(read_rows(path, ()))
     elif (path / MANIFEST).is_file():
         load_corpus(path)  # refuses what is wrong with it

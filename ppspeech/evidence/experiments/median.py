@@ -24,7 +24,6 @@ import torch
 
 from ppspeech.arrays import Reals
 from ppspeech.data.tables import load_adult_raw
-from ppspeech.errors import PpspeechError
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.median import PublishedMedian
 from ppspeech.figures import Figure
@@ -53,11 +52,11 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     _plot(asked, picture)
     last, most = asked[max(counts)], MedianMechanism(epsilon=EPSILON, cells=CELLS, rows=len(cells), relation=RECORD)
     sizes = f"{len(cells):,} records, {CELLS} cells, epsilon {EPSILON:g}, {runs} runs of {max(counts):,} questions"
-    worst = max(each["median"] for each in last)
+    worst, hard = (max(each[name] for each in last) for name in ("median", "median_hard"))
     stated = f"the largest of all runs; stated {most.error:.4g} but with probability 0.1; {sizes}"
     ratio = float(np.mean([each["laplace"] for each in last]) / np.mean([each["median"] for each in last]))
     return [
-        Figure("median.hard_queries", max(each["hard"] for each in last), note=f"of at most {most.hard}; {sizes}"),
+        Figure("median.hard_queries", hard, note=f"of at most {most.hard}; {sizes}"),
         Figure("median.max_error", worst, note=stated),
         Figure("median.laplace_ratio", ratio, "x", note=f"largest errors, means over runs; {sizes}; {picture}"),
         *figures,
@@ -72,13 +71,13 @@ def stream(questions: int, seed: int) -> Reals:
     return np.where(kinds == 2, between, kinds)
 
 
-def compare(cells: torch.Tensor, questions: int, seed: int, grain: int = 0) -> dict[str, float]:
-    """The largest error of every way, as a part of all rows; `hard`: questions that were; `answered` by weights."""
+def compare(cells: torch.Tensor, questions: int, seed: int, grain: int = 0, beta: float = 0.05) -> dict[str, float]:
+    """The largest error of every way, as a part of all rows; of sessions, how many were answered, and hard."""
     rows, asked = len(cells), stream(questions, seed)
     parts = np.bincount(cells.numpy(), minlength=CELLS) / rows
     truths = asked @ parts
     mechanism = MedianMechanism(
-        epsilon=EPSILON, cells=CELLS, rows=rows, relation=RECORD, questions=questions, grain=grain
+        epsilon=EPSILON, cells=CELLS, rows=rows, relation=RECORD, questions=questions, grain=grain, beta=beta
     )
     found: dict[str, float] = {"stated": mechanism.error}
     ways: dict[str, Callable[[], Weights | None]] = {"median": lambda: None, "weights": lambda: Weights(mechanism)}
@@ -88,13 +87,10 @@ def compare(cells: torch.Tensor, questions: int, seed: int, grain: int = 0) -> d
         values = np.array([each.value for each in told])
         found[name] = float(np.abs(values - truths[: len(values)]).max())
         found[f"{name}_hard"], found[f"{name}_answered"] = sum(each.hard for each in told), len(told)
-    if found["median_answered"] < questions:
-        raise PpspeechError(f"the session was over after {found['median_answered']:.0f} questions of {questions}")
-    found |= {"hard": found["median_hard"], "answered": found["weights_answered"]}
     laplace = DiscreteLaplace(
         epsilon=EPSILON, sensitivity=float(questions), dimension=questions, relation=RECORD
     ).release(torch.from_numpy(truths * rows))
-    found["laplace"] = float(np.abs(laplace.value.numpy() / rows - truths).max())
+    found["laplace"] = float(np.abs(np.clip(laplace.value.numpy() / rows, 0, 1) - truths).max())
     counts = Histogram(bins=CELLS, epsilon=EPSILON, relation=RECORD).release(cells).value.numpy() / rows
     found["histogram"] = float(np.abs(asked @ counts - truths).max())
     return found
@@ -132,9 +128,11 @@ def _figures(questions: int, rows: int, found: list[dict[str, float]]) -> list[F
         )
         for name in ("median", "weights", "histogram")
     ]
-    answered = min(each["answered"] for each in found)
-    note = "before its hard questions were used up, the fewest of all runs"
-    return [*figures, Figure(f"median.k{questions}.weights_answered", answered, note=note)]
+    note = f"of {questions:,}, before the session was over, the fewest of all runs"
+    return figures + [
+        Figure(f"median.k{questions}.{name}_answered", min(each[f"{name}_answered"] for each in found), note=note)
+        for name in ("median", "weights")
+    ]
 
 
 def _published(cells: torch.Tensor) -> list[Figure]:

@@ -38,9 +38,8 @@ def test_the_budget_is_beside_the_data_whatever_they_are_called(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "linked.csv").symlink_to(table)
-    assert {read_columns(name).kept for name in ("calls.csv", "./calls.csv", "linked.csv")} == {
-        tmp_path / "calls.asked.sqlite"
-    }
+    found = [read_columns(name) for name in ("calls.csv", "./calls.csv", "linked.csv")]
+    assert {(each.kept, each.key) for each in found} == {(tmp_path / "calls.asked.sqlite", "calls")}
 
 
 def test_a_corpus_by_name_keeps_its_budget_with_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
