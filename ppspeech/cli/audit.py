@@ -46,8 +46,9 @@ def audit(
     sees the model. Nobody's private speech is heard.
 
     A table without a guarantee is attacked by linking: each person of `--known` is given the row that resembles what is
-    known most (Narayanan and Shmatikov 2008). The column `--person` of the table is used to count what is right, and
-    by nothing else. That few are named proves nothing: another attacker may know more.
+    known most (Narayanan and Shmatikov 2008), and all people are matched to rows jointly. The column `--person` of the
+    table is used to count what is right, and by nothing else. That few are named proves nothing: another attacker may
+    know more.
 
     Examples: `ppspeech audit gaussian`, `ppspeech audit --all --json`, `ppspeech audit gaussian --one-run`,
     `ppspeech audit words --profile words.png`, `ppspeech audit keyword_dp`,
@@ -201,6 +202,7 @@ def _of_table(path: Path, known: Path | None, person: str) -> "list[Figure]":
     name = f"audit.{METRIC_LETTERS.sub('_', path.stem.lower())}"
     return [
         Figure(f"{name}.named", found.named, note=f"share of people given a row of their own; {about}"),
+        Figure(f"{name}.matched", found.matched, note="the same where all people are matched to rows jointly"),
         Figure(f"{name}.chance", found.chance, note="the same by drawing a row"),
         Figure(
             f"{name}.precision",

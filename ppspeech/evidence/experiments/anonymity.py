@@ -140,7 +140,8 @@ def moved(before: Records, after: Records, *names: str) -> float:
 
 def _swapped(records: Records) -> list[Figure]:
     after = Swapping(columns=(SENSITIVE,), key=KEY, rate=RATE).release(records).value
-    kept = [moved(records, after, *names) for names in ((SENSITIVE, *KEY), QUASI, (SENSITIVE,))]
+    others = tuple(name for name in records.columns if name != SENSITIVE)
+    kept = [moved(records, after, *names) for names in ((SENSITIVE, *KEY), others)]
     pairs = {name: moved(records, after, SENSITIVE, name) for name in QUASI if name not in KEY}
     worst = max(pairs, key=lambda name: pairs[name])
     same = sum(a == b for a, b in zip(records.column(SENSITIVE), after.column(SENSITIVE), strict=True)) / len(records)

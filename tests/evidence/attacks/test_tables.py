@@ -13,6 +13,7 @@ from ppspeech.evidence.attacks.tables import (
     from_known,
     link,
     link_tables,
+    match,
     matched,
     of_people,
     recovered,
@@ -133,9 +134,30 @@ def test_noise_for_a_person_stops_everyone() -> None:
     noise = DiscreteGaussian.calibrated(epsilon=1.0, delta=1e-5, **bounds)
     told = [np.stack([noise.release(torch.from_numpy(row)).value.numpy() for row in rows]) for _ in range(10)]
     most = math.e**2 / (math.e**2 + 59)
-    named = np.mean([link(known, each).named(np.arange(60)) for each in told])
-    assert named < most + 5 * math.sqrt(most * (1 - most) / 600)
+    margin = 5 * math.sqrt(most * (1 - most) / 600)
+    assert np.mean([link(known, each).named(np.arange(60)) for each in told]) < most + margin
+    assert np.mean([match(known, each) == np.arange(60) for each in told]) < most + margin
     assert link(known, rows).named(np.arange(60)) > 0.9
+
+
+def test_matching_all_people_sees_through_noise_that_stops_scores() -> None:
+    chance = np.random.default_rng(10)
+    people, truth = chance.normal(size=(60, 20)), np.arange(60)
+    noisy = [people + 1.5 * chance.normal(size=people.shape) for _ in range(10)]
+    jointly = np.mean([match(people, each) == truth for each in noisy])
+    assert jointly > 1.5 * np.mean([link(people, each).named(truth) for each in noisy])
+    assert jointly > 0.5
+
+
+def test_a_matching_gives_no_row_twice_and_draws_among_equals() -> None:
+    people = np.random.default_rng(11).normal(size=(40, 3))
+    assert match(people, people).tolist() == list(range(40))
+    assert sorted(match(people, np.zeros((40, 3))).tolist()) == list(range(40))
+    # equal rows: the own one as often as any other, 1 of 40 in the mean; 20 of 40 has a probability below 1e-18
+    assert (match(people, np.zeros((40, 3))) == np.arange(40)).sum() < 20
+    assert sorted(match(people[:3], people[:2]).tolist()) == [-1, 0, 1]
+    gaps = np.where(np.arange(40)[:, None] % 2 == 0, people, np.nan)
+    assert match(people[::2], gaps).tolist() == list(range(0, 40, 2))
 
 
 def test_text_becomes_attributes() -> None:
@@ -164,6 +186,7 @@ def test_the_names_are_for_the_judge_alone() -> None:
     assert link_tables(named_table(8, 0.2), named_table(9, 0.2), "name").named > 0.9
     unlike = link_tables(named_table(8, 1e6), named_table(9, 1e6), "name")
     assert unlike.named < 0.15  # chance is 1 / 60
+    assert unlike.matched < 0.15
     assert "name" not in unlike.columns
     with pytest.raises(PrivacyError, match="no name in common"):
         link_tables(named_table(8, 0.2), named_table(9, 0.2).replaced({"name": ("x",) * 60}), "name")

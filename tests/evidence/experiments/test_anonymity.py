@@ -71,7 +71,7 @@ def test_clips_name_people_until_something_protects_them(tmp_path: Path, monkeyp
     monkeypatch.setattr(deanonymize, "SUBSCRIBERS", 300)
     figures = {figure.metric: figure for figure in deanonymize.run(quick=True, folder=tmp_path)}
     assert 1 <= figures["deanonymize.clips_for_half"].value <= figures["deanonymize.clips_for_nine_tenths"].value <= 20
-    assert figures["deanonymize.after_k5.accuracy"].value <= 1 / 5
+    assert figures["deanonymize.after_k5.accuracy"].value <= 1 / 5 + 5 * math.sqrt(0.2 * 0.8 / 60)  # equals are drawn
     assert figures["deanonymize.after_swap0.3.accuracy"].value > 0.7
     assert figures["deanonymize.ratings8.accuracy"].value > 0.9
     most = math.e**2 / (math.e**2 + 29)  # what nobody can exceed, of 60 trials, and five deviations

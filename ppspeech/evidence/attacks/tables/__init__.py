@@ -7,6 +7,7 @@ from ppspeech.evidence.attacks.tables.linkage import (
     attributes,
     link,
     link_tables,
+    match,
     of_people,
 )
 from ppspeech.evidence.attacks.tables.unmixing import RECOVERED, from_known, matched, recovered, unmixed
@@ -20,6 +21,7 @@ __all__ = [
     "from_known",
     "link",
     "link_tables",
+    "match",
     "matched",
     "of_people",
     "recovered",

@@ -8,6 +8,10 @@ over those attributes i that both have; |supp(i)| is how many records have attri
 best record is believed if it stands out: (max - second) / deviation of the scores >= 1.5. What is known may be wrong in
 places, and no attribute must be right. Where a record says an interval, the distance is that from the interval. An
 attribute that one or two records have weighs as one of two (the printed weight is infinite for one).
+
+Against noise that is a weak attack: records whose noise happens to be short resemble everybody. Who knows something of
+all people, and that each has one record, matches them jointly: the matching of least squared distances, in which the
+length of a record cancels, is the most likely one under Gaussian noise.
 """
 
 import math
@@ -15,10 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from ppspeech.arrays import Reals, Whole
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy.anonymity import Records, ends, meant, number
+from ppspeech.privacy.samplers import random_order
 
 ECCENTRICITY = 1.5
 """How far the best record must stand out to be believed, as printed."""
@@ -88,6 +94,27 @@ def link(known: Reals, low: Reals, high: Reals | None = None) -> Linked:
     return Linked(scores)
 
 
+def match(known: Reals, low: Reals, high: Reals | None = None) -> Whole:
+    """One record for each person, `(people,)`, no record twice: the least sum of squared distances, in deviations.
+
+    Arguments are those of `link`. What is missing is as far as an attribute is in the mean. Records are put in a random
+    order before, so that among equals one is drawn. Where people are more than records, some have none, -1.
+    """
+    high = low if high is None else high
+    order = random_order(len(low))
+    scale = _deviation((low + high) / 2)
+    away = np.zeros((len(known), len(low)))
+    for at in range(known.shape[1]):
+        own, bottom, top = known[:, at : at + 1], low[order, at], high[order, at]
+        square = np.square(np.maximum(np.maximum(bottom - own, own - top), 0.0) / scale[at])
+        there = ~np.isnan(square)
+        away += np.where(there, square, square[there].mean() if there.any() else 0.0)
+    people, places = linear_sum_assignment(away)
+    found = np.full(len(known), -1, dtype=np.int64)
+    found[people] = order[places]
+    return found
+
+
 def of_people(values: Reals, people: Whole) -> Reals:
     """What is known of each person, from 0: the mean of an attribute over the person's rows that have it."""
     count = int(people.max()) + 1
@@ -136,6 +163,7 @@ class Link:
         believed: how many people's best row stands out.
         precision: share right of these; 0 where there are none.
         recall: share of people whose row stands out and is right.
+        matched: share of people given a row of their own when all are matched jointly.
     """
 
     people: int
@@ -146,6 +174,7 @@ class Link:
     believed: int
     precision: float
     recall: float
+    matched: float
 
 
 def link_tables(released: Records, known: Records, person: str) -> Link:
@@ -161,7 +190,8 @@ def link_tables(released: Records, known: Records, person: str) -> Link:
     place = {name: at for at, name in enumerate(there)}
     rows = np.flatnonzero([name in place for name in names])
     low, high, values = attributes(released, known.select(rows), columns)
-    linked = link(of_people(values, np.array([place[names[at]] for at in rows.tolist()])), low, high)
+    told = of_people(values, np.array([place[names[at]] for at in rows.tolist()]))
+    linked, rowed = link(told, low, high), match(told, low, high)
     own = np.array([[row == name for row in whose] for name in there])
     best = linked.best / linked.best.sum(axis=1, keepdims=True)
     hits = (best * own).sum(axis=1)
@@ -176,6 +206,7 @@ def link_tables(released: Records, known: Records, person: str) -> Link:
         believed=int(sure.sum()),
         precision=right / max(int(sure.sum()), 1),
         recall=right / len(there),
+        matched=float(np.mean([row >= 0 and own[at, row] for at, row in enumerate(rowed.tolist())])),
     )
 
 

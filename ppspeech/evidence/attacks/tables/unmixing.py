@@ -30,7 +30,8 @@ def unmixed(mixed: Reals, starts: int = 3) -> Reals:
     """
     centered = mixed - mixed.mean(axis=0)
     rank = int(np.linalg.matrix_rank(centered, tol=SMALL * np.abs(centered).max() * len(mixed)))
-    best, found = -1.0, centered
+    best = -1.0
+    found: Reals = centered
     for seed in range(starts):
         analysis = FastICA(n_components=rank, whiten="unit-variance", random_state=seed, max_iter=1_000)
         with warnings.catch_warnings():
