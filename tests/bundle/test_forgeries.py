@@ -215,7 +215,9 @@ def test_an_old_signature_is_not_one_of_a_new_release(folder: Path, tmp_path: Pa
         tmp_path / "new", model=model, config=config, statement=statement_of(account), account=account, metrics=[]
     )
     shutil.copy(folder / SIGNATURE, tmp_path / "new" / SIGNATURE)
-    with pytest.raises(BundleError, match=f"of another release .*not of this one .{new.fingerprint}.: an old signature"):
+    with pytest.raises(
+        BundleError, match=f"of another release .*not of this one .{new.fingerprint}.: an old signature"
+    ):
         verify_release(tmp_path / "new", public)
     with pytest.raises(BundleError, match="is signed already"):
         sign_release(tmp_path / "new", private)
@@ -348,7 +350,7 @@ def test_signing_keys_are_their_owners_alone(folder: Path, tmp_path: Path, keys:
 
 def test_a_signature_of_an_earlier_version_is_named(folder: Path) -> None:
     (folder / "signature.json").write_text("{}")
-    with pytest.raises(BundleError, match=r"signature.json is of an earlier version: remove it, and sign anew"):
+    with pytest.raises(BundleError, match=r"signature.json is of an earlier version: remove it, sign anew"):
         load_bundle(folder)
 
 
