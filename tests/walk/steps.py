@@ -18,6 +18,7 @@ LOOK = [
     Step("help", "ppspeech --help", "(?s)recognize.*simulate"),
     Step("version", "ppspeech --version", r"ppspeech \d"),
     Step("what is installed", "ppspeech info", "torch"),
+    Step("licenses", "ppspeech info --licenses", "fits Apache-2.0"),
     Step("what is installed, for programs", "ppspeech info --json", r"^\{"),
     Step("corpora and tables", "ppspeech corpus list", "(?s)fsdd.*adult"),
     Step("protocols", "ppspeech party", "(?s)millionaires.*train_descent"),
