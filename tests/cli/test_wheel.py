@@ -45,11 +45,24 @@ def test_a_wheel_brings_the_recipes(wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_wheel_trains_on_a_folder_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
     """A fresh environment with the wheel; what it depends on is borrowed from this one."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    install = ["uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(site), str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "install",
+        "--quiet",
+        "--offline",
+        "--no-deps",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run(install, check=True)
     borrowed = [path for path in sys.path if path.endswith("site-packages")]
     (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
