@@ -40,6 +40,7 @@ from ppspeech.bundle.recognizer import (
     word_radius,
 )
 from ppspeech.bundle.releases.deployments import deployment_yaml
+from ppspeech.bundle.releases.hub import pull_bundle, push_bundle
 from ppspeech.bundle.releases.ledger import Entry, Ledger, Total, add_release, read_ledger
 from ppspeech.bundle.releases.signing import (
     NOT_PROVEN,
@@ -119,6 +120,8 @@ __all__ = [
     "make_signing_key",
     "model_type",
     "privacy_schema",
+    "pull_bundle",
+    "push_bundle",
     "read_json",
     "read_ledger",
     "renew_bundle",

@@ -51,7 +51,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
         raise BundleError(
             f"{folder} is not a bundle: missing {', '.join(missing) or 'nothing'}, "
             f"unknown {', '.join(unknown) or 'nothing'}"
-            + (f". {OLD_SIGNATURE} is of an earlier version: remove it, and sign anew" if OLD_SIGNATURE in found else "")
+            + (f". {OLD_SIGNATURE} is of an earlier version: remove it, sign anew" if OLD_SIGNATURE in found else "")
         )
     contents = {name: _read(folder / name, most) for name, most in (SIZES | MAYBE).items() if name in found}
     expected = read_json(contents[DIGESTS], DIGESTS)

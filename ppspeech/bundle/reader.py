@@ -1,5 +1,7 @@
 """A bundle back into a model: everything is checked, nothing is imported by name, nothing is unpickled."""
 
+import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,6 +132,29 @@ class Bundle:
         if "classify" not in self.config.kind.uses:
             raise ModelError(f"this bundle is a {self.config.type}, not a model of rows of a table")
         return [self.labels[place] for place in self.model(rows).argmax(-1).tolist()]
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *, revision: str = "main") -> "Bundle":
+        """The bundle of a folder, or of a repository `OWNER/NAME` on a hub; see `load_bundle` and `pull_bundle`."""
+        if Path(name).exists() or not re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)):
+            return load_bundle(name)
+        from ppspeech.bundle.releases.hub import pull_bundle
+
+        with tempfile.TemporaryDirectory() as place:
+            return pull_bundle(str(name), Path(place) / "bundle", revision=revision)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write it into a new folder, file by file as it was loaded, but for a signature; see `write_bundle`."""
+        from ppspeech.bundle.writer import write_bundle
+
+        write_bundle(
+            folder,
+            model=self.model,
+            config=self.config,
+            statement=self.statement,
+            account=self.account,
+            metrics=self.metrics,
+        )
 
     def load_into(self, module: Module) -> Module:
         """Put the weights into a module that was built for them, such as one's own of kind `weights`.

@@ -14,7 +14,7 @@ from ppspeech.privacy import MOST_DELTA, Accountant, Guarantee, NonPrivateEvent
 
 FORMAT = 3
 """What privacy.json says and how the card reads: to be raised when either changes. Format 1 left to its writer what the
-method was, whether bits were safe, and what the card said; the card of format 2 told of a signature that is another now.
+method was, whether bits were safe, and what the card said; the card of format 2 tells of another signature.
 `ppspeech export OLD --out NEW` writes them anew."""
 
 TOLERANCE = 1e-6  # how far, relatively, a stated epsilon may lie from the replayed one: rounding, and nothing more
@@ -284,8 +284,8 @@ def check_format(plain: Mapping[str, Any]) -> None:
     found = plain.get("format")
     if found in (1, 2) and type(found) is int:
         raise BundleError(
-            "this bundle is of an earlier format: `ppspeech export OLD --out NEW` writes it anew, with a statement and a "
-            "card that follow from its events"
+            "this bundle is of an earlier format: `ppspeech export OLD --out NEW` writes it anew, with a statement and "
+            "a card that follow from its events"
         )
     if found != FORMAT or type(found) is not int:
         raise BundleError(f"this version reads statements of format {FORMAT}, got {found!r:.80}")

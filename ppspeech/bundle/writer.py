@@ -74,9 +74,7 @@ def write_bundle(
     return bundle
 
 
-def renew_bundle(
-    old: str | Path, folder: str | Path, *, admit: Callable[[Bundle], object] | None = None
-) -> Bundle:
+def renew_bundle(old: str | Path, folder: str | Path, *, admit: Callable[[Bundle], object] | None = None) -> Bundle:
     """Write a bundle of this or an earlier format anew: the same weights, events and figures, with a statement and a
     card that follow from them. What was only claimed is left out: a charge that no event pays for is not covered.
 

@@ -42,8 +42,8 @@ def export(
 
     A model without a guarantee states what training measured on held-out people; a private one only with --state-test.
     A checkpoint of a module of your own becomes a bundle of its tensors, for `load_bundle(FOLDER).load_into(module)`. A
-    bundle of an earlier format is written anew, with what follows from its events. With --ledger it is entered before it
-    is there: what a ledger refuses is not released.
+    bundle of an earlier format is written anew, with what follows from its events. With --ledger it is entered before
+    it is there: what a ledger refuses is not released.
 
     Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`,
     `ppspeech export word.ckpt --out words --ledger releases.jsonl --data "ward 7" --by ann --most 3`

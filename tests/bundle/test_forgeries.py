@@ -350,7 +350,7 @@ def test_signing_keys_are_their_owners_alone(folder: Path, tmp_path: Path, keys:
 
 def test_a_signature_of_an_earlier_version_is_named(folder: Path) -> None:
     (folder / "signature.json").write_text("{}")
-    with pytest.raises(BundleError, match=r"signature.json is of an earlier version: remove it, and sign anew"):
+    with pytest.raises(BundleError, match=r"signature.json is of an earlier version: remove it, sign anew"):
         load_bundle(folder)
 
 

@@ -162,7 +162,7 @@ def test_an_epsilon_that_does_not_follow_is_refused(whole: bytes) -> None:
     stated = re.search(rb'"epsilon": ([0-9.]+)', line)
     assert stated is not None
     (forged,) = parse_ledger(rehashed(line, stated[1].decode(), "0.1") + b"\n").booked
-    with pytest.raises(BundleError, match="says epsilon = 0.1 .*but its events give"):
+    with pytest.raises(BundleError, match=r"says epsilon = 0.1 .*but its events give"):
         forged.check()
 
 
@@ -201,7 +201,7 @@ def test_what_has_no_total_is_not_promised(tmp_path: Path, bundles: list[Bundle]
     path = tmp_path / "releases.jsonl"
     add_release(path, bundles[0], data="a", by="ann")
     other = release(tmp_path / "party", gaussian(5.0, Relation("party", "add_remove")))
-    with pytest.raises(PrivacyError, match="for one party .*others in the ledger are for one speaker"):
+    with pytest.raises(PrivacyError, match=r"for one party .*others in the ledger are for one speaker"):
         add_release(path, other, data="a", by="bob", most=100)
     add_release(path, other, data="a", by="bob")
     assert [total.relation.unit for total in read_ledger(path).totals("a")] == ["speaker", "party"]
@@ -287,7 +287,7 @@ def test_a_signed_head_shows_what_is_cut_off(tmp_path: Path, whole: bytes, bundl
     path, key = tmp_path / "releases.jsonl", tmp_path / "signing.pem"
     public = make_signing_key(key)
     path.write_bytes(whole)
-    with pytest.raises(BundleError, match="no head of .* is signed"):
+    with pytest.raises(BundleError, match=r"no head of .* is signed"):
         check_signed_head(path, read_ledger(path), public)
     head = sign_head(path, read_ledger(path), key)
     add_release(path, bundles[3], data="ward 7", by="bob")

@@ -13,6 +13,7 @@ from tests.mutants.noise import NOISE
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
 from tests.mutants.protocols import PROTOCOLS
+from tests.mutants.releases import RELEASES
 from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
@@ -37,6 +38,7 @@ MUTANTS = [
     *NOISE,
     *FILTERS,
     *PROMISES,
+    *RELEASES,
     *PRIVACY,
     *TABLES,
     *CENTRAL,

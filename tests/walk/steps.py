@@ -18,6 +18,7 @@ LOOK = [
     Step("help", "ppspeech --help", "(?s)recognize.*simulate"),
     Step("version", "ppspeech --version", r"ppspeech \d"),
     Step("what is installed", "ppspeech info", "torch"),
+    Step("licenses", "ppspeech info --licenses", "fits Apache-2.0"),
     Step("what is installed, for programs", "ppspeech info --json", r"^\{"),
     Step("corpora and tables", "ppspeech corpus list", "(?s)fsdd.*adult"),
     Step("protocols", "ppspeech party", "(?s)millionaires.*train_descent"),
@@ -135,6 +136,16 @@ WORDS = [
     Step("unless one says so", "ppspeech export {checkpoint} --out words --not-private", "words: keyword_hmm"),
     Step("look at it", "ppspeech inspect words", "keyword_hmm"),
     Step("for programs", "ppspeech inspect words --json", r'^\{"config"'),
+    Step("a key to sign with", "ppspeech keys signing my_keys", "keep it to yourself", makes=("my_keys/signing.pub",)),
+    Step("vouch for it", "ppspeech sign words --key my_keys/signing.pem", "is signed"),
+    Step("and enter it", "ppspeech ledger add releases.jsonl words --data mine --by me", "nothing bounds"),
+    Step(
+        "who vouches for it",
+        "ppspeech verify-release words --key my_keys/signing.pub --ledger releases.jsonl",
+        "(?s)as it was signed.*does not prove",
+    ),
+    Step("what was released", "ppspeech ledger show releases.jsonl", r"head (?P<head>1:\w{64})"),
+    Step("nothing is cut off", "ppspeech ledger verify releases.jsonl words --head {head}", "the chain holds"),
     python(
         "clips",
         """
@@ -178,6 +189,13 @@ WORDS = [
         slow=True,
     ),
     Step("release it", "ppspeech export {checkpoint} --out private", "-DP for one utterance", slow=True),
+    Step(
+        "no more than was stated",
+        "ppspeech export {checkpoint} --out more --ledger private.jsonl --data mine --by me --most 0.01",
+        "nothing is released",
+        2,
+        slow=True,
+    ),
     Step("attack what it states", "ppspeech audit private", "private|gaussian", slow=True),
     Step("attack a recipe", "ppspeech audit keyword_dp --quick", "canar", slow=True),
     Step(

@@ -141,8 +141,8 @@ class Ledger:
         number = int(parts[1])
         if number > len(self.booked):
             raise BundleError(
-                f"the ledger was cut off: it ends with entry {len(self.booked)}, and the head that is known is of entry "
-                f"{number}"
+                f"the ledger was cut off: it ends with entry {len(self.booked)}, and the head that is known is of "
+                f"entry {number}"
             )
         if (self.booked[number - 1].entry.hash if number else NOTHING) != parts[2]:
             raise BundleError(f"the ledger was written anew: entry {number} is not the one whose head is known")
@@ -155,7 +155,9 @@ class Ledger:
                 if said != (*_stated(bundle), bundle.account.to_json()):
                     raise BundleError(f"entry {each.entry.number} says something else about the bundle than the bundle")
                 return each.entry
-        raise BundleError(f"the bundle {bundle.fingerprint} is not in the ledger: it was released without being entered")
+        raise BundleError(
+            f"the bundle {bundle.fingerprint} is not in the ledger: it was released without being entered"
+        )
 
 
 def read_ledger(path: str | Path) -> Ledger:
@@ -195,8 +197,8 @@ def add_release(
 
     Several may add at the same time; on a full disk the ledger stays as it was. A ledger that is not there is begun.
     `most` is an epsilon for all releases of the data set under the bundle's relation, at `delta` or the largest of
-    theirs. Raises BundleError for a ledger that is damaged, or holds the bundle already; PrivacyError if the total would
-    be above `most`, or if there is none, since other releases are for another unit.
+    theirs. Raises BundleError for a ledger that is damaged, or holds the bundle already; PrivacyError if the total
+    would be above `most`, or if there is none, since other releases are for another unit.
     """
     path = Path(path).resolve()
     with locked_folder(path.parent):
@@ -223,8 +225,8 @@ def _check_most(ledger: Ledger, new: Booked, most: float, delta: float | None) -
     others = [total.relation for total in totals if total.relation != relation]
     if others:
         raise PrivacyError(
-            f"this release of {data} is for {relation}, others in the ledger are for {', '.join(map(str, others))}: they "
-            "have no total, and nothing can be promised about it"
+            f"this release of {data} is for {relation}, others in the ledger are for {', '.join(map(str, others))}: "
+            "they have no total, and nothing can be promised about it"
         )
     (total,) = totals
     if not total.epsilon <= most:

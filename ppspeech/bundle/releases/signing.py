@@ -21,7 +21,18 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ppspeech.bundle.format import CARD, DIGESTS, EVENTS, METRICS, PRIVACY, SIGNATURE, SIZES, WEIGHTS, digests, read_files
+from ppspeech.bundle.format import (
+    CARD,
+    DIGESTS,
+    EVENTS,
+    METRICS,
+    PRIVACY,
+    SIGNATURE,
+    SIZES,
+    WEIGHTS,
+    digests,
+    read_files,
+)
 from ppspeech.bundle.reader import Bundle, bundle_of
 from ppspeech.bundle.releases.ledger import Ledger
 from ppspeech.bundle.strict_json import read_json, write_json
@@ -102,7 +113,7 @@ def verify_release(folder: str | Path, key: Path) -> Bundle:
 
 
 def sign_head(path: Path, ledger: Ledger, key: Path) -> str:
-    """Vouch for a ledger up to its head, in two files beside it; returns the head. What is added later needs a new one."""
+    """Vouch for a ledger up to its head, in two files beside it; returns the head. Later entries need a new one."""
     head, signature = _beside(path)
     with atomic_write(head) as temporary:
         temporary.write_bytes(write_json({"head": ledger.head}))
@@ -214,8 +225,8 @@ def _difference(signed: Mapping[str, str], found: Mapping[str, str]) -> str:
     others = {name for name in found if signed.get(name) != found[name]} - {DIGESTS}
     if not others <= STATED | {WEIGHTS} or (WEIGHTS in others and others & {PRIVACY, EVENTS}):
         return (
-            f"the signature is of another release ({signed.get(DIGESTS, 'unknown')}), not of this one ({found[DIGESTS]}): an "
-            "old signature was put beside other files"
+            f"the signature is of another release ({signed.get(DIGESTS, 'unknown')}), not of this one "
+            f"({found[DIGESTS]}): an old signature was put beside other files"
         )
     if WEIGHTS in others:
         return f"{WEIGHTS} is not the file that was signed: the weights were swapped"
