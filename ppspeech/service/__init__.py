@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
-    from ppspeech.service.client.spotting import Spotted, in_archive
+    from ppspeech.service.client.spotting import Spotted, in_archive, patches_in_archive
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
+    from ppspeech.service.patches import PatchWord, band_frames, heard_inside, learn_patch_word, pieces_of
     from ppspeech.service.plan import (
         MEETING_BYTES,
         ROUND_TRIPS,
@@ -88,6 +89,7 @@ __all__ = [
     "Knowledge",
     "NetworkScored",
     "Offer",
+    "PatchWord",
     "QueryBudget",
     "Request",
     "Scored",
@@ -104,6 +106,7 @@ __all__ = [
     "WayToRun",
     "at_frames",
     "at_length",
+    "band_frames",
     "build_services",
     "clear_segments",
     "clip_frames",
@@ -121,13 +124,17 @@ __all__ = [
     "export_network",
     "export_sequence",
     "export_words",
+    "heard_inside",
     "in_archive",
     "in_the_clear",
     "index_folder",
     "index_recordings",
     "index_songs",
+    "learn_patch_word",
     "offered_names",
     "open_door",
+    "patches_in_archive",
+    "pieces_of",
     "plan_network",
     "plan_sentences",
     "plan_speakers",
@@ -151,7 +158,7 @@ _MODULES = {
     "archive": {"Archive", "Contents", "Units", "clear_segments", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
-    "client.spotting": {"Spotted", "in_archive"},
+    "client.spotting": {"Spotted", "in_archive", "patches_in_archive"},
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
@@ -159,6 +166,7 @@ _MODULES = {
     "export_sentences": {"NetworkScored", "Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
     "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
+    "patches": {"PatchWord", "band_frames", "heard_inside", "learn_patch_word", "pieces_of"},
     "plan": {
         "MEETING_BYTES",
         "ROUND_TRIPS",

@@ -13,13 +13,14 @@ from ppspeech.bundle.kinds.sentences import (
     listed_ngrams,
 )
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
-from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
+from ppspeech.bundle.kinds.tables import KernelTableSettings, LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
 
 __all__ = [
     "SILENCE",
     "CohortSettings",
     "CtcNetworkSettings",
+    "KernelTableSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",
