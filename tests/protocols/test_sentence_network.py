@@ -89,6 +89,8 @@ def test_a_client_is_opened_one_record_a_word_and_nothing_else() -> None:
     _, (record,) = converse(arrays, sure(arrays, 9))
     opened = []
     for entry in record.entries:
+        if entry.kind == Kind.OPEN:
+            opened.append((entry.direction, entry.size))
         data, at = entry.payload or b"", 0
         while entry.kind == Kind.FLIGHT and at < len(data):
             kind, size = HEADER.unpack_from(data, at)
