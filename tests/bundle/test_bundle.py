@@ -21,6 +21,7 @@ from ppspeech.bundle import (
     MODEL_TYPES,
     BundleConfig,
     CohortSettings,
+    CtcNetworkSettings,
     KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
@@ -31,6 +32,7 @@ from ppspeech.bundle import (
     MinimaxFilterSettings,
     ModelSettings,
     SentenceHmmSettings,
+    SentenceNetworkSettings,
     SpeakerUbmSettings,
     WeightsSettings,
     load_bundle,
@@ -93,6 +95,14 @@ ALL_SETTINGS: list[ModelSettings] = [
             FrameLayer(5, width=2, dilation=2, activation="gelu"),
         ),
     ),
+    CtcNetworkSettings(radius=2.0, layers=()),
+    CtcNetworkSettings(radius=6.0, layers=(FrameLayer(6, width=3, stride=2, pool="max", pool_width=2),)),
+    *(
+        SentenceNetworkSettings(
+            states=3, grammar=grammar, word_penalty=2.5, leave=0.3, scale=0.5, radius=6.0, layers=(FrameLayer(6),)
+        )
+        for grammar in (None, "(a | b)+ [c]")
+    ),
     *(
         SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)
         for grammar in (None, "(a | b)+ [c]")
@@ -117,6 +127,9 @@ ALL_SETTINGS: list[ModelSettings] = [
     ),
     MinimaxFilterSettings(shape="sigmoid", inputs=4, hidden=5, features=3, level="frames", keep="word", hide="speaker"),
     MinimaxFilterSettings(shape="mlp", inputs=7, hidden=5, features=3, level="table", keep="activity", hide="subject"),
+    MinimaxFilterSettings(
+        shape="codes", inputs=7, hidden=5, features=3, codes=4, level="table", keep="activity", hide="subject"
+    ),
     WeightsSettings(module="Net", tensors=(NamedShape("a.0.weight", (2, 3)), NamedShape("a.0.bias", ()))),
     LinearTableSettings(loss="logistic", radius=1.0, constant=1.0),
     LinearTableSettings(loss="softmax", radius=None, constant=0.0),
@@ -293,7 +306,7 @@ def put(value: Any, *path: str) -> Edit:
         (PRIVACY, put("utterance", "guarantee", "unit"), "its events for one speaker"),
         (PRIVACY, put("replace", "guarantee", "adjacency"), "its events for one speaker"),
         (PRIVACY, put(float("nan"), "guarantee", "epsilon"), "NaN is not a number"),
-        (PRIVACY, put(3, "format"), "statements of format 2"),
+        (PRIVACY, put(4, "format"), "statements of format 3"),
         (PRIVACY, put(1, "format"), "`ppspeech export OLD --out NEW` writes it anew"),
         (PRIVACY, delete("caveats"), "privacy.json has the fields"),
         (PRIVACY, put([], "covers"), "covers .* alone"),

@@ -14,7 +14,9 @@ from ppspeech.privacy.mechanisms.gaussian import Gaussian
 from ppspeech.privacy.mechanisms.graph_cuts import GraphCuts, sketched_laplacian
 from ppspeech.privacy.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss, ProjectionEvent, projection_ratio
 from ppspeech.privacy.mechanisms.local import LabelResponse, LocalRecords
+from ppspeech.privacy.mechanisms.median import MedianMechanism, check_question, histograms
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, principal_directions, without_negative
+from ppspeech.privacy.mechanisms.projection import RandomProjection
 from ppspeech.privacy.mechanisms.running import RunningMoments
 from ppspeech.privacy.mechanisms.shifts import ShiftRelease
 from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums, normalized
@@ -33,10 +35,12 @@ __all__ = [
     "LabelResponse",
     "Law",
     "LocalRecords",
+    "MedianMechanism",
     "Moments",
     "NoiseShares",
     "PolyaShares",
     "ProjectionEvent",
+    "RandomProjection",
     "RunningMoments",
     "ShiftRelease",
     "SkellamShares",
@@ -44,6 +48,8 @@ __all__ = [
     "UnitSum",
     "UnitSums",
     "Wishart",
+    "check_question",
+    "histograms",
     "normalized",
     "principal_directions",
     "projection_ratio",
