@@ -11,7 +11,7 @@ from ppspeech.privacy.mechanisms.distributed import (
 )
 from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.mechanisms.gaussian import Gaussian
-from ppspeech.privacy.mechanisms.median import MedianMechanism, check_question, histograms
+from ppspeech.privacy.mechanisms.median import MedianMechanism, histograms
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, without_negative
 from ppspeech.privacy.mechanisms.shifts import ShiftRelease
 from ppspeech.privacy.mechanisms.statistics import Moments, StatisticsRelease, UnitSums, normalized
@@ -34,7 +34,6 @@ __all__ = [
     "StatisticsRelease",
     "UnitSum",
     "UnitSums",
-    "check_question",
     "histograms",
     "normalized",
     "shares_for",
