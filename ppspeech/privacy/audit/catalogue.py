@@ -57,6 +57,11 @@ def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[
     reports: list[AuditReport] = []
     for name in audited() if names is None else names:
         audit = MECHANISMS[name].audit
+        if audit is None and not MECHANISMS[name].events:
+            raise PrivacyError(
+                f"{name!r} states no epsilon that could be refuted; link a table that it made to people: "
+                "`ppspeech audit TABLE.csv --known OTHER.csv --person COLUMN`"
+            )
         if audit is None:
             raise PrivacyError(f"no audit is registered for {name!r}; there are audits of {', '.join(audited())}")
         reports += audit(runs)
