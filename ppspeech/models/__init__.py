@@ -30,6 +30,7 @@ from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
 from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score, voice_directions
+from ppspeech.models.kernel import KernelClassifier
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
@@ -38,12 +39,13 @@ from ppspeech.models.measures import (
     det_curve,
     equal_error_rate,
     equal_error_threshold,
+    error_rates,
     minimum_dcf,
     plot_det,
     total_word_errors,
     word_errors,
 )
-from ppspeech.models.network import FrameLayer, FrameNetwork
+from ppspeech.models.network import FrameLayer, FrameNetwork, SequenceNetwork, StateNetwork, greedy_labels, span_of
 from ppspeech.models.patches import (
     PatchDetector,
     PatchGrid,
@@ -75,6 +77,7 @@ __all__ = [
     "HuberSvm",
     "Hypothesis",
     "Impostors",
+    "KernelClassifier",
     "LargeMarginGaussians",
     "LargeMarginHmm",
     "LogisticRegression",
@@ -84,9 +87,11 @@ __all__ = [
     "Point",
     "Prior",
     "ScoreFloor",
+    "SequenceNetwork",
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
+    "StateNetwork",
     "TableClassifier",
     "Topology",
     "UtteranceClassifier",
@@ -101,9 +106,11 @@ __all__ = [
     "equal_error_rate",
     "equal_error_threshold",
     "ergodic",
+    "error_rates",
     "fit_mixture",
     "flat_start_",
     "floored_scores",
+    "greedy_labels",
     "learn_patches",
     "learn_word",
     "left_right",
@@ -119,6 +126,7 @@ __all__ = [
     "score_floor",
     "sliding_maxima",
     "smat",
+    "span_of",
     "supervector_scores",
     "supervectors",
     "svec",

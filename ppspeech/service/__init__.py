@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
-    from ppspeech.service.export_networks import export_network
+    from ppspeech.service.export_networks import at_frames, export_ctc, export_network, export_sequence
     from ppspeech.service.export_sentences import (
+        NetworkScored,
         Scored,
-        SentenceDeployment,
         at_length,
         export_bank,
         export_bundle,
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         index_songs,
         read_index,
     )
+    from ppspeech.service.tasks.sentences import SentenceDeployment
 
 __all__ = [
     "ASKED",
@@ -86,6 +87,7 @@ __all__ = [
     "Door",
     "FindBy",
     "Knowledge",
+    "NetworkScored",
     "Offer",
     "PatchWord",
     "QueryBudget",
@@ -102,6 +104,7 @@ __all__ = [
     "TextDeployment",
     "Units",
     "WayToRun",
+    "at_frames",
     "at_length",
     "band_frames",
     "build_services",
@@ -115,9 +118,11 @@ __all__ = [
     "error_budget",
     "export_bank",
     "export_bundle",
+    "export_ctc",
     "export_graph",
     "export_keywords",
     "export_network",
+    "export_sequence",
     "export_words",
     "heard_inside",
     "in_archive",
@@ -157,15 +162,8 @@ _MODULES = {
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
-    "export_networks": {"export_network"},
-    "export_sentences": {
-        "Scored",
-        "SentenceDeployment",
-        "at_length",
-        "export_bank",
-        "export_bundle",
-        "export_graph",
-    },
+    "export_networks": {"at_frames", "export_ctc", "export_network", "export_sequence"},
+    "export_sentences": {"NetworkScored", "Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
     "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
     "patches": {"PatchWord", "band_frames", "heard_inside", "learn_patch_word", "pieces_of"},
@@ -207,6 +205,7 @@ _MODULES = {
         "read_index",
     },
     "server.text": {"TextDeployment"},
+    "tasks.sentences": {"SentenceDeployment"},
     "seek": {"sought"},
 }
 

@@ -47,13 +47,14 @@ from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.tasks.sentences import MODES, STEP, Sentences, most_words
 from ppspeech.training import SentenceModels, quiet_lightning, release
 from tests.service.conftest import Running, serving
-from tests.service.voices import LIVE, RATE, SENTENCES, released, seconds_of, sure, voice
+from tests.service.voices import LIVE, RATE, SENTENCES, below_best, released, seconds_of, sure, voice
 
 Serve = Callable[..., AbstractContextManager[Running]]
 
 protocol = importlib.import_module("ppspeech.protocols.sentences.transcribe")  # its door offers the function
 MFCC = MfccConfig(cepstra=4, deltas=0, hop_s=0.02)
 SHORT = SentenceDeployment(frames=96)
+NEAR = 1.0  # nats of a whole path that errors of its scores may turn
 DIGITS = {"words": ["zero", "one", "two"], "speakers": 8, "takes": 2, "seed": 1}
 
 
@@ -120,8 +121,12 @@ def test_sentences_of_people_are_heard_as_in_the_clear(tmp_path: Path, serve: Se
     clicking[4000:4004] = 1.0
     with serve({"digits": digits}) as running, running.connect("digits") as client:
         answers = client.transcribe_all([sound for sound, _ in said], RATE)
-        assert [each.value for each in answers] == [digits.transcribe(sound, RATE) for sound, _ in said]
-        assert client.transcribe(clicking, RATE).value == digits.transcribe(clicking, RATE)
+        answered = [(each.value, sound) for each, (sound, _) in zip(answers, said, strict=True)]
+        for heard, sound in [*answered, (client.transcribe(clicking, RATE).value, clicking)]:
+            assert [word.value for word in heard] == [word.value for word in digits.transcribe(sound, RATE)]
+            assert below_best(digits, sound, heard) < NEAR
+        late = [replace(word, start=word.start + 0.18) for word in answers[0].value]
+        assert below_best(digits, said[0][0], late) > 5 * NEAR
         assert (
             sum([w.value for w in each.value] == list(text) for each, (_, text) in zip(answers, said, strict=True)) > 3
         )

@@ -1,5 +1,6 @@
 """Small released models, and sounds that they can be asked about."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ppspeech.bundle import (
     SentenceHmmSettings,
     SentenceTranscriber,
     SpeakerUbmSettings,
+    Spoken,
     write_bundle,
 )
 from ppspeech.models import HiddenMarkovModel
@@ -86,6 +88,25 @@ def plain_answer(bundle: Bundle, sound: Tensor) -> tuple[str, float]:
 def seconds_of(mfcc: MfccConfig, frames: int) -> float:
     """What a sound of so many frames lasts."""
     return mfcc.window_s + (frames - 1) * mfcc.hop_s + 1e-4
+
+
+def below_best(bundle: Bundle, sound: Tensor, heard: Sequence[Spoken]) -> float:
+    """How far in nats the best path with these words at these times lies below the best of all, in the clear.
+
+    Errors of scores turn near ties: what is as good as the best within them is a right answer too.
+    """
+    transcriber, hop = bundle.transcriber, bundle.mfcc.hop_s
+    assert isinstance(transcriber, SentenceTranscriber)
+    scores = transcriber.scores(Mfcc(bundle.mfcc)(sound).features[0])
+    states = transcriber.bank.states
+    silence = len(transcriber.names)
+    said = [silence] * len(scores)
+    for word in heard:
+        for frame in range(round(word.start / hop), round(word.end / hop)):
+            said[frame] = transcriber.names.index(word.value)
+    other = torch.tensor(said).unsqueeze(1) != torch.arange(scores.shape[1]) // states
+    within = decode(transcriber.graph, scores.masked_fill(other, -1e4))
+    return decode(transcriber.graph, scores).score - within.score
 
 
 def sure(bundle: Bundle, frames: int, seed: int = 0) -> Tensor:

@@ -40,6 +40,7 @@ OPEN = {
     "words": "words",
     "networks": "words",
     "sentences": "sentences",
+    "network_sentences": "sentences",
     "text": "text",
     "spotting": "spotting",
     "music": "music",
