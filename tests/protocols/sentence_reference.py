@@ -85,11 +85,11 @@ def network_arrays(seed: int = 0, words: int = 3, states: int = 2, scale: float 
 
 
 def sure(arrays: SentenceArrays, frames: int, seed: int = 0) -> np.ndarray:
-    """Frames in which errors of scores of a third of a nat change nothing that is heard."""
+    """Frames in which errors of scores of half a nat change nothing that is heard."""
     rng = np.random.default_rng(seed)
     for _ in range(200):
         said = np.cumsum(rng.normal(size=(frames, arrays.shape.dimensions)), axis=0)
-        errors = [0.3 * rng.uniform(-1, 1, size=(frames, arrays.shape.scores)) for _ in range(6)]
+        errors = [rng.uniform(-0.6, 0.6, size=(frames, arrays.shape.scores)) for _ in range(10)]
         if all(hear(arrays, said, error) == hear(arrays, said) for error in errors):
             return said
     raise AssertionError("every utterance is a matter of opinion")

@@ -48,6 +48,8 @@ from ppspeech.service import NetworkScored, export_graph
 FRAMES, SIZES = 98, (440, 256, 256, 120)
 SENTENCE, HOP, FEATURES, UNITS = 224, 0.03, 39, 64
 """Frames of a sentence, seconds of one, its numbers, and units of a layer."""
+CLEAR = 8.0
+"""What scores of states are multiplied by, so that few paths are ties."""
 GREEDY = (Layer(UNITS, width=5, stride=2), Layer(UNITS, width=3, dilation=2), Layer(UNITS, width=3, dilation=3))
 EVERY_FRAME = (Layer(UNITS, width=5), Layer(UNITS, width=3, dilation=3))
 """The layers of the recipes `sentences_ctc` and `sentences_network`."""
@@ -115,7 +117,8 @@ def graph_job() -> Timed:
     layers = (*EVERY_FRAME, Layer(states, activation="none"))
     span = NetworkShape(SENTENCE, FEATURES, layers, "scores").span[0]
     shape = NetworkShape(SENTENCE + span - 1, FEATURES, layers, "scores", radius=12.0)
-    network = fit_network(shape, *_weights(shape, np.random.default_rng(0)), ())
+    matrices, biases = _weights(shape, np.random.default_rng(0))
+    network = fit_network(shape, (*matrices[:-1], CLEAR * matrices[-1]), biases, ())
     arrays = export_graph(graph, NetworkScored(network), SENTENCE)
     said = made_frames(SENTENCE, FEATURES)
     scores = network.scores(network.shape.clipped(np.concatenate((np.zeros(((span - 1) // 2, FEATURES)), said))))

@@ -13,8 +13,10 @@ from ppspeech.evidence.bench.two_parties import measure
 def test_a_small_network_gives_all_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "FRAMES", 6)
     monkeypatch.setattr(bench, "SIZES", (8, 6, 6, 4))
+    monkeypatch.setattr(bench, "SENTENCE", 32)
     figures = {figure.metric: figure for figure in bench.run(quick=True)}
     assert {"network.ms_per_frame", "network.logit_error", "network.bytes", "network.rounds"} <= set(figures)
+    assert {f"network.{name}.{what}" for name in ("ctc", "hybrid") for what in ("s", "bytes", "rounds")} <= set(figures)
     assert figures["network.logit_error"].value < 0.15
     assert figures["network.ms_per_frame"].peer_value is not None
     assert all(figure.value > 0 for figure in figures.values())
