@@ -1,8 +1,10 @@
 """Where files go and how they get there: data and cache folders, writes that are whole or absent, shared tables."""
 
+import fcntl
 import os
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from typing import Any
 
 from ppspeech.errors import CorpusError, PpspeechError
 
-PATIENCE_SECONDS = 30.0  # how long a process waits for others that write to the same table
+PATIENCE_SECONDS = 30.0  # how long a process waits for others that write to the same table or folder
 
 
 def cache_folder() -> Path:
@@ -32,6 +34,14 @@ def data_folder() -> Path:
             "or use the built-in voices (corpus 'synthetic'), which need no file"
         )
     return folder
+
+
+def state_folder() -> Path:
+    """The folder for what must not be lost: `PPSPEECH_STATE`, else `ppspeech` in the user's state folder."""
+    chosen = os.environ.get("PPSPEECH_STATE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ppspeech"
 
 
 def private_folder(folder: Path) -> Path:
@@ -71,6 +81,30 @@ def atomic_write(path: Path, *, durable: bool = True, private: bool = False) -> 
         raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Be the only process in here that holds this folder; missing ones are made, and nothing is left in it.
+
+    What is read inside is still true when it is written back. The lock ends with its process, however that ends. Raises
+    PpspeechError if others hold it for longer than `PATIENCE_SECONDS`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        patient_until = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > patient_until:
+                    raise PpspeechError(f"another process holds {folder}: try again when it has ended") from None
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True)

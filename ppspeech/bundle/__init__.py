@@ -2,11 +2,12 @@
 
 from ppspeech.bundle.card import STATUS
 from ppspeech.bundle.config import BundleConfig
-from ppspeech.bundle.deployments import deployment_yaml
 from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
     SILENCE,
     CohortSettings,
+    CtcNetworkSettings,
+    KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
     LargeMarginClassifierSettings,
@@ -16,6 +17,7 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     SentenceBank,
     SentenceHmmSettings,
+    SentenceNetworkSettings,
     Shape,
     SpeakerUbmSettings,
     WeightsSettings,
@@ -37,10 +39,21 @@ from ppspeech.bundle.recognizer import (
     usual_radius,
     word_radius,
 )
-from ppspeech.bundle.signature import make_signing_key
+from ppspeech.bundle.releases.deployments import deployment_yaml
+from ppspeech.bundle.releases.hub import pull_bundle, push_bundle
+from ppspeech.bundle.releases.ledger import Entry, Ledger, Total, add_release, read_ledger
+from ppspeech.bundle.releases.signing import (
+    NOT_PROVEN,
+    check_signed_head,
+    make_signing_key,
+    sign_head,
+    sign_release,
+    signer_of,
+    verify_release,
+)
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
-from ppspeech.bundle.transcriber import SentenceTranscriber, Spoken, Transcriber, transcriber_of
+from ppspeech.bundle.transcriber import CtcTranscriber, SentenceTranscriber, Spoken, Transcriber, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.writer import renew_bundle, write_bundle
 
@@ -50,20 +63,26 @@ __all__ = [
     "LIMIT",
     "METRIC",
     "MODEL_TYPES",
+    "NOT_PROVEN",
     "NO_GARBAGE",
     "SILENCE",
     "STATUS",
     "Bundle",
     "BundleConfig",
     "CohortSettings",
+    "CtcNetworkSettings",
+    "CtcTranscriber",
     "DataTouch",
+    "Entry",
     "Filterer",
     "Identified",
+    "KernelTableSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",
     "LargeMarginKeywordSettings",
     "LargeMarginTableSettings",
+    "Ledger",
     "LinearTableSettings",
     "MinimaxFilterSettings",
     "ModelSettings",
@@ -73,17 +92,21 @@ __all__ = [
     "Recognizer",
     "SentenceBank",
     "SentenceHmmSettings",
+    "SentenceNetworkSettings",
     "SentenceTranscriber",
     "Shape",
     "SpeakerUbmSettings",
     "Spoken",
     "Topic",
+    "Total",
     "Transcriber",
     "Use",
     "Verified",
     "Verifier",
     "WeightsSettings",
     "add_cohort_",
+    "add_release",
+    "check_signed_head",
     "check_text",
     "deployment_yaml",
     "feature_limit",
@@ -97,11 +120,18 @@ __all__ = [
     "make_signing_key",
     "model_type",
     "privacy_schema",
+    "pull_bundle",
+    "push_bundle",
     "read_json",
+    "read_ledger",
     "renew_bundle",
+    "sign_head",
+    "sign_release",
+    "signer_of",
     "to_plain",
     "transcriber_of",
     "usual_radius",
+    "verify_release",
     "word_radius",
     "write_bundle",
     "write_json",

@@ -75,8 +75,8 @@ def model_card(
         "",
         "## Use",
         "",
-        "`ppspeech inspect FOLDER` shows and checks this bundle, with `--signer` also who signed it; in Python, "
-        "`ppspeech.bundle.load_bundle(folder).model` is the model.",
+        "`ppspeech inspect FOLDER` shows and checks this bundle, `ppspeech verify-release` also who signed it; in "
+        "Python, `ppspeech.bundle.load_bundle(folder).model` is the model.",
     ]
     return "\n".join(lines) + "\n"
 

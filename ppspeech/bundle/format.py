@@ -5,11 +5,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ppspeech.bundle.signature import SIGNATURE
 from ppspeech.bundle.strict_json import read_json, write_json
 from ppspeech.errors import BundleError
 
-CONFIG, WEIGHTS, PRIVACY, EVENTS, METRICS, CARD, DIGESTS = (
+CONFIG, WEIGHTS, PRIVACY, EVENTS, METRICS, CARD, DIGESTS, SIGNATURE = (
     "config.json",
     "model.safetensors",
     "privacy.json",
@@ -17,6 +16,7 @@ CONFIG, WEIGHTS, PRIVACY, EVENTS, METRICS, CARD, DIGESTS = (
     "metrics.json",
     "README.md",
     "digests.json",
+    "model.sig",
 )
 
 SIZES: dict[str, int] = {
@@ -30,8 +30,11 @@ SIZES: dict[str, int] = {
 }
 """The files of a bundle, all of them and no others, with the most bytes each may have."""
 
-MAYBE: dict[str, int] = {SIGNATURE: 1 << 12}
-"""A file that a bundle may have besides; it vouches for the digests, which cannot name it."""
+MAYBE: dict[str, int] = {SIGNATURE: 1 << 16}
+"""A file that a bundle may have besides: it vouches for all others (`ppspeech sign`), and no digest names it."""
+
+
+OLD_SIGNATURE = "signature.json"
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
@@ -48,6 +51,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
         raise BundleError(
             f"{folder} is not a bundle: missing {', '.join(missing) or 'nothing'}, "
             f"unknown {', '.join(unknown) or 'nothing'}"
+            + (f". {OLD_SIGNATURE} is of an earlier version: remove it, sign anew" if OLD_SIGNATURE in found else "")
         )
     contents = {name: _read(folder / name, most) for name, most in (SIZES | MAYBE).items() if name in found}
     expected = read_json(contents[DIGESTS], DIGESTS)

@@ -1,5 +1,7 @@
 """A bundle back into a model: everything is checked, nothing is imported by name, nothing is unpickled."""
 
+import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,14 +14,13 @@ from ppspeech.audio import MfccConfig, Sound
 from ppspeech.bundle.card import model_card
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.filterer import Filterer
-from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digests, read_files
+from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, SIZES, WEIGHTS, digests, read_files
 from ppspeech.bundle.metrics import metrics_from_json
 from ppspeech.bundle.model_type import Use
 from ppspeech.bundle.recognizer import Recognized, Recognizer
-from ppspeech.bundle.signature import SIGNATURE, check_signature
 from ppspeech.bundle.statement import PrivacyStatement, check_format
 from ppspeech.bundle.strict_json import read_json
-from ppspeech.bundle.transcriber import SentenceTranscriber, Spoken, Transcriber, transcriber_of
+from ppspeech.bundle.transcriber import AnyTranscriber, Spoken, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, ModelError, PrivacyError
@@ -38,10 +39,7 @@ the weaker an event, the longer its loss distribution."""
 
 @dataclass(frozen=True)
 class Bundle:
-    """A released model (for evaluation, on the CPU, weights fixed) and what is said about it; digests by file name.
-
-    `signer`: the public key of who signed it, in hexadecimal; None if nobody did.
-    """
+    """A released model (for evaluation, on the CPU, weights fixed) and what is said about it; digests by file name."""
 
     model: nn.Module
     config: BundleConfig
@@ -49,7 +47,6 @@ class Bundle:
     account: Accountant
     metrics: tuple[Figure, ...]
     digests: Mapping[str, str]
-    signer: str | None = None
 
     @property
     def mfcc(self) -> MfccConfig:
@@ -73,7 +70,7 @@ class Bundle:
         return Recognizer.of(self.model, self.config)
 
     @property
-    def transcriber(self) -> Transcriber | SentenceTranscriber:
+    def transcriber(self) -> AnyTranscriber:
         """The model as one that finds words in recordings. Raises ModelError for another kind of model."""
         self._check_use("transcribe")
         return transcriber_of(self.model, self.config)
@@ -98,7 +95,7 @@ class Bundle:
         return self.recognizer.recognize_all([sound], rate, reject=reject)[0]
 
     def transcribe(self, sound: Sound, rate: int | None = None, *, grammar: str = "") -> list[Spoken]:
-        """The words of one recording, with their times; see `Transcriber` and `SentenceTranscriber`."""
+        """The words of one recording, with their times; see `ppspeech.bundle.transcriber`."""
         return self.transcriber.transcribe_all([sound], rate, grammar=grammar)[0]
 
     def verify(
@@ -136,6 +133,29 @@ class Bundle:
             raise ModelError(f"this bundle is a {self.config.type}, not a model of rows of a table")
         return [self.labels[place] for place in self.model(rows).argmax(-1).tolist()]
 
+    @classmethod
+    def from_pretrained(cls, name: str | Path, *, revision: str = "main") -> "Bundle":
+        """The bundle of a folder, or of a repository `OWNER/NAME` on a hub; see `load_bundle` and `pull_bundle`."""
+        if Path(name).exists() or not re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)):
+            return load_bundle(name)
+        from ppspeech.bundle.releases.hub import pull_bundle
+
+        with tempfile.TemporaryDirectory() as place:
+            return pull_bundle(str(name), Path(place) / "bundle", revision=revision)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write it into a new folder, file by file as it was loaded, but for a signature; see `write_bundle`."""
+        from ppspeech.bundle.writer import write_bundle
+
+        write_bundle(
+            folder,
+            model=self.model,
+            config=self.config,
+            statement=self.statement,
+            account=self.account,
+            metrics=self.metrics,
+        )
+
     def load_into(self, module: Module) -> Module:
         """Put the weights into a module that was built for them, such as one's own of kind `weights`.
 
@@ -154,20 +174,23 @@ class Bundle:
             raise ModelError(f"this bundle is a {self.config.type}, which has no words to {use}: {fate}")
 
 
-def load_bundle(folder: str | Path, *, signer: str | None = None) -> Bundle:
+def load_bundle(folder: str | Path) -> Bundle:
     """Load a released model.
 
     The digests show that no file changed since export, and what is said about privacy, the card included, that it
     follows from the events. That the events, the weights and the figures are those of a real run, nothing in a folder
-    shows: where it comes from must be known, by its fingerprint, told over a trusted way, or by a signature. With
-    `signer`, a public key in hexadecimal, any bundle but one signed by it is refused.
+    shows: where it comes from must be known, by its fingerprint, told over a trusted way, or by a signature, which
+    `verify_release` checks.
 
     Raises BundleError for a missing, unknown, oversized or changed file; a type, tensor, shape or field that is not
     exactly as registered; weights that are not finite; a statement without a unit, or one that does not follow from its
-    events; another card than they give; or a signature that does not fit.
+    events; or another card than they give.
     """
-    contents = read_files(Path(folder))
-    signed_by = check_signature(contents[DIGESTS], contents.pop(SIGNATURE, None), signer)
+    return bundle_of(read_files(Path(folder)))
+
+
+def bundle_of(contents: Mapping[str, bytes]) -> Bundle:
+    """The bundle of these files, all of them; errors as those of `load_bundle`."""
     plain = read_json(contents[PRIVACY], PRIVACY)
     check_format(plain)
     config, account, model, metrics = read_parts(contents)
@@ -181,13 +204,14 @@ def load_bundle(folder: str | Path, *, signer: str | None = None) -> Bundle:
             f"{CARD} is not the card that follows from this bundle's files: it was changed, and what it says is not "
             "checked; or another version wrote it: `ppspeech export OLD --out NEW` writes one that follows"
         )
-    return Bundle(model, config, statement, account, metrics, digests(contents), signed_by)
+    named = digests({name: contents[name] for name in SIZES})
+    return Bundle(model, config, statement, account, metrics, named)
 
 
 def read_parts(contents: Mapping[str, bytes]) -> tuple[BundleConfig, Accountant, nn.Module, tuple[Figure, ...]]:
     """All that is not said about privacy: the config, the events, the model, and figures."""
     config = BundleConfig.from_json(read_json(contents[CONFIG], CONFIG))
-    account = _replay(contents[EVENTS])
+    account = replay(read_json(contents[EVENTS], EVENTS), EVENTS)
     state = read_weights(contents[WEIGHTS], config.tensors())
     model = config.build()
     model.load_state_dict(state, strict=True)
@@ -195,22 +219,27 @@ def read_parts(contents: Mapping[str, bytes]) -> tuple[BundleConfig, Accountant,
     return config, account, model.eval().requires_grad_(False), metrics
 
 
-def _replay(data: bytes) -> Accountant:
-    plain = read_json(data, EVENTS)
+def replay(plain: Mapping[str, Any], name: str) -> Accountant:
+    """The account that a file of others holds, `name` in errors. Raises BundleError for one that cannot be replayed."""
     if isinstance(plain.get("events"), list) and len(plain["events"]) > MOST_EVENTS:
-        raise BundleError(f"{EVENTS} has {len(plain['events'])} events, at most {MOST_EVENTS} are replayed")
+        raise BundleError(f"{name} has {len(plain['events'])} events, at most {MOST_EVENTS} are replayed")
     try:
         account = Accountant.from_json(plain)
-        releases = sum(count * getattr(event, "steps", 1) for event, count in account.events)
-        weight = sum(count * _divergence(event) for event, count in account.events)
+        check_bounds(account, name)
     except (PrivacyError, TypeError, ArithmeticError) as refused:
-        raise BundleError(f"{EVENTS} cannot be replayed: {refused}") from None
+        raise BundleError(f"{name} cannot be replayed: {refused}") from None
+    return account
+
+
+def check_bounds(account: Accountant, name: str) -> None:
+    """Refuse events that are so many or so weak that nothing is promised, and that take long to find that out."""
+    releases = sum(count * getattr(event, "steps", 1) for event, count in account.events)
+    weight = sum(count * _divergence(event) for event, count in account.events)
     if releases > MOST_RELEASES or not weight <= MOST_DIVERGENCE:
         raise BundleError(
-            f"{EVENTS} has {releases:,} releases with a divergence of {weight:.3g}: at most {MOST_RELEASES:,} and "
+            f"{name} has {releases:,} releases with a divergence of {weight:.3g}: at most {MOST_RELEASES:,} and "
             f"{MOST_DIVERGENCE:g} are replayed, and beyond that nothing is promised"
         )
-    return account
 
 
 def _divergence(event: Event) -> float:

@@ -12,9 +12,10 @@ from ppspeech.bundle.strict_json import check_text, from_plain, to_plain
 from ppspeech.errors import BundleError, PrivacyError
 from ppspeech.privacy import MOST_DELTA, Accountant, Guarantee, NonPrivateEvent
 
-FORMAT = 2
+FORMAT = 3
 """What privacy.json says and how the card reads: to be raised when either changes. Format 1 left to its writer what the
-method was, whether bits were safe, and what the card said; `ppspeech export OLD --out NEW` writes it anew."""
+method was, whether bits were safe, and what the card said; the card of format 2 tells of another signature.
+`ppspeech export OLD --out NEW` writes them anew."""
 
 TOLERANCE = 1e-6  # how far, relatively, a stated epsilon may lie from the replayed one: rounding, and nothing more
 GROUP_TOLERANCE = 1e-4  # the same for groups, whose epsilon is found by searching
@@ -281,10 +282,10 @@ def required_caveats(guarantee: Guarantee, config: BundleConfig) -> tuple[str, .
 def check_format(plain: Mapping[str, Any]) -> None:
     """Refuse another format than this version's, and say what to do about it."""
     found = plain.get("format")
-    if found == 1 and type(found) is int:
+    if found in (1, 2) and type(found) is int:
         raise BundleError(
-            "this bundle is of an earlier format, whose card nothing checks: `ppspeech export OLD --out NEW` writes it "
-            "anew, with a statement and a card that follow from its events"
+            "this bundle is of an earlier format: `ppspeech export OLD --out NEW` writes it anew, with a statement and "
+            "a card that follow from its events"
         )
     if found != FORMAT or type(found) is not int:
         raise BundleError(f"this version reads statements of format {FORMAT}, got {found!r:.80}")

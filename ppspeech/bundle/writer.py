@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digest_file, read_files
 from ppspeech.bundle.metrics import metrics_to_json
 from ppspeech.bundle.reader import Bundle, load_bundle, read_parts
-from ppspeech.bundle.signature import SIGNATURE, check_signature, sign
 from ppspeech.bundle.statement import OLD_TOPICS, SAID_BEFORE, DataTouch, PrivacyStatement, read_guarantee
 from ppspeech.bundle.strict_json import read_json, write_json
 from ppspeech.bundle.weights import write_weights
@@ -31,14 +30,14 @@ def write_bundle(
     statement: PrivacyStatement,
     account: Accountant,
     metrics: Sequence[Figure] = (),
-    sign_with: Path | None = None,
+    admit: Callable[[Bundle], object] | None = None,
 ) -> Bundle:
     """Write a bundle and load it again; what could not be loaded is never written.
 
     Only typed values and the tensors that the registered type lists can enter: there is no place for a checkpoint, a
-    key, a noise vector or the state of a generator. Missing parents of the folder are made. `sign_with`: the file of an
-    Ed25519 key, to vouch for all of it. Raises BundleError for anything that `load_bundle` would refuse, or a folder
-    that exists.
+    key, a noise vector or the state of a generator. Missing parents of the folder are made. `admit` is asked last,
+    before the folder is there: what it refuses is not released. Raises BundleError for anything that `load_bundle`
+    would refuse, or a folder that exists.
     """
     folder = Path(folder)
     if folder.exists() or folder.is_symlink():
@@ -53,8 +52,6 @@ def write_bundle(
         CARD: model_card(config, statement, account, metrics).encode(),
     }
     contents[DIGESTS] = digest_file(contents)
-    if sign_with is not None:
-        contents[SIGNATURE] = sign(contents[DIGESTS], sign_with)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
     try:
@@ -64,6 +61,8 @@ def write_bundle(
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o777 & ~umask)
+        if admit is not None:
+            admit(bundle)
         try:
             temporary.rename(folder)
         except OSError as taken:
@@ -75,15 +74,14 @@ def write_bundle(
     return bundle
 
 
-def renew_bundle(old: str | Path, folder: str | Path, *, sign_with: Path | None = None) -> Bundle:
+def renew_bundle(old: str | Path, folder: str | Path, *, admit: Callable[[Bundle], object] | None = None) -> Bundle:
     """Write a bundle of this or an earlier format anew: the same weights, events and figures, with a statement and a
     card that follow from them. What was only claimed is left out: a charge that no event pays for is not covered.
 
-    A signature is not taken over; `sign_with` makes one. Raises BundleError for what `load_bundle` would refuse apart
-    from the statement's form and the card.
+    A signature is not taken over. Raises BundleError for what `load_bundle` would refuse apart from the statement's
+    form and the card.
     """
     contents = read_files(Path(old))
-    check_signature(contents[DIGESTS], contents.pop(SIGNATURE, None), None)
     config, account, model, metrics = read_parts(contents)
     plain = read_json(contents[PRIVACY], PRIVACY)
     stated = read_guarantee(plain)
@@ -98,7 +96,7 @@ def renew_bundle(old: str | Path, folder: str | Path, *, sign_with: Path | None 
     if statement.guarantee.proven != stated.proven or statement.guarantee.relation != stated.relation:
         raise BundleError(f"{old} states {stated}, and its events give {statement.guarantee}: do not trust this bundle")
     return write_bundle(
-        folder, model=model, config=config, statement=statement, account=account, metrics=metrics, sign_with=sign_with
+        folder, model=model, config=config, statement=statement, account=account, metrics=metrics, admit=admit
     )
 
 

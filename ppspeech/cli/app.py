@@ -11,6 +11,8 @@ import typer
 from rich.text import Text
 
 from ppspeech import __version__
+from ppspeech.cli.anonymize import anonymize
+from ppspeech.cli.ask import ask
 from ppspeech.cli.attack import attack
 from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
@@ -27,11 +29,14 @@ from ppspeech.cli.index import index
 from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
+from ppspeech.cli.ledger import LEDGER_COMMANDS
 from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
+from ppspeech.cli.patches import patches
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
+from ppspeech.cli.sign import sign, verify_release
 from ppspeech.cli.simulate import simulate
 from ppspeech.cli.spot import spot
 from ppspeech.cli.synth import synth
@@ -111,13 +116,18 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transcribe": transcribe,
     "spot": spot,
     "index": index,
+    "patches": patches,
     "grep": grep,
     "verify": verify,
     "identify": identify,
     "classify": classify,
     "export": export,
     "inspect": inspect_bundle,
+    "ask": ask,
+    "sign": sign,
+    "verify-release": verify_release,
     "audit": audit,
+    "anonymize": anonymize,
     "attack": attack,
     "encrypt-plan": encrypt_plan,
     "serve": serve,
@@ -142,6 +152,11 @@ music = typer.Typer(help="Which song is it? Asked of a server that hears nothing
 for name, command in MUSIC_COMMANDS.items():
     music.command(name)(guarded(command))
 app.add_typer(music, name="music")
+
+ledger = typer.Typer(help="What was released from which data, and what it comes to together.", no_args_is_help=True)
+for name, command in LEDGER_COMMANDS.items():
+    ledger.command(name)(guarded(command))
+app.add_typer(ledger, name="ledger")
 
 
 def _print_version(wanted: bool) -> None:

@@ -27,8 +27,14 @@ def export(
             "--state-test", help="State what training measured on held-out people, though no guarantee covers them."
         ),
     ] = False,
-    sign: Annotated[
-        Path | None, typer.Option(help="Sign it with this key, as `ppspeech keys signing` makes one.")
+    ledger: Annotated[
+        Path | None, typer.Option(help="Enter it in this ledger of releases; needs --data and --by.")
+    ] = None,
+    data: Annotated[str, typer.Option(help="What the data set is called in the ledger.")] = "",
+    by: Annotated[str, typer.Option(help="Who releases it, for the ledger.")] = "",
+    most: Annotated[
+        float | None,
+        typer.Option(help="Release nothing if all releases of the data set would have a larger epsilon together."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
@@ -36,28 +42,33 @@ def export(
 
     A model without a guarantee states what training measured on held-out people; a private one only with --state-test.
     A checkpoint of a module of your own becomes a bundle of its tensors, for `load_bundle(FOLDER).load_into(module)`. A
-    bundle of an earlier format, or one to be signed, is written anew, with what follows from its events.
+    bundle of an earlier format is written anew, with what follows from its events. With --ledger it is entered before
+    it is there: what a ledger refuses is not released.
 
     Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`,
-    `ppspeech export words --out signed --sign my_keys/signing.pem`
+    `ppspeech export word.ckpt --out words --ledger releases.jsonl --data "ward 7" --by ann --most 3`
     """
-    from ppspeech.bundle import in_words, renew_bundle
+    from ppspeech.bundle import add_release, in_words, read_ledger, renew_bundle
     from ppspeech.errors import BundleError
     from ppspeech.training import export_checkpoint
 
+    if (ledger is not None) != bool(data and by) or (most is not None and ledger is None):
+        raise BundleError("a release is entered by --ledger, --data and --by together, and --most is for those")
+    admit = (lambda made: add_release(ledger, made, data=data, by=by, most=most)) if ledger is not None else None
     if checkpoint.is_dir():
         if not_private or metrics is not None or state_test:
-            raise BundleError(f"{checkpoint} is a bundle: what it says stays; give --out and maybe --sign alone")
-        bundle = renew_bundle(checkpoint, out, sign_with=sign)
+            raise BundleError(f"{checkpoint} is a bundle: what it says stays; give --out and maybe --ledger alone")
+        bundle = renew_bundle(checkpoint, out, admit=admit)
     else:
         figures = _figures(metrics) if metrics is not None else []
         bundle = export_checkpoint(
-            checkpoint, out, not_private=not_private, metrics=figures, state_test=state_test, sign_with=sign
+            checkpoint, out, not_private=not_private, metrics=figures, state_test=state_test, admit=admit
         )
     guarantee = bundle.statement.guarantee
     if as_json:
         facts = {"bundle": str(out), "type": bundle.config.type, "privacy": bundle.statement.to_json()}
-        typer.echo(json.dumps({**facts, "fingerprint": bundle.fingerprint, "signer": bundle.signer}))
+        head = {"head": read_ledger(ledger).head} if ledger is not None else {}
+        typer.echo(json.dumps({**facts, "fingerprint": bundle.fingerprint} | head))
         return
     console = Console()
     console.print(f"{out}: {bundle.config.type}, {guarantee}")
@@ -66,8 +77,11 @@ def export(
         if touch.status == "not_covered":
             topic = touch.topic.replace("_", " ")
             console.print(f"  not covered: {topic} ({touch.note})")
-    if bundle.signer is not None:
-        console.print(f"signed by {bundle.signer}: whoever gets it checks that by `ppspeech inspect … --signer`")
+    if ledger is not None:
+        booked = read_ledger(ledger)
+        for total in booked.totals(data):
+            console.print(f"{ledger}: {total}")
+        console.print(f"head {booked.head}")
 
 
 def _figures(path: Path) -> "list[Figure]":

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -22,11 +23,21 @@ PARTS = (
 DRIVERS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "/dev/dri")
 
 
-def info(as_json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False) -> None:
-    """Show versions, device and cores.
+def info(
+    licenses: Annotated[
+        bool, typer.Option("--licenses", help="Under which licenses the packages are that are needed.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of a table; of licenses, one a line.")
+    ] = False,
+) -> None:
+    """Show versions, device and cores; or licenses.
 
-    Example: `ppspeech info --json`
+    Examples: `ppspeech info --json`, `ppspeech info --licenses`
     """
+    if licenses:
+        _show_licenses(as_json)
+        return
     facts = gather()
     if as_json:
         typer.echo(json.dumps(facts))
@@ -35,6 +46,26 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="One JSON object i
     for name, value in facts.items():
         table.add_row(name, str(value))
     Console().print(table)
+
+
+def _show_licenses(as_json: bool) -> None:
+    from ppspeech.licenses import FITTING
+    from ppspeech.licenses import licenses as found
+
+    every = found()
+    if as_json:
+        for each in every:
+            typer.echo(json.dumps(asdict(each)))
+        return
+    table = Table("package", "version", "license", "kind", "needed for", box=box.SIMPLE_HEAD)
+    for each in every:
+        table.add_row(each.name, each.version, each.license, each.kind, each.needed_for)
+    console = Console()
+    console.print(table)
+    wrong = [each.name for each in every if each.needed_for == "core" and each.kind not in FITTING]
+    console.print(f"do not fit Apache-2.0: {', '.join(wrong)}" if wrong else "all that is linked with fits Apache-2.0")
+    apart = [each.name for each in every if each.kind == "apart"]
+    console.print(f"copyleft, and run as a program of its own: {', '.join(apart) or 'none'}")
 
 
 def gather() -> dict[str, str | int]:

@@ -20,24 +20,20 @@ def inspect_bundle(
     registry: Annotated[
         Path | None, typer.Option(help="Also write its record for the OpenDP deployments registry (.yaml).")
     ] = None,
-    signer: Annotated[
-        str | None, typer.Option(help="Refuse it unless it is signed by this public key, in hexadecimal.")
-    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Check a bundle as loading does, and show it: the model, its guarantee, and what the guarantee leaves out.
 
     That a statement follows from its events is always checked; that the events and weights are real, only a signature
-    vouches for.
+    vouches for: `ppspeech verify-release`.
 
-    Examples: `ppspeech inspect words`, `ppspeech inspect words --registry words.yaml`,
-    `ppspeech inspect words --signer PUBLIC_KEY`
+    Examples: `ppspeech inspect words`, `ppspeech inspect words --registry words.yaml`
     """
     from ppspeech.bundle import deployment_yaml, load_bundle
     from ppspeech.errors import BundleError
     from ppspeech.storage import atomic_write
 
-    bundle = load_bundle(folder, signer=signer)
+    bundle = load_bundle(folder)
     if registry is not None:
         if registry.suffix not in {".yaml", ".yml"}:
             raise BundleError(f"a registry record is saved as .yaml, got {registry}")
@@ -59,7 +55,7 @@ def _plain(bundle: "Bundle") -> dict[str, Any]:
         "events": bundle.account.to_json(),
         "metrics": {figure.metric: figure.value for figure in bundle.metrics},
         "digests": dict(bundle.digests),
-        "signer": bundle.signer,
+        "fingerprint": bundle.fingerprint,
     }
 
 
@@ -101,5 +97,5 @@ def show_bundle(bundle: "Bundle", folder: Path) -> None:
     for figure in bundle.metrics:
         row(figure.metric, f"{figure.value:.4g} {figure.unit}".strip() + (f" ({figure.note})" if figure.note else ""))
     row("fingerprint", bundle.fingerprint)
-    row("signed by", bundle.signer or "nobody: that the events are what happened, nothing here shows")
+    row("not shown here", "that the events are what happened: `ppspeech verify-release` says who vouches for it")
     Console().print(table)

@@ -26,7 +26,7 @@ def keys(
     """Make a self-signed certificate for a server or a client, and a key that only its owner can read.
 
     A server shows it with `ppspeech serve --certificate … --key …`, and lets in a client's with `--client-ca`. A
-    signing key vouches for bundles: `ppspeech export … --sign my_keys/signing.pem`.
+    signing key vouches for bundles: `ppspeech sign words --key my_keys/signing.pem`.
 
     Examples: `ppspeech keys new my_keys --name speech.example.org`, `ppspeech keys signing my_keys`
     """
@@ -56,14 +56,14 @@ def keys(
 
 
 def _make_signing_key(folder: Path, as_json: bool) -> None:
-    from ppspeech.bundle import make_signing_key
+    from ppspeech.bundle import make_signing_key, signer_of
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     key = folder / "signing.pem"
-    signer = make_signing_key(key)
+    public = make_signing_key(key)
     if as_json:
-        typer.echo(json.dumps({"key": str(key), "signer": signer}))
+        typer.echo(json.dumps({"key": str(key), "public_key": str(public), "signer": signer_of(public)}))
         return
     console = Console()
-    console.print(f"key:    {key} (keep it to yourself)")
-    console.print(f"signer: {signer} (whoever gets a bundle asks for it: --signer)")
+    console.print(f"key:        {key} (keep it to yourself)")
+    console.print(f"public key: {public} (whoever gets a bundle needs it: `ppspeech verify-release … --key`)")

@@ -1,7 +1,7 @@
 """A trained model into a bundle: only what may leave the building, with a statement of what it promises."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,7 @@ def export_checkpoint(
     not_private: bool = False,
     metrics: Sequence[Figure] = (),
     state_test: bool = False,
-    sign_with: Path | None = None,
+    admit: Callable[[Bundle], object] | None = None,
 ) -> Bundle:
     """Write the bundle of a checkpoint; arguments and errors as those of `release` and `load_checkpoint`.
 
@@ -115,7 +115,7 @@ def export_checkpoint(
     if trained.measured and not measured:
         kept = DataTouch("metrics", "untouched", KEPT)
         trained = replace(trained, touches=(*trained.touches, kept))
-    told: dict[str, Any] = {"metrics": (*metrics, *measured), "name": str(checkpoint), "sign_with": sign_with}
+    told: dict[str, Any] = {"metrics": (*metrics, *measured), "name": str(checkpoint), "admit": admit}
     return release(trained, folder, not_private=not_private, **told)
 
 
@@ -127,13 +127,13 @@ def release(
     not_private: bool = False,
     metrics: Sequence[Figure] = (),
     name: str = "the model",
-    sign_with: Path | None = None,
+    admit: Callable[[Bundle], object] | None = None,
 ) -> Bundle:
     """Write the bundle of a trained model.
 
     `trained` is a recipe's module after fitting, which knows the hook it was fitted with; or any module: the bundle
     then holds its tensors, for `load_bundle(folder).load_into(module)`; or a model with its config. `record` is what
-    training spent, where `trained` does not hold it itself; `sign_with` the file of a key to sign the bundle with.
+    training spent, where `trained` does not hold it itself; `admit` is asked before it is there, as by `write_bundle`.
     Raises BundleError if the run was not private and `not_private` is not given, or the other way round; or for what a
     bundle refuses.
     """
@@ -169,7 +169,7 @@ def release(
         statement=_statement(record, account, trained, bool(metrics)),
         account=account,
         metrics=(*metrics, *trained.audited),
-        sign_with=sign_with,
+        admit=admit,
     )
 
 

@@ -5,20 +5,35 @@ Eleven are refused, because what they change follows from something that they do
 and only a signature refuses them. The same list is in docs/THREATS.md.
 """
 
+import base64
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import safetensors.torch
+import torch
 
-from ppspeech.bundle import load_bundle, make_signing_key, renew_bundle
-from ppspeech.bundle.format import CARD, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS
+from ppspeech.bundle import (
+    load_bundle,
+    make_signing_key,
+    renew_bundle,
+    sign_release,
+    signer_of,
+    verify_release,
+    write_bundle,
+)
+from ppspeech.bundle.format import CARD, EVENTS, METRICS, PRIVACY, SIGNATURE, WEIGHTS
+from ppspeech.bundle.releases.signing import _sign
 from ppspeech.bundle.statement import PrivacyStatement
 from ppspeech.errors import BundleError
 from ppspeech.privacy import Accountant
-from tests.bundle.conftest import seal, small_config
+from tests.bundle.conftest import gaussian_account, seal, small_config, statement_of, trained
 
 Forgery = Callable[[Path], None]
 
@@ -155,27 +170,82 @@ NEED_A_SIGNATURE: dict[str, Forgery] = {
 }
 
 
+signed = pytest.mark.skipif(find_spec("model_signing") is None, reason='needs pip install "ppspeech[sign]"')
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Path, Path]:
+    """A private key and its public one."""
+    return tmp_path / "signing.pem", make_signing_key(tmp_path / "signing.pem")
+
+
+@signed
 @pytest.mark.parametrize("name", NEED_A_SIGNATURE)
-def test_what_happened_is_vouched_for_by_a_signature_alone(name: str, folder: Path, tmp_path: Path) -> None:
-    """They fit, and load; where the signer is asked for they do not, however they are sealed."""
-    signer = make_signing_key(tmp_path / "signing.pem")
-    signed = tmp_path / "signed"
-    renew_bundle(folder, signed, sign_with=tmp_path / "signing.pem")
-    honest = load_bundle(signed, signer=signer)
-    assert honest.signer == signer
-    NEED_A_SIGNATURE[name](folder)
-    assert load_bundle(folder).fingerprint != honest.fingerprint
-    with pytest.raises(BundleError, match="not signed"):
-        load_bundle(folder, signer=signer)
-    for path in folder.iterdir():  # the honest signature beside forged files
-        (signed / path.name).write_bytes(path.read_bytes())
-    for asked in (signer, None):
-        with pytest.raises(BundleError, match="does not fit its files"):
-            load_bundle(signed, signer=asked)
-    again, mallory = tmp_path / "again", make_signing_key(tmp_path / "mallory.pem")
-    renew_bundle(folder, again, sign_with=tmp_path / "mallory.pem")
-    with pytest.raises(BundleError, match=f"signed by {mallory}, not by {signer}"):
-        load_bundle(again, signer=signer)
+def test_what_happened_is_vouched_for_by_a_signature_alone(name: str, folder: Path, keys: tuple[Path, Path]) -> None:
+    """They fit, and load; where a signature is asked for they do not, however they are sealed."""
+    private, public = keys
+    forged = folder.with_name("forged")
+    shutil.copytree(folder, forged)
+    sign_release(folder, private)
+    honest = verify_release(folder, public)
+    NEED_A_SIGNATURE[name](forged)
+    assert load_bundle(forged).fingerprint != honest.fingerprint
+    with pytest.raises(BundleError, match="is not signed"):
+        verify_release(forged, public)
+    shutil.copy(folder / SIGNATURE, forged / SIGNATURE)  # the honest signature beside forged files
+    words = "the weights were swapped" if name == "other weights" else "what is said about the model was changed"
+    with pytest.raises(BundleError, match=words):
+        verify_release(forged, public)
+    (forged / SIGNATURE).unlink()
+    mallory = make_signing_key(private.with_name("mallory.pem"))
+    sign_release(forged, private.with_name("mallory.pem"))
+    with pytest.raises(BundleError, match=f"signed by another key .{signer_of(mallory)}"):
+        verify_release(forged, public)
+
+
+@signed
+def test_an_old_signature_is_not_one_of_a_new_release(folder: Path, tmp_path: Path, keys: tuple[Path, Path]) -> None:
+    """The same signer, the same kind of model, weights and events of another day."""
+    private, public = keys
+    sign_release(folder, private)
+    account, config = gaussian_account(30.0), small_config()
+    model = trained(config)
+    torch.nn.init.zeros_(next(model.parameters()))
+    new = write_bundle(
+        tmp_path / "new", model=model, config=config, statement=statement_of(account), account=account, metrics=[]
+    )
+    shutil.copy(folder / SIGNATURE, tmp_path / "new" / SIGNATURE)
+    with pytest.raises(
+        BundleError, match=f"of another release .*not of this one .{new.fingerprint}.: an old signature"
+    ):
+        verify_release(tmp_path / "new", public)
+    with pytest.raises(BundleError, match="is signed already"):
+        sign_release(tmp_path / "new", private)
+    assert load_bundle(tmp_path / "new").fingerprint == new.fingerprint  # loading asks nobody who signed
+
+
+@signed
+def test_a_statement_that_is_untrue_is_refused_whoever_signed_it(folder: Path, keys: tuple[Path, Path]) -> None:
+    private, public = keys
+    REFUSED["another epsilon, sealed"][0](folder)
+    with pytest.raises(BundleError, match="do not trust this bundle"):
+        sign_release(folder, private)
+    (folder / SIGNATURE).write_bytes(_sign(folder, private))  # a signer who does not look
+    with pytest.raises(BundleError, match="its events give"):
+        verify_release(folder, public)
+
+
+@signed
+def test_a_signature_is_of_the_form_that_others_check(folder: Path, keys: tuple[Path, Path]) -> None:
+    """By the library's own command, without ppspeech; whatever the folder is called."""
+    sign_release(folder, keys[0])
+    renamed = folder.rename(folder.with_name("another name"))
+    verify_release(renamed, keys[1])
+    command = [sys.executable, "-m", "model_signing", "verify", "key", str(renamed), "--signature"]
+    more = [str(renamed / SIGNATURE), "--public_key", str(keys[1])]
+    subprocess.run([*command, *more], check=True, capture_output=True)
+    for path in renamed.iterdir():
+        assert b"PRIVATE" not in path.read_bytes()
 
 
 def test_all_sixteen_are_here_and_in_the_documents() -> None:
@@ -226,42 +296,67 @@ def test_an_old_bundle_that_lies_about_its_unit_is_not_written_anew(folder: Path
     assert not (tmp_path / "new").exists()
 
 
+def resigned(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    """Another payload under the same signature."""
+
+    def edit(plain: dict[str, Any]) -> None:
+        payload = json.loads(base64.b64decode(plain["dsseEnvelope"]["payload"]))
+        change(payload)
+        plain["dsseEnvelope"]["payload"] = base64.b64encode(json.dumps(payload).encode()).decode()
+
+    return edit
+
+
+@signed
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"signature": "00" * 64}, "does not fit its files"),
-        ({"signer": "00" * 31}, "does not fit its files"),
-        ({"signer": 5}, "does not fit its files"),
-        ({"format": 2}, "holds format 1"),
-        ({"more": 1}, "holds format 1"),
+        (lambda plain: plain["dsseEnvelope"]["signatures"][0].update(sig="AAAA"), "it was made up"),
+        (resigned(lambda payload: payload.update(more=1)), "it was made up"),
+        (resigned(lambda payload: payload.update(predicateType="https://model_signing/Digests/v0.1")), "is not a sig"),
+        (resigned(lambda payload: payload["predicate"]["resources"][0].update(algorithm="blake3")), "is not a sig"),
+        (lambda plain: plain["verificationMaterial"]["publicKey"].update(hint="00"), "signed by another key"),
+        (lambda plain: plain["verificationMaterial"].pop("publicKey"), "is not a signature as"),
+        (lambda plain: plain["dsseEnvelope"].update(payload="*"), "is not a signature as"),
+        (lambda plain: plain["dsseEnvelope"].pop("signatures"), "cannot be read"),
     ],
 )
-def test_a_damaged_signature_is_refused_also_where_nobody_asks(
-    folder: Path, tmp_path: Path, change: dict[str, Any], message: str
+def test_a_signature_that_was_changed_is_refused(
+    folder: Path, keys: tuple[Path, Path], change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
-    make_signing_key(tmp_path / "key.pem")
-    renew_bundle(folder, tmp_path / "signed", sign_with=tmp_path / "key.pem")
-    path = tmp_path / "signed" / "signature.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    sign_release(folder, keys[0])
+    plain = json.loads((folder / SIGNATURE).read_text())
+    change(plain)
+    (folder / SIGNATURE).write_text(json.dumps(plain))
     with pytest.raises(BundleError, match=message):
-        load_bundle(tmp_path / "signed")
+        verify_release(folder, keys[1])
 
 
-def test_signing_keys_are_their_owners_alone(folder: Path, tmp_path: Path) -> None:
-    key = tmp_path / "key.pem"
-    signer = make_signing_key(key)
+def test_signing_keys_are_their_owners_alone(folder: Path, tmp_path: Path, keys: tuple[Path, Path]) -> None:
+    key, public = keys
     assert key.stat().st_mode & 0o777 == 0o600
-    assert len(bytes.fromhex(signer)) == 32
+    assert "PRIVATE" not in public.read_text()
     with pytest.raises(BundleError, match="never replaced"):
         make_signing_key(key)
     (tmp_path / "text.pem").write_text("no key")
     for wrong in ("text.pem", "absent.pem"):
-        with pytest.raises(BundleError, match="cannot sign with"):
-            renew_bundle(folder, tmp_path / "b", sign_with=tmp_path / wrong)
-    assert not (tmp_path / "b").exists()
-    renew_bundle(folder, tmp_path / "b", sign_with=key)
-    for path in (tmp_path / "b").iterdir():
-        assert b"PRIVATE" not in path.read_bytes()
-    assert load_bundle(tmp_path / "b", signer=signer.upper()).signer == signer
-    assert (tmp_path / "b" / DIGESTS).read_bytes() == (folder / DIGESTS).read_bytes()
-    assert small_config() == load_bundle(tmp_path / "b").config
+        with pytest.raises(BundleError, match="is no public key"):
+            signer_of(tmp_path / wrong)
+        if find_spec("model_signing") is not None:
+            with pytest.raises(BundleError, match="cannot sign with"):
+                sign_release(folder, tmp_path / wrong)
+    assert not (folder / SIGNATURE).exists()
+
+
+def test_a_signature_of_an_earlier_version_is_named(folder: Path) -> None:
+    (folder / "signature.json").write_text("{}")
+    with pytest.raises(BundleError, match=r"signature.json is of an earlier version: remove it, sign anew"):
+        load_bundle(folder)
+
+
+def test_without_the_library_one_is_told_what_to_install(
+    folder: Path, keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "model_signing.signing", None)
+    with pytest.raises(BundleError, match=r'pip install "ppspeech\[sign\]"'):
+        sign_release(folder, keys[0])

@@ -1,6 +1,7 @@
-"""`export`, `inspect` and `audit` as a person meets them."""
+"""`export`, `inspect`, `sign`, `ledger` and `audit` as a person meets them."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from ppspeech.cli.app import guarded
 from ppspeech.cli.audit import audit, figures_of
 from ppspeech.cli.export import export
 from ppspeech.cli.inspect import inspect_bundle
+from ppspeech.cli.keys import keys
+from ppspeech.cli.ledger import LEDGER_COMMANDS
+from ppspeech.cli.sign import sign, verify_release
 from ppspeech.privacy import Gaussian, Relation, Released
 from ppspeech.privacy.audit import AuditReport, audited
 from tests.bundle.conftest import forge
@@ -24,6 +28,13 @@ app = typer.Typer()
 app.command("export")(guarded(export))
 app.command("inspect")(guarded(inspect_bundle))
 app.command("audit")(guarded(audit))
+app.command("keys")(guarded(keys))
+app.command("sign")(guarded(sign))
+app.command("verify-release")(guarded(verify_release))
+ledger_app = typer.Typer()
+for name, command in LEDGER_COMMANDS.items():
+    ledger_app.command(name)(guarded(command))
+app.add_typer(ledger_app, name="ledger")
 runner = CliRunner()
 
 
@@ -69,6 +80,52 @@ def test_a_forged_bundle_is_a_word_and_exit_code_2(words: Path) -> None:
         said = run(command, words, code=2)
         assert "do not trust this bundle" in said
         assert "Traceback" not in said
+
+
+def test_a_ledger_from_its_first_release_to_the_one_that_is_too_much(words: Path, tmp_path: Path) -> None:
+    ledger, saved = tmp_path / "releases.jsonl", tmp_path / "a.ckpt"
+    told = ("--data", "ward 7", "--by", "ann")
+    first = json.loads(run("ledger", "add", ledger, words, *told, "--json"))
+    once = first["totals"][0]["epsilon"]
+    assert "already: entry 1" in run("ledger", "add", ledger, words, *told, code=2)
+    again = ("export", saved, "--out", tmp_path / "again", "--ledger", ledger, *told, "--most")
+    refused = run(*again, 1.01 * once, code=2)
+    assert "refused, nothing is released: 2 releases of ward 7" in refused
+    assert not (tmp_path / "again").exists()
+    assert "2 releases of ward 7" in run(*again, 2 * once)
+    shown = json.loads(run("ledger", "show", ledger, "--json"))
+    assert [entry["number"] for entry in shown["entries"]] == [1, 2]
+    assert once < shown["totals"][0]["epsilon"] < 1.8 * once
+    said = run("ledger", "show", ledger, "--data", "ward 7")
+    assert "for one utterance (add_remove) together" in said
+    assert "there are ward 7" in run("ledger", "show", ledger, "--data", "ward 8", code=2)
+    said = run("ledger", "verify", ledger, words, tmp_path / "again", "--head", first["head"])
+    assert "2 of them compared with their bundles" in said
+    assert "the most that was stated is" in run("ledger", "verify", ledger, "--most", once, code=2)
+    ledger.write_bytes(ledger.read_bytes().splitlines(keepends=True)[0])
+    assert "keep its head" in run("ledger", "verify", ledger)
+    assert "was cut off" in run("ledger", "verify", ledger, "--head", shown["head"], code=2)
+    assert "together" in run("export", saved, "--out", tmp_path / "c", "--ledger", ledger, code=2)
+
+
+@pytest.mark.skipif(find_spec("model_signing") is None, reason='needs pip install "ppspeech[sign]"')
+def test_a_release_is_signed_and_verified(words: Path, tmp_path: Path) -> None:
+    made = json.loads(run("keys", "signing", tmp_path / "my keys", "--json"))
+    private, public = made["key"], made["public_key"]
+    assert "is not signed" in run("verify-release", words, "--key", public, code=2)
+    assert "is signed" in run("sign", words, "--key", private)
+    ledger = tmp_path / "releases.jsonl"
+    run("ledger", "add", ledger, words, "--data", "ward 7", "--by", "ann")
+    said = run("verify-release", words, "--key", public, "--ledger", ledger)
+    assert "computed again from its events" in said
+    assert "entry 1 of the ledger: from ward 7, by ann" in said
+    assert "The signature does not prove:" in said
+    told = json.loads(run("verify-release", words, "--key", public, "--json"))
+    assert (told["signer"], len(told["not_proven"])) == (made["signer"], 4)
+    assert "signed: head 1:" in run("ledger", "sign", ledger, "--key", private)
+    assert "goes through the head that is signed" in run("ledger", "verify", ledger, "--key", public)
+    forge(words, "privacy.json", lambda plain: plain["guarantee"].update(epsilon=0.01))
+    assert "what is said about the model was changed" in run("verify-release", words, "--key", public, code=2)
 
 
 def test_export_asks_for_the_flag(tmp_path: Path) -> None:

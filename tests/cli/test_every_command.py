@@ -21,6 +21,8 @@ EVIL = "no[/red][bold]:smile:such"
 TAKEN = "a[red]:smile:file"
 
 ABSENT: dict[str, tuple[str, ...]] = {
+    "ask": (EVIL, "--epsilon", "1"),
+    "anonymize": (EVIL, "--quasi", "age", "--out", "anonymous.csv"),
     "attack": (EVIL,),
     "audit": (EVIL,),
     "bench": (EVIL,),
@@ -38,19 +40,26 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "index": (EVIL, "-o", "archive"),
     "inspect": (EVIL,),
     "keys": ("new", TAKEN),
+    "ledger add": ("releases.jsonl", EVIL, "--data", "ward 7", "--by", "ann"),
+    "ledger show": (EVIL,),
+    "ledger sign": (EVIL, "--key", "signing.pem"),
+    "ledger verify": (EVIL,),
     "music find": ("clip.wav", "--index", EVIL),
     "music index": (EVIL, "-o", "songs.index"),
     "music serve": (EVIL,),
     "party": (EVIL,),
+    "patches": (EVIL, "--background", EVIL, "-o", "word.patches"),
     "recognize": (EVIL, "clip.wav"),
     "reproduce": (EVIL,),
     "serve": (EVIL,),
+    "sign": (EVIL, "--key", "signing.pem"),
     "simulate": (EVIL,),
     "spot": ("word", "--archive", EVIL),
     "synth": (TAKEN, "--words", "go", "--speakers", "1", "--takes", "1"),
     "train": (EVIL,),
     "transcribe": (EVIL, "clip.wav"),
     "verify": (EVIL, "clip.wav", "--enroll", "other.wav"),
+    "verify-release": (EVIL, "--key", "signing.pub"),
 }
 """What each command is given that cannot be used, and must be named in its answer."""
 

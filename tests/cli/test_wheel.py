@@ -1,8 +1,9 @@
-"""What `pip install` brings: the command, the recipes, and training from them, far from the project."""
+"""What `pip install` brings: the command, recipes, training from them and a word by a server, far from the project."""
 
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_a_wheel_brings_the_recipes(wheel: Path, tmp_path: Path) -> None:
         archive.extractall(tmp_path / "installed")
     assert [name for name in CONFIGS if f"ppspeech/configs/{name}" in names] == CONFIGS
     assert not [name for name in names if name.startswith(("tests/", "configs/", "notebooks/"))]
+    assert "ppspeech/py.typed" in names
     listed = run(tmp_path, tmp_path / "installed", "train")
     assert listed.returncode == 0, listed.stderr
     for name in CONFIGS:
@@ -43,24 +45,68 @@ def test_a_wheel_brings_the_recipes(wheel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_wheel_trains_on_a_folder_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
     """A fresh environment with the wheel; what it depends on is borrowed from this one."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
-    install = ["uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--target", str(site), str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "install",
+        "--quiet",
+        "--offline",
+        "--no-deps",
+        "--target",
+        str(site),
+        str(wheel),
+    ]
     subprocess.run(install, check=True)
     borrowed = [path for path in sys.path if path.endswith("site-packages")]
     (site / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["PPSPEECH_CACHE"] = str(tmp_path / "cache")
-    said = ""
-    for words in (
-        ("synth", "mine", "--words", "go,stop,left", "--speakers", "8"),
-        ("train", "keyword_hmm", "--data.corpus", "mine", "--trainer.enable_progress_bar", "false", "--expect", "{}"),
-    ):
-        command = [str(tmp_path / "venv" / "bin" / "python"), "-m", "ppspeech", *words]
+
+    def run_here(*words: str) -> str:
+        command = [str(tmp_path / "venv" / "bin" / "python"), *words]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        said = done.stdout
-    assert "ppspeech export" in said
-    assert list((tmp_path / "runs").rglob("*.ckpt"))
+        return done.stdout
+
+    assert "torch" in run_here("-m", "ppspeech", "info")
+    assert str(site) in run_here("-c", "import ppspeech; print(ppspeech.__file__)")
+    run_here("-m", "ppspeech", "synth", "mine", "--words", "go,stop,left", "--speakers", "8")
+    training = ("train", "keyword_hmm", "--data.corpus", "mine", "--trainer.enable_progress_bar", "false")
+    assert "ppspeech export" in run_here("-m", "ppspeech", *training, "--expect", "{}")
+    (checkpoint,) = (tmp_path / "runs").rglob("*.ckpt")
+    run_here("-m", "ppspeech", "export", str(checkpoint), "--out", "words", "--not-private")
+    clear, encrypted = run_here("-c", LOOPBACK).split()
+    assert clear == encrypted
+
+
+LOOPBACK = """
+from ppspeech import connect, load_bundle, serve
+from ppspeech.data import load_corpus
+clip = next(each.path for each in load_corpus("mine") if each.word == "stop")
+print(load_bundle("words").recognize(clip).value)
+with serve("words") as server, connect(server.address, pin=server.pin) as client:
+    print(client.recognize(clip).value)
+"""
+
+
+@pytest.mark.slow
+def test_a_wheel_of_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
+    """What is handed out as source builds what is handed out built."""
+    build = [sys.executable, "-m", "hatchling", "build", "--directory", str(tmp_path), "--target"]
+    subprocess.run([*build, "sdist"], cwd=TOP, check=True, capture_output=True)
+    (source,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (unpacked,) = (tmp_path / "source").iterdir()
+    assert (unpacked / "LICENSE").is_file()
+    subprocess.run([*build, "wheel"], cwd=unpacked, check=True, capture_output=True)
+    (again,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert sorted(one.namelist()) == sorted(other.namelist())

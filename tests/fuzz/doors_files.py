@@ -1,5 +1,8 @@
 """Doors of files that others wrote: bundles, statements, accounts, manifests, filtered features, addresses."""
 
+import base64
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,7 @@ import numpy as np
 from ppspeech.bundle import BundleConfig, PrivacyStatement, load_bundle, read_json, write_bundle
 from ppspeech.bundle.format import CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, WEIGHTS, digest_file
 from ppspeech.bundle.metrics import metrics_from_json
-from ppspeech.bundle.reader import _replay
+from ppspeech.bundle.reader import replay
 from ppspeech.bundle.weights import read_weights
 from ppspeech.data import load_corpus
 from ppspeech.data.filtered import FILTERING, read_filtering, read_given
@@ -63,6 +66,39 @@ def song_index() -> Door:
     return Door(enter, (seed,))
 
 
+@door(cost=20)
+def ledger() -> Door:
+    """Lines under hashes that fit: whoever made them, made those too."""
+    from ppspeech.bundle.releases.ledger import add_release, parse_ledger
+
+    path = new_folder() / "releases.jsonl"
+    add_release(path, load_bundle(_bundle()), data="ward 7", by="ann")
+    seal = len(', "hash": ""}\n') + 64
+    line = path.read_bytes()
+
+    def enter(data: bytes) -> object:
+        if data == line:
+            return parse_ledger(data)
+        body = data.rstrip().removesuffix(b"}")
+        return parse_ledger(body + f', "hash": "{hashlib.sha256(body).hexdigest()}"}}\n'.encode())
+
+    return Door(enter, (line, line[:-seal] + b"}"), "json")
+
+
+@door(cost=20)
+def signature() -> Door:
+    """What a signature says before anything of it is checked."""
+    from ppspeech.bundle.releases.signing import _signed
+
+    digest = {"name": "model.safetensors", "algorithm": "sha256", "digest": "00" * 32}
+    kind = "https://model_signing/signature/v1.0"
+    payload = json.dumps({"predicateType": kind, "predicate": {"resources": [digest]}})
+    envelope = {"payload": base64.b64encode(payload.encode()).decode(), "signatures": [{"sig": "AA=="}]}
+    hint = {"publicKey": {"hint": "00" * 32}}
+    seed = json.dumps({"verificationMaterial": hint, "dsseEnvelope": envelope}).encode()
+    return Door(_signed, (seed,), "json")
+
+
 @door(cost=10)
 def bundle_config() -> Door:
     def enter(data: bytes) -> object:
@@ -81,7 +117,7 @@ def bundle_statement() -> Door:
 
 @door(cost=10)
 def bundle_events() -> Door:
-    return Door(_replay, (_file(EVENTS),), "json")
+    return Door(lambda data: replay(read_json(data, EVENTS), EVENTS), (_file(EVENTS),), "json")
 
 
 @door(cost=10)
@@ -122,6 +158,21 @@ def searched_archive() -> Door:
     from tests.service.voices import voice
 
     return Door(Archive.from_bytes, (index_recordings({"a": voice(0, 0.9)}, rate=16_000).to_bytes(),))
+
+
+@door(cost=5)
+def patch_word() -> Door:
+    """A word by patches of its spectrogram."""
+    import numpy as np
+
+    from ppspeech.models import PatchDetector
+    from ppspeech.service.patches import Learned, PatchWord
+    from ppspeech.service.tasks.spotting import PatchSize
+
+    grid = PatchSize("linear", 1, 2, 0).grid
+    rows = np.ones((2, grid.bands * grid.span))
+    own = PatchDetector(grid, rows, np.zeros(2), np.ones(2), -0.5, "linear")
+    return Door(PatchWord.from_bytes, (PatchWord(own, Learned(4, 1.0, 1, 1, 0.3, 0)).to_bytes(),))
 
 
 @door(cost=5)

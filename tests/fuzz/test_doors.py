@@ -115,7 +115,6 @@ def test_only_files_that_are_known_read_bytes_of_others() -> None:
 REACHED = {
     "ppspeech.service.server.sources": "bundles, searched_archive, and texts of one's own: it loads each of them",
     "ppspeech.service.songs": "an index of one's own; what is read of it is checked, tests/service/test_music.py",
-    "ppspeech.bundle.signature": "whole bundles: a signature is bytes of one length that a library checks",
     "ppspeech.bundle.statement": "whole_statement; the schema that it reads is our own",
     "ppspeech.bundle.strict_json": "every door of a bundle, and descriptions",
     "ppspeech.bundle.writer": "a bundle of one's own, that was just written",

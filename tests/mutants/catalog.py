@@ -1,7 +1,9 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
+from tests.mutants.anonymity import ANONYMITY
 from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
+from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
@@ -11,10 +13,12 @@ from tests.mutants.noise import NOISE
 from tests.mutants.privacy import PRIVACY
 from tests.mutants.promises import PROMISES
 from tests.mutants.protocols import PROTOCOLS
+from tests.mutants.releases import RELEASES
 from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
+from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
 from tests.mutants.words import WORDS
 
@@ -34,6 +38,10 @@ MUTANTS = [
     *NOISE,
     *FILTERS,
     *PROMISES,
+    *RELEASES,
     *PRIVACY,
+    *TABLES,
+    *CENTRAL,
+    *ANONYMITY,
     *ATTACKERS,
 ]

@@ -25,7 +25,7 @@ def wanted(command: str) -> set[str]:
     kept = {word for word in words if re.match(r"--[a-z]|[\w/]+\.py$", word)} - {"--config"}
     kept |= {f"recipe {Path(word).stem}" for word in words if Path(word).stem in RECIPES}
     if words[0] == "ppspeech":
-        kept.add(" ".join(words[1 : 3 if words[1:2] in (["filter"], ["music"]) else 2]))
+        kept.add(" ".join(words[1 : 3 if words[1:2] in (["filter"], ["music"], ["ledger"]) else 2]))
     return kept
 
 
