@@ -36,6 +36,14 @@ def data_folder() -> Path:
     return folder
 
 
+def state_folder() -> Path:
+    """The folder for what must not be lost: `PPSPEECH_STATE`, else `ppspeech` in the user's state folder."""
+    chosen = os.environ.get("PPSPEECH_STATE")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "ppspeech"
+
+
 def private_folder(folder: Path) -> Path:
     """Make a folder that only its owner can look into, or close one that others could."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -28,8 +28,8 @@ EVIDENCE_IS_FOR = {"cli"}
 
 WITHOUT_TORCH = {"crypto", "network"}
 
-PEERS = {"phe", "hmmlearn", "cvxpy", "librosa", "diffprivlib"}
-"""Packages of the extra `peers`: only evidence and tests run beside them."""
+PEERS = {"phe", "hmmlearn", "cvxpy", "librosa", "diffprivlib", "opendp"}
+"""Packages of the extras `peers` and `dev`: only evidence and tests run beside them."""
 
 
 def rooms() -> list[str]:

@@ -6,6 +6,8 @@ from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.kinds import (
     SILENCE,
     CohortSettings,
+    CtcNetworkSettings,
+    KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
     LargeMarginClassifierSettings,
@@ -15,6 +17,7 @@ from ppspeech.bundle.kinds import (
     MinimaxFilterSettings,
     SentenceBank,
     SentenceHmmSettings,
+    SentenceNetworkSettings,
     Shape,
     SpeakerUbmSettings,
     WeightsSettings,
@@ -50,7 +53,7 @@ from ppspeech.bundle.releases.signing import (
 )
 from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
 from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
-from ppspeech.bundle.transcriber import SentenceTranscriber, Spoken, Transcriber, transcriber_of
+from ppspeech.bundle.transcriber import CtcTranscriber, SentenceTranscriber, Spoken, Transcriber, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.writer import renew_bundle, write_bundle
 
@@ -67,10 +70,13 @@ __all__ = [
     "Bundle",
     "BundleConfig",
     "CohortSettings",
+    "CtcNetworkSettings",
+    "CtcTranscriber",
     "DataTouch",
     "Entry",
     "Filterer",
     "Identified",
+    "KernelTableSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",
@@ -86,6 +92,7 @@ __all__ = [
     "Recognizer",
     "SentenceBank",
     "SentenceHmmSettings",
+    "SentenceNetworkSettings",
     "SentenceTranscriber",
     "Shape",
     "SpeakerUbmSettings",

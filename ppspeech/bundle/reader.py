@@ -20,7 +20,7 @@ from ppspeech.bundle.model_type import Use
 from ppspeech.bundle.recognizer import Recognized, Recognizer
 from ppspeech.bundle.statement import PrivacyStatement, check_format
 from ppspeech.bundle.strict_json import read_json
-from ppspeech.bundle.transcriber import SentenceTranscriber, Spoken, Transcriber, transcriber_of
+from ppspeech.bundle.transcriber import AnyTranscriber, Spoken, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, ModelError, PrivacyError
@@ -70,7 +70,7 @@ class Bundle:
         return Recognizer.of(self.model, self.config)
 
     @property
-    def transcriber(self) -> Transcriber | SentenceTranscriber:
+    def transcriber(self) -> AnyTranscriber:
         """The model as one that finds words in recordings. Raises ModelError for another kind of model."""
         self._check_use("transcribe")
         return transcriber_of(self.model, self.config)
@@ -95,7 +95,7 @@ class Bundle:
         return self.recognizer.recognize_all([sound], rate, reject=reject)[0]
 
     def transcribe(self, sound: Sound, rate: int | None = None, *, grammar: str = "") -> list[Spoken]:
-        """The words of one recording, with their times; see `Transcriber` and `SentenceTranscriber`."""
+        """The words of one recording, with their times; see `ppspeech.bundle.transcriber`."""
         return self.transcriber.transcribe_all([sound], rate, grammar=grammar)[0]
 
     def verify(

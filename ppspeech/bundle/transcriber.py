@@ -1,7 +1,8 @@
-"""Which words, and when? A bank of hidden Markov models, used in the clear on recordings of several words.
+"""Which words, and when? A model used in the clear on recordings of several words.
 
 A bank of words alone hears them among everything else (`Transcriber`); one that was trained on sentences has a model of
-silence and a graph of its own, and is used as an encrypted service uses it (`SentenceTranscriber`).
+silence and a graph of its own, and is used as an encrypted service uses it (`SentenceTranscriber`), and so is a network
+that scores the states of a graph; another says itself where words begin (`CtcTranscriber`).
 """
 
 import math
@@ -13,9 +14,10 @@ from torch import Tensor, nn
 
 from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
 from ppspeech.bundle.config import BundleConfig
-from ppspeech.bundle.kinds import SentenceHmmSettings
+from ppspeech.bundle.kinds import CtcNetworkSettings, SentenceHmmSettings, SentenceNetworkSettings
 from ppspeech.bundle.recognizer import GARBAGE, clipped_to, feature_limit, feature_radius
 from ppspeech.errors import ModelError
+from ppspeech.models import SequenceNetwork, StateNetwork, greedy_labels
 from ppspeech.models.decoding import (
     DecodingGraph,
     Unit,
@@ -100,22 +102,28 @@ class SentenceTranscriber:
     """A model of words and silence with its graph, as a bundle says it.
 
     Frames are brought within `radius` and `limit` of where speech usually lies, as clients of an encrypted service do,
-    whose shares have a range: it then hears the same words at the same times.
+    whose shares have a range: it then hears the same words at the same times. A network brings them within its own
+    radius itself.
     """
 
-    settings: SentenceHmmSettings
+    settings: SentenceHmmSettings | SentenceNetworkSettings
     names: tuple[str, ...]
     mfcc: MfccConfig
-    bank: HiddenMarkovModel
+    bank: HiddenMarkovModel | StateNetwork
     graph: DecodingGraph
     limit: float
     radius: float
 
     @classmethod
-    def of(cls, bank: HiddenMarkovModel, config: BundleConfig) -> "SentenceTranscriber":
-        """A bank with what its bundle, or checkpoint, says about it."""
+    def of(cls, bank: nn.Module, config: BundleConfig) -> "SentenceTranscriber":
+        """A bank, or a network, with what its bundle, or checkpoint, says about it."""
         settings, names, mfcc = config.settings, config.labels, config.front_end
+        if isinstance(settings, SentenceNetworkSettings):
+            assert isinstance(bank, StateNetwork)
+            graph = settings.graph(bank, names)
+            return cls(settings, names, mfcc, bank.eval(), graph, settings.radius, settings.radius)
         assert isinstance(settings, SentenceHmmSettings)
+        assert isinstance(bank, HiddenMarkovModel)
         limit = feature_limit(bank, mfcc)
         assert limit is not None
         return cls(settings, names, mfcc, bank, settings.graph(bank, names), limit, feature_radius(bank, mfcc))
@@ -138,12 +146,22 @@ class SentenceTranscriber:
         """
         if garbage is not None:
             raise ModelError("a model of sentences has one of silence, and no garbage model: leave garbage out")
-        other = self.settings if word_penalty is None else replace(self.settings, word_penalty=word_penalty)
-        other = replace(other, grammar=grammar, ngrams=()) if grammar else other
-        graph = self.graph if other == self.settings else other.graph(self.bank, self.names)
+        graph = self._graph(grammar, self.settings.word_penalty if word_penalty is None else word_penalty)
         heard = [self.words(features, beam, graph) for features in features_of(sounds, Mfcc(self.mfcc), rate)]
         hop = self.mfcc.hop_s
         return [[Spoken(word.word, word.start * hop, word.end * hop) for word in words] for words in heard]
+
+    def _graph(self, grammar: str, word_penalty: float) -> DecodingGraph:
+        """Of the model, or by another grammar or penalty."""
+        if isinstance(self.settings, SentenceNetworkSettings):
+            said = grammar or self.settings.grammar
+            if (said, word_penalty) == (self.settings.grammar, self.settings.word_penalty):
+                return self.graph
+            return replace(self.settings, grammar=said, word_penalty=word_penalty).graph(self.bank, self.names)
+        other = replace(self.settings, word_penalty=word_penalty)
+        other = replace(other, grammar=grammar, ngrams=()) if grammar else other
+        assert isinstance(self.bank, HiddenMarkovModel)
+        return self.graph if other == self.settings else other.graph(self.bank, self.names)
 
     def words(
         self, features: Tensor, beam: float | None = None, graph: DecodingGraph | None = None
@@ -154,14 +172,70 @@ class SentenceTranscriber:
     @torch.no_grad()
     def scores(self, features: Tensor) -> Tensor:
         """Of frames `(frames, features)`, clipped, in every state, `(frames, models * states)`."""
+        if isinstance(self.bank, StateNetwork):
+            scores: Tensor = self.bank(features.unsqueeze(0), torch.tensor([len(features)]))[0]
+            return scores
         assert isinstance(self.bank.emission, GaussianEmission)
         clipped = clipped_to(features, self.limit, self.mfcc, self.radius)
         return self.bank.emission.log_likelihood(clipped.unsqueeze(0)).squeeze(0).flatten(1)
 
 
-def transcriber_of(model: nn.Module, config: BundleConfig) -> Transcriber | SentenceTranscriber:
+@dataclass(frozen=True, slots=True)
+class CtcTranscriber:
+    """A network that says every few frames which word begins, if any, by greedy CTC, as an encrypted service does."""
+
+    names: tuple[str, ...]
+    mfcc: MfccConfig
+    model: SequenceNetwork
+
+    def transcribe_all(
+        self,
+        sounds: Sequence[Sound],
+        rate: int | None = None,
+        *,
+        grammar: str = "",
+        word_penalty: float | None = None,
+        garbage: float | None = None,
+        beam: float | None = None,
+    ) -> list[list[Spoken]]:
+        """The words of each recording (waveforms of one rate in Hz, or sound files), in order, with the stride of
+        frames in which each is first the best. Raises AudioError for sound that cannot be used, ModelError for a
+        grammar, penalty, garbage model or beam: such a network has no graph.
+        """
+        if grammar or word_penalty is not None or garbage is not None or beam is not None:
+            raise ModelError(
+                "a network that is read greedily has no graph: leave grammar, word_penalty, garbage and beam out, or "
+                "train one that has by `ppspeech train sentences`"
+            )
+        hop = self.mfcc.hop_s
+        heard = [self.words(features) for features in features_of(sounds, Mfcc(self.mfcc), rate)]
+        return [[Spoken(word.word, word.start * hop, word.end * hop) for word in words] for words in heard]
+
+    def words(self, features: Tensor) -> tuple[Word, ...]:
+        """The words of frames `(frames, features)`, with the first frame of their stride and the one after its last."""
+        scores = self.scores(features)
+        sure, stride = scores.log_softmax(-1), self.model.stride
+        return tuple(
+            Word(self.names[label - 1], stride * at, stride * (at + 1), float(sure[at, label]))
+            for label, at in greedy_labels(scores.argmax(-1).tolist())
+        )
+
+    @torch.no_grad()
+    def scores(self, features: Tensor) -> Tensor:
+        """Of every stride of frames `(frames, features)`, the blank first, `(strides, 1 + words)`."""
+        scores: Tensor = self.model(features.unsqueeze(0), torch.tensor([len(features)]))[0]
+        return scores
+
+
+AnyTranscriber = Transcriber | SentenceTranscriber | CtcTranscriber
+
+
+def transcriber_of(model: nn.Module, config: BundleConfig) -> AnyTranscriber:
     """A model with what its bundle, or checkpoint, says about it, for recordings of several words."""
-    assert isinstance(model, HiddenMarkovModel)
-    if isinstance(config.settings, SentenceHmmSettings):
+    if isinstance(config.settings, CtcNetworkSettings):
+        assert isinstance(model, SequenceNetwork)
+        return CtcTranscriber(config.labels, config.front_end, model.eval())
+    if isinstance(config.settings, SentenceHmmSettings | SentenceNetworkSettings):
         return SentenceTranscriber.of(model, config)
+    assert isinstance(model, HiddenMarkovModel)
     return Transcriber(config.labels, config.front_end, model)

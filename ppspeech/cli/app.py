@@ -11,6 +11,8 @@ import typer
 from rich.text import Text
 
 from ppspeech import __version__
+from ppspeech.cli.anonymize import anonymize
+from ppspeech.cli.ask import ask
 from ppspeech.cli.attack import attack
 from ppspeech.cli.audit import audit
 from ppspeech.cli.bench import bench
@@ -30,6 +32,7 @@ from ppspeech.cli.keys import keys
 from ppspeech.cli.ledger import LEDGER_COMMANDS
 from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
+from ppspeech.cli.patches import patches
 from ppspeech.cli.recognize import recognize
 from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
@@ -113,15 +116,18 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "transcribe": transcribe,
     "spot": spot,
     "index": index,
+    "patches": patches,
     "grep": grep,
     "verify": verify,
     "identify": identify,
     "classify": classify,
     "export": export,
     "inspect": inspect_bundle,
+    "ask": ask,
     "sign": sign,
     "verify-release": verify_release,
     "audit": audit,
+    "anonymize": anonymize,
     "attack": attack,
     "encrypt-plan": encrypt_plan,
     "serve": serve,

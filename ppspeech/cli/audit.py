@@ -1,4 +1,4 @@
-"""`ppspeech audit`: can the stated epsilon be refuted?"""
+"""`ppspeech audit`: can the stated epsilon be refuted? Can rows without names be linked to people?"""
 
 import json
 import math
@@ -27,13 +27,15 @@ CANARIES, QUICK_CANARIES = 1_000, 200  # in one run of a recipe
 
 def audit(
     target: Annotated[
-        str, typer.Argument(help="A mechanism, a bundle or a recipe; without one, list the mechanisms.")
+        str, typer.Argument(help="A mechanism, a bundle, a recipe or a table (.csv); without one, list the mechanisms.")
     ] = "",
     every: Annotated[bool, typer.Option("--all", help="Every mechanism.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs where an audit samples.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a figure.")] = False,
     one_run: Annotated[bool, typer.Option("--one-run", help="One release with 1,000 canaries instead.")] = False,
     profile: Annotated[Path | None, typer.Option(help="Of a bundle: draw delta by epsilon here (.png).")] = None,
+    known: Annotated[Path | None, typer.Option(help="Of a table: what is known of people (.csv), with names.")] = None,
+    person: Annotated[str, typer.Option(help="Of a table: the column with names, in both files.")] = "",
 ) -> None:
     """Attack what is stated. An audit can refute an epsilon; it never proves one. Exit code 1 if it does.
 
@@ -43,15 +45,22 @@ def audit(
     under its own privacy block, on canaries and public speech, with an attacker who sees every release and one who
     sees the model. Nobody's private speech is heard.
 
+    A table without a guarantee is attacked by linking: each person of `--known` is given the row that resembles what is
+    known most (Narayanan and Shmatikov 2008), and all people are matched to rows jointly. The column `--person` of the
+    table is used to count what is right, and by nothing else. That few are named proves nothing: another attacker may
+    know more.
+
     Examples: `ppspeech audit gaussian`, `ppspeech audit --all --json`, `ppspeech audit gaussian --one-run`,
-    `ppspeech audit words --profile words.png`, `ppspeech audit keyword_dp`
+    `ppspeech audit words --profile words.png`, `ppspeech audit keyword_dp`,
+    `ppspeech audit anonymous.csv --known clips.csv --person name`
     """
     from ppspeech.errors import PrivacyError
     from ppspeech.figures import show_figures
     from ppspeech.privacy import MECHANISMS
     from ppspeech.privacy.audit import audited, run_audits, run_once
 
-    MECHANISMS.look_in("ppspeech.evidence.published.mechanisms")
+    for name in ("mechanisms", "projections", "kernel"):
+        MECHANISMS.look_in(f"ppspeech.evidence.published.{name}")
 
     if every and target:
         raise PrivacyError(f"give either {target!r} or --all")
@@ -64,6 +73,11 @@ def audit(
         raise PrivacyError(f"--profile draws the account of a bundle; {target or '--all'} is none")
     if one_run and kind != "mechanism":
         raise PrivacyError(f"--one-run audits a mechanism; a {kind} is audited by all that it releases")
+    if (known is not None or person) and kind != "table":
+        raise PrivacyError(f"--known and --person link rows of a table (.csv); {target or '--all'} is none")
+    if kind == "table":
+        show_figures(_of_table(Path(target), known, person), as_json=as_json, title=f"audit {Path(target).name}")
+        return
     if kind == "bundle":
         reports = _of_bundle(Path(target), as_json, profile, quick)
     elif kind == "recipe":
@@ -86,7 +100,7 @@ def audit(
 
 
 def _kind(target: str) -> str:
-    """What a target is: the name of a mechanism, a bundle's folder, or a recipe by name or file."""
+    """What a target is: the name of a mechanism, a bundle's folder, a table, or a recipe by name or file."""
     from ppspeech.privacy import MECHANISMS
     from ppspeech.recipes import shipped_recipes
 
@@ -94,6 +108,8 @@ def _kind(target: str) -> str:
         return "mechanism"
     if Path(target).is_dir():
         return "bundle"
+    if target.endswith(".csv"):
+        return "table"
     return "recipe" if Path(target).is_file() or target in shipped_recipes() else "mechanism"
 
 
@@ -165,6 +181,36 @@ def _of_recipe(target: str, as_json: bool, quick: bool) -> "list[AuditReport]":
         {"canaries": QUICK_CANARIES, "runs": QUICK_MANY_RUNS} if quick else {"canaries": CANARIES, "runs": MANY_RUNS}
     )
     return audited_recipe(path, **sizes)
+
+
+def _of_table(path: Path, known: Path | None, person: str) -> "list[Figure]":
+    """Link the rows of a table to what is known of people."""
+    from ppspeech.data import read_rows
+    from ppspeech.errors import CorpusError, PrivacyError
+    from ppspeech.evidence.attacks.tables import link_tables
+    from ppspeech.figures import Figure
+    from ppspeech.privacy.anonymity import Records
+
+    if known is None or not person:
+        raise PrivacyError(f"rows of {path} are linked to people: give --known FILE.csv and --person COLUMN")
+    for each in (path, known):
+        if not each.is_file():
+            raise CorpusError(f"there is no file {each}: a table is a CSV file with a header")
+    released, told = (Records.of_rows(read_rows(each, [person])) for each in (path, known))
+    found = link_tables(released, told, person)
+    about = f"{found.people} people, {found.rows} rows, linked by {', '.join(found.columns)}"
+    name = f"audit.{METRIC_LETTERS.sub('_', path.stem.lower())}"
+    return [
+        Figure(f"{name}.named", found.named, note=f"share of people given a row of their own; {about}"),
+        Figure(f"{name}.matched", found.matched, note="the same where all people are matched to rows jointly"),
+        Figure(f"{name}.chance", found.chance, note="the same by drawing a row"),
+        Figure(
+            f"{name}.precision",
+            found.precision,
+            note=f"share right of the {found.believed} people whose row stands out",
+        ),
+        Figure(f"{name}.recall", found.recall, note="share of all people whose row stands out, and is right"),
+    ]
 
 
 def _show(reports: "Sequence[AuditReport]") -> None:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich import box
@@ -46,7 +46,13 @@ def encrypt_plan(
     Examples: `ppspeech encrypt-plan words --operation viterbi`, `ppspeech encrypt-plan words --words limit=6,bits=24`,
     `ppspeech encrypt-plan sentences --frames 320`, `ppspeech encrypt-plan voices --places 16 --cohort 20`
     """
-    from ppspeech.bundle import KeywordNetworkSettings, SentenceHmmSettings, load_bundle
+    from ppspeech.bundle import (
+        CtcNetworkSettings,
+        KeywordNetworkSettings,
+        SentenceHmmSettings,
+        SentenceNetworkSettings,
+        load_bundle,
+    )
     from ppspeech.cli.serve import choices
     from ppspeech.service import (
         Deployment,
@@ -62,11 +68,11 @@ def encrypt_plan(
     if "verify" in loaded.config.kind.uses:
         plan = plan_speakers(loaded, SpeakerDeployment(places=places, frames=frames or 100), cohort)
         facts = _speaker_facts(plan)
-    elif isinstance(loaded.config.settings, SentenceHmmSettings):
+    elif isinstance(loaded.config.settings, SentenceHmmSettings | SentenceNetworkSettings):
         plan = plan_sentences(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
         facts = _sentence_facts(plan)
-    elif isinstance(loaded.config.settings, KeywordNetworkSettings):
-        plan = plan_network(loaded)
+    elif isinstance(loaded.config.settings, KeywordNetworkSettings | CtcNetworkSettings):
+        plan = plan_network(loaded, choices(SentenceDeployment(frames=frames), sentences, "--sentences"))
         facts = _network_facts(plan)
     else:
         usual = Deployment(frames=frames, operation=operation, reject=reject)
@@ -155,7 +161,7 @@ def _sentence_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
             "clients will know",
             f"{len(heard)} words ({', '.join(heard[:12])}{', …' if len(heard) > 12 else ''}); a graph of "
             f"{shape['columns']} places and {shape['arcs']} ways, without what they weigh; frames of "
-            f"{shape['dimensions']} numbers within {shape['radius']:.4g} and {shape['limit']:g}",
+            f"{shape['dimensions']} numbers within {shape['radius']:.4g}{_scored_by(shape)}",
         ),
         ("the server knows", f"how long a recording is, in steps of {found['step']} frames, and nothing that was said"),
         (
@@ -187,17 +193,25 @@ def _sentence_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
     ]
 
 
+def _scored_by(shape: dict[str, Any]) -> str:
+    network = shape["network"]
+    return f" and {shape['limit']:g}" if network is None else f"; a network of {_sizes(network)}, with its ranges"
+
+
+def _sizes(network: dict[str, Any]) -> str:
+    return "-".join(str(size) for size in (network["dimensions"], *(layer["outputs"] for layer in network["layers"])))
+
+
 def _network_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
     found, told = plan.details, plan.details["knowledge"]
     shape = found["shape"]
-    sizes = "-".join(str(size) for size in (shape["dimensions"], *(layer["outputs"] for layer in shape["layers"])))
     ranges = ", ".join(f"2^{layer['range_bits'] - 1}" for layer in shape["layers"])
     return [
         ("model", f"{found['type']}: {plan.task}"),
         ("trained with", plan.guarantee),
         (
             "clients will know",
-            f"layers of {sizes} with their windows, activations and pools; {shape['frames']} frames within "
+            f"layers of {_sizes(shape)} with their windows, activations and pools; {shape['frames']} frames within "
             f"{shape['radius']:g}; powers of two that hold the values of each: {ranges}",
         ),
         (

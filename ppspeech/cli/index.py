@@ -44,7 +44,7 @@ def index(
     from ppspeech.bundle import load_bundle
     from ppspeech.service import index_recordings
 
-    files = {name: path for source in sources for name, path in _sounds(source).items()}
+    files = {name: path for source in sources for name, path in sound_files(source).items()}
     if not files:
         raise PpspeechError(f"no sound files in {', '.join(map(str, sources))}: {', '.join(sorted(SOUNDS))} are read")
     loaded = None if bundle is None else load_bundle(bundle)
@@ -69,7 +69,8 @@ def index(
     unusable.tell(as_json)
 
 
-def _sounds(source: Path) -> dict[str, Path]:
+def sound_files(source: Path) -> dict[str, Path]:
+    """Sound files at a path, or below a folder, by name. Raises PpspeechError where there is nothing."""
     if not source.exists():
         raise PpspeechError(f"there is nothing at {source}: give sound files, or folders of them")
     if not source.is_dir():

@@ -17,11 +17,16 @@ from ppspeech.screen import Console
 if TYPE_CHECKING:
     from ppspeech.service import Answer, Client, Spotted
 
+PATCHES = ".patches"
+
 
 def spot(
     keyword: Annotated[
         list[str] | None,
-        typer.Argument(help='Takes of the keyword, sound files, or names of units: "s eh v ax n"; ... between words.'),
+        typer.Argument(
+            help='Takes of the keyword, sound files, or names of units: "s eh v ax n"; ... between words; or one file '
+            "of `ppspeech patches`."
+        ),
     ] = None,
     archive: Annotated[
         Path | None, typer.Option(help="Look in an archive of `ppspeech index`, here and in the clear.")
@@ -53,12 +58,14 @@ def spot(
     """Find where a keyword is said: in recordings of a server that learns no keyword, or keywords of a server in ours.
 
     Told are the recordings in which it is said, and when; never a score. All recordings are searched in one question. A
-    server of recordings learns how many words and units the keyword has; one of keywords learns how many recordings
-    there are, up to a power of two, and how long the longest is, in blocks of seconds.
+    server of recordings learns how many words and units the keyword has, or how many patches, which are asked for a
+    page of the archive at a time; one of keywords learns how many recordings there are, up to a power of two, and how
+    long the longest is, in blocks of seconds.
 
     Examples: `ppspeech spot invoice1.wav invoice2.wav --server 127.0.0.1:7000 --pin …`, `ppspeech spot "seven ... nine"
     --server 127.0.0.1:7000 --pin … --json`, `ppspeech spot "s eh v ax n" --archive meetings.archive`, `ppspeech spot
-    --in call1.wav --in call2.wav --server 127.0.0.1:7000 --pin …`
+    invoice.patches --server 127.0.0.1:7000 --pin …`, `ppspeech spot --in call1.wav --in call2.wav --server
+    127.0.0.1:7000 --pin …`
     """
     said, own = list(keyword or ()), list(recordings or ())
     if bool(said) == bool(own):
@@ -69,12 +76,18 @@ def spot(
         raise ModelError(
             "what counts as said is the server's choice, as its keywords are: serve --spotting threshold=…"
         )
+    by_patches = any(each.endswith(PATCHES) for each in said)
+    if by_patches and (len(said) > 1 or threshold is not None or average):
+        raise ModelError(
+            "a word by patches is one file, and from where on it counts as said was chosen when it was learned: "
+            "ppspeech patches --alarms"
+        )
     if archive is not None:
         if pin or ca or certificate or key or insecure or model or show_transcript:
             raise ModelError(
                 "--pin, --ca, --certificate, --key, --insecure, --model and --show-transcript go with a server"
             )
-        _in_the_clear(archive, said, threshold, average, as_json)
+        _in_the_clear(archive, said, threshold, average, as_json, by_patches)
         return
     from ppspeech.service import connect_through
 
@@ -82,18 +95,31 @@ def spot(
     with connect_through(door, model=model or None, task="spotting", keep_payloads=show_transcript) as client:
         if own:
             _ask_ours(client, own, show_transcript, as_json)
+        elif by_patches:
+            from ppspeech.service import PatchWord
+
+            _tell_all(client, client.spot_patches(PatchWord.load(said[0])), show_transcript, as_json)
         else:
             answer = client.spot(said, threshold=threshold, average=average)
-            _tell(answer.value, _searched(client), answer, show_transcript, as_json)
+            _tell_all(client, answer, show_transcript, as_json)
 
 
-def _in_the_clear(path: Path, said: list[str], threshold: float | None, average: bool, as_json: bool) -> None:
-    from ppspeech.service import Archive, in_archive, in_the_clear, sought
+def _tell_all(client: "Client", answer: "Answer[list[Spotted]]", show_transcript: bool, as_json: bool) -> None:
+    _tell(answer.value, _searched(client), answer, show_transcript, as_json)
+
+
+def _in_the_clear(
+    path: Path, said: list[str], threshold: float | None, average: bool, as_json: bool, by_patches: bool
+) -> None:
+    from ppspeech.service import Archive, PatchWord, in_archive, in_the_clear, patches_in_archive, sought
 
     archive = Archive.load(path)
+    names = archive.contents.names if archive.contents.told else _numbers(len(archive.contents.lengths))
+    if by_patches:
+        _tell(patches_in_archive(PatchWord.load(said[0]), archive), names, None, False, as_json)
+        return
     question = sought(archive.terms, said, None, threshold, average=average)
     found = in_the_clear(question.keywords, archive.recordings(question.keywords.shape))
-    names = archive.contents.names if archive.contents.told else _numbers(len(archive.contents.lengths))
     _tell(in_archive(archive.terms, found[0]), names, None, False, as_json)
 
 

@@ -62,7 +62,8 @@ def transcribe(
 ) -> None:
     """Write down the words of recordings, with their times: in the clear, or by a server that hears nothing.
 
-    What is no word is left out. A server learns how long a recording is, in steps of 32 frames, and nothing else.
+    What is no word is left out. A server learns how long a recording is, in steps of 32 frames, and nothing else. Of a
+    network that is read greedily (`ppspeech train sentences_ctc`), times are where a word begins to be the best.
 
     Examples: `ppspeech transcribe words number.wav --grammar "(one | two | three)+"`, `ppspeech transcribe
     127.0.0.1:7000 number.wav --pin …`, `ppspeech transcribe one.wav two.wav --server 127.0.0.1:7000 --pin … --json`,

@@ -135,11 +135,11 @@ class Pieces(Dataset[Batch]):
 
 class WholeSentences(Dataset[Batch]):
     """Sentences as items `{"features": (frames, d), "said": (longest,), "speaker", "index"}`; what is said is filled up
-    with -1. `speakers` `(items,)` are places among the speakers' names.
+    with -1. `speakers` `(items,)` are places among the speakers' names, `heard` the sentences themselves.
     """
 
     def __init__(self, joined: Sequence["Heard"], words: Sequence[str], speakers: Sequence[str]) -> None:
-        self.features = [heard.features for heard in joined]
+        self.heard, self.features = tuple(joined), [heard.features for heard in joined]
         self.sizes = [len(features) for features in self.features]
         self.speakers = torch.tensor([speakers.index(heard.sentence.speaker) for heard in joined])
         texts = [[words.index(word) for word in heard.sentence.text] for heard in joined]
@@ -176,13 +176,15 @@ def heard_by(config: MfccConfig, sentences: Iterator[Sentence]) -> list[Heard]:
 class SentenceDataModule(SpeechDataModule):
     """A corpus of words, split as `SpeechDataModule` splits it, then joined to sentences within each part.
 
-    Training batches are of pieces, words and pauses; the others of whole sentences. All is kept in memory.
+    Training batches are of pieces, words and pauses, or of whole sentences; the others of whole ones. All is kept in
+    memory.
 
     Args:
         sentences: of every speaker of the training part.
         test_sentences: of every speaker of the test, or validation, part.
         words: the fewest and most words of a sentence.
         shortest: frames of a piece that is trained on, at least as many as a model has states.
+        whole: train on whole sentences, where what is said is known and not when.
         levels: of every sentence's loudest sample, drawn between these, in dB below full scale: for front ends that
             hear how loud people are (`level: keep`).
         more: what `SpeechDataModule` takes.
@@ -200,12 +202,13 @@ class SentenceDataModule(SpeechDataModule):
         test_sentences: int = 4,
         words: tuple[int, int] = (4, 7),
         shortest: int = 5,
+        whole: bool = False,
         levels: tuple[float, float] = (0.0, 0.0),
         **more: Any,
     ) -> None:
         super().__init__(**more)
         self.sentences, self.test_sentences, self.words, self.shortest = sentences, test_sentences, words, shortest
-        self.levels = levels
+        self.whole, self.levels = whole, levels
         self._joined = False
 
     def setup(self, stage: str | None = None) -> None:
@@ -222,8 +225,10 @@ class SentenceDataModule(SpeechDataModule):
             each = self.sentences if name == "train" else self.test_sentences
             joined = joined_sentences(part.corpus, each, config.sample_rate, self.words, self.seed, self.levels)
             heard = heard_by(config, joined)
-            whole = WholeSentences(heard, words, people) if name != "train" else None
-            parts[name] = whole or Pieces(heard, words, people, self.shortest)
+            if self.whole or name != "train":
+                parts[name] = WholeSentences(heard, words, people)
+            else:
+                parts[name] = Pieces(heard, words, people, self.shortest)
         self.parts, self._joined = parts, True
 
 

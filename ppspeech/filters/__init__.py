@@ -6,10 +6,12 @@ A filter is an nn.Module. `learn_filter` learns one that keeps a task and hides 
 """
 
 from ppspeech.filters.apply import NOT_COVERED, private_file, read_filtered, write_filtered
-from ppspeech.filters.baselines import BASELINES
+from ppspeech.filters.baselines import BASELINES, fit_without_means
+from ppspeech.filters.certified import NamingBound, NamingTarget
+from ppspeech.filters.codes import CodeFilter, codes_of, learn_codes
 from ppspeech.filters.learn import HIDDEN, Learning, Solver, learn_filter, opponent
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, Standardized, TemporalConvolution
-from ppspeech.filters.noisy import NO_NOISE, FeatureNoise, NoisyFilter
+from ppspeech.filters.noisy import NO_NOISE, CodeNoise, FeatureNoise, Noise, NoisyFilter
 from ppspeech.filters.personal import (
     Filtered,
     PersonalFilter,
@@ -25,7 +27,7 @@ from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.solvers.kiwiel import KiwielOptions
 from ppspeech.filters.starts import STARTS, principal_directions
-from ppspeech.filters.tasks import ClassTask, ReconstructionTask, TargetTask
+from ppspeech.filters.tasks import ClassTask, ReconstructionTask, SetTask, TargetTask, draw_sets, set_family
 from ppspeech.filters.transformer import MinimaxTransformer
 
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "NO_NOISE",
     "STARTS",
     "ClassTask",
+    "CodeFilter",
+    "CodeNoise",
     "FeatureNoise",
     "FilterCertificate",
     "Filtered",
@@ -45,25 +49,34 @@ __all__ = [
     "MinimaxProblem",
     "MinimaxTransformer",
     "Mlp",
+    "NamingBound",
+    "NamingTarget",
+    "Noise",
     "NoisyFilter",
     "PersonalFilter",
     "PersonalSettings",
     "ReconstructionTask",
     "Result",
     "Scaling",
+    "SetTask",
     "SigmoidNetwork",
     "Solver",
     "Standardized",
     "TargetTask",
     "TemporalConvolution",
+    "codes_of",
+    "draw_sets",
+    "fit_without_means",
     "improve_",
     "improve_all_",
+    "learn_codes",
     "learn_filter",
     "opponent",
     "pretrain_",
     "principal_directions",
     "private_file",
     "read_filtered",
+    "set_family",
     "solve_alternating",
     "solve_kiwiel",
     "supervise_",

@@ -29,7 +29,7 @@ from ppspeech.data import (
     write_samples,
 )
 from ppspeech.errors import ModelError, PrivacyError
-from ppspeech.filters.noisy import FeatureNoise, NoisyFilter
+from ppspeech.filters.noisy import Noise, NoisyFilter
 from ppspeech.privacy import Guarantee, check_count
 from ppspeech.progress import track
 
@@ -51,7 +51,7 @@ def write_filtered(
     samples: Samples,
     *,
     keep: str,
-    noise: FeatureNoise | None = None,
+    noise: Noise | None = None,
     most: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Guarantee:

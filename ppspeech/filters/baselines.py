@@ -11,7 +11,14 @@ from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
 from ppspeech.filters.modules import LinearFilter, Scaling
-from ppspeech.filters.starts import discriminant_ratio, principal_directions, private_pls, random_directions, targets_of
+from ppspeech.filters.starts import (
+    discriminant_ratio,
+    principal_directions,
+    private_pls,
+    random_directions,
+    targets_of,
+    without_means,
+)
 from ppspeech.filters.tasks import ClassTask
 
 
@@ -43,6 +50,13 @@ def fit_ddd(
     if max(classes) > 2:
         raise ModelError(f"DDD is for binary labels, got {classes[0]} private and {classes[1]} task classes")
     return _fit(discriminant_ratio, inputs, private, task, features, seed=seed, shrink=shrink)
+
+
+def fit_without_means(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> nn.Module:
+    """The linear filter in closed form that leaves nobody among the training people a mean of their own: a start of
+    ours (`starts.without_means`), which stands here to be compared with.
+    """
+    return _fit(without_means, inputs, private, task, features, seed=seed)
 
 
 def no_filter(inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> nn.Module:  # noqa: ARG001

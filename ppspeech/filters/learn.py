@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -12,17 +13,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
+from ppspeech.filters.codes import learn_codes
 from ppspeech.filters.modules import LinearFilter, Mlp, Scaling, SigmoidNetwork, TemporalConvolution
 from ppspeech.filters.pretraining import pretrain_, supervise_
-from ppspeech.filters.problem import MinimaxProblem, Result
+from ppspeech.filters.problem import FilterCertificate, MinimaxProblem, Result
 from ppspeech.filters.solvers.alternating import solve_alternating
 from ppspeech.filters.solvers.joint import solve_kiwiel
 from ppspeech.filters.starts import STARTS, targets_of
-from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, TargetTask, Task
+from ppspeech.filters.tasks import RIDGE, ClassTask, ReconstructionTask, TargetTask, Task, set_family
 
 Solver = Callable[[MinimaxProblem, nn.Module, int], Result]  # moves a filter from where it is, in so many iterations
 
 SOLVERS: dict[str, Solver] = {"alternating": solve_alternating, "kiwiel": solve_kiwiel}
+SHARPNESS = 10.0  # of the worst of a family: adversaries a tenth of a nat apart count as e to 1
 HIDDEN = 32  # units of the layers inside the non-linear filters that are asked for by name
 
 Tasks = Tensor | NDArray[Any] | Task | ReconstructionTask | Sequence[Task | ReconstructionTask]
@@ -41,7 +44,7 @@ class Learning:
     linear system, look at the same class means at a fraction of the cost.
     """
 
-    filter: str = "linear"  # `linear`, `sigmoid` or `mlp`
+    filter: str = "linear"  # `linear`, `sigmoid`, `mlp` or `codes`
     solver: str = "alternating"  # `alternating` or `kiwiel`
     start: str = "plda"  # of a linear filter
     rho: float = 1.0  # what the task weighs against the secret
@@ -50,21 +53,34 @@ class Learning:
     task_ridge: float = 1e-2  # of the aggregator
     adversary: Model = "logistic"
     aggregator: Model = "logistic"
+    clips: int = 1  # above 1: against the worst of those with one clip, with so many, and with one of a known class
+    codes: int = 0  # of a filter of codes: a multiple of the task's classes, or 0 for one a class
 
     def fit(
         self, inputs: Tensor, private: Tensor, task: Tensor, features: int, seed: int, solver: Solver | None = None
     ) -> Result:
-        """Learn a filter of so many features from inputs `(n, D)` and labels `(n,)`, 0 to classes - 1."""
+        """Learn a filter of so many features from inputs `(n, D)` and labels `(n,)`, 0 to classes - 1. One of codes is
+        learned from the task alone; only a `solver` of the caller's plays the game from there.
+        """
+        shape: str | nn.Module = self.filter
+        if self.filter == "codes":
+            made = learn_codes(inputs, task, self.codes, features=features, seed=seed)
+            if solver is None:
+                return Result(made, (), FilterCertificate(math.nan, math.nan, 0.0, 0, converged=False), "codes")
+            shape = made.filter
+        make = partial(opponent, model=self.adversary, ridge=self.private_ridge)
+        family = set_family(private, task, self.clips, make, seed) if self.clips > 1 else [make(private)]
         return learn_filter(
             inputs,
-            opponent(private, self.adversary, self.private_ridge),
+            family,
             opponent(task, self.aggregator, self.task_ridge),
             features=features,
             rho=self.rho,
-            shape=self.filter,
+            shape=shape,
             solver=solver or self.solver,
             start=self.start,
             iterations=self.iterations,
+            sharpness=SHARPNESS if self.clips > 1 else None,
             seed=seed,
         )
 
@@ -91,6 +107,7 @@ def learn_filter(
     start: str = "plda",
     iterations: int = 100,
     ridge: float = RIDGE,
+    sharpness: float | None = None,
     seed: int = 0,
 ) -> Result:
     """Learn a minimax filter (Hamm 2015 eq. 9): keep the task, lose the person.
@@ -110,8 +127,10 @@ def learn_filter(
         shape: `linear`, `sigmoid` (pre-trained), `mlp`, `convolution` (on frames), or a module of your own for
             standardized inputs, with `.features`; it is changed in place.
         solver: `alternating`, `kiwiel`, or one of your own.
-        start: of a linear filter: `random`, `pca`, `ppls` or `plda`; the others start trained on the task alone.
+        start: of a linear filter: `random`, `pca`, `ppls`, `plda`, `means` or `means_by_class`; the others start
+            trained on the task alone.
         ridge: of the adversaries and aggregators made from labels, > 0.
+        sharpness: > 0 for the worst of several adversaries instead of their sum (`MinimaxProblem`).
     """
     if isinstance(solver, str) and solver not in SOLVERS:
         raise ModelError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
@@ -119,7 +138,7 @@ def learn_filter(
     scaling = Scaling(inputs)
     standard = scaling(inputs)
     hide, keep = (_tasks(given, inputs, ridge, name) for given, name in ((private, "private"), (task, "task")))
-    problem = MinimaxProblem(standard, hide, keep, rho)
+    problem = MinimaxProblem(standard, hide, keep, rho, sharpness=sharpness)
     module = shape if isinstance(shape, nn.Module) else _made(shape, problem, features, start, seed)
     if getattr(module, "features", None) != features:
         raise ModelError(f"the filter gives {getattr(module, 'features', 'unnamed')} features, asked for {features}")

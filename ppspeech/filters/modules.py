@@ -22,7 +22,7 @@ class LinearFilter(nn.Module):
 
     def __init__(self, inputs: int, features: int) -> None:
         super().__init__()
-        _check_sizes(inputs, features)
+        check_sizes(inputs, features)
         self.inputs, self.features = inputs, features
         self.weight = nn.Parameter(torch.empty(features, inputs))
         self.bias = nn.Parameter(torch.zeros(features), requires_grad=False)
@@ -57,7 +57,7 @@ class SigmoidNetwork(nn.Module):
 
     def __init__(self, inputs: int, hidden: int = 10, features: int = 10) -> None:
         super().__init__()
-        _check_sizes(inputs, hidden, features)
+        check_sizes(inputs, hidden, features)
         self.inputs, self.features = inputs, features
         self.first = nn.Linear(inputs, hidden)
         self.second = nn.Linear(hidden, features)
@@ -72,7 +72,7 @@ class Mlp(nn.Module):
 
     def __init__(self, inputs: int, hidden: Sequence[int], features: int) -> None:
         super().__init__()
-        _check_sizes(inputs, *hidden, features)
+        check_sizes(inputs, *hidden, features)
         self.inputs, self.features = inputs, features
         sizes = [inputs, *hidden]
         layers: list[nn.Module] = []
@@ -92,7 +92,7 @@ class TemporalConvolution(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, features: int, kernel: int = 5) -> None:
         super().__init__()
-        _check_sizes(inputs, hidden, features)
+        check_sizes(inputs, hidden, features)
         if kernel < 1 or kernel % 2 == 0:
             raise ModelError(f"kernel must be odd and >= 1, so that frames stay aligned, got {kernel}")
         self.inputs, self.features = inputs, features
@@ -158,6 +158,7 @@ class Scaling:
         return Standardized(module, self).to(dtype)
 
 
-def _check_sizes(*sizes: int) -> None:
+def check_sizes(*sizes: int) -> None:
+    """Refuse sizes that are not whole numbers >= 1."""
     if any(not isinstance(size, int) or size < 1 for size in sizes):
         raise ModelError(f"sizes must be whole numbers >= 1, got {sizes}")

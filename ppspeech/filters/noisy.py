@@ -13,9 +13,19 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 import torch
+from scipy.special import ndtri
 from torch import Tensor, nn
 
 from ppspeech.errors import PrivacyError
+from ppspeech.filters.certified import (
+    NamingBound,
+    NamingTarget,
+    named_by_codes,
+    named_by_profile,
+    named_by_pure,
+    no_bound,
+)
+from ppspeech.filters.codes import codes_of, nearest
 from ppspeech.privacy import (
     ExactPureEvent,
     Guarantee,
@@ -27,10 +37,11 @@ from ppspeech.privacy import (
     check_count,
     check_positive,
     check_probability,
+    gaussian_epsilon,
 )
 from ppspeech.privacy.accounting import Accountant, Event, NonPrivateEvent
 from ppspeech.privacy.gradients import STEPS, whole, whole_scale
-from ppspeech.privacy.samplers import LARGEST, dyadic, sample_discrete_laplace
+from ppspeech.privacy.samplers import LARGEST, coins, dyadic, random_below, sample_discrete_laplace
 
 Law = Literal["laplace", "gaussian"]
 
@@ -98,6 +109,31 @@ class FeatureNoise:
         limit = f"at most {samples} samples of one {unit}"
         return account.guarantee(self.delta, assumptions=(limit, self._clipped, FILTER_ASSUMPTION))
 
+    @classmethod
+    def for_naming(cls, target: NamingTarget, *, bound: float, delta: float = 1e-6) -> "FeatureNoise":
+        """The least Gaussian noise (to a thousandth) that keeps naming below the target; stated at `delta`."""
+        apart = float(ndtri(target.at_most) - ndtri(1 / target.people))  # sqrt(T) bound / sigma of `named_in_ball`
+        epsilon = gaussian_epsilon(delta, 2 * apart / math.sqrt(target.clips))
+        while True:
+            made = cls(bound=bound, epsilon=epsilon, delta=delta, law="gaussian")
+            if made.naming(target.people, target.clips).value <= target.at_most:
+                return made
+            epsilon *= 1 - 1e-4
+
+    def naming(self, people: int, clips: int) -> NamingBound:
+        """How often anybody names one of so many people from so many clips: see `ppspeech.filters.certified`. The
+        reference is noise around the center, from which a clipped vector is `bound` away and not 2 `bound`.
+        """
+        if self.law == "laplace":
+            return NamingBound(named_by_pure(self.epsilon / 2, people, clips), people, clips, "pure")
+        event = replace(self._ball, relation=Relation(self.unit, "add_remove")).event
+        together = event.merged([(event, check_count("clips", clips))])
+        if together is None:
+            raise PrivacyError(
+                f"noise of sigma {self._ball.sigma:.3g} is too little on this grid to state {clips} clips"
+            )
+        return NamingBound(named_by_profile(together.delta, people), people, clips, "gaussian")
+
     def release(self, features: Tensor) -> Released[Tensor]:
         """Noisy features of the same shape `(..., d)`; every vector along the last axis is one sample. The event and
         the guarantee are those of one sample. A vector that is not finite counts as zeros: a refusal would tell.
@@ -142,12 +178,88 @@ def _ball(bound: float, epsilon: float, delta: float, relation: Relation) -> Uni
     return UnitSum.calibrated(epsilon=epsilon, delta=delta, bound=bound, relation=relation)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CodeNoise:
+    """Randomized response on codes: every vector becomes the nearest code, and that a uniform one with probability
+    K / (e^epsilon + K - 1).
+
+    Formal guarantee: epsilon-local differential privacy of every sample, for the released bits: the coin tells the code
+    a little less often than it might, from whole 64-bit words, and uniform codes are exact.
+    """
+
+    codes: Tensor  # `(K, d)`, K >= 2, public
+    epsilon: float  # > 0, for one sample
+    unit: Unit = "record"
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        if self.codes.ndim != 2 or len(self.codes) < 2 or not bool(self.codes.isfinite().all()):
+            raise PrivacyError(f"codes must be finite, of shape (K >= 2, d), got {tuple(self.codes.shape)}")
+
+    @classmethod
+    def for_naming(cls, target: NamingTarget, *, codes: Tensor) -> "CodeNoise":
+        """The largest epsilon (to 1e-6, up to 64) that keeps naming below the target."""
+        low, high = 0.0, 64.0
+        while high - low > 1e-6:
+            middle = (low + high) / 2
+            enough = named_by_codes(middle, len(codes), target.people, target.clips) <= target.at_most
+            low, high = (middle, high) if enough else (low, middle)
+        return cls(codes=codes, epsilon=low)
+
+    @property
+    def relation(self) -> Relation:
+        """One sample exchanged for any other."""
+        return Relation(self.unit, "replace")
+
+    @property
+    def event(self) -> Event:
+        """What releasing one sample costs."""
+        return ExactPureEvent(self.epsilon, self.relation)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What releasing one sample promises."""
+        return Guarantee.of(self.event, 0.0, assumptions=(self._told, FILTER_ASSUMPTION))
+
+    def guarantee_for(self, samples: int, unit: Unit = "speaker") -> Guarantee:
+        """What is promised to someone with at most `samples` samples: T epsilon."""
+        account = Accountant(Relation(unit, "replace"))
+        account.compose(ExactPureEvent(self.epsilon, Relation(unit, "replace")), check_count("samples", samples))
+        return account.guarantee(
+            0.0, assumptions=(f"at most {samples} samples of one {unit}", self._told, FILTER_ASSUMPTION)
+        )
+
+    def naming(self, people: int, clips: int) -> NamingBound:
+        """How often anybody names one of so many people from so many clips."""
+        return NamingBound(named_by_codes(self.epsilon, len(self.codes), people, clips), people, clips, "codes")
+
+    @property
+    def truth(self) -> float:
+        """How often the coin tells a code as it is: (e^epsilon - 1) / (e^epsilon + K - 1), rounded down."""
+        return -math.expm1(-self.epsilon) / (1 + (len(self.codes) - 1) * math.exp(-self.epsilon)) * (1 - 2.0**-40)
+
+    def release(self, features: Tensor) -> Released[Tensor]:
+        """A code for every vector along the last axis of `(..., d)`."""
+        own = nearest(torch.nan_to_num(features), self.codes.to(features)).cpu()
+        told = torch.from_numpy(coins(self.truth, own.numel())).reshape(own.shape)
+        other = torch.from_numpy(random_below(len(self.codes), own.numel())).reshape(own.shape)
+        said = torch.where(told, own, other).to(features.device)
+        return Released(self.codes.to(features)[said], self.event, self.guarantee)
+
+    @property
+    def _told(self) -> str:
+        return f"one of {len(self.codes)} public codes is told of a sample"
+
+
+Noise = FeatureNoise | CodeNoise
+
+
 class NoisyFilter(nn.Module):
     """A filter and the noise after it; `noise=None` leaves the filter bare and says so. The filter maps `(n, ...)` to
     `(..., features)`, with `.features`; `unit` is what one sample is, where there is no noise to name it.
     """
 
-    def __init__(self, filter: nn.Module, noise: FeatureNoise | None, unit: Unit = "record") -> None:
+    def __init__(self, filter: nn.Module, noise: Noise | None, unit: Unit = "record") -> None:
         super().__init__()
         self.filter, self.noise = filter, noise
         self.features = getattr(filter, "features", None)
@@ -166,6 +278,13 @@ class NoisyFilter(nn.Module):
         if self.noise is None:
             return Guarantee(kind="none", relation=Relation(self._unit, "replace"), caveat=NO_NOISE)
         return self.noise.guarantee
+
+    def naming(self, people: int, clips: int) -> NamingBound:
+        """How often anybody names one of so many people from so many clips: kind `none` without noise."""
+        if self.noise is not None:
+            return self.noise.naming(people, clips)
+        codes = codes_of(self.filter)
+        return no_bound(people, clips, None if codes is None else len(codes))
 
     def release(self, inputs: Tensor) -> Released[Tensor]:
         """The filtered inputs with fresh noise, and what that promises."""

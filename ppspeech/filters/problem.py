@@ -9,7 +9,7 @@ from torch.func import functional_call
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.tasks import ReconstructionTask, Solution, Task
+from ppspeech.filters.tasks import ReconstructionTask, SetTask, Solution, Task
 
 
 class FlatFilter:
@@ -88,6 +88,12 @@ class MinimaxProblem:
         utility: tasks to keep, at least one.
         rho: > 0.
         ridge: on u, >= 0.
+        sharpness: none adds adversaries up, as above; a number s > 0 takes the worst of them,
+
+                max_a (- importance_a min_v loss_a)   as   (1 / s) ln sum_a exp(- s importance_a min_v loss_a),
+
+            which is at most ln(adversaries) / s above. It is the maximum over shares p of the adversaries of
+            sum_a p_a f_a + H(p) / s: one more maximum, attained at p = softmax(s f), and all above holds of it.
     """
 
     def __init__(
@@ -97,6 +103,7 @@ class MinimaxProblem:
         utility: Sequence[Task | ReconstructionTask],
         rho: float = 10.0,
         ridge: float = 1e-6,
+        sharpness: float | None = None,
     ) -> None:
         if inputs.ndim < 2 or inputs.numel() == 0 or not inputs.isfinite().all():
             raise ModelError(f"inputs must be finite and of shape (n, ..., D), got {tuple(inputs.shape)}")
@@ -107,12 +114,14 @@ class MinimaxProblem:
             )
         if not rho > 0 or not ridge >= 0:
             raise ModelError(f"rho must be > 0 and ridge >= 0, got {rho} and {ridge}")
+        if sharpness is not None and not sharpness > 0:
+            raise ModelError(f"sharpness must be > 0, or None for the sum of adversaries, got {sharpness}")
         self.inputs = inputs.detach().double()
         self.private, self.utility = (
             tuple(task.bound(self.inputs) if isinstance(task, ReconstructionTask) else task for task in side)
             for side in (private, utility)
         )
-        self.rho, self.ridge = float(rho), float(ridge)
+        self.rho, self.ridge, self.sharpness = float(rho), float(ridge), sharpness
 
     def evaluate(
         self, flat: FlatFilter, u: Tensor, near: Evaluation | None = None, tolerance: float = 1e-8
@@ -151,36 +160,47 @@ class MinimaxProblem:
 
     def value(self, u: Tensor, private: Sequence[Tensor], utility: Sequence[Tensor]) -> Tensor:
         """f with the losses of the adversaries and the aggregators at u, a tensor of no dimensions."""
-        value = self.ridge / 2 * u.square().sum()
-        for task, loss in zip(self.private, private, strict=True):
-            value = value - task.importance * loss
+        value = self.ridge / 2 * u.square().sum() + self.found(private, self.shares(private))
         for task, loss in zip(self.utility, utility, strict=True):
             value = value + self.rho * task.importance * loss
         return value
 
+    def shares(self, private: Sequence[Tensor]) -> Tensor:
+        """How much each adversary with these losses counts: all by 1, or the worst by most, `(adversaries,)`."""
+        gains = -torch.stack([task.importance * loss for task, loss in zip(self.private, private, strict=True)])
+        return torch.ones_like(gains) if self.sharpness is None else (self.sharpness * gains).softmax(0)
+
+    def found(self, private: Sequence[Tensor], shares: Tensor) -> Tensor:
+        """f_priv with these losses and shares, a tensor of no dimensions."""
+        gains = -torch.stack([task.importance * loss for task, loss in zip(self.private, private, strict=True)])
+        unsure = 0.0 if self.sharpness is None else torch.special.entr(shares).sum() / self.sharpness
+        return (shares * gains).sum() + unsure
+
     def gradient(self, at: Evaluation) -> Tensor:
         """The gradient of Phi, `(size,)`."""
-        private = self.private_slope([s.parameters for s in at.private], at.features)
+        shares = self.shares([s.loss for s in at.private])
+        private = self.private_slope([s.parameters for s in at.private], at.features, shares)
         utility = self.utility_slope([s.parameters for s in at.utility], at.features)
         return at.pull(private + utility) + self.ridge * at.u
 
-    def private_slope(self, parameters: Sequence[Tensor], features: Tensor) -> Tensor:
-        """The gradient of f_priv(u, v) by the features, `(observations, features)`."""
-        return -_slope(self.private, parameters, features)
+    def private_slope(self, parameters: Sequence[Tensor], features: Tensor, shares: Tensor) -> Tensor:
+        """The gradient of f_priv(u, v) with these shares by the features, `(observations, features)`."""
+        return -_slope(self.private, parameters, features, shares)
 
     def utility_slope(self, parameters: Sequence[Tensor], features: Tensor) -> Tensor:
         """The gradient of rho f_util(u, w) by the features, `(observations, features)`."""
-        return self.rho * _slope(self.utility, parameters, features)
+        return self.rho * _slope(self.utility, parameters, features, features.new_ones(len(self.utility)))
 
 
-def _slope(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor) -> Tensor:
+def _slope(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor, shares: Tensor) -> Tensor:
     """The gradient of the weighted losses by the features."""
     total = torch.zeros_like(features)
-    for task, v in zip(tasks, parameters, strict=True):
+    for task, v, share in zip(tasks, parameters, shares, strict=True):
         objective = task.objective(features)
         assert objective.weights is not None
-        slopes = objective.head(objective.features @ v.mT).slopes * (task.importance * objective.weights).unsqueeze(-1)
-        total = total + slopes @ v[:, :-1]
+        weights = share * task.importance * objective.weights
+        slopes = objective.head(objective.features @ v.mT).slopes * weights.unsqueeze(-1) @ v[:, :-1]
+        total = total + (task.sent_back(slopes) if isinstance(task, SetTask) else slopes)
     return total
 
 

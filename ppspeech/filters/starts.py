@@ -5,6 +5,7 @@ Every function takes standardized inputs x `(n, D)` and, where it looks at label
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.tasks import ClassTask, Task
+from ppspeech.filters.tasks import ClassTask, SetTask, Task
 
 
 def random_directions(x: Tensor, private: Tensor, task: Tensor, features: int, seed: int = 0) -> Tensor:  # noqa: ARG001
@@ -93,21 +94,71 @@ def discriminant_ratio(
     return functional.normalize(torch.linalg.solve_triangular(factor.mT, vectors, upper=True), dim=0).mT.contiguous()
 
 
+def without_means(
+    x: Tensor,
+    private: Tensor,
+    task: Tensor,
+    features: int,
+    seed: int = 0,  # noqa: ARG001
+    by_class: bool = False,
+    shrink: float = 1e-2,
+) -> Tensor:
+    """The best discriminants of the task among filters that leave no person a mean of their own, in closed form.
+
+        W (mean_p - mean) = 0  for every person p,  or by class  W (mean_pc - mean_c) = 0  for every class c as well.
+
+    Someone who adds up clips sees the mean more and more sharply; behind such a filter it is the same for all of the
+    training people (exactly, up to rounding), and what is left grows no faster than what differs in spread. The
+    constraint takes S - 1 directions, or C (S - 1) by class: raises ModelError where too few are left.
+    """
+    residual = _centered(x)
+    if by_class:
+        residual = residual - _fitted(residual, task)
+        pairs = (private.unsqueeze(2) * task.unsqueeze(1)).flatten(1).to(x)
+        own = residual.mT @ pairs / len(x)
+    else:
+        own = _cross(x, private)
+    # Unit columns: rare people's means count as much as frequent ones', and rank is told from rounding.
+    own = functional.normalize(own[:, own.norm(dim=0) > 1e-12], dim=0)
+    basis, values, _ = torch.linalg.svd(own, full_matrices=True)
+    free = basis[:, int((values > 1e-9).sum()) :]
+    if free.shape[1] < features:
+        raise ModelError(
+            f"without the means of all people {free.shape[1]} of {x.shape[1]} directions are left, asked for {features}"
+            ": learn from fewer people, or leave classes out of it"
+        )
+    total = free.mT @ _covariance(x) @ free
+    total = total + shrink * total.diagonal().mean() * torch.eye(len(total)).to(total)
+    factor = torch.linalg.cholesky(total)
+    half = torch.linalg.solve_triangular(factor, free.mT @ _between(x, task) @ free, upper=False)
+    whole = torch.linalg.solve_triangular(factor, half.mT, upper=False)
+    vectors = torch.linalg.eigh((whole + whole.mT) / 2).eigenvectors.flip(-1)[:, :features]
+    directions = free @ torch.linalg.solve_triangular(factor.mT, vectors, upper=True)
+    return functional.normalize(directions, dim=0).mT.contiguous()
+
+
 STARTS: dict[str, Callable[..., Tensor]] = {
     "random": random_directions,
     "pca": principal_directions,
     "ppls": private_pls,
     "plda": discriminant_ratio,
+    "means": without_means,
+    "means_by_class": partial(without_means, by_class=True),
 }
 """Starting points by name."""
 
 
 def targets_of(tasks: Sequence[Task]) -> Tensor:
-    """What tasks look for as one matrix: indicators of classes and targets side by side, `(n, k)`, float64."""
-    columns = (
+    """What tasks look for as one matrix: indicators of classes and targets side by side, `(n, k)`, float64. Those that
+    look at sets have no part in it: one that looks at samples must be there.
+    """
+    columns = [
         functional.one_hot(task.labels.long(), task.classes) if isinstance(task, ClassTask) else task.targets
         for task in tasks
-    )
+        if not isinstance(task, SetTask)
+    ]
+    if not columns:
+        raise ModelError("all tasks look at sets of samples: add one that looks at samples, or start at random")
     return torch.cat([column.double() for column in columns], dim=1)
 
 
@@ -132,6 +183,13 @@ def _between(x: Tensor, targets: Tensor) -> Tensor:
     # Indicators of classes sum to a constant: one direction of theirs is nothing but rounding.
     inverse: Tensor = torch.linalg.pinv(centered.mT @ centered / len(x), rtol=1e-10, hermitian=True)
     return cross @ inverse @ cross.mT
+
+
+def _fitted(x: Tensor, targets: Tensor) -> Tensor:
+    """What the targets predict of x linearly, `(n, D)`: for indicators, the means of the classes less the mean."""
+    centered = _centered(targets.to(x))
+    inverse: Tensor = torch.linalg.pinv(centered.mT @ centered / len(x), rtol=1e-10, hermitian=True)
+    return centered @ (inverse @ _cross(x, targets).mT)
 
 
 def _without(columns: Tensor) -> Callable[[Tensor], Tensor]:

@@ -224,7 +224,101 @@ class TargetTask:
         return expand
 
 
-Task = ClassTask | TargetTask
+@dataclass(frozen=True, eq=False)
+class SetTask:
+    """A task on means of filtered samples: someone who has T clips of one person, or looks at some samples alone.
+
+    `of` is the task, with a label for each set; `sets` `(m, T)` are the samples of each, numbers below `samples`, how
+    many there are. A sample may be in several sets, or in none. The mean is linear in the features, so what is known of
+    tasks holds: the best response is unique, and its gradient goes back to the samples in equal parts. Raises
+    ModelError for sets that do not fit.
+    """
+
+    of: ClassTask | TargetTask
+    sets: Tensor
+    samples: int
+
+    def __post_init__(self) -> None:
+        sets = self.sets
+        if sets.ndim != 2 or sets.numel() == 0 or sets.is_floating_point() or len(sets) != self.of.rows:
+            raise ModelError(f"need a set (m, T >= 1) of samples for each of {self.of.rows} labels, got {sets.shape}")
+        if int(sets.min()) < 0 or int(sets.max()) >= self.samples:
+            raise ModelError(f"sets must be of samples 0..{self.samples - 1}, got {int(sets.min())}..{int(sets.max())}")
+
+    @property
+    def rows(self) -> int:
+        """How many samples it looks at sets of."""
+        return self.samples
+
+    @property
+    def name(self) -> str:
+        """That of the task."""
+        return self.of.name
+
+    @property
+    def importance(self) -> float:
+        """That of the task."""
+        return self.of.importance
+
+    def seen(self, features: Tensor) -> Tensor:
+        """The means of the sets, `(m, d)`, of features `(samples, d)`."""
+        return features[self.sets.to(features.device)].mean(1)
+
+    def sent_back(self, slopes: Tensor) -> Tensor:
+        """The gradient by the features, `(samples, d)`, of the one by the means, `(m, d)`."""
+        each = slopes.repeat_interleave(self.sets.shape[1], 0) / self.sets.shape[1]
+        return slopes.new_zeros(self.samples, slopes.shape[1]).index_add(0, self.sets.flatten().to(slopes.device), each)
+
+    def best_response(
+        self, features: Tensor, start: Tensor | Solution | None = None, tolerance: float = 1e-8
+    ) -> Solution:
+        """That of the task to the means."""
+        return self.of.best_response(self.seen(features), start, tolerance)
+
+    def objective(self, features: Tensor) -> ConvexObjective:
+        """The loss on the means as a function of the parameters."""
+        return self.of.objective(self.seen(features))
+
+    def newton(self, parameters: Tensor, features: Tensor) -> Callable[[Tensor], Tensor]:
+        """Solves with the Hessian on the means."""
+        return self.of.newton(parameters, self.seen(features))
+
+    def loss(self, parameters: Tensor, features: Tensor) -> Tensor:
+        """The regularized loss on the means, for autograd by either argument."""
+        return self.of.loss(parameters, self.seen(features))
+
+
+def draw_sets(labels: Tensor, clips: int, seed: int = 0, only: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Sets of so many samples that have one label, drawn without a sample twice: `(m, clips)`, and labels `(m,)`.
+
+    `labels` are `(n,)`; `only` `(n,)` says which samples may be drawn. What is left of a label is in no set. Raises
+    ModelError if there is no set at all.
+    """
+    allowed = torch.ones_like(labels, dtype=torch.bool) if only is None else only
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed)).to(labels.device)
+    drawn = [order[(labels == label)[order] & allowed[order]] for label in torch.unique(labels)]
+    sets = torch.cat([own[: len(own) // clips * clips].view(-1, clips) for own in drawn]) if clips >= 1 else labels[:0]
+    if len(sets) == 0:
+        raise ModelError(f"nobody has {clips} samples to draw a set from: ask for fewer clips")
+    return sets, labels[sets[:, 0]]
+
+
+def set_family(
+    private: Tensor, task: Tensor, clips: int, make: Callable[[Tensor], "ClassTask | TargetTask"], seed: int = 0
+) -> "list[Task]":
+    """Whom a filter that is to hide people who speak often is learned against: someone with one clip, someone with the
+    mean of `clips`, and for each class of the task someone who knows it. Labels are `(n,)`; `make` makes an adversary
+    of labels. A filter is as good as the worst of them (`MinimaxProblem`, `sharpness`).
+    """
+    sets, owners = draw_sets(private, clips, seed)
+    family: list[Task] = [make(private), SetTask(make(owners), sets, len(private))]
+    for label in torch.unique(task).tolist():
+        some, whose = draw_sets(private, 1, seed, task == label)
+        family.append(SetTask(make(whose), some, len(private)))
+    return family
+
+
+Task = ClassTask | TargetTask | SetTask
 
 
 @dataclass(frozen=True)

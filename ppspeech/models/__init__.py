@@ -30,6 +30,7 @@ from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
 from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
 from ppspeech.models.hmm.topology import Topology, ergodic, left_right
 from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score, voice_directions
+from ppspeech.models.kernel import KernelClassifier
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 from ppspeech.models.margin.hmm import LargeMarginHmm, train_large_margin
@@ -38,13 +39,22 @@ from ppspeech.models.measures import (
     det_curve,
     equal_error_rate,
     equal_error_threshold,
+    error_rates,
     minimum_dcf,
     plot_det,
     total_word_errors,
     word_errors,
 )
-from ppspeech.models.network import FrameLayer, FrameNetwork
-from ppspeech.models.patches import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
+from ppspeech.models.network import FrameLayer, FrameNetwork, SequenceNetwork, StateNetwork, greedy_labels, span_of
+from ppspeech.models.patches import (
+    PatchDetector,
+    PatchGrid,
+    learn_patches,
+    learn_word,
+    regions,
+    sliding_maxima,
+    weigh_patches,
+)
 from ppspeech.models.scaled import TableClassifier, UtteranceClassifier
 from ppspeech.models.speakers import SpeakerVerifier, adapt_speakers, supervector_scores
 
@@ -67,6 +77,7 @@ __all__ = [
     "HuberSvm",
     "Hypothesis",
     "Impostors",
+    "KernelClassifier",
     "LargeMarginGaussians",
     "LargeMarginHmm",
     "LogisticRegression",
@@ -76,9 +87,11 @@ __all__ = [
     "Point",
     "Prior",
     "ScoreFloor",
+    "SequenceNetwork",
     "SoftmaxRegression",
     "Solution",
     "SpeakerVerifier",
+    "StateNetwork",
     "TableClassifier",
     "Topology",
     "UtteranceClassifier",
@@ -93,10 +106,13 @@ __all__ = [
     "equal_error_rate",
     "equal_error_threshold",
     "ergodic",
+    "error_rates",
     "fit_mixture",
     "flat_start_",
     "floored_scores",
+    "greedy_labels",
     "learn_patches",
+    "learn_word",
     "left_right",
     "map_adapt",
     "minimize",
@@ -110,11 +126,13 @@ __all__ = [
     "score_floor",
     "sliding_maxima",
     "smat",
+    "span_of",
     "supervector_scores",
     "supervectors",
     "svec",
     "total_word_errors",
     "train_large_margin",
     "voice_directions",
+    "weigh_patches",
     "word_errors",
 ]

@@ -97,6 +97,27 @@ class _Linear(nn.Module, ABC):
             self.weight.copy_(solution.theta)
         return solution
 
+    def fit_shares(self, x: Tensor, shares: Tensor, *, quadratic: float, tolerance: float = 1e-6) -> Solution:
+        """The same for examples whose class is not known: `shares` `(n, classes)` of each that sum to 1.
+
+        Shares may be negative, such as classes corrected for noise on them (Natarajan et al. 2013): the curvature of a
+        soft loss does not depend on the class, so that the objective stays convex. Without `quadratic` it would have no
+        minimum. Raises ModelError for a model whose loss is not soft.
+        """
+        if shares.shape != (len(x), self.classes) or not torch.allclose(shares.sum(1), shares.new_ones(len(x))):
+            raise ModelError(f"shares are ({len(x)}, {self.classes}) and sum to 1, got {tuple(shares.shape)}")
+        objective = ConvexObjective(
+            self.soft_head(shares.double()), self.features(x.double()), self.weight.shape[0], quadratic
+        )
+        solution = minimize(objective, tolerance=tolerance)
+        with torch.no_grad():
+            self.weight.copy_(solution.theta)
+        return solution
+
+    def soft_head(self, shares: Tensor) -> Head:
+        """The losses of examples with shares of classes `(n, classes)`; ModelError where they would not be convex."""
+        raise ModelError(f"the loss of {type(self).__name__} is not convex in shares of classes, got {len(shares)}")
+
     def _check_labels(self, x: Tensor, y: Tensor) -> None:
         if y.shape != x.shape[:-1] or y.is_floating_point():
             raise ModelError(
@@ -145,6 +166,21 @@ class LogisticRegression(_Linear):
 
         return expand
 
+    def soft_head(self, shares: Tensor) -> Head:
+        """ln(1 + e^s) - p s, p the share of the second class."""
+        second = shares[:, 1:]
+
+        def expand(scores: Tensor) -> Expansion:
+            p = torch.sigmoid(scores)
+            curvature = p * (1 - p)
+            return Expansion(
+                lambda: (nn.functional.softplus(scores) - second * scores).squeeze(-1),
+                p - second,
+                lambda direction: curvature * direction,
+            )
+
+        return expand
+
 
 class SoftmaxRegression(_Linear):
     """C classes, one row of weights each; cross-entropy loss."""
@@ -166,16 +202,19 @@ class SoftmaxRegression(_Linear):
 
     def head(self, y: Tensor) -> Head:
         """The cross-entropies of these labels."""
-        right = nn.functional.one_hot(y, self.classes).double()
+        return self.soft_head(nn.functional.one_hot(y, self.classes).double())
+
+    def soft_head(self, shares: Tensor) -> Head:
+        """ln sum e^s - <p, s>, p the shares."""
 
         def expand(scores: Tensor) -> Expansion:
-            shares = scores.softmax(-1)
+            found = scores.softmax(-1)
 
             def curve(direction: Tensor) -> Tensor:
-                moved = shares * direction
-                return moved - shares * moved.sum(-1, keepdim=True)
+                moved = found * direction
+                return moved - found * moved.sum(-1, keepdim=True)
 
-            return Expansion(lambda: nn.functional.cross_entropy(scores, y, reduction="none"), shares - right, curve)
+            return Expansion(lambda: scores.logsumexp(-1) - (shares * scores).sum(-1), found - shares, curve)
 
         return expand
 

@@ -1,26 +1,38 @@
-"""A word by ordered patches of its spectrogram, found where they are expected, and boosted (Ezzat and Poggio 2008).
+"""A word by ordered patches of its spectrogram, found where they are expected (Ezzat and Poggio 2008).
 
 A patch is a piece of some bands and a few frames, taken from a clip of the word. What it says about a place t of a
 recording is how well it fits, at best, in a window that begins where the patch stood in the word:
 
     m_p(t) = max over 0 <= d < w of <patch_p, r(t + τ_p + d)>,    r(u) frames u .. u + b - 1, centered, of length one
 
-Windows come in order, τ_p = k s for the patches of bin k, as many in each. The word is at t if enough patches fit:
+Windows come in order, τ_p = k s for the patches of bin k, as many in each. The word is at t if enough patches fit, or
+if they fit well enough together, by one of two rules:
 
-    f(t) = sum over p of α_p [m_p(t) >= θ_p] + β >= 0
+    stumps    f(t) = sum over p of α_p [m_p(t) >= θ_p] + β >= 0        boosted
+    linear    f(t) = sum over p of α_p m_p(t) + β >= 0                 a support vector machine
 
 Deviations from the paper: places in the word are those of the bins, not of each patch; patches of a bin are chosen by
-boosting, one bin after the other, where the paper takes all and trains a support vector machine on them.
+boosting, one bin after the other, where the paper takes all; and places without the word that score best are shown to
+the learner again (`learn_word`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
+import torch
 
 from ppspeech.arrays import Reals, Whole
 from ppspeech.errors import ModelError
+from ppspeech.models.linear import HuberSvm
+
+Rule = Literal["stumps", "linear"]
+QUADRATIC = 0.03
+"""Λ of the support vector machine, beside losses that weigh a half for the word and a half for all else."""
+WITHOUT, HARD, APART = 20, 4, 4
+"""Windows of each recording without the word: drawn at first; shown again each time, so many frames apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +78,16 @@ class PatchGrid:
 
 @dataclass(frozen=True, eq=False)
 class PatchDetector:
-    """A word: `patches` `(patches, bands * span)` of length one, bin by bin; `thresholds` and `gains` `(patches,)`."""
+    """A word: `patches` `(patches, bands * span)` of length one, bin by bin; `thresholds` and `gains` `(patches,)`. A
+    linear rule looks at no threshold.
+    """
 
     grid: PatchGrid
     patches: Reals
     thresholds: Reals
     gains: Reals
     bias: float
+    rule: Rule = "stumps"
 
     def __post_init__(self) -> None:
         count = self.grid.patches
@@ -83,12 +98,19 @@ class PatchDetector:
 
     def features(self, spectrogram: Reals) -> Reals:
         """m of every place and patch, `(places, patches)`."""
-        best = sliding_maxima(regions(spectrogram, self.grid.span) @ self.patches.T, self.grid.window)
-        return placed(best, self.grid)
+        return self.fits(regions(spectrogram, self.grid.span))
+
+    def fits(self, pieces: Reals) -> Reals:
+        """The same from pieces as `regions` cuts them."""
+        return placed(sliding_maxima(pieces @ self.patches.T, self.grid.window), self.grid)
 
     def scores(self, spectrogram: Reals) -> Reals:
         """f of every place, `(places,)`."""
-        fits = self.features(spectrogram) >= self.thresholds
+        return self.sums(self.features(spectrogram))
+
+    def sums(self, features: Reals) -> Reals:
+        """f of what `features` gives, `(places,)`."""
+        fits = features if self.rule == "linear" else features >= self.thresholds
         return np.asarray(fits @ self.gains + self.bias)
 
 
@@ -196,6 +218,64 @@ def learn_patches(
         2 * gains,
         -float(gains.sum()),
     )
+
+
+def weigh_patches(detector: PatchDetector, words: Sequence[Reals], others: Sequence[Reals]) -> PatchDetector:
+    """The same patches under a linear rule: gains and bias of the Huber support vector machine on their fits. Both
+    kinds of windows weigh the same, however many there are.
+    """
+    fits = torch.from_numpy(np.concatenate([detector.features(each) for each in (*words, *others)]))
+    labels = torch.tensor([1] * len(words) + [0] * len(others))
+    weights = torch.where(labels > 0, 0.5 / len(words), 0.5 / len(others)).double()
+    machine = HuberSvm(fits.shape[1], dtype=torch.float64)
+    found = machine.fit(fits, labels, quadratic=QUADRATIC, weights=weights).theta[0].numpy()
+    return replace(detector, gains=found[:-1], bias=float(found[-1]) * machine.constant, rule="linear")
+
+
+def learn_word(
+    words: Sequence[Reals],
+    background: Sequence[Reals],
+    grid: PatchGrid,
+    *,
+    others: Sequence[Reals] = (),
+    candidates: int = 60,
+    again: int = 2,
+    seed: int = 0,
+) -> dict[Rule, PatchDetector]:
+    """Detectors by either rule, of the same patches, from windows with the word and spectrograms of recordings without
+    it.
+
+    At first they see places drawn from the recordings, and windows of `others`; then, `again` times, those where
+    they would have found the word. Raises ModelError for nothing to learn from.
+    """
+    rng, long = np.random.default_rng(seed), [each for each in background if len(each) >= grid.frames]
+    if not long:
+        raise ModelError(f"a recording without the word has {grid.frames} frames or more, and there is none")
+    drawn = [(each, at) for each in long for at in rng.integers(0, grid.places(len(each)), WITHOUT).tolist()]
+    without = [*others, *(each[at : at + grid.frames] for each, at in drawn)]
+    detector = learn_patches(words, without, grid, candidates, seed)
+    for _ in range(again):
+        without += _hardest(detector, long)
+        detector = learn_patches(words, without, grid, candidates, seed)
+    machine = weigh_patches(detector, words, without)
+    for _ in range(again):
+        without += _hardest(machine, long)
+        machine = weigh_patches(machine, words, without)
+    return {"stumps": detector, "linear": machine}
+
+
+def _hardest(detector: PatchDetector, background: Sequence[Reals]) -> list[Reals]:
+    """Windows of each recording that score highest, `APART` frames apart or more."""
+    found = []
+    for each in background:
+        scores = detector.scores(each)
+        for _ in range(HARD):
+            at = int(scores.argmax())
+            if scores[at] == -np.inf:
+                break
+            found.append(each[at : at + detector.grid.frames])
+            scores[max(0, at - APART + 1) : at + APART] = -np.inf
+    return found
 
 
 def _cut_patches(words: Reals, k: int, grid: PatchGrid, candidates: int, rng: np.random.Generator) -> Reals:

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import Frames, utterance_statistics
+from ppspeech.models.kernel import KernelClassifier
 from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.models.margin.gaussians import LargeMarginGaussians
 
-RowModel = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians
+RowModel = LogisticRegression | SoftmaxRegression | HuberSvm | LargeMarginGaussians | KernelClassifier
 """What scores one vector, `(..., d)` to `(..., classes)`."""
 
 
@@ -22,7 +23,10 @@ class TableClassifier(nn.Module):
     def __init__(self, model: RowModel) -> None:
         super().__init__()
         self.model = model
-        columns = model.size - 1 if isinstance(model, LargeMarginGaussians) else model.weight.shape[1] - 1
+        if isinstance(model, KernelClassifier):
+            columns = model.columns
+        else:
+            columns = model.size - 1 if isinstance(model, LargeMarginGaussians) else model.weight.shape[1] - 1
         self.register_buffer("mean", torch.zeros(columns))
         self.register_buffer("std", torch.ones(columns))
 

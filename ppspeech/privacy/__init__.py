@@ -22,6 +22,7 @@ from ppspeech.privacy.accounting.events import (
     register_event,
 )
 from ppspeech.privacy.accounting.hockey_stick import gaussian_delta, gaussian_epsilon, gaussian_sigma
+from ppspeech.privacy.accounting.kept import KeptBudget
 from ppspeech.privacy.convex.events import (
     LogisticObjectiveGaussianEvent,
     LogisticObjectivePureEvent,
@@ -35,6 +36,8 @@ from ppspeech.privacy.convex.output import OutputPerturbation
 from ppspeech.privacy.gradients.plan import SampledDiscreteGaussianEvent, SampledGaussianEvent, noise_multiplier_for
 from ppspeech.privacy.guarantee import MOST_DELTA, Guarantee, Released
 from ppspeech.privacy.mechanism import MECHANISMS, Mechanism, mechanism
+from ppspeech.privacy.mechanisms.bounded_sum import Mean, Sum
+from ppspeech.privacy.mechanisms.count import Count
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
 from ppspeech.privacy.mechanisms.distributed import PolyaShares, SkellamEvent, SkellamShares, shares_for
@@ -42,7 +45,10 @@ from ppspeech.privacy.mechanisms.gamma_norm import GammaNorm
 from ppspeech.privacy.mechanisms.gaussian import Gaussian, GaussianEvent
 from ppspeech.privacy.mechanisms.histogram import Histogram
 from ppspeech.privacy.mechanisms.laplace import Laplace, LaplaceEvent
+from ppspeech.privacy.mechanisms.median import MedianMechanism, MedianSession
+from ppspeech.privacy.mechanisms.noisy_max import NoisyMax
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss
+from ppspeech.privacy.mechanisms.quantile import Quantile
 from ppspeech.privacy.mechanisms.selection import BoundedRangeEvent, Exponential, PermuteAndFlip
 from ppspeech.privacy.mechanisms.sparse_vector import SparseVector
 from ppspeech.privacy.mechanisms.unit_sum import UnitSum
@@ -62,6 +68,7 @@ __all__ = [
     "BoundedRangeEvent",
     "Budget",
     "ComposedEvent",
+    "Count",
     "DiscreteGaussian",
     "DiscreteGaussianEvent",
     "DiscreteLaplace",
@@ -74,11 +81,16 @@ __all__ = [
     "GaussianEvent",
     "Guarantee",
     "Histogram",
+    "KeptBudget",
     "Laplace",
     "LaplaceEvent",
     "LogisticObjectiveGaussianEvent",
     "LogisticObjectivePureEvent",
+    "Mean",
     "Mechanism",
+    "MedianMechanism",
+    "MedianSession",
+    "NoisyMax",
     "NonPrivateEvent",
     "ObjectiveGaussianEvent",
     "ObjectivePerturbation",
@@ -88,6 +100,7 @@ __all__ = [
     "PolyaShares",
     "PureEvent",
     "PureLike",
+    "Quantile",
     "Relation",
     "Released",
     "SampledDiscreteGaussianEvent",
@@ -96,6 +109,7 @@ __all__ = [
     "SkellamShares",
     "SoftmaxObjectivePureEvent",
     "SparseVector",
+    "Sum",
     "Unit",
     "UnitSum",
     "UnsupportedAnalysisError",

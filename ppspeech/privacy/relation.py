@@ -45,6 +45,10 @@ class Relation:
         return f"one {self.unit} ({self.adjacency})"
 
 
+ONE_ROW = Relation("record", "replace")
+"""What tables that promise nothing would have to protect: a row of a table whose length is public."""
+
+
 def check_relation(relation: Any) -> Relation:
     """Refuse what is not a relation: two words in its place, or nothing."""
     if not isinstance(relation, Relation):

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
     from ppspeech.service.client.connect import Client, Door, connect, connect_through, open_door, server_health
     from ppspeech.service.client.session import Answer
-    from ppspeech.service.client.spotting import Spotted, in_archive
+    from ppspeech.service.client.spotting import Spotted, in_archive, patches_in_archive
     from ppspeech.service.estimate import BYTES_PER_SECOND, Knowledge
     from ppspeech.service.exactness import error_budget
     from ppspeech.service.export import EXPORTERS, Deployment, export_words
-    from ppspeech.service.export_networks import export_network
+    from ppspeech.service.export_networks import at_frames, export_ctc, export_network, export_sequence
     from ppspeech.service.export_sentences import (
+        NetworkScored,
         Scored,
-        SentenceDeployment,
         at_length,
         export_bank,
         export_bundle,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from ppspeech.service.export_spotting import SpotDeployment, export_keywords
     from ppspeech.service.offer import DESCRIBE, Offer, describe, offered_names
+    from ppspeech.service.patches import PatchWord, band_frames, heard_inside, learn_patch_word, pieces_of
     from ppspeech.service.plan import (
         MEETING_BYTES,
         ROUND_TRIPS,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         index_songs,
         read_index,
     )
+    from ppspeech.service.tasks.sentences import SentenceDeployment
 
 __all__ = [
     "ASKED",
@@ -85,7 +87,9 @@ __all__ = [
     "Door",
     "FindBy",
     "Knowledge",
+    "NetworkScored",
     "Offer",
+    "PatchWord",
     "QueryBudget",
     "Request",
     "Scored",
@@ -100,7 +104,9 @@ __all__ = [
     "TextDeployment",
     "Units",
     "WayToRun",
+    "at_frames",
     "at_length",
+    "band_frames",
     "build_services",
     "clear_segments",
     "clip_frames",
@@ -112,17 +118,23 @@ __all__ = [
     "error_budget",
     "export_bank",
     "export_bundle",
+    "export_ctc",
     "export_graph",
     "export_keywords",
     "export_network",
+    "export_sequence",
     "export_words",
+    "heard_inside",
     "in_archive",
     "in_the_clear",
     "index_folder",
     "index_recordings",
     "index_songs",
+    "learn_patch_word",
     "offered_names",
     "open_door",
+    "patches_in_archive",
+    "pieces_of",
     "plan_network",
     "plan_sentences",
     "plan_speakers",
@@ -146,21 +158,15 @@ _MODULES = {
     "archive": {"Archive", "Contents", "Units", "clear_segments", "in_the_clear", "index_recordings"},
     "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
     "client.session": {"Answer"},
-    "client.spotting": {"Spotted", "in_archive"},
+    "client.spotting": {"Spotted", "in_archive", "patches_in_archive"},
     "estimate": {"BYTES_PER_SECOND", "Knowledge"},
     "exactness": {"error_budget"},
     "export": {"EXPORTERS", "Deployment", "export_words"},
-    "export_networks": {"export_network"},
-    "export_sentences": {
-        "Scored",
-        "SentenceDeployment",
-        "at_length",
-        "export_bank",
-        "export_bundle",
-        "export_graph",
-    },
+    "export_networks": {"at_frames", "export_ctc", "export_network", "export_sequence"},
+    "export_sentences": {"NetworkScored", "Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
     "export_spotting": {"SpotDeployment", "export_keywords"},
     "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
+    "patches": {"PatchWord", "band_frames", "heard_inside", "learn_patch_word", "pieces_of"},
     "plan": {
         "MEETING_BYTES",
         "ROUND_TRIPS",
@@ -199,6 +205,7 @@ _MODULES = {
         "read_index",
     },
     "server.text": {"TextDeployment"},
+    "tasks.sentences": {"SentenceDeployment"},
     "seek": {"sought"},
 }
 

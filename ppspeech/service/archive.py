@@ -1,4 +1,5 @@
-"""Recordings that can be searched: features, what a garbage model scores them, and what they score in units.
+"""Recordings that can be searched: features, what a garbage model scores them, what they score in units, and energies
+of bands that patches are looked for in.
 
 `index_recordings` makes one from sound files, and `Archive.write` a file of it, which loads in a moment: numbers in
 float32 behind a header of JSON, as safetensors. It holds voices: keep it as you keep the recordings.
@@ -7,7 +8,6 @@ float32 behind a header of JSON, as safetensors. It holds voices: keep it as you
 import hashlib
 import json
 import math
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from torch import nn
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range
+from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range, waveform_at
 from ppspeech.bundle import (
     LIMIT,
     Bundle,
@@ -28,7 +28,6 @@ from ppspeech.bundle import (
     SentenceHmmSettings,
     SentenceTranscriber,
     from_plain,
-    read_json,
     to_plain,
     usual_radius,
 )
@@ -40,10 +39,13 @@ from ppspeech.progress import track
 from ppspeech.protocols.scores import within_ball
 from ppspeech.protocols.search import Answers, Found, Keywords, Recordings, SpotShape
 from ppspeech.service.offer import check_front_end
-from ppspeech.service.tasks.spotting import EXAMPLE_GARBAGE, FLOOR, Spotting
+from ppspeech.service.patches import RATE as BAND_RATE
+from ppspeech.service.patches import band_frames, pieces_of, safetensors_header
+from ppspeech.service.tasks.spotting import BANDS, EXAMPLE_GARBAGE, FLOOR, PatchSize, Spotting
 from ppspeech.storage import atomic_write
 
-FORMAT = 1
+FORMAT = 2
+OLDER = 1  # had no bands: no word by patches is found in it
 SUFFIX = ".archive"
 LARGEST = 1 << 31  # bytes of an archive
 HOP_S = 0.03
@@ -63,6 +65,7 @@ class Contents:
         lengths: of each recording, in frames.
         names: of the recordings.
         told: whether clients are told these names.
+        bands: of each recording, in steps of patches; none in archives of the older format.
     """
 
     mfcc: MfccConfig
@@ -73,17 +76,22 @@ class Contents:
     lengths: tuple[int, ...]
     names: tuple[str, ...]
     told: bool
+    bands: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         check_front_end(self.mfcc)
         if not self.lengths or min(self.lengths) < 1 or len(self.names) != len(self.lengths):
             raise BundleError("an archive has recordings of at least one frame, and a name for each")
+        if self.bands and (len(self.bands) != len(self.lengths) or min(self.bands) < 0 or not sum(self.bands)):
+            raise BundleError("an archive has bands of all of its recordings, or of none")
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of the arrays, by name."""
         total = sum(self.lengths)
-        found = {"frames": (total, self.mfcc.features), "garbage": (total,)}
+        found: dict[str, tuple[int, ...]] = {"frames": (total, self.mfcc.features), "garbage": (total,)}
+        if self.bands:
+            found["bands"] = (sum(self.bands), BANDS)
         return found | ({"ratios": (total, len(self.units) * self.states)} if self.units else {})
 
 
@@ -98,12 +106,15 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """Recordings, ready to be searched: `frames` in their usual range, `garbage` a frame, and `ratios` of units."""
+    """Recordings, ready to be searched: `frames` in their usual range, `garbage` a frame, `ratios` of units, and
+    `bands` as `band_frames` has them.
+    """
 
     contents: Contents
     frames: Reals
     garbage: Reals
     ratios: Reals | None
+    bands: Reals | None = None
 
     def __post_init__(self) -> None:
         for name, shape in self.contents.shapes.items():
@@ -139,6 +150,7 @@ class Archive:
             frames=self.contents.piece,
             pieces=tuple(each.count(number) for number in range(len(self.contents.lengths))),
             recordings=self.contents.names if self.contents.told else (),
+            bands=BANDS if self.contents.bands else 0,
         )
 
     def recordings(self, shape: SpotShape) -> Recordings:
@@ -150,6 +162,19 @@ class Archive:
             numbers = [self.ratios[part].astype(np.float64) - middle for part in cut]
             return Recordings(shape, numbers, [np.zeros(len(each)) for each in numbers])
         return Recordings(shape, [self.frames[part] for part in cut], [self.garbage[part] for part in cut])
+
+    def patch_pieces(self, size: PatchSize) -> Reals:
+        """The pieces on a page as a search for a word of this size takes them."""
+        terms, contents = self.terms, self.contents
+        shape, pieces = terms.patch_shape(size), self.pieces
+        assert self.bands is not None
+        recordings = np.split(self.bands, np.cumsum(contents.bands)[:-1])
+        firsts = np.cumsum((0, *contents.lengths))
+        cut = []
+        for piece in (pieces[number] for number in terms.pieces_of(size)):
+            start = terms.band_start(piece.first - int(firsts[piece.recording]))
+            cut.append(recordings[piece.recording][start : start + terms.band_steps])
+        return pieces_of(cut, shape, size.grid.span)
 
     def to_bytes(self) -> bytes:
         """As a file holds it."""
@@ -179,7 +204,7 @@ class Archive:
             arrays = safetensors.numpy.load(data)
         except (SafetensorError, ValueError) as damaged:
             raise BundleError(f"the archive is damaged: {damaged}") from None
-        return cls(contents, arrays["frames"], arrays["garbage"], arrays.get("ratios"))
+        return cls(contents, arrays["frames"], arrays["garbage"], arrays.get("ratios"), arrays.get("bands"))
 
     @classmethod
     def load(cls, path: str | Path) -> "Archive":
@@ -202,20 +227,12 @@ def is_archive(path: str | Path) -> bool:
 
 
 def _header(data: bytes) -> tuple[Contents, dict[str, tuple[str, list[int]]]]:
-    length = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else 0
-    if not 2 <= length <= len(data) - 8:
-        raise BundleError("this is no archive: make one with `ppspeech index`")
-    header = read_json(data[8 : 8 + length], "the header")
-    said = header.pop("__metadata__", None)
-    if not isinstance(said, dict) or list(said) != ["archive"]:
-        raise BundleError("this is no archive: make one with `ppspeech index`")
-    plain = read_json(said["archive"].encode(), "the contents")
-    if plain.pop("format", None) != FORMAT:
-        raise BundleError(f"archives have format {FORMAT}")
-    try:
-        described = {name: (str(each["dtype"]), list(each["shape"])) for name, each in header.items()}
-    except (TypeError, KeyError):
-        raise BundleError("the header does not describe its arrays") from None
+    described, plain = safetensors_header(data, "archive", "no archive: make one with `ppspeech index`")
+    version = plain.pop("format", None)
+    if version == OLDER:
+        plain.setdefault("bands", [])
+    elif version != FORMAT:
+        raise BundleError(f"archives have format {FORMAT}, or {OLDER}, got {version!r}")
     return from_plain(Contents, plain, "the contents"), described
 
 
@@ -245,6 +262,9 @@ def index_recordings(
     mfcc = replace(MfccConfig.wideband(), hop_s=HOP_S, cmvn="none") if bundle is None else bundle.mfcc
     front_end = Mfcc(mfcc)
     heard = [features_of([sound], front_end, rate)[0] for sound in track(list(sounds.values()), "Indexing")]
+    bands: list[Reals] = []
+    if mfcc.sample_rate >= BAND_RATE:  # what was recorded for less has no upper bands
+        bands = [band_frames(waveform_at(sound, rate, BAND_RATE)) for sound in track(list(sounds.values()), "Bands")]
     frames = np.concatenate([in_usual_range(each, mfcc) for each in heard]).astype(np.float32)
     units = None if bundle is None else Units.of(bundle.model, bundle.config)
     longest, longest_heard = max(2, round(longest_s / mfcc.hop_s)), max(map(len, heard))
@@ -257,9 +277,11 @@ def index_recordings(
         lengths=tuple(map(len, heard)),
         names=tuple(sounds),
         told=tell_names,
+        bands=tuple(map(len, bands)) if any(map(len, bands)) else (),
     )
     ratios = None if units is None else np.concatenate([units.ratios(each) for each in heard]).astype(np.float32)
-    return Archive(contents, frames, _garbage(frames, mfcc), ratios)
+    energies = np.concatenate(bands).astype(np.float32) if contents.bands else None
+    return Archive(contents, frames, _garbage(frames, mfcc), ratios, energies)
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,9 +152,14 @@ def estimate_shared(plan: MatrixPlan, shares: Cost, rounds: int) -> Estimate:
 
 def estimate_network(shape: NetworkShape) -> Estimate:
     """What an utterance takes through all layers of a network."""
-    shares = network_cost(shape)
-    products = [estimate_product(shape.product(number)) for number in range(len(shape.layers))]
-    last = estimate_shared(shape.product(len(shape.layers) - 1), shares, network_rounds(shape))
+    plans = [shape.product(number) for number in range(len(shape.layers))]
+    return estimate_layers(plans, network_cost(shape), network_rounds(shape))
+
+
+def estimate_layers(plans: Sequence[MatrixPlan], shares: Cost, rounds: int) -> Estimate:
+    """What encrypted products one after another, and the work on shares between and after them, take."""
+    products = [estimate_product(plan) for plan in plans]
+    last = estimate_shared(plans[-1], shares, rounds)
     return Estimate(
         bytes_up=sum(each.bytes_up for each in products[:-1]) + last.bytes_up,
         bytes_down=sum(each.bytes_down for each in products[:-1]) + last.bytes_down,

@@ -7,21 +7,21 @@ from ppspeech.protocols.sentences import (
     SentenceShape,
     garbled_cost,
     product_plan,
+    products_of,
     sentence_circuit,
+    sentence_rounds,
     shares_cost,
 )
-from ppspeech.service.estimate import Estimate, estimate_garbled, estimate_shared
+from ppspeech.service.estimate import Estimate, estimate_garbled, estimate_layers
 from ppspeech.service.tasks.sentences import Mode
 
 
 @lru_cache(maxsize=128)
 def estimate_sentence(shape: SentenceShape, mode: Mode) -> Estimate:
     """An utterance of the shape's length: bytes and rounds exactly, seconds on loopback as an estimate."""
-    plan = product_plan(shape)
     if mode == "frames":
-        shares = shares_cost(shape)
-        return estimate_shared(plan, shares, 1 + shares.rounds)
-    return estimate_garbled(plan, sentence_circuit(shape), garbled_cost(shape))
+        return estimate_layers(products_of(shape), shares_cost(shape), sentence_rounds(shape))
+    return estimate_garbled(product_plan(shape), sentence_circuit(shape), garbled_cost(shape))
 
 
 def choose_way(shape: SentenceShape, modes: tuple[Mode, ...], round_trip_seconds: float) -> Mode:

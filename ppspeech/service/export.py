@@ -19,6 +19,7 @@ from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit, word_radi
 from ppspeech.errors import ModelError
 from ppspeech.models import (
     HuberSvm,
+    KernelClassifier,
     LogisticRegression,
     SoftmaxRegression,
     TableClassifier,
@@ -201,6 +202,7 @@ def export_table(classifier: TableClassifier, labels: tuple[str, ...], deploymen
     """A model of rows; the client scales its row by the bundle's public mean and deviation."""
     if isinstance(classifier.model, LargeMarginGaussians):
         return export_large_margin(classifier.model, labels, deployment)
+    assert not isinstance(classifier.model, KernelClassifier)  # a kind of its own, which is not served
     return export_linear(classifier.model, labels, deployment)
 
 

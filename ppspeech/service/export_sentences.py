@@ -1,4 +1,5 @@
-"""From a graph of words and the Gaussians of its states to what an encrypted service of sentences computes with.
+"""From a graph of words, and the Gaussians of its states or a network, to what an encrypted service of sentences
+computes with.
 
 Nodes of a graph become junctions. What staying in a state costs goes with every frame's score there, so that what leads
 to a state counts relative to it. The shares are the smallest that hold all differences for certain, for every voice
@@ -6,7 +7,7 @@ within the public radius (`ppspeech.protocols.trellis.range`), with a quarter of
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -17,16 +18,24 @@ from torch import nn
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import usual_range
-from ppspeech.bundle import Bundle, BundleConfig, SentenceHmmSettings, feature_limit, feature_radius
+from ppspeech.bundle import (
+    Bundle,
+    BundleConfig,
+    SentenceHmmSettings,
+    SentenceNetworkSettings,
+    feature_limit,
+    feature_radius,
+)
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models.decoding import LATER, NOTHING, Edge, WordGraph
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
+from ppspeech.protocols.networks import NetworkArrays
 from ppspeech.protocols.scores import MOST_LIMIT, Terms, scaled_weights
 from ppspeech.protocols.sentences import SentenceArrays, SentenceShape
 from ppspeech.service.export import score_columns
-from ppspeech.service.tasks.sentences import STEP, most_words, shape_at_length
+from ppspeech.service.export_networks import export_states
+from ppspeech.service.tasks.sentences import SentenceDeployment, most_words, shape_at_length
 
-LONGEST_SECONDS = 10.0  # of a sentence, unless whoever serves says otherwise
 RAREST = -2_000.0  # nats: what is rarer counts as this rare; moves of a bundle, with what words cost, are not
 BITS = (16, 19, 21, 25)
 """Sizes of shares worth having: between them, a smaller one costs as much as the next."""
@@ -44,17 +53,11 @@ class Scored:
     radius: float
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceDeployment:
-    """What whoever serves a model of sentences chooses; all of it is public.
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkScored:
+    """A network whose outputs are the columns that a graph speaks of; its ranges are the narrowest."""
 
-    Attributes:
-        frames: of the longest utterance, rounded up to steps of 32; by default those of ten seconds.
-        bits: of the shares; by default as many as its scores need for certain. Fewer are refused.
-    """
-
-    frames: int | None = None
-    bits: int | None = None
+    network: NetworkArrays
 
 
 def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) -> SentenceArrays:
@@ -68,6 +71,10 @@ def export_bundle(bundle: Bundle, deployment: SentenceDeployment | None = None) 
 def export_bank(bank: nn.Module, config: BundleConfig, deployment: SentenceDeployment | None = None) -> SentenceArrays:
     """The same of a module in hand, with what a bundle would say about it."""
     settings, mfcc = config.settings, config.front_end
+    if isinstance(settings, SentenceNetworkSettings):
+        chosen, graph = deployment or SentenceDeployment(), settings.graph(bank, config.labels).drawn
+        frames = chosen.frames_of(mfcc)
+        return export_graph(graph, NetworkScored(export_states(bank, frames)), frames, chosen.bits)
     if not isinstance(settings, SentenceHmmSettings) or not isinstance(bank, HiddenMarkovModel):
         raise ModelError(f"a {config.type} writes down no sentences: train one with `ppspeech train sentences`")
     assert isinstance(bank.emission, GaussianEmission)
@@ -86,43 +93,28 @@ def export_bank(bank: nn.Module, config: BundleConfig, deployment: SentenceDeplo
     scored = Scored(
         scaled_weights(weights, terms, center, spread), terms, mfcc.features, limit, feature_radius(bank, mfcc)
     )
-    wanted = LONGEST_SECONDS / mfcc.hop_s if chosen.frames is None else chosen.frames
-    return export_graph(graph, scored, math.ceil(wanted / STEP) * STEP, chosen.bits)
+    return export_graph(graph, scored, chosen.frames_of(mfcc), chosen.bits)
 
 
-def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None = None) -> SentenceArrays:
+def export_graph(
+    graph: WordGraph, scored: Scored | NetworkScored, frames: int, bits: int | None = None
+) -> SentenceArrays:
     """A service for utterances of up to so many frames. Raises ModelError for back-offs that would take too many arcs;
     RangeError where no shares, or not those of `bits`, hold the scores.
     """
     graph = graph.without_failures().shortened()
-    drawn = _Drawing(graph, scored.weights)
-    common: dict[str, Any] = {
-        "dimensions": scored.dimensions,
-        "terms": scored.terms,
-        "limit": scored.limit,
-        "radius": scored.radius,
-    }
-    words = tuple(word or "" for word in graph.words)
-    shape = SentenceShape(
-        frames=frames,
-        words=words,
-        most_words=most_words(frames),
-        bits=BITS[-1],
-        fraction=COARSEST,
-        **drawn.shape,
-        **common,
-    )
+    make = _by_products(graph, scored, frames) if isinstance(scored, Scored) else _by_network(graph, scored, frames)
     why: RangeError | None = None
     for size in BITS if bits is None else (bits,):
         try:
-            found = SentenceArrays(replace(shape, bits=size), *drawn.arrays)
+            found = make(size, COARSEST)
         except RangeError as refused:
             why = refused
             continue
         finest = size - 1 - math.ceil(math.log2(found.most_apart))
         for fraction in range(min(FINEST, finest), COARSEST, -1):
             with suppress(RangeError):
-                return SentenceArrays(replace(shape, bits=size, fraction=fraction), *drawn.arrays)
+                return make(size, fraction)
         return found
     raise RangeError(
         f"{why}; here: normalize features (cmvn utterance or public), raise the models' variance floor, or serve with "
@@ -130,10 +122,65 @@ def export_graph(graph: WordGraph, scored: Scored, frames: int, bits: int | None
     )
 
 
+Make = Callable[[int, int], SentenceArrays]
+"""From the bits of shares, and those after the point, to what is served. Raises RangeError where scores do not fit."""
+
+
+def _by_products(graph: WordGraph, scored: Scored, frames: int) -> Make:
+    drawn = _Drawing(graph, scored.weights)
+
+    def make(bits: int, fraction: int) -> SentenceArrays:
+        shape = SentenceShape(
+            frames=frames,
+            dimensions=scored.dimensions,
+            terms=scored.terms,
+            most_words=most_words(frames),
+            bits=bits,
+            fraction=fraction,
+            limit=scored.limit,
+            radius=scored.radius,
+            **drawn.shape,
+        )
+        return SentenceArrays(shape, drawn.scores, drawn.arcs, drawn.starts)
+
+    return make
+
+
+def _by_network(graph: WordGraph, scored: NetworkScored, frames: int) -> Make:
+    """The last layer has an output a column of the graph, with ln of staying there in its biases, and shares of just
+    the bits that the trellis takes.
+    """
+    given = scored.network
+    drawn = _Drawing(graph, np.concatenate((given.matrices[-1], given.biases[-1][None])))
+    matrices, biases = (*given.matrices[:-1], drawn.scores[:-1]), (*given.biases[:-1], drawn.scores[-1])
+    *before, last = given.shape.layers
+
+    def make(bits: int, fraction: int) -> SentenceArrays:
+        layers = (*before, replace(last, outputs=drawn.scores.shape[1], range_bits=bits - fraction))
+        network = NetworkArrays(replace(given.shape, layers=layers), matrices, biases, ())
+        shape = SentenceShape(
+            frames=frames,
+            dimensions=given.shape.dimensions,
+            terms="linear",
+            most_words=most_words(frames),
+            bits=bits,
+            fraction=fraction,
+            radius=given.shape.radius,
+            network=network.shape,
+            **drawn.shape,
+        )
+        return SentenceArrays(shape, np.zeros((0, shape.scores)), drawn.arcs, drawn.starts, network)
+
+    return make
+
+
 def at_length(arrays: SentenceArrays, frames: int) -> SentenceArrays:
     """The same for utterances of up to so many frames, not more than those it was made for."""
     shape = shape_at_length(arrays.shape, frames)
-    return SentenceArrays(shape, arrays.weights, arrays.arcs, arrays.starts)
+    network = None
+    if arrays.network is not None and shape.network is not None:
+        network = NetworkArrays(shape.network, arrays.network.matrices, arrays.network.biases, ())
+    return SentenceArrays(shape, arrays.weights, arrays.arcs, arrays.starts, network)
 
 
 class _Drawing:
@@ -158,13 +205,15 @@ class _Drawing:
         begun = _begun(graph)
         arcs = [*itself, *moved]
         self.shape: Mapping[str, Any] = {
+            "words": tuple(word or "" for word in graph.words),
             "columns": tuple(columns),
             "arcs": tuple(arc for arc, _ in arcs),
             "starts": tuple((vertex, word) for vertex, (_, word) in begun.items()),
             "end": graph.end,
         }
         starts = [max(nats, RAREST) - staying[vertex] for vertex, (nats, _) in begun.items()]
-        self.arrays = scores, np.array([nats for _, nats in arcs]), np.array(starts)
+        self.scores: Reals = scores
+        self.arcs, self.starts = np.array([nats for _, nats in arcs]), np.array(starts)
 
 
 def _arc(edge: Edge) -> tuple[int, int, int, int]:

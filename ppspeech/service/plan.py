@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ppspeech.bundle import Bundle
+from ppspeech.bundle import Bundle, CtcNetworkSettings
 from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
 from ppspeech.errors import RangeError
@@ -27,12 +27,12 @@ from ppspeech.service.estimate import (
 from ppspeech.service.estimate_sentences import estimate_sentence
 from ppspeech.service.exactness import error_budget
 from ppspeech.service.export import Deployment, export_words
-from ppspeech.service.export_networks import export_network
-from ppspeech.service.export_sentences import SentenceDeployment, export_bundle
+from ppspeech.service.export_networks import export_ctc, export_network
+from ppspeech.service.export_sentences import export_bundle
 from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.server.sentences import sentence_knowledge
 from ppspeech.service.server.speakers import SpeakerDeployment
-from ppspeech.service.tasks.sentences import STEP, Mode, Sentences, modes_of
+from ppspeech.service.tasks.sentences import STEP, Mode, SentenceDeployment, Sentences, modes_of
 from ppspeech.service.tasks.speakers import Job, Speakers
 
 TRANSFER_SECONDS = 1e-6  # of one extended transfer, both parties together
@@ -157,7 +157,7 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
         )
     if total_bytes(shape) > MOST_BYTES:
         warnings.append(f"clients refuse to exchange {total_bytes(shape) / 1e6:.0f} MB: serve with fewer --frames")
-    if "garbled" not in terms.modes:
+    if "garbled" not in terms.modes and shape.network is None:
         warnings.append(
             f"tables of a garbled circuit would take more than {MOST_BYTES / 1e6:.0f} MB: over slow links every frame "
             "waits for its round trips; serve with fewer --frames, or fewer words, to have it"
@@ -178,14 +178,19 @@ def plan_sentences(bundle: Bundle, deployment: SentenceDeployment | None = None)
     return ServicePlan(bundle.config.task, guarantee, tuple(modes), tuple(warnings), details)
 
 
-def plan_network(bundle: Bundle) -> ServicePlan:
-    """What serving a network will cost and leak; nothing is encrypted. Raises ModelError if it cannot be served."""
-    network = export_network(bundle.model, bundle.labels)
+def plan_network(bundle: Bundle, deployment: SentenceDeployment | None = None) -> ServicePlan:
+    """What serving a network will cost and leak, of the longest utterance; nothing is encrypted. `deployment`: of one
+    that writes down sentences. Raises ModelError if it cannot be served.
+    """
+    if isinstance(bundle.config.settings, CtcNetworkSettings):
+        network = export_ctc(bundle, deployment)
+    else:
+        network = export_network(bundle.model, bundle.labels)
     shape = network.shape
     known = Knowledge.about(shape.weights, shape.answer_bits)
     size, warnings = product_bytes(shape) + network_cost(shape).total_bytes, []
     if size > MOST_BYTES:
-        warnings.append(f"clients refuse to exchange {size / 1e6:.0f} MB: train with fewer frames or smaller layers")
+        warnings.append(f"clients refuse to exchange {size / 1e6:.0f} MB: take fewer frames or smaller layers")
     details = {
         "type": bundle.config.type,
         "shape": shape.to_params(),

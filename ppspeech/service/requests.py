@@ -48,13 +48,14 @@ class Ask(IntEnum):
     SEARCH = 10
     SPOT = 11
     SPOT_EXAMPLE = 12
+    SPOT_PATCHES = 13
     FINGERPRINTS = 20
     SHAPES = 21
     LANDMARKS = 22
     MAP = 23
 
 
-MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE}
+MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE, Ask.SPOT_PATCHES}
 """Requests that have a size."""
 
 

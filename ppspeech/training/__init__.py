@@ -5,7 +5,7 @@ from ppspeech.training.confusion import Confusion
 from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
 from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
-from ppspeech.training.networks import WordNetwork
+from ppspeech.training.networks import CtcNetwork, SentenceNetwork, WordNetwork, aligned_states
 from ppspeech.training.private import PrivacyHook, fit_privately
 from ppspeech.training.recipe import audited_recipe, run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
@@ -17,17 +17,20 @@ __all__ = [
     "POOLED",
     "AdversarialSolver",
     "Confusion",
+    "CtcNetwork",
     "FilterRecipe",
     "LargeMarginClassifier",
     "LearnedFilter",
     "MinimaxFilter",
     "PrivacyHook",
     "SentenceModels",
+    "SentenceNetwork",
     "SpeakerUbm",
     "SpeechModule",
     "Trained",
     "WordModels",
     "WordNetwork",
+    "aligned_states",
     "audited_recipe",
     "export_checkpoint",
     "fit_privately",

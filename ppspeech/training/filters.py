@@ -22,7 +22,20 @@ from ppspeech.bundle import (
 from ppspeech.data import Level, Samples, load_corpus, load_samples, options_for
 from ppspeech.errors import AudioError, ModelError
 from ppspeech.figures import Figure
-from ppspeech.filters import BASELINES, HIDDEN, NO_NOISE, Learning, Solver, Standardized
+from ppspeech.filters import (
+    BASELINES,
+    NO_NOISE,
+    CodeNoise,
+    FeatureNoise,
+    Learning,
+    LinearFilter,
+    NamingTarget,
+    Noise,
+    NoisyFilter,
+    Solver,
+    Standardized,
+    codes_of,
+)
 from ppspeech.filters.attack import FilterEvidence, judge_samples
 from ppspeech.privacy import Accountant, NonPrivateEvent, Relation
 from ppspeech.recipes import find_recipe
@@ -47,6 +60,7 @@ class FilterRecipe(Learning):
     test: float = 0.25  # share of each person's recordings to judge by
     most_samples: int = 20_000  # at most so many frames are learned from, drawn at random
     attackers: Sequence[str] = ()
+    minutes: float = 3.0  # no attacker starts after so long
     skip_bad: bool = False  # leave out recordings that cannot be used, instead of refusing them
     seed: int = 0
     expect: Mapping[str, float] = field(default_factory=dict)  # least `task` and largest `private` it must give
@@ -116,28 +130,35 @@ class FilterRecipe(Learning):
 
 @dataclass(frozen=True, eq=False)
 class LearnedFilter:
-    """A filter and how it did beside others: `evidence` by method, `minimax`, `none` and `pca`."""
+    """A filter and how it did beside others: `evidence` by method, `minimax`, `none` and `pca`, and `noisy` where noise
+    was asked for, behind the filter and the noise.
+    """
 
     recipe: FilterRecipe
     filter: nn.Module
     mfcc: MfccConfig | None
     evidence: Mapping[str, FilterEvidence]
+    noise: Noise | None = None
+    target: NamingTarget | None = None
 
     def figures(self) -> list[Figure]:
         """The evidence as figures."""
         found = []
         for method, evidence in self.evidence.items():
             prefix = "filter" if method == "minimax" else f"filter.{method}"
-            worst = evidence.attacks.worst
             said = f"{self.recipe.hide}, chance {evidence.attacks.chance:.3f}"
             task = f"{self.recipe.keep}, logistic, held-out recordings"
             found += [
                 Figure(f"{prefix}.task", evidence.task.accuracy, note=task),
                 Figure(f"{prefix}.private", evidence.attacks["logistic"].accuracy, note=f"{said}; logistic attacker"),
-                Figure(
-                    f"{prefix}.private_worst", worst.accuracy, note=f"{said}; {worst.attacker}, EER {worst.eer:.3f}"
-                ),
             ]
+            for clips, worst in evidence.attacks.headline.items():
+                name = f"{prefix}.private_worst" if clips == 1 else f"{prefix}.private_worst_{clips}"
+                note = f"{said}; {worst.attacker}, {worst.low:.3f} to {worst.high:.3f}, EER {worst.eer:.3f}"
+                found.append(Figure(name, worst.accuracy, note=note))
+        if self.target is not None:
+            naming = NoisyFilter(self.filter, self.noise).naming(self.target.people, self.target.clips)
+            found.append(Figure(f"filter.certified_{naming.clips}", naming.value, note=str(naming)))
         return found
 
     def check(self) -> None:
@@ -160,8 +181,9 @@ class LearnedFilter:
         settings = MinimaxFilterSettings(
             shape=cast(Shape, recipe.filter),
             inputs=cast(int, inside.inputs),
-            hidden={"linear": 0, "sigmoid": recipe.features, "mlp": HIDDEN}[recipe.filter],
+            hidden=_hidden(inside),
             features=recipe.features,
+            codes=0 if (codes := codes_of(self.filter)) is None else len(codes),
             level=recipe.kind,
             keep=recipe.keep,
             hide=recipe.hide,
@@ -186,8 +208,10 @@ class LearnedFilter:
         )
 
 
-def learn(recipe: FilterRecipe) -> LearnedFilter:
-    """Learn a filter and attack it beside no filter and PCA, on recordings that were held out."""
+def learn(recipe: FilterRecipe, target: NamingTarget | None = None) -> LearnedFilter:
+    """Learn a filter and attack it beside no filter and PCA, on recordings that were held out. With a target, noise is
+    chosen for it, and what the task and attackers make of noisy features stands beside.
+    """
     solver = recipe.custom_solver()
     samples = recipe.samples()
     is_test = samples.hold_out(recipe.test, recipe.seed)
@@ -198,13 +222,36 @@ def learn(recipe: FilterRecipe) -> LearnedFilter:
         "none": nn.Identity(),
         "pca": BASELINES["pca"](x, hide, keep, recipe.features, seed=recipe.seed),
     }
+    noise = None
+    if target is not None:
+        noise = noise_for(found.filter, x, target)
+        methods["noisy"] = NoisyFilter(found.filter, noise)
     evidence = {}
     for name, module in methods.items():
         attackers: Sequence[str] | None = ("logistic",)
-        if name == "minimax":
+        if name in {"minimax", "noisy"}:
             attackers = ("logistic", *(a for a in recipe.attackers if a != "logistic")) if recipe.attackers else None
-        evidence[name] = judge_samples(samples, is_test, attackers, module=module)
-    return LearnedFilter(recipe, found.filter, samples.mfcc, evidence)
+        evidence[name] = judge_samples(samples, is_test, attackers, module=module, minutes=recipe.minutes)
+    return LearnedFilter(recipe, found.filter, samples.mfcc, evidence, noise, target)
+
+
+@torch.no_grad()
+def noise_for(module: nn.Module, inputs: Tensor, target: NamingTarget) -> Noise:
+    """The least noise for a target: randomized response on codes, else Gaussian noise on vectors clipped to the median
+    length of these inputs' `(n, D)`, which should be public.
+    """
+    codes = codes_of(module)
+    if codes is not None:
+        return CodeNoise.for_naming(target, codes=codes)
+    return FeatureNoise.for_naming(target, bound=float(torch.linalg.vector_norm(module(inputs), dim=-1).median()))
+
+
+def _hidden(inside: nn.Module) -> int:
+    """How many units a filter has inside."""
+    if isinstance(inside, LinearFilter):
+        return 0
+    first = next(layer for layer in inside.modules() if isinstance(layer, nn.Linear))
+    return first.out_features
 
 
 def _rows(samples: Samples, chosen: Tensor, recipe: FilterRecipe) -> tuple[Tensor, Tensor, Tensor]:

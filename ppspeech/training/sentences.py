@@ -3,6 +3,7 @@ on whole ones; with a language model, if there is one, estimated from texts.
 """
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from ppspeech.audio import MfccConfig
 from ppspeech.audio.voices import Espeak, phones_of
 from ppspeech.bundle import (
     SILENCE,
+    CtcTranscriber,
     SentenceBank,
     SentenceHmmSettings,
     SentenceTranscriber,
@@ -36,12 +38,78 @@ from ppspeech.models.decoding import (
 )
 from ppspeech.models.gaussian import Covariance
 from ppspeech.models.hmm import HmmStatistics, flat_start_batches_
+from ppspeech.training.module import SpeechModule
 from ppspeech.training.words import WordModels
 
 ESPEAK = "espeak"  # the lexicon that the built-in voices speak by
 
 
-class SentenceModels(WordModels):
+class WritesDown(SpeechModule):
+    """What recipes of sentences share: whole held-out ones are written down, as the released bundle does it.
+
+    For `SentenceDataModule`, whose training batches are of `whole` sentences or of pieces, as the recipe needs.
+    """
+
+    meanings = MappingProxyType(
+        {"test_accuracy": "1 - word error rate of joined sentences", "test_sentences": "sentences without an error"}
+    )
+    refuses_privacy = SentenceDataModule.refuses_privacy
+    whole: bool = False
+
+    @abstractmethod
+    def transcriber(self) -> SentenceTranscriber | CtcTranscriber:
+        """The model as it is now, in the clear."""
+
+    def setup(self, stage: str) -> None:
+        """As of every recipe. Raises ModelError for data without marks of where words are, or the wrong batches."""
+        data = self.trainer.datamodule  # type: ignore[attr-defined]
+        if not isinstance(data, SentenceDataModule):
+            raise ModelError("models of sentences learn from joined ones: set data.class_path to SentenceDataModule")
+        if data.whole != self.whole:
+            raise ModelError(
+                f"{type(self).__name__} learns from {'whole sentences' if self.whole else 'pieces of them'}"
+                f": set data.whole to {str(self.whole).lower()}"
+            )
+        super().setup(stage)
+
+    def on_test_epoch_start(self) -> None:
+        """The transcriber of the model as it is now."""
+        self._heard_by, self._texts = self.transcriber(), list[tuple[list[str], list[str]]]()
+
+    on_validation_epoch_start = on_test_epoch_start
+
+    def test_step(self, batch: Batch) -> None:
+        """What was said and what is heard in every sentence."""
+        for features, length, said in zip(batch["features"], batch["lengths"].tolist(), batch["said"], strict=True):
+            words = [self.labels[place] for place in said.tolist() if place >= 0]
+            heard = self._heard_by.words(features[:length])
+            self._texts.append((words, [word.word for word in heard]))
+
+    validation_step = test_step
+
+    def on_test_epoch_end(self) -> None:
+        """Count errors over all sentences."""
+        self._tell("test")
+
+    def on_validation_epoch_end(self) -> None:
+        """As of the test."""
+        self._tell("validation")
+
+    def _tell(self, part: str) -> None:
+        right = sum(said == heard for said, heard in self._texts) / len(self._texts)
+        told = {"accuracy": 1 - total_word_errors(self._texts).rate, "sentences": right}
+        self.log_dict({f"{part}_{name}": value for name, value in told.items()})
+
+    def predict_step(self, *_: Any) -> Batch:
+        """Refused: a sentence has no score for every label."""
+        raise ModelError("sentences are written down, not scored: use `ppspeech transcribe CHECKPOINT CLIP`")
+
+    def configure_callbacks(self) -> list[lightning.Callback]:
+        """None: words of a sentence are not told apart one by one."""
+        return []
+
+
+class SentenceModels(WritesDown, WordModels):  # type: ignore[misc]
     """A bank of word models and a model of silence, by Baum-Welch, with the graph of what may be said.
 
     For `SentenceDataModule`, which knows where words begin and end. Whole held-out sentences are written down by the
@@ -65,11 +133,6 @@ class SentenceModels(WordModels):
         order: of the n-grams that are estimated from sentences.
         language_scale: what the language model weighs against the sounds.
     """
-
-    meanings = MappingProxyType(
-        {"test_accuracy": "1 - word error rate of joined sentences", "test_sentences": "sentences without an error"}
-    )
-    refuses_privacy = SentenceDataModule.refuses_privacy
 
     def __init__(
         self,
@@ -108,14 +171,6 @@ class SentenceModels(WordModels):
         self.lexicon, self.vocabulary, self.language, self.order = lexicon, vocabulary, language, order
         self._said: Tensor | None = None
         self._graphs: dict[int, DecodingGraph] = {}
-        self._transcriber: SentenceTranscriber | None = None
-        self._texts: list[tuple[list[str], list[str]]] = []
-
-    def setup(self, stage: str) -> None:
-        """As of every recipe. Raises ModelError for data without marks of where words are."""
-        if not isinstance(self.trainer.datamodule, SentenceDataModule):  # type: ignore[attr-defined]
-            raise ModelError("models of sentences learn from joined ones: set data.class_path to SentenceDataModule")
-        super().setup(stage)
 
     def build_(self, labels: tuple[str, ...], mfcc: MfccConfig) -> None:
         """Make the untrained model; words of the vocabulary come after those of the data. Warns of those among them
@@ -186,42 +241,9 @@ class SentenceModels(WordModels):
         names = (*chosen.units, SILENCE)
         return transcript_graph([names[part] for part in self._parts(word)], chosen.models(self.bank, self.labels))
 
-    def on_test_epoch_start(self) -> None:
-        """The transcriber of the bank as it is now."""
-        self._transcriber, self._texts = SentenceTranscriber.of(self.bank, self.config), []
-
-    on_validation_epoch_start = on_test_epoch_start
-
-    def test_step(self, batch: Batch) -> None:  # type: ignore[override]
-        """What was said and what is heard in every sentence."""
-        assert self._transcriber is not None
-        for features, length, said in zip(batch["features"], batch["lengths"].tolist(), batch["said"], strict=True):
-            words = [self.labels[place] for place in said.tolist() if place >= 0]
-            heard = self._transcriber.words(features[:length])
-            self._texts.append((words, [word.word for word in heard]))
-
-    validation_step = test_step  # type: ignore[assignment]
-
-    def on_test_epoch_end(self) -> None:
-        """Count errors over all sentences."""
-        self._tell("test")
-
-    def on_validation_epoch_end(self) -> None:
-        """As of the test."""
-        self._tell("validation")
-
-    def _tell(self, part: str) -> None:
-        right = sum(said == heard for said, heard in self._texts) / len(self._texts)
-        told = {"accuracy": 1 - total_word_errors(self._texts).rate, "sentences": right}
-        self.log_dict({f"{part}_{name}": value for name, value in told.items()})
-
-    def predict_step(self, *_: Any) -> Batch:
-        """Refused: a sentence has no score for every label."""
-        raise ModelError("sentences are written down, not scored: use `ppspeech transcribe CHECKPOINT CLIP`")
-
-    def configure_callbacks(self) -> list[lightning.Callback]:
-        """None: words of a sentence are not told apart one by one."""
-        return []
+    def transcriber(self) -> SentenceTranscriber:
+        """The bank with its graph."""
+        return SentenceTranscriber.of(self.bank, self.config)
 
 
 def language_model(path: str, order: int = 2) -> NgramModel:

@@ -21,6 +21,8 @@ from ppspeech.bundle import (
     MODEL_TYPES,
     BundleConfig,
     CohortSettings,
+    CtcNetworkSettings,
+    KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
     LargeMarginClassifierSettings,
@@ -30,6 +32,7 @@ from ppspeech.bundle import (
     MinimaxFilterSettings,
     ModelSettings,
     SentenceHmmSettings,
+    SentenceNetworkSettings,
     SpeakerUbmSettings,
     WeightsSettings,
     load_bundle,
@@ -92,6 +95,14 @@ ALL_SETTINGS: list[ModelSettings] = [
             FrameLayer(5, width=2, dilation=2, activation="gelu"),
         ),
     ),
+    CtcNetworkSettings(radius=2.0, layers=()),
+    CtcNetworkSettings(radius=6.0, layers=(FrameLayer(6, width=3, stride=2, pool="max", pool_width=2),)),
+    *(
+        SentenceNetworkSettings(
+            states=3, grammar=grammar, word_penalty=2.5, leave=0.3, scale=0.5, radius=6.0, layers=(FrameLayer(6),)
+        )
+        for grammar in (None, "(a | b)+ [c]")
+    ),
     *(
         SentenceHmmSettings(states=3, covariance="full", floor=0.1, grammar=grammar, word_penalty=2.5, leave=0.2)
         for grammar in (None, "(a | b)+ [c]")
@@ -116,10 +127,14 @@ ALL_SETTINGS: list[ModelSettings] = [
     ),
     MinimaxFilterSettings(shape="sigmoid", inputs=4, hidden=5, features=3, level="frames", keep="word", hide="speaker"),
     MinimaxFilterSettings(shape="mlp", inputs=7, hidden=5, features=3, level="table", keep="activity", hide="subject"),
+    MinimaxFilterSettings(
+        shape="codes", inputs=7, hidden=5, features=3, codes=4, level="table", keep="activity", hide="subject"
+    ),
     WeightsSettings(module="Net", tensors=(NamedShape("a.0.weight", (2, 3)), NamedShape("a.0.bias", ()))),
     LinearTableSettings(loss="logistic", radius=1.0, constant=1.0),
     LinearTableSettings(loss="softmax", radius=None, constant=0.0),
     LinearTableSettings(loss="huber", radius=2.0, constant=1.0, width=0.5),
+    KernelTableSettings(pairs=4, constant=0.1),
     LargeMarginTableSettings(components=2, width=0.5, radius=1.0, constant=1.0),
 ]
 
@@ -128,7 +143,7 @@ def config_of(settings: ModelSettings) -> BundleConfig:
     if isinstance(settings, WeightsSettings):
         return BundleConfig(settings, (), None)
     labels = () if isinstance(settings, SpeakerUbmSettings | MinimaxFilterSettings) else ("a", "b", "c")
-    if isinstance(settings, LinearTableSettings | LargeMarginTableSettings):
+    if isinstance(settings, LinearTableSettings | LargeMarginTableSettings | KernelTableSettings):
         two = getattr(settings, "loss", "softmax") != "softmax"
         return BundleConfig(settings, ("a", "b") if two else labels, None, ("age", "height"))
     return BundleConfig(settings, labels, MfccConfig(cepstra=4, deltas=0))

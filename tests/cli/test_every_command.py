@@ -21,6 +21,8 @@ EVIL = "no[/red][bold]:smile:such"
 TAKEN = "a[red]:smile:file"
 
 ABSENT: dict[str, tuple[str, ...]] = {
+    "ask": (EVIL, "--epsilon", "1"),
+    "anonymize": (EVIL, "--quasi", "age", "--out", "anonymous.csv"),
     "attack": (EVIL,),
     "audit": (EVIL,),
     "bench": (EVIL,),
@@ -46,6 +48,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "music index": (EVIL, "-o", "songs.index"),
     "music serve": (EVIL,),
     "party": (EVIL,),
+    "patches": (EVIL, "--background", EVIL, "-o", "word.patches"),
     "recognize": (EVIL, "clip.wav"),
     "reproduce": (EVIL,),
     "serve": (EVIL,),

@@ -1,6 +1,7 @@
 """`ppspeech filter` as a person meets it: train, apply, attack on a few built-in voices."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from ppspeech.cli.app import guarded
 from ppspeech.cli.filter import FILTER_COMMANDS
 from ppspeech.data import load_corpus, load_samples
 from ppspeech.errors import BundleError, CorpusError, ModelError
+from ppspeech.filters import codes_of
 from ppspeech.training.filters import FilterRecipe, learn
 
 app = typer.Typer()
@@ -29,7 +31,7 @@ RECIPE = {"keep": "word", "hide": "speaker", "features": 3, "corpus": "synthetic
 OPTIONS = [word for key, value in VOICES.items() for word in ("--option", f"{key}={json.dumps(value)}")]
 
 
-def run(*words: str | Path, code: int = 0) -> str:
+def run(*words: object, code: int = 0) -> str:
     result = runner.invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
     assert result.exit_code == code, result.output + str(result.exception)
     return result.output
@@ -71,13 +73,16 @@ def test_train_apply_attack(tmp_path: Path, level: str, shape: str) -> None:
     assert statement["about"]["filter"] == bundle.fingerprint
     assert statement["about"]["attacks"]["filter.private_worst"] == figures["filter.private_worst"]
 
-    shown = run("attack", tmp_path / "out", "--attacker", "logistic", "--plot", tmp_path / "a.png")
-    assert "worst of 1 attackers: logistic" in shown
+    sizes = ("--clips", 1, "--clips", 3)
+    shown = run("attack", tmp_path / "out", "--attacker", "logistic", *sizes, "--plot", tmp_path / "a.png")
+    assert "worst of 1 attackers: from 1 clip logistic names" in shown
+    assert "from 3 clips logistic names" in shown
+    assert "did not know the filter" in shown
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    told = [
-        json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
-    ]
-    assert [f["metric"] for f in told] == ["filter.attack.task", "filter.attack.logistic", "filter.attack.worst"]
+    told = run("attack", tmp_path / "out", "--attacker", "plda", *sizes, "--filter", tmp_path / "filter", "--json")
+    assert [json.loads(line)["metric"].removeprefix("filter.attack.") for line in told.splitlines()] == [
+        "task", "plda", "plda_3", "worst", "worst_3",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("level", ["utterance", "frames"])
@@ -125,6 +130,36 @@ def test_recordings_without_labels_are_filtered(tmp_path: Path) -> None:
     assert not (tmp_path / "again").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--public", "synthetic"), "give --filter"),
+        (("--attacker", "inverted.lda"), "called .*inverted.lda"),
+        (("--clips", "0"), ">= 1"),
+    ],
+)
+def test_attacks_that_cannot_be_are_refused(attackable: Path, words: tuple[str, ...], message: str) -> None:
+    assert re.search(message, run("attack", attackable, *words, code=2))
+
+
+def test_the_report_of_a_folder_names_who_was_left_out(attackable: Path) -> None:
+    told = run("attack", attackable, "--minutes", "0", "--clips", "1", "--json")
+    figures = {f["metric"]: f for f in map(json.loads, told.splitlines())}
+    assert set(figures) == {"filter.attack.task", "filter.attack.plda", "filter.attack.worst"}
+    assert "left out: ranked.plda, lda," in figures["filter.attack.worst"]["note"]
+    shown = run("attack", attackable, "--minutes", "0", "--clips", "1")
+    assert "networks" in shown[shown.index("left out") :]
+
+
+@pytest.fixture(scope="module")
+def attackable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Filtered features of four people, as `filter apply` writes them."""
+    folder = tmp_path_factory.mktemp("attackable")
+    learn(FilterRecipe.load(recipe_file(folder, attackers=["logistic"]))).release(folder / "filter")
+    run("apply", folder / "filter", "synthetic", "--out", folder / "out", *OPTIONS)
+    return folder / "out"
+
+
 def test_a_filter_tells_no_words(tmp_path: Path) -> None:
     bundle = learn(FilterRecipe.load(recipe_file(tmp_path, attackers=["logistic"]))).release(tmp_path / "filter")
     with pytest.raises(ModelError, match="it is there to filter"):
@@ -143,10 +178,51 @@ def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
     told = [
         json.loads(line) for line in run("attack", tmp_path / "out", "--attacker", "logistic", "--json").splitlines()
     ]
-    assert told[-1]["value"] < 0.7  # one of four people, 32 samples: chance is 0.25 +- 0.08
+    named = {f["metric"]: f["value"] for f in told}
+    assert named["filter.attack.worst"] < 0.7  # one of four people, 32 samples: chance is 0.25 +- 0.08
     noisy = ("--out", tmp_path / "again", *noise, "--report", "--json")
     reported = run("apply", tmp_path / "filter", "synthetic", *noisy, *OPTIONS).splitlines()
-    assert json.loads(reported[-1])["metric"] == "filter.attack.worst"
+    assert "filter.attack.worst_3" in {json.loads(line).get("metric") for line in reported}
+
+
+def test_codes_and_noise_for_a_target(tmp_path: Path) -> None:
+    """What is handed on of codes is one of two vectors, with noise and without; the bound stands beside the attacks."""
+    config = recipe_file(tmp_path, filter="codes", features=1)
+    target = ("--at-most", 0.4, "--people", 4)
+    said = run("train", "--config", config, "--out", tmp_path / "codes", *target, "--clips", 3, "--json")
+    figures = {f["metric"]: f for f in map(json.loads, said.splitlines())}
+    assert 0.39 < figures["filter.certified_3"]["value"] <= 0.4
+    assert figures["filter.task"]["value"] > 0.9
+    assert figures["filter.noisy.task"]["value"] < figures["filter.task"]["value"]
+    model = load_bundle(tmp_path / "codes").model
+    given = {tuple(code) for code in codes_of(model).tolist()}  # type: ignore[union-attr]
+    for folder, noise in (("plain", ()), ("noisy", (*target, "--most", 3)), ("told", ("--epsilon", 1, "--most", 3))):
+        out = tmp_path / folder
+        told = json.loads(run("apply", tmp_path / "codes", "synthetic", "--out", out, *noise, "--json", *OPTIONS))
+        rows = {tuple(np.load(path)[0].tolist()) for path in (out / "samples").iterdir()}
+        assert rows == given
+        assert told["naming"]["kind"] == ("codes" if noise else "none")
+        assert told["naming"]["people"] == 4
+    assert told["guarantee"]["epsilon"] == pytest.approx(3)
+    assert "nothing is certain" in run("apply", tmp_path / "codes", "synthetic", "--out", tmp_path / "again", *OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--at-most", 0.4, "--most", 3), "give --people"),
+        (("--at-most", 0.4, "--people", 4), "give --most"),
+        (("--at-most", 0.4, "--people", 4, "--most", 3, "--epsilon", 1), "give one of them"),
+        (("--at-most", 0.1, "--people", 4, "--most", 3), "by chance in 0.25"),
+        (("--epsilon", 1, "--most", 3, "--delta", 1e-6), "--delta is 0"),
+    ],
+)
+def test_noise_that_cannot_be_is_refused(tmp_path: Path, options: tuple[object, ...], word: str) -> None:
+    config = recipe_file(tmp_path, filter="codes", features=1, attackers=["logistic"])
+    learn(FilterRecipe.load(config)).release(tmp_path / "codes")
+    words = [str(option) for option in options]
+    assert word in run("apply", tmp_path / "codes", "synthetic", "--out", tmp_path / "out", *words, *OPTIONS, code=2)
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -158,6 +234,7 @@ def test_noise_makes_a_guarantee_and_hides_everything(tmp_path: Path) -> None:
         ({"color": "blue"}, "color"),
         ({"filter": "magic"}, "filter must be one of"),
         ({"features": 99}, "1 to 52 features"),
+        ({"filter": "codes", "codes": 3}, "multiple of the 2 classes"),
         ({"mfcc": {"cepstra": 99}}, "the recipe's mfcc"),
         ({"expect": {"task": 2.0}}, "task >= 2.0"),
         ({"expect": {"speed": 2.0}}, "speed"),
@@ -191,7 +268,7 @@ def test_a_table_divides_recordings_never_rows(data: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["speaker", "emotion", "motion", "network"])
+@pytest.mark.parametrize("name", ["speaker", "emotion", "motion", "network", "codes"])
 def test_the_recipes_give_what_they_promise(data: Path, name: str) -> None:
     recipe = FilterRecipe.load(Path(__file__).parents[2] / "configs" / f"filter_{name}.yaml")
     assert recipe.expect
@@ -200,7 +277,13 @@ def test_the_recipes_give_what_they_promise(data: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "word"),
-    [({"features": 0}, "inputs and features"), ({"hidden": 3}, "hidden units"), ({"shape": "mlp"}, "hidden units")],
+    [
+        ({"features": 0}, "inputs and features"),
+        ({"hidden": 3}, "hidden units"),
+        ({"shape": "mlp"}, "hidden units"),
+        ({"codes": 3}, "3 codes"),
+        ({"shape": "codes", "hidden": 3}, "0 codes"),
+    ],
 )
 def test_a_bundle_holds_no_impossible_filter(changes: dict[str, object], word: str) -> None:
     good: dict[str, object] = {"shape": "linear", "inputs": 4, "hidden": 0, "features": 2, "level": "table"}

@@ -10,12 +10,13 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from ppspeech.errors import ModelError
-from ppspeech.filters.attack.attack import UNKNOWN, attack, attacker_names, clopper_pearson
+from ppspeech.filters.attack.attack import attack
 from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS
 from ppspeech.filters.attack.attackers.vectors import RIDGE
+from ppspeech.filters.attack.report import UNKNOWN, clopper_pearson
 from ppspeech.models.measures import equal_error_rate
 
-NAMES = attacker_names(speech=False)
+NAMES = tuple(VECTOR_ATTACKERS)
 
 
 def people(separation: float, samples: int = 60, classes: int = 4, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -53,7 +54,7 @@ def test_people_told_by_their_spread_alone_escape_the_linear_attacker_only() -> 
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(600) % 2
     x = torch.randn(600, 3, generator=generator) * torch.tensor([0.3, 3.0])[labels].unsqueeze(-1)
-    report = attack(x[:300], labels[:300], x[300:], labels[300:])
+    report = attack(x[:300], labels[:300], x[300:], labels[300:], ["logistic", "lda", "svm", "neighbors", "spread"])
     assert report["logistic"].accuracy < 0.65
     assert report.worst.accuracy > 0.9
     assert report.worst.attacker != "logistic"

@@ -7,8 +7,15 @@ from sklearn.decomposition import PCA
 from torch import Tensor, nn
 
 from ppspeech.errors import ModelError
-from ppspeech.filters import BASELINES, STARTS, ClassTask, LinearFilter, TargetTask
-from ppspeech.filters.starts import discriminant_ratio, principal_directions, private_pls, random_directions, targets_of
+from ppspeech.filters import BASELINES, STARTS, ClassTask, LinearFilter, Scaling, TargetTask
+from ppspeech.filters.starts import (
+    discriminant_ratio,
+    principal_directions,
+    private_pls,
+    random_directions,
+    targets_of,
+    without_means,
+)
 from tests.filters.games import people
 
 Array = NDArray[np.float64]
@@ -147,3 +154,25 @@ def test_what_is_refused() -> None:
         BASELINES["pca"](x, subject[:5], task, 2)
     with pytest.raises(ModelError, match="shrink must be > 0"):
         STARTS["plda"](x, x, x, 2, shrink=0)
+
+
+@pytest.mark.parametrize("start", ["means", "means_by_class"])
+def test_nobody_has_a_mean_of_their_own_behind_a_filter_without_means(start: str) -> None:
+    """W (mean_p - mean) = 0, and of each class, to 1e-6 of the features' deviation; the task is still there."""
+    x, subject, task = people(300, inputs=12, subjects=5)
+    raw = x * torch.logspace(-2, 2, 12) + 5  # and people who said little
+    raw, subject, task = raw[20:], subject[20:], task[20:]
+    scaling = Scaling(raw)
+    sides = (targets_of([ClassTask(labels, int(labels.max()) + 1)]) for labels in (subject, task))
+    weight = STARTS[start](scaling(raw), *sides, 2)
+    out = scaling.undo(LinearFilter.of(weight), raw.dtype)(raw).detach()
+    out = out / out.std(0)
+    for label in range(2):
+        chosen = (task == label) if start == "means_by_class" else torch.ones_like(task, dtype=torch.bool)
+        for person in range(5):
+            mean = out[chosen & (subject == person)].mean(0) - out[chosen].mean(0)
+            assert float(mean.abs().max()) < 1e-6
+    apart = (out[task == 1].mean(0) - out[task == 0].mean(0)).abs().max()
+    assert apart > 0.5
+    with pytest.raises(ModelError, match="directions are left"):
+        without_means(scaling(raw), *(targets_of([ClassTask(subject, 5)]), targets_of([ClassTask(task, 2)])), 10)

@@ -161,6 +161,21 @@ def searched_archive() -> Door:
 
 
 @door(cost=5)
+def patch_word() -> Door:
+    """A word by patches of its spectrogram."""
+    import numpy as np
+
+    from ppspeech.models import PatchDetector
+    from ppspeech.service.patches import Learned, PatchWord
+    from ppspeech.service.tasks.spotting import PatchSize
+
+    grid = PatchSize("linear", 1, 2, 0).grid
+    rows = np.ones((2, grid.bands * grid.span))
+    own = PatchDetector(grid, rows, np.zeros(2), np.ones(2), -0.5, "linear")
+    return Door(PatchWord.from_bytes, (PatchWord(own, Learned(4, 1.0, 1, 1, 0.3, 0)).to_bytes(),))
+
+
+@door(cost=5)
 def guarantee() -> Door:
     plain = statement_of(gaussian_account()).guarantee.to_json()
     from ppspeech.bundle import write_json

@@ -184,6 +184,23 @@ def networks_description() -> Door:
 
 
 @door(cost=40)
+def network_sentences_description() -> Door:
+    """The same, of networks that are read greedily."""
+    from ppspeech.service import SentenceDeployment
+    from ppspeech.service.server.networks import ServedNetworkSentences
+    from tests.service.test_network_sentences import CTC
+    from tests.service.voices import released
+
+    with tempfile.TemporaryDirectory() as folder:
+        served = ServedNetworkSentences.of("ctc", released(Path(folder, "n"), CTC), SentenceDeployment(frames=32))
+
+    def enter(data: bytes) -> None:
+        read_offers(data, "network_sentences")
+
+    return Door(enter, (describe((served.offer,)),), "json")
+
+
+@door(cost=40)
 def spotting_description() -> Door:
     """The same, of an archive and of keywords."""
     from ppspeech.service import SpotDeployment, index_recordings

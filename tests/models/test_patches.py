@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ppspeech.errors import ModelError
-from ppspeech.models import PatchDetector, PatchGrid, learn_patches, regions, sliding_maxima
+from ppspeech.models import PatchDetector, PatchGrid, learn_patches, learn_word, regions, sliding_maxima
 
 GRID = PatchGrid(bands=6, span=3, bins=3, step=2, window=4, per_bin=3)
 
@@ -66,6 +66,26 @@ def test_a_word_is_learned_and_found_where_it_is() -> None:
     again = learn_patches(windows(60, 0, True), windows(300, 1, False), GRID, 30)
     assert (again.patches == own.patches).all()
     assert np.allclose(np.linalg.norm(own.patches, axis=1), 1)
+
+
+def test_a_machine_on_the_same_patches_weighs_their_fits() -> None:
+    """Each place's score is that of the slow sum; hard places of recordings without the word are shown again."""
+    background = [np.concatenate(windows(4, seed, False)) for seed in range(8)]
+    found = learn_word(windows(30, 0, True), background, GRID, candidates=8, again=1)
+    machine, stumps = found["linear"], found["stumps"]
+    assert (machine.patches == stumps.patches).all()
+    assert (machine.rule, stumps.rule) == ("linear", "stumps")
+    sound = windows(1, 9, True)[0]
+    slow = machine.bias + sum(
+        float(m * gain) for m, gain in zip(machine.features(sound)[0], machine.gains, strict=True)
+    )
+    assert np.allclose(machine.scores(sound)[0], slow)
+    for own in found.values():
+        with_word = np.array([own.scores(each)[0] for each in windows(60, 2, True)])
+        without = np.array([own.scores(each)[0] for each in windows(60, 3, False)])
+        assert np.mean(with_word[:, None] > without) > 0.95
+    with pytest.raises(ModelError, match="10 frames or more, and there is none"):
+        learn_word(windows(3, 0, True), [np.zeros((9, 6))], GRID)
 
 
 def test_windows_and_sizes_that_cannot_be_are_refused() -> None:

@@ -1,7 +1,11 @@
 """The mutants that are kept. A change that moves one of these texts moves it there too, or finds a better one."""
 
+from tests.mutants.anonymity import ANONYMITY
+from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
+from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
+from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
 from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
@@ -14,6 +18,7 @@ from tests.mutants.search import SEARCH
 from tests.mutants.sentences import SENTENCES
 from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
+from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
 from tests.mutants.words import WORDS
 
@@ -31,7 +36,12 @@ MUTANTS = [
     *NETWORKS,
     *SPOTTING,
     *NOISE,
+    *FILTERS,
     *PROMISES,
     *RELEASES,
     *PRIVACY,
+    *TABLES,
+    *CENTRAL,
+    *ANONYMITY,
+    *ATTACKERS,
 ]

@@ -6,6 +6,8 @@ NETWORK, RANGE, SHAPE, TRAINING = (
     f"protocols/networks/{file}.py" for file in ("network", "range", "shape", "training")
 )
 BITS, BEST = "crypto/shares/bits.py", "crypto/shares/best.py"
+SERVED, SENTENCE_SHAPE = "service/server/networks.py", "protocols/sentences/shape.py"
+GREEDY_TESTS, GRAPH_TESTS = "tests/service/test_network_sentences.py", "tests/protocols/test_sentence_network.py"
 TESTS, TRAINING_TESTS = "tests/protocols/test_networks.py", "tests/protocols/test_network_training.py"
 
 NETWORKS = [
@@ -58,6 +60,51 @@ NETWORKS = [
         "a client reads the text of any place it likes",
         TESTS,
         (BEST, "padded[np.arange(size) ^ own[:, None]]", "padded[np.arange(size) ^ 0 * own[:, None]]"),
+    ),
+    mutant(
+        "network sentences: any number of steps",
+        "a client is told to go on with what there is no network for",
+        GREEDY_TESTS,
+        (SERVED, "steps=self.offer.terms.steps)}", "steps=range(1, 65_536))}"),
+    ),
+    mutant(
+        "network sentences: nothing before the first frame",
+        "words are others than in the clear",
+        GREEDY_TESTS,
+        (
+            "service/tasks/network_sentences.py",
+            "((span - stride) // 2,",
+            "(0 * (span - stride) // 2,",
+        ),
+    ),
+    mutant(
+        "sentence network: how far scores are apart is not proved",
+        "scores leave the range of their shares, and words are wrong",
+        GRAPH_TESTS,
+        (SENTENCE_SHAPE, "depths: Reals = high.max() - low + 2", "depths: Reals = 0 * low + 2"),
+    ),
+    mutant(
+        "sentence network: any network in any shape",
+        "scores leave the range of their shares, and words are wrong",
+        GRAPH_TESTS,
+        (SENTENCE_SHAPE, "else self.network.shape) != shape.network:", "else shape.network) is False:"),
+    ),
+    mutant(
+        "sentence network: scores of any bits",
+        "a server proposes shares that do not hold what the trellis compares",
+        GRAPH_TESTS,
+        (SENTENCE_SHAPE, "if network.layers[-1].range_bits != whole or network", "if network"),
+    ),
+    mutant(
+        "sentence network: the bits that are dropped are opened",
+        "the client sees scores beside its words",
+        GRAPH_TESTS,
+        (
+            "protocols/sentences/transcribe.py",
+            "    ring = shape.network.signs(len(shape.network.layers) - 1)\n",
+            "    ring = shape.network.signs(len(shape.network.layers) - 1)\n"
+            "    open_to(engine, Side.SECOND, outputs[:1], ring)\n",
+        ),
     ),
     mutant(
         "networks: rows of any length are trained on",

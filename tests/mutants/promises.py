@@ -132,7 +132,7 @@ PROMISES = [
         "promise: a histogram under replace",
         "one who moves from bin to bin changes two counts, and noise is for one",
         "tests/privacy/test_histogram.py",
-        ("privacy/mechanisms/histogram.py", "self.most * (2.0 if replaces else 1.0)", "self.most * 1.0"),
+        ("privacy/mechanisms/histogram.py", "(2.0, math.sqrt(2.0)) if", "(1.0, math.sqrt(2.0)) if"),
     ),
     # Bundles.
     mutant(

@@ -88,4 +88,26 @@ SEARCH = [
         PATCHES_TESTS,
         (PATCHES, "room = (1 << (GAINS.bits - 2)) - 1 - len(self.gains)", "room = 1 << (GAINS.bits - 1)"),
     ),
+    mutant(
+        "search: weights beyond their ring",
+        "sums wrap, and words that are not there are found",
+        PATCHES_TESTS,
+        (PATCHES, "room = (1 << LINEAR_BITS) - len(self.gains)", "room = (1 << (LINEAR_BITS + 2)) - len(self.gains)"),
+    ),
+    mutant(
+        "search: fits too narrow to be weighed",
+        "what wrapped in a share is weighed too, and sums are noise",
+        PATCHES_TESTS,
+        (
+            PATCHES,
+            "return Scale(self.scale.bits + LINEAR_BITS, self.scale.fraction + LINEAR_BITS)",
+            "return Scale(self.scale.bits + LINEAR_BITS - 1, self.scale.fraction + LINEAR_BITS - 1)",
+        ),
+    ),
+    mutant(
+        "search: sums as rough as they come",
+        "sums wrap, and words that are not there are found",
+        PATCHES_TESTS,
+        (PATCHES, 'if self.rule == "linear" and 1 + self.error + self.sum_error >= 2:', "if False:"),
+    ),
 ]

@@ -6,7 +6,54 @@ CLIENT, SERVER, TERMS = (f"service/{room}/spotting.py" for room in ("client", "s
 ARCHIVE, SEEK = "service/archive.py", "service/seek.py"
 OVER_TLS = "tests/service/test_spotting.py"
 
+PATCHES, BY_PATCHES = "service/patches.py", "tests/service/test_patches.py"
+
 SPOTTING = [
+    mutant(
+        "patches: free pages",
+        "an archive is asked until it is known",
+        f"{BY_PATCHES}::test_a_page_is_a_query_and_paid_before_it_is_answered",
+        (
+            SERVER,
+            'Handler(patches, orders=("frames",), steps=PatchSizes(terms))',
+            'Handler(patches, orders=("frames",), is_query=False, steps=PatchSizes(terms))',
+        ),
+    ),
+    mutant(
+        "patches: a page that was found ends the session",
+        "a server that spoils a place learns whether there was one",
+        f"{BY_PATCHES}::test_what_is_opened_does_not_change_what_is_sent",
+        (
+            CLIENT,
+            "                    told += ask_patches(met, question, engine)\n",
+            "                    told += ask_patches(met, question, engine)\n"
+            "                    places_in_archive(replace(terms, pieces=(len(told),), recordings=()), size, told)\n",
+        ),
+    ),
+    mutant(
+        "patches: pages of any size",
+        "one request takes all the memory of a server",
+        f"{BY_PATCHES}::test_no_question_takes_more_than_a_session_has_memory_for",
+        (TERMS, "    if grid.patches * pieces * recordings > PAGE_FITS:", "    if grid.patches > PAGE_FITS:"),
+    ),
+    mutant(
+        "patches: a word that others read",
+        "whoever has an account on the machine knows what is looked for, and whose voice it is",
+        f"{BY_PATCHES}::test_a_word_is_a_private_file_that_comes_back",
+        (PATCHES, "atomic_write(path, private=True)", "atomic_write(path)"),
+    ),
+    mutant(
+        "patches: a word of any numbers",
+        "sums of a forged word are no numbers",
+        f"{BY_PATCHES}::test_a_forged_word_is_refused",
+        (PATCHES, "if not all(np.isfinite(each).all() for each in arrays.values()):", "if False:"),
+    ),
+    mutant(
+        "patches: words in what pads a recording",
+        "a word is found where nothing was said",
+        f"{BY_PATCHES}::test_nothing_is_found_where_a_recording_is_padded",
+        (PATCHES, "level = max(silence, *peaks[allowed : allowed + 1])", "level = -99.0"),
+    ),
     mutant(
         "spot: what was found ends the session",
         "a server that spoils a segment learns whether there was one",

@@ -44,6 +44,8 @@ from ppspeech.privacy import (
 )
 from ppspeech.privacy.accounting.events import EVENTS as TYPES
 from ppspeech.privacy.accounting.events import register_event
+from ppspeech.privacy.mechanisms import ProjectionEvent
+from ppspeech.privacy.mechanisms.wishart import WishartEvent
 
 R: Any = {"relation": Relation("record", "add_remove")}
 EVENTS: list[Event] = [
@@ -66,6 +68,8 @@ EVENTS: list[Event] = [
     LogisticObjectiveGaussianEvent(3.0, 1.0, 2.0, **R),
     ObjectiveGaussianEvent(6.0, 0.2, ((2, 1.5), (1, 2.5)), 2.5, 2, False, **R),
     ObjectiveGaussianEvent(6.0, 0.2, ((2, 1.5), (1, 2.5)), 2.5, 2, True, **R),
+    ProjectionEvent(20, 0.1, False, **R),
+    WishartEvent(30, 1.0, **R),
 ]
 
 

@@ -175,7 +175,7 @@ def test_a_network_beyond_its_shape_is_refused() -> None:
         ({"dimensions": True}, "dimensions must lie in"),
         ({"radius": 0.0}, "radius must lie in"),
         ({"fraction": 3}, "fraction must lie in"),
-        ({"output": "scores"}, "an output is one of"),
+        ({"output": "logits"}, "an output is one of"),
         ({"layers": []}, "1 to 32 layers"),
         ({"layers": [{"outputs": 3}]}, "no activation"),
         ({"layers": [{"outputs": 3, "activation": "tanh"}]}, "activations are"),

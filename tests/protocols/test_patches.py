@@ -1,20 +1,27 @@
 """Patches, encrypted: the same places as in the clear, and nothing of what was not found."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from ppspeech.channel import Channel
 from ppspeech.crypto import Kind as CryptoKind
+from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.models import sliding_maxima
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.protocols import Kind, Party
-from ppspeech.protocols.search import Patches, PatchShape, patches
+from ppspeech.protocols.meeting import meet
+from ppspeech.protocols.search import Patches, PatchShape, encode_pieces, patches, prepare_patches
 from ppspeech.protocols.search import patches_cost as cost_of
+from ppspeech.protocols.search.patches import LINEAR_BITS, RULES, share_sums
 
 MEETING = {Kind.LATTICE_KEY, CryptoKind.BASE_POINT, CryptoKind.BASE_REPLY, CryptoKind.BASE_COLUMNS, CryptoKind.RESUME}
 SHAPE = PatchShape(pieces=24, numbers=6, bins=3, step=2, window=5, per_bin=2, recordings=2, fraction=9)
+LINEAR = replace(SHAPE, rule="linear")
 
 
 def made(shape: PatchShape, seed: int, bias: float | None = None) -> tuple[Patches, np.ndarray]:
@@ -30,15 +37,22 @@ def made(shape: PatchShape, seed: int, bias: float | None = None) -> tuple[Patch
 
 
 def clear(own: Patches, pieces: np.ndarray) -> tuple[list[int | None], np.ndarray, float]:
-    """Places by plain numbers with whole gains, the sums, and how near a fit is to its threshold."""
+    """Places by plain numbers with whole gains, the sums, and how near a fit is to its threshold; of a linear rule, how
+    near the two best sums are to each other, or the best to zero, in units of all gains together.
+    """
     shape, (gains, bias) = own.shape, own.whole
     sums, near = [], np.inf
     for recording in pieces:
         best = sliding_maxima(recording @ own.patches.T, shape.window)
         late = shape.step * (np.arange(shape.patches) // shape.per_bin)
         fits = best[np.arange(shape.places)[:, None] + late, np.arange(shape.patches)]
-        near = min(near, float(np.abs(fits - own.thresholds).min()))
-        sums.append((fits >= own.thresholds) @ gains + bias)
+        if shape.rule == "linear":
+            sums.append(fits @ gains + bias)
+            second, first = np.sort(np.append(sums[-1], -np.inf))[-2:] / (1 << LINEAR_BITS)
+            near = min(near, abs(first), first - second if first > 0 else np.inf)
+        else:
+            near = min(near, float(np.abs(fits - own.thresholds).min()))
+            sums.append((fits >= own.thresholds) @ gains + bias)
     return [int(each.argmax()) if each.max() >= 0 else None for each in sums], np.array(sums), near
 
 
@@ -55,24 +69,31 @@ def asked(own: Patches, pieces: np.ndarray) -> tuple[list[int | None], Transcrip
 
 
 def sure(shape: PatchShape, seeds: range) -> list[tuple[Patches, np.ndarray]]:
-    """Words and recordings of which no fit is so near a threshold that rounding could move it across."""
+    """Words and recordings of which no fit is so near a threshold, and no sum so near another, that rounding could move
+    it across.
+    """
     made_ = [made(shape, seed) for seed in seeds]
-    return [each for each in made_ if clear(*each)[2] > shape.error + 2.0**-shape.fraction]
+    error = shape.error + 2.0**-shape.fraction
+    if shape.rule == "linear":
+        error = 2 * (shape.error + shape.sum_error)
+    return [each for each in made_ if clear(*each)[2] > error]
 
 
+@pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize(
     "sizes", [{}, {"window": 1}, {"window": 8, "recordings": 1}, {"bins": 1, "per_bin": 3}, {"pieces": 9}], ids=str
 )
-def test_places_are_those_of_plain_numbers(sizes: dict[str, Any]) -> None:
-    shape = PatchShape.from_params(SHAPE.to_params() | sizes)
-    chosen = sure(shape, range(30))[:3]
+def test_places_are_those_of_plain_numbers(sizes: dict[str, Any], rule: str) -> None:
+    shape = PatchShape.from_params(SHAPE.to_params() | sizes | {"rule": rule})
+    chosen = sure(shape, range(30))[: 3 if rule == "stumps" else 2]
     assert chosen
     for own, pieces in chosen:
         assert asked(own, pieces)[0] == clear(own, pieces)[0]
 
 
-def test_some_are_found_and_some_are_not() -> None:
-    told = [each for own, pieces in sure(SHAPE, range(40)) for each in clear(own, pieces)[0]]
+@pytest.mark.parametrize("shape", [SHAPE, LINEAR], ids=RULES)
+def test_some_are_found_and_some_are_not(shape: PatchShape) -> None:
+    told = [each for own, pieces in sure(shape, range(40)) for each in clear(own, pieces)[0]]
     assert None in told
     assert len({each for each in told if each is not None}) > 2
 
@@ -96,13 +117,45 @@ def test_fits_at_both_ends_of_the_range_are_told_apart() -> None:
     assert asked(own, one)[0] == [2]
 
 
-def test_lengths_depend_on_public_sizes_alone_and_are_those_of_the_record() -> None:
-    found, none = (asked(*made(SHAPE, seed, bias)) for seed, bias in ((1, 99.0), (2, -99.0)))
+@pytest.mark.parametrize("value", [1.0, -1.0])
+def test_linear_sums_at_both_ends_of_the_range_are_told_apart(value: float) -> None:
+    """All fits 1 at one place and -1 at the others; gains that are all positive, or all negative."""
+    shape = PatchShape(pieces=6, numbers=4, bins=2, step=1, window=1, per_bin=2, rule="linear")
+    one = np.zeros((1, 6, 4))
+    one[0, :, 0] = value * np.array([-1, -1, -1, 1, 1, -1])
+    own = Patches(shape, np.eye(4)[[0, 0, 0, 0]], np.zeros(4), np.full(4, value), -3.5)
+    assert asked(own, one)[0] == [3]
+
+
+def test_both_shares_of_a_linear_sum_are_uniform_and_add_up() -> None:
+    """What the client holds after the server's shares were weighed says nothing of the fits."""
+    own, pieces = made(LINEAR, 3)
+    ring = LINEAR.sums.ring
+
+    def halves(channel: Channel, side: Side) -> list[np.ndarray]:
+        met, given = meet(channel, side), own if side is Side.SECOND else encode_pieces(LINEAR, pieces)
+        with met.session():
+            return [share_sums(met, prepare_patches(met, LINEAR), LINEAR, given).residues for _ in range(12)]
+
+    both = run_together(lambda c: halves(c, Side.SECOND), lambda c: halves(c, Side.FIRST))
+    _, plain, _ = clear(own, pieces)
+    for mine, theirs in zip(*both, strict=True):
+        found = ring.to_signed(ring.join(mine, theirs)) / 2.0 ** (LINEAR.fraction + LINEAR_BITS)
+        near = np.abs(found - (plain - own.whole[1]) / (1 << LINEAR_BITS))
+        assert near.max() <= LINEAR.error + LINEAR.sum_error
+    for seen in map(np.stack, both):
+        counts = np.bincount((seen.ravel() >> np.uint64(ring.bits - 3)).astype(int), minlength=8)
+        assert stats.chisquare(counts).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("shape", [SHAPE, LINEAR], ids=RULES)
+def test_lengths_depend_on_public_sizes_alone_and_are_those_of_the_record(shape: PatchShape) -> None:
+    found, none = (asked(*made(shape, seed, bias)) for seed, bias in ((1, 99.0), (2, -99.0)))
     assert None not in found[0]
     assert none[0] == [None, None]
     assert found[1].shape() == none[1].shape()
     total = sum(size for _, kind, size in found[1].shape() if kind not in MEETING)
-    assert total == SHAPE.product.total_bytes + cost_of(SHAPE).total_bytes
+    assert total == shape.product_bytes + cost_of(shape).total_bytes
 
 
 @pytest.mark.parametrize("gain", [1e-6, 1.0, 1e6])
@@ -114,6 +167,8 @@ def test_gains_and_bias_stay_within_their_ring(gain: float) -> None:
         assert np.abs(whole).sum() < 1 << 12
         assert abs(shift) < 1 << 12
         assert max(np.abs(whole).sum(), abs(shift)) > 1 << 11
+        whole, shift = replace(own, shape=LINEAR).whole
+        assert (1 << LINEAR_BITS) * 0.99 < max(np.abs(whole).sum(), abs(shift)) <= 1 << LINEAR_BITS
 
 
 @pytest.mark.parametrize(
@@ -123,6 +178,10 @@ def test_gains_and_bias_stay_within_their_ring(gain: float) -> None:
         ({"window": True}, "window must lie in"),
         ({"pieces": 8}, "a place looks at"),
         ({"fraction": 1}, "after the point"),
+        ({"rule": "votes"}, "stumps or linear, got 'votes'"),
+        ({"rule": ["linear"]}, "stumps or linear"),
+        ({"rule": "linear", "fraction": 12, "pieces": 2_000, "bins": 40, "per_bin": 50, "recordings": 4}, "too rough"),
+        ({"pieces": 900, "bins": 100, "per_bin": 100}, "10000 patches of at most 2,000"),
         ({"pieces": 20_000, "per_bin": 100, "recordings": 1_000}, "fits"),
         ({"more": 1}, "not the shape"),
     ],

@@ -56,7 +56,7 @@ def converse(arrays: SentenceArrays, *utterances: np.ndarray) -> tuple[list[obje
         return found
 
     def server(channel: Channel) -> None:
-        met, weights = meet_as_server(channel), encode_sentences(arrays)
+        met, weights = meet_as_server(channel), None if arrays.network else encode_sentences(arrays)
         with met.session():
             for _ in utterances:
                 answer_sentence(met, arrays, weights)

@@ -506,7 +506,7 @@ def test_an_archive_is_a_private_file_that_comes_back(archive: Archive, tmp_path
         lambda data: b"\xff" * 8 + data[8:],
         lambda data: data.replace(b"F32", b"F16"),
         lambda data: data.replace(b'\\"states\\": 2', b'\\"states\\": 3'),
-        lambda data: data.replace(b'\\"format\\": 1', b'\\"format\\": 2'),
+        lambda data: data.replace(b'\\"format\\": 2', b'\\"format\\": 3'),
         lambda data: data.replace(b'\\"told\\": true', b'\\"told\\": 1234'),
         lambda data: data[:-4] + np.float32(np.nan).tobytes(),
     ],

@@ -30,10 +30,15 @@ SMALL = ["--data.options", "{words: [zero, one, two], speakers: 8, takes: 4, see
 QUIET = ["--trainer.enable_progress_bar", "false"]
 QUICK = {
     "keyword_dp": 3, "keyword_hmm": 3, "keyword_large_margin": 1, "keyword_live": 3, "keyword_network": 24,
-    "large_margin": 1, "sentences": 3, "sentences_encoder": 3, "sentences_lexicon": 3, "sentences_live": 3,
-    "speaker_ubm": 2,
+    "large_margin": 1, "sentences": 3, "sentences_ctc": 18, "sentences_encoder": 3, "sentences_lexicon": 3,
+    "sentences_live": 3, "sentences_network": 3, "speaker_ubm": 2,
 }  # fmt: skip
-SMALLER = {"sentences_encoder": ["--data.encoder", "{corpora: [synthetic], epochs: 3, sentences: 1}"]}
+SHORTER = ["--data.words", "[1, 3]", "--data.test_sentences", "3", "--data.batch_size", "8"]
+SMALLER = {
+    "sentences_encoder": ["--data.encoder", "{corpora: [synthetic], epochs: 3, sentences: 1}"],
+    "sentences_ctc": [*SHORTER, "--data.sentences", "28", "--model.dropout", "0.2"],
+    "sentences_network": [*SHORTER, "--data.sentences", "8", "--model.iterations", "2", "--model.states", "4"],
+}
 """What else makes a recipe quick."""
 
 
@@ -75,7 +80,7 @@ def test_every_recipe_takes_a_plain_folder(
 ) -> None:
     fewer = ["--model.enroll_takes", "[0]"] if config.stem.startswith("speaker") else SMALLER.get(config.stem, [])
     main(["fit", "--config", str(config), "--data.corpus", str(plain_folder),
-          "--trainer.max_epochs", str(QUICK[config.stem]), "--trainer.logger", "false", *fewer,
+          "--trainer.max_epochs", str(min(QUICK[config.stem], 3)), "--trainer.logger", "false", *fewer,
           "--trainer.enable_progress_bar", "false", "--trainer.default_root_dir", str(tmp_path)])  # fmt: skip
     assert "test_accuracy" in capsys.readouterr().out
 

@@ -117,6 +117,10 @@ say("meetings/monday.wav", ann, 0, "go stop left")
 say("meetings/tuesday.wav", bob, 0, "left go go")
 say("call.wav", carol, 0, "left stop go")
 say("take.wav", ann, 1, "stop left")
+Path("takes").mkdir(), Path("talks").mkdir()
+for number, speaker in enumerate(corpus.speakers):
+    say(f"takes/{number}.wav", speaker, 1, "stop")
+    say(f"talks/{number}.wav", speaker, 1, "go left left go " * 5)
 print("written")
 """
 
@@ -257,6 +261,38 @@ WORDS = [
         "test_accuracy",
         slow=True,
     ),
+    Step(
+        "by a network that says where words begin",
+        f"ppspeech train sentences_ctc --data.corpus mine {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release that", "ppspeech export {checkpoint} --out ctc --not-private", "ctc: ctc_network", slow=True),
+    Step("what it would take", "ppspeech encrypt-plan ctc --frames 96", "layers of 39-64-64-64-4", slow=True),
+    Step(
+        "serve it on shares",
+        "ppspeech serve ctc --listen 127.0.0.1:0",
+        r"transcribe (?P<address>127\.0\.0\.1:\d+) clip\.wav --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step("ask it", "ppspeech transcribe {address} clip.wav --pin {pin} --json", '"rounds"', slow=True),
+    Step(
+        "by a network that scores states",
+        f"ppspeech train sentences_network --data.corpus mine {QUICK}",
+        rf"(?s)test_accuracy.*{CHECKPOINT}",
+        slow=True,
+    ),
+    Step("release it too", "ppspeech export {checkpoint} --out hybrid --not-private", "sentence_network", slow=True),
+    Step("in the clear", "ppspeech transcribe hybrid clip.wav", "word", slow=True),
+    Step(
+        "serve network and graph",
+        "ppspeech serve hybrid --listen 127.0.0.1:0",
+        r"transcribe (?P<address>127\.0\.0\.1:\d+) clip\.wav --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step("ask them", "ppspeech transcribe {address} clip.wav --pin {pin} --json", '"rounds"', slow=True),
     python(
         "a vocabulary, and a text",
         """
@@ -299,6 +335,13 @@ WORDS = [
     ),
     Step("where is it said", "ppspeech spot stop --server {address} --pin {pin}", "1 of 2 recordings"),
     Step("by a take of it", "ppspeech spot take.wav --server {address} --pin {pin}", "1 of 2 recordings"),
+    Step(
+        "learn it from takes",
+        "ppspeech patches takes --background talks -o invoice.patches",
+        r"36 patches.*from 8 clips",
+        makes=("invoice.patches",),
+    ),
+    Step("by its patches", "ppspeech spot invoice.patches --server {address} --pin {pin}", "of 2 recordings"),
     Step("a take that is too short", "ppspeech spot clip.wav --server {address} --pin {pin}", "longer keyword", 2),
     Step(
         "serve keywords",
@@ -478,6 +521,15 @@ TOGETHER = [
         makes=("joint",),
     ),
     Step("look at it", "ppspeech inspect joint", "linear_table"),
+    Step(
+        "ask a table",
+        """ppspeech ask my.csv --epsilon 1 --query 'height > 40 and ill == "yes"'""",
+        r"(?s)1,500 records; a budget of 1 .* 1 is left.*cost 0\.1, 0\.9 left",
+        makes=("my.asked.sqlite",),
+    ),
+    Step("go on", "ppspeech ask my.csv --query 'ill == \"no\"' --each 0.8 --json", r'"left": 0\.1}'),
+    Step("until nothing is left", "ppspeech ask my.csv --query 'height > 1' --each 0.2", "0.1 is left: 0.2 more", 2),
+    Step("a question that is none", "ppspeech ask my.csv --query 'height > tall'", "makes no sense at 'tall'", 2),
     Step("apply it", "ppspeech classify joint new.csv --label ill --out found.csv", r"right", makes=("found.csv",)),
     Step(
         "an average",
@@ -508,6 +560,27 @@ TOGETHER = [
         "ppspeech simulate train_average --parties 3 --table my.csv --label ill --radius 100 --kill party1",
         "party1 is gone.*take it out",
         code=2,
+    ),
+    python(
+        "tables of people",
+        """
+        import numpy as np
+        from pathlib import Path
+        chance = np.random.default_rng(1)
+        rows = [f"p{at},{18 + at % 60},{'fm'[at % 2]},{chance.normal():.9f}" for at in range(200)]
+        Path("people.csv").write_text("\\n".join(["name,age,sex,voice", *rows]) + "\\n")
+        """,
+    ),
+    Step(
+        "make it anonymous, which promises nothing",
+        "ppspeech anonymize people.csv --k 10 --quasi age,sex --out anonymous.csv",
+        r"(?s)at least \d\d rows are alike.*as they are: name, voice.*no guarantee \(none\)",
+        makes=("anonymous.csv",),
+    ),
+    Step(
+        "whom does it name",
+        "ppspeech audit anonymous.csv --known people.csv --person name",
+        r"audit\.anonymous\.named\s+1\b",
     ),
     *[
         Step(f"{name} makes a certificate", f"ppspeech party --make --certificate {name}.pem --key {name}.key", "pin")

@@ -2,16 +2,25 @@
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
-from ppspeech.bundle.kinds.networks import KeywordNetworkSettings
+from ppspeech.bundle.kinds.networks import CtcNetworkSettings, KeywordNetworkSettings
 from ppspeech.bundle.kinds.own import WeightsSettings
-from ppspeech.bundle.kinds.sentences import SILENCE, SentenceBank, SentenceHmmSettings, lexicon_of, listed_ngrams
+from ppspeech.bundle.kinds.sentences import (
+    SILENCE,
+    SentenceBank,
+    SentenceHmmSettings,
+    SentenceNetworkSettings,
+    lexicon_of,
+    listed_ngrams,
+)
 from ppspeech.bundle.kinds.speakers import CohortSettings, SpeakerUbmSettings, add_cohort_
-from ppspeech.bundle.kinds.tables import LargeMarginTableSettings, LinearTableSettings
+from ppspeech.bundle.kinds.tables import KernelTableSettings, LargeMarginTableSettings, LinearTableSettings
 from ppspeech.bundle.kinds.words import KeywordHmmSettings, LargeMarginKeywordSettings
 
 __all__ = [
     "SILENCE",
     "CohortSettings",
+    "CtcNetworkSettings",
+    "KernelTableSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",
     "LargeMarginClassifierSettings",
@@ -21,6 +30,7 @@ __all__ = [
     "MinimaxFilterSettings",
     "SentenceBank",
     "SentenceHmmSettings",
+    "SentenceNetworkSettings",
     "Shape",
     "SpeakerUbmSettings",
     "WeightsSettings",

@@ -1,4 +1,5 @@
-"""Models that write down sentences: hidden Markov models of words, or of their parts, and a graph of what may be said.
+"""Models that write down sentences: hidden Markov models of words, or of their parts, or a network that scores states,
+and a graph of what may be said.
 
 What may be said is any words in any order, a grammar, or the sentences of a language model. Which n-grams a language
 model lists, and what words are made of, is public, as the graph is to every client of a server; what n-grams weigh is
@@ -12,17 +13,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ppspeech.bundle.kinds.networks import check_layers
 from ppspeech.bundle.kinds.words import check_states
 from ppspeech.bundle.model_type import model_type
 from ppspeech.bundle.strict_json import LONGEST_WORD, check_text
 from ppspeech.errors import BundleError, ModelError
-from ppspeech.models import RAREST
+from ppspeech.models import RAREST, FrameLayer, StateNetwork, span_of
 from ppspeech.models.decoding import (
     END,
     START,
     DecodingGraph,
     NgramModel,
     Unit,
+    even_units,
     grammar_graph,
     joined_units,
     lexicon_graph,
@@ -80,13 +83,7 @@ class SentenceHmmSettings:
 
     def __post_init__(self) -> None:
         check_states(self.states)
-        if self.grammar is not None:
-            check_text("the grammar", self.grammar)
-        if not 0 < self.leave < 1 or not abs(self.word_penalty) <= MOST_PENALTY:
-            raise BundleError(
-                f"a graph needs 0 < leave < 1 and a word_penalty within {MOST_PENALTY:g} nats, got {self.leave} and "
-                f"{self.word_penalty}"
-            )
+        _check_graph(self.grammar, self.leave, self.word_penalty)
         for unit in self.units:
             check_text("a unit", unit, longest=LONGEST_WORD)
         if len(self.units) > MOST_UNITS or len(set(self.units)) < len(self.units) or (self.lexicon and not self.units):
@@ -120,9 +117,7 @@ class SentenceHmmSettings:
         """The bank, of words or units in their order and silence; refused are a word without a model or parts, and
         n-grams of others.
         """
-        unknown = sorted(words_of(parse_grammar(self.grammar)) - set(labels)) if self.grammar is not None else []
-        if unknown or not labels:
-            raise BundleError(f"the grammar needs models of {', '.join(unknown) or 'words'}, got {len(labels)} others")
+        _check_known(self.grammar, labels)
         if self.units and len(self.lexicon) != len(labels):
             raise BundleError(f"{len(labels)} words need as many rows of the lexicon, got {len(self.lexicon)}")
         if not all(0 <= word < len(labels) + 2 for ngram in self.ngrams for word in ngram):
@@ -162,11 +157,8 @@ class SentenceHmmSettings:
         if self.ngrams:
             language = self.language(bank, labels)
             return ngram_graph(language, words, SILENCE, self.language_scale, -self.word_penalty)
-        for label in labels:
-            dearer = tuple(enter - self.word_penalty for enter in words[label].log_initial)
-            words[label] = replace(words[label], log_initial=dearer)
         assert self.grammar is not None
-        return grammar_graph(parse_grammar(self.grammar), words, SILENCE)
+        return _by_grammar(self.grammar, labels, words, self.word_penalty)
 
     def language(self, bank: HiddenMarkovModel, labels: tuple[str, ...]) -> NgramModel:
         """The language model of a bank. Every n-gram below the highest order is a history, unless a sentence ends."""
@@ -184,6 +176,82 @@ class SentenceHmmSettings:
                 if len(ngram) < order and ngram[-1] != END
             },
         )
+
+
+@model_type("sentence_network", "transcribe")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentenceNetworkSettings:
+    """The graph of what may be said, of left-right units of words and of silence, whose states a network scores
+    (`ppspeech.models.StateNetwork`).
+
+    Attributes:
+        states: of a word, and of silence.
+        grammar: what may be said, such as `(one | two)+ [zero]`; None for any words in any order.
+        word_penalty: nats that every word costs.
+        leave: the probability of leaving a state after a frame.
+        scale: what a frame's scores weigh against moves and words.
+        radius: what frames are shortened to.
+        layers: all but the last, which is linear; none strides or pools.
+    """
+
+    states: int
+    grammar: str | None
+    word_penalty: float
+    leave: float
+    scale: float
+    radius: float
+    layers: tuple[FrameLayer, ...]
+
+    def __post_init__(self) -> None:
+        check_states(self.states)
+        _check_graph(self.grammar, self.leave, self.word_penalty)
+        check_layers(self.layers)
+        if span_of(self.layers)[1] != 1 or not 0 < self.scale <= MOST_SCALE:
+            raise BundleError(f"states have a score every frame, without strides or pools, and 0 < scale, got {self}")
+
+    def task(self, labels: tuple[str, ...]) -> str:
+        """What it is for."""
+        said = "any of them in any order" if self.grammar is None else f"`{self.grammar}`"
+        return (
+            f"Writes down sentences of {len(labels)} words, with their times: {said}, by a network of "
+            f"{len(self.layers) + 1} layers on frames."
+        )
+
+    def build(self, labels: tuple[str, ...], features: int) -> StateNetwork:
+        """The network: features and lengths to scores of all states; refused is a grammar of other words."""
+        _check_known(self.grammar, labels)
+        return StateNetwork((len(labels) + 1) * self.states, features, self.radius, self.layers, self.scale)
+
+    def graph(self, model: nn.Module, labels: tuple[str, ...]) -> DecodingGraph:  # noqa: ARG002 (as of a bank)
+        """What may be said, in the clear; encrypted, its `drawn` form."""
+        meanings: dict[str, str | None] = {label: label for label in labels}
+        units = even_units(meanings | {SILENCE: None}, self.states, self.leave)
+        if self.grammar is None:
+            return loop_graph(labels, units, SILENCE, self.word_penalty)
+        return _by_grammar(self.grammar, labels, units, self.word_penalty)
+
+
+def _by_grammar(grammar: str, labels: Sequence[str], words: Mapping[str, Unit], penalty: float) -> DecodingGraph:
+    dear = dict(words)
+    for label in labels:
+        dearer = tuple(enter - penalty for enter in words[label].log_initial)
+        dear[label] = replace(words[label], log_initial=dearer)
+    return grammar_graph(parse_grammar(grammar), dear, SILENCE)
+
+
+def _check_graph(grammar: str | None, leave: float, penalty: float) -> None:
+    if grammar is not None:
+        check_text("the grammar", grammar)
+    if not 0 < leave < 1 or not abs(penalty) <= MOST_PENALTY:
+        raise BundleError(
+            f"a graph needs 0 < leave < 1 and a word_penalty within {MOST_PENALTY:g} nats, got {leave} and {penalty}"
+        )
+
+
+def _check_known(grammar: str | None, labels: tuple[str, ...]) -> None:
+    unknown = sorted(words_of(parse_grammar(grammar)) - set(labels)) if grammar is not None else []
+    if unknown or not labels:
+        raise BundleError(f"the grammar needs models of {', '.join(unknown) or 'words'}, got {len(labels)} others")
 
 
 def listed_ngrams(model: NgramModel, labels: Sequence[str]) -> tuple[tuple[tuple[int, ...], ...], Tensor]:

@@ -1,11 +1,11 @@
-"""Models of rows of a table: linear classifiers and large-margin Gaussians, with the public scale of the columns."""
+"""Models of rows of a table: linear, kernel and large-margin classifiers, with the public scale of the columns."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from ppspeech.bundle.model_type import model_type
 from ppspeech.errors import BundleError
-from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression, TableClassifier
+from ppspeech.models import HuberSvm, KernelClassifier, LogisticRegression, SoftmaxRegression, TableClassifier
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss
 
 Loss = Literal["logistic", "softmax", "huber"]
@@ -81,6 +81,28 @@ class LargeMarginTableSettings:
             len(labels), features, self.components, loss, "projection", self.radius, self.constant
         )
         return TableClassifier(model)
+
+
+@model_type("kernel_table", "classify")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTableSettings:
+    """A classifier with a Gaussian kernel on rows: `TableClassifier` around random Fourier features, which it holds."""
+
+    pairs: int
+    constant: float
+
+    @classmethod
+    def of(cls, model: KernelClassifier) -> "KernelTableSettings":
+        """The settings of a module in hand."""
+        return cls(pairs=len(model.frequencies), constant=float(model.linear.constant))
+
+    def task(self, labels: tuple[str, ...]) -> str:
+        """What it is for."""
+        return f"Tells which of {len(labels)} classes a row of a table belongs to, by a Gaussian kernel."
+
+    def build(self, labels: tuple[str, ...], features: int) -> TableClassifier:
+        """The classifier: rows `(..., columns)` to scores `(..., classes)`."""
+        return TableClassifier(KernelClassifier(features, len(labels), self.pairs, constant=self.constant, seed=None))
 
 
 def _number(value: float | None) -> float | None:

@@ -20,9 +20,15 @@ import torch
 
 from ppspeech.arrays import Reals, Residues
 from ppspeech.audio.voices import VOICES, Espeak
-from ppspeech.bundle import Bundle, KeywordNetworkSettings, SentenceHmmSettings
+from ppspeech.bundle import (
+    Bundle,
+    CtcNetworkSettings,
+    KeywordNetworkSettings,
+    SentenceHmmSettings,
+    SentenceNetworkSettings,
+)
 from ppspeech.channel import Channel
-from ppspeech.errors import PpspeechError
+from ppspeech.errors import ModelError, PpspeechError
 from ppspeech.network import ClientTls, StreamChannel
 from ppspeech.network import connect as connect_channel
 from ppspeech.protocols import Meeting
@@ -142,6 +148,11 @@ class Target:
             return "sentences"
         if isinstance(self.bundle.config.settings, KeywordNetworkSettings):
             return "networks"
+        if isinstance(self.bundle.config.settings, CtcNetworkSettings | SentenceNetworkSettings):
+            raise ModelError(
+                f"no attack here is aimed at a {self.bundle.config.type}: attack a keyword_network, which runs the "
+                "same layers, and a sentence_hmm, which runs the same best path"
+            )
         return "speakers" if "verify" in self.bundle.config.kind.uses else "words"
 
     @cached_property

@@ -107,11 +107,13 @@ def encrypted(arrays: SentenceArrays, utterances: Sequence[Reals], *, garbled: b
 
     def server(channel: Channel) -> None:
         met = meet_as_server(channel)
-        weights = {length: encode_sentences(each) for length, each in served.items()}
-        answer = answer_garbled if garbled else answer_sentence
+        encoded = {length: encode_sentences(each) for length, each in served.items() if each.network is None}
         with met.session():
             for length in lengths:
-                answer(met, served[length], weights[length])
+                if garbled:
+                    answer_garbled(met, served[length], encoded[length])
+                else:
+                    answer_sentence(met, served[length], encoded.get(length))
 
     with certificates() as tls:
         return run_in_processes(client, server, tls=tls)

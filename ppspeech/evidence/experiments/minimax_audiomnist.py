@@ -18,17 +18,31 @@ from ppspeech.audio import Frames, MfccConfig, length_mask, utterance_statistics
 from ppspeech.data import Corpus, SyntheticCorpus, load_corpus
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
+from ppspeech.evidence.experiments.minimax_clips import (
+    QUICK,
+    Learn,
+    certified_figures,
+    clip_figures,
+    code_filters,
+    run_clips,
+)
 from ppspeech.evidence.experiments.minimax_emodb import frames, labels
-from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
+from ppspeech.evidence.experiments.minimax_frames import (
+    Speech,
+    filtered,
+    frame_figures,
+    learn_frame_codes,
+    learn_on_frames,
+)
 from ppspeech.figures import Figure
-from ppspeech.filters import Learning
+from ppspeech.filters import Learning, fit_without_means
 from ppspeech.filters.attack import UNKNOWN
 from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, left_right
 
 SEGMENTS, TEST_TAKES = 8, 2
 STATES, ITERATIONS = 5, 3
 LEARNING = Learning(rho=0.3, iterations=5, adversary="least squares")
-FRAMES = 5_000
+FRAMES, CODED_FRAMES = 5_000, 40_000
 CHOSEN = "inputs, start, rho: about 30 settings compared on one draw (takes 1 and 5) of the same people"
 
 
@@ -43,9 +57,13 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     if quick:
         some = set(corpus.speakers[:12])
         experiment = digits("audiomnist", corpus.select(lambda u: u.speaker in some), (10,))
-        return figures(experiment, run_trials(experiment, 2), folder, CHOSEN)
+        made = figures(experiment, run_trials(experiment, 2), folder, CHOSEN)
+        clips = run_clips(experiment, code_filters(10, (1,)), (10,), QUICK)
+        return [*made, *clip_figures(experiment, clips), *certified_figures(experiment, 0.2, 10)]
     experiment = digits("audiomnist", corpus, (5, 10, 20))
     made = figures(experiment, run_trials(experiment, 10), folder, CHOSEN)
+    clips = run_clips(experiment, {**code_filters(10), **_linear()}, (10, 11, 12))
+    made += [*clip_figures(experiment, clips), *certified_figures(experiment, 0.1, 10)]
     voices = digits("voices", SyntheticCorpus(speakers=12, takes=6).build(), (10,))
     made += figures(voices, run_trials(voices, 3), folder, CHOSEN)
     return [*made, *_by_frames(corpus)]
@@ -65,7 +83,21 @@ def digits(name: str, corpus: Corpus, dimensions: tuple[int, ...]) -> Experiment
         main=10,
         learning=LEARNING,
         networks={"sigmoid": sigmoid_network},
+        unseen=lambda trial: torch.isin(takes, _drawn(takes, trial, TEST_TAKES)),
     )
+
+
+def _linear() -> dict[str, Learn]:
+    """Of ten features: the linear filter, the same against those who have ten clips or know the digit, the one without
+    means of people, and the sigmoid network.
+    """
+    against_sets = replace(LEARNING, clips=10)
+    return {
+        "linear": lambda x, private, task, seed: LEARNING.fit(x, private, task, 10, seed).filter,
+        "sets": lambda x, private, task, seed: against_sets.fit(x, private, task, 10, seed).filter,
+        "means": lambda x, private, task, seed: fit_without_means(x, private, task, 10, seed),
+        "sigmoid": sigmoid_network,
+    }
 
 
 def sigmoid_network(inputs: Tensor, private: Tensor, task: Tensor, seed: int) -> nn.Module:
@@ -99,10 +131,11 @@ def segment_means(sequence: Frames, segments: int) -> Tensor:
     return torch.cat(means, dim=-1)
 
 
-def _drawn(takes: Tensor, trial: int) -> Tensor:
-    """The takes to test on."""
+def _drawn(takes: Tensor, trial: int, first: int = 0) -> Tensor:
+    """The takes to test on; further ones from `first` on."""
     there: Tensor = torch.unique(takes)
-    return there[torch.randperm(len(there), generator=torch.Generator().manual_seed(trial))[:TEST_TAKES]]
+    order = torch.randperm(len(there), generator=torch.Generator().manual_seed(trial))
+    return there[order[first : first + TEST_TAKES]]
 
 
 def _by_frames(corpus: Corpus) -> list[Figure]:
@@ -111,8 +144,10 @@ def _by_frames(corpus: Corpus) -> list[Figure]:
     # 50 targets a frame, ten digits in fifths: least squares on both sides.
     learning = replace(LEARNING, aggregator="least squares")
     learned = learn_on_frames(speech, 13, learning, FRAMES, seed=0)
-    made = frame_figures("minimax.audiomnist", speech, learned, "d = 13 of 39, one draw of takes")
-    for name, module in (("frames", learned), ("frames.no_filter", nn.Identity())):
+    coded = learn_frame_codes(speech, CODED_FRAMES, seed=0)
+    both = {"": learned, "codes": coded}
+    made = frame_figures("minimax.audiomnist", speech, both, "d = 13 of 39, or 50 codes a frame; one draw of takes")
+    for name, module in (("frames", learned), ("frames.codes", coded), ("frames.no_filter", nn.Identity())):
         note = f"words told by hidden Markov models of {STATES} states on filtered frames"
         made.append(Figure(f"minimax.audiomnist.{name}.words", word_accuracy(speech, module), note=note))
     return made

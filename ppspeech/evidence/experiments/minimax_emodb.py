@@ -18,6 +18,7 @@ from ppspeech.audio import Frames, MfccConfig, utterance_statistics
 from ppspeech.data import Corpus, FeatureStore, hold_out, load_corpus, numbered
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
+from ppspeech.evidence.experiments.minimax_clips import QUICK, clip_figures, code_filters, run_clips
 from ppspeech.evidence.experiments.minimax_frames import Speech, frame_figures, learn_on_frames
 from ppspeech.figures import Figure
 from ppspeech.filters import Learning
@@ -35,13 +36,16 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     """
     experiment = emotions((10,) if quick else (5, 10, 20, 40))
     made = figures(experiment, run_trials(experiment, 2 if quick else 10), folder, CHOSEN)
+    others = code_filters(7, (1,) if quick else (1, 2, 4))
+    clips = run_clips(experiment, others, (10,) if quick else (10, 11, 12), QUICK if quick else None)
+    made += clip_figures(experiment, clips, "sentence")
     if quick:
         return made
     happy = happiness(experiment)
     made += figures(happy, run_trials(happy, 10), folder, CHOSEN)
     speech = by_frames()
     learned = learn_on_frames(speech, 13, LEARNING, FRAMES, seed=0)
-    return [*made, *frame_figures("minimax.emodb", speech, learned, "d = 13 of 39, one draw")]
+    return [*made, *frame_figures("minimax.emodb", speech, {"": learned}, "d = 13 of 39, one draw")]
 
 
 def emotions(dimensions: tuple[int, ...]) -> Experiment:
@@ -59,6 +63,7 @@ def emotions(dimensions: tuple[int, ...]) -> Experiment:
         dimensions=dimensions,
         main=10,
         learning=LEARNING,
+        unseen=lambda trial: hold_out(speakers, sentences, TEST_SHARE, 1_000 + trial),
     )
 
 

@@ -13,6 +13,7 @@ from ppspeech.data import hold_out
 from ppspeech.data.tables import load_har
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
+from ppspeech.evidence.experiments.minimax_clips import QUICK, clip_figures, code_filters, run_clips
 from ppspeech.figures import Figure
 from ppspeech.filters import Learning
 
@@ -27,7 +28,12 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     """Learn, attack and plot `minimax_har.png`; quick is two trials at d = 20 instead of ten at four sizes."""
     experiment = motion((20,) if quick else (10, 20, 50, 100))
     found = run_trials(experiment, 2 if quick else 10)
-    return figures(experiment, found, folder, CHOSEN)
+    classes = int(experiment.task.max()) + 1
+    others = code_filters(classes, (1,) if quick else (1, 2, 4))
+    if not quick:
+        others["linear"] = lambda x, private, task, seed: experiment.learning.fit(x, private, task, 20, seed).filter
+    clips = run_clips(experiment, others, (10,) if quick else (10, 11, 12), QUICK if quick else None)
+    return [*figures(experiment, found, folder, CHOSEN), *clip_figures(experiment, clips, "window")]
 
 
 def motion(dimensions: tuple[int, ...]) -> Experiment:
@@ -48,4 +54,5 @@ def motion(dimensions: tuple[int, ...]) -> Experiment:
         dimensions=dimensions,
         main=20,
         learning=Learning(rho=1.0, iterations=5),
+        unseen=lambda trial: hold_out(cells, recordings, 0.3, 1_000 + trial),
     )

@@ -208,12 +208,14 @@ def _score(
     (train, train_task, train_owners), (test, test_task, test_owners) = (
         _joined(filters, part) for part in (domain.train, domain.test)
     )
-    report = attack(train, train_task, test, test_task, ("logistic",))
+    report = attack(train, train_task, test, test_task, ("logistic",), clips=(1,))
     found.task[method].append(report.worst.accuracy)
     found.private[method].append(float(weighted_risks(train, train_owners, test, test_owners).mean()))
     if not attackers:
         return
-    found.identified[method].append(attack(train, train_owners, test, test_owners, attackers).worst.accuracy)
+    found.identified[method].append(
+        attack(train, train_owners, test, test_owners, attackers, clips=(1,)).worst.accuracy
+    )
     risks, attacker = worst_risks(train, train_owners, test, test_owners, attackers)
     found.worst[method].append(float(risks.mean()))
     found.attackers[method].add(attacker)

@@ -1,24 +1,32 @@
-"""FSDD's official test by a network on shares, beside the clear; and a network that two parties train.
+"""FSDD's official test by a network on shares, beside the clear; a network that two parties train; and sentences of
+AudioMNIST, by 15 people never heard, by networks beside Gaussians.
 
-Needs the corpus fsdd; --quick takes about 40 s.
+Needs the corpora fsdd and audiomnist; --quick takes about a minute.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytorch_lightning as lightning
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from ppspeech.arrays import Reals
+from ppspeech.bundle import CtcTranscriber
 from ppspeech.channel import Channel
-from ppspeech.data import load_corpus, split_official
+from ppspeech.data import SentenceDataModule, load_corpus, split_official
+from ppspeech.evidence.connected import HOP_S, audiomnist_digits
 from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.evidence.experiments.encrypted_sentences import STEP, encrypted
 from ppspeech.evidence.experiments.fsdd import PLAIN
 from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
-from ppspeech.models import FrameLayer, FrameNetwork
+from ppspeech.models import FrameLayer, FrameNetwork, Word, total_word_errors
 from ppspeech.network import run_together
 from ppspeech.protocols import Party, meet_as_client, meet_as_server
 from ppspeech.protocols.networks import (
@@ -31,7 +39,8 @@ from ppspeech.protocols.networks import (
     predict,
     teach,
 )
-from ppspeech.service import export_network
+from ppspeech.service import SentenceDeployment, at_frames, export_bank, export_network, export_sequence
+from ppspeech.training import CtcNetwork, SentenceNetwork, quiet_lightning
 
 LAYERS = (FrameLayer(48, width=5, stride=2), FrameLayer(48, width=3, dilation=2))
 FRAMES, RADIUS = 100, 12.0
@@ -50,7 +59,11 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
     network = trained(train, len(corpus.words), epochs=6 if quick else 15)
     if quick:
         test = test.where(torch.arange(0, len(test.words), 5))
-    return [*_encrypted(network, test, tuple(corpus.words)), *_together(train, test, 15 if quick else 60)]
+    return [
+        *_encrypted(network, test, tuple(corpus.words)),
+        *_together(train, test, 15 if quick else 60),
+        *_sentences(quick),
+    ]
 
 
 def trained(spoken: Spoken, classes: int, epochs: int, seed: int = 0) -> FrameNetwork:
@@ -146,3 +159,86 @@ def means(spoken: Spoken) -> tuple[Reals, Reals]:
     chosen = spoken.where(spoken.words < 2)
     rows = [[part[:, :CEPSTRA].mean(axis=0) for part in np.array_split(clip, HALVES)] for clip in chosen.clips()]
     return np.array(rows).reshape(len(rows), -1), chosen.words.numpy()
+
+
+def _sentences(quick: bool) -> list[Figure]:
+    """Networks that learn from sentences of 45 people; the people and sentences of the test are those of
+    `reproduce encrypted-sentences`.
+    """
+    made = audiomnist_digits(12 if quick else 120)
+    greedy, graph = trained_on_sentences(11, (14, 2)) if quick else trained_on_sentences(22, (30, 12))
+    asked: dict[str, tuple[Callable[[Tensor], Sequence[Word]], Callable[[Sequence[Tensor]], list[list[str]]]]] = {
+        "ctc": (greedy.transcriber().words, partial(ask_greedily, greedy.transcriber())),
+        "hybrid": (graph.transcriber().words, partial(ask_graph, graph)),
+    }
+    spoken_words = sum(len(text) for _, text in made.sentences)
+    note = f"word error rate of {len(made.sentences)} sentences, {spoken_words} words, people never heard"
+    figures = [
+        Figure("networks.gaussians.wer", made.error_rate(made.sentences), note=f"{note}; in the clear, for comparison")
+    ]
+    for name, (hear, ask) in asked.items():
+        clear = [[word.word for word in hear(features)] for features, _ in made.sentences]
+        began = time.perf_counter()
+        told = ask([features for features, _ in made.sentences])
+        pace = f"{(time.perf_counter() - began) / len(told):.2f} s a sentence"
+        texts = [text for _, text in made.sentences]
+        rates = [total_word_errors(zip(texts, heard, strict=True)).rate for heard in (told, clear)]
+        alike = sum(one == other for one, other in zip(told, clear, strict=True))
+        figures += [
+            Figure(f"networks.{name}.wer", rates[0], "", "in the clear", rates[1], note=f"{note}; {pace}"),
+            Figure(f"networks.{name}.equal", alike, "sentences", "the clear", len(told), note="same words, on shares"),
+        ]
+    return figures
+
+
+def trained_on_sentences(each: int, epochs: tuple[int, int]) -> tuple[CtcNetwork, SentenceNetwork]:
+    """By the recipes `sentences_ctc` and `sentences_network`, on so many sentences a person."""
+    quiet_lightning()
+    held_out = list(load_corpus("audiomnist").speakers[::4])
+    data = SentenceDataModule(
+        corpus="audiomnist", test=held_out, mfcc={"hop_s": HOP_S}, whole=True, sentences=each, test_sentences=1,
+        batch_size=16,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    modules = CtcNetwork(), SentenceNetwork()
+    options: dict[str, Any] = {
+        "logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False,
+        "accelerator": "cpu",
+    }  # fmt: skip
+    for module, most in zip(modules, epochs, strict=True):
+        lightning.Trainer(max_epochs=most, **options).fit(module, datamodule=data)
+        module.eval()
+    return modules
+
+
+def ask_greedily(transcriber: CtcTranscriber, features: Sequence[Tensor]) -> list[list[str]]:
+    """The words of sentences, each padded to a multiple of 32 frames, in one meeting."""
+    lengths = [-(-len(each) // STEP) * STEP for each in features]
+    longest = export_sequence(transcriber.model, transcriber.names, max(lengths))
+    served = {length: at_frames(longest, length) for length in sorted(set(lengths))}
+    lead, stride = transcriber.model.lead, transcriber.model.stride
+    padded = [np.concatenate((np.zeros((lead, each.shape[1])), each.double().numpy())) for each in features]
+
+    def ask(channel: Channel) -> list[list[str]]:
+        met, found = meet_as_client(channel), []
+        with met.session():
+            for frames, length in zip(padded, lengths, strict=True):
+                labels = ask_network(met, served[length].shape, frames)
+                found.append([word for word in labels[: -(-(len(frames) - lead) // stride)] if word is not None])
+        return found
+
+    def answer(channel: Channel) -> None:
+        met = meet_as_server(channel)
+        with met.session():
+            for length in lengths:
+                answer_network(met, served[length])
+
+    return run_together(ask, answer)[0]
+
+
+def ask_graph(module: SentenceNetwork, features: Sequence[Tensor]) -> list[list[str]]:
+    """The words of sentences by the best path, by two processes over TLS."""
+    frames = [each.double().numpy() for each in features]
+    longest = -(-max(map(len, frames)) // STEP) * STEP
+    arrays = export_bank(module.scorer, module.config, SentenceDeployment(frames=longest))
+    return [[each.word for each in heard] for heard in encrypted(arrays, frames, garbled=False)]

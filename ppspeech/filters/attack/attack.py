@@ -1,71 +1,37 @@
-"""Attack a filter: train every attacker on filtered samples and see how often it names the person in new ones. The
-evidence a filter without noise stands on. It says what these attackers did, never what a better one could do.
+"""Attack a filter: train every attacker on filtered samples and see how often it names the person in new ones, from one
+clip and from several of one person. The evidence a filter without noise stands on. It says what these attackers did,
+never what a better one could do.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
-from scipy.stats import beta
 from torch import Tensor, nn
 
 from ppspeech.audio import Frames, utterance_statistics
 from ppspeech.data import Samples
 from ppspeech.errors import ModelError
-from ppspeech.filters.attack.attackers import SPEECH_ATTACKERS, VECTOR_ATTACKERS
-from ppspeech.filters.attack.linkability import Linkability, linkability
-from ppspeech.models import equal_error_rate
+from ppspeech.filters.attack.attackers import (
+    CLIP_ATTACKERS,
+    SET_ATTACKERS,
+    SPEECH_ATTACKERS,
+    VECTOR_ATTACKERS,
+    Clips,
+)
+from ppspeech.filters.attack.known_filter import Inverse, KnownFilter, ranked, seen_as
+from ppspeech.filters.attack.report import FEWEST_PEOPLE, UNKNOWN, AttackReport, FilterEvidence, Finding, finding
 from ppspeech.progress import track
 
-UNKNOWN = -1  # the label of a test sample by someone the attacker has never met: an impostor in verification
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one attacker achieved on held-out samples.
-
-    `low` and `high` are the accuracy's Clopper-Pearson interval; it takes samples as independent, and is truly wider
-    where several were taken from one recording. `eer` is the equal error rate of verification, each sample against each
-    known person, with one score threshold for all; samples by unknown people are impostors (open-set verification). 0.5
-    is chance.
-    """
-
-    attacker: str
-    accuracy: float  # share of the samples of known people whose person it names (closed-set identification)
-    low: float
-    high: float
-    eer: float
-    linkability: Linkability  # D_sys of the same scores
-
-
-@dataclass(frozen=True)
-class AttackReport:
-    """What all attackers achieved."""
-
-    findings: tuple[Finding, ...]
-    classes: int  # how many people, or values of the private label, the attackers knew
-    samples: int  # held-out samples by known people
-    chance: float  # the accuracy of always naming the most frequent person of the training part
-    confidence: float
-
-    @property
-    def worst(self) -> Finding:
-        """The attacker with the greatest accuracy: the one to judge the filter by."""
-        return max(self.findings, key=lambda finding: finding.accuracy)
-
-    def __getitem__(self, attacker: str) -> Finding:
-        found = {finding.attacker: finding for finding in self.findings}
-        if attacker not in found:
-            raise KeyError(f"{attacker!r} was not among the attackers: {', '.join(found)}")
-        return found[attacker]
-
-    def __str__(self) -> str:
-        worst = self.worst
-        return (
-            f"worst of {len(self.findings)} attackers: {worst.attacker}, {worst.accuracy:.3f} of {self.samples} named "
-            f"({100 * self.confidence:g} % interval {worst.low:.3f} to {worst.high:.3f}; chance {self.chance:.3f} "
-            f"among {self.classes}), verification EER {worst.eer:.3f}, linkability {worst.linkability.value:.3f}"
-        )
+CLIPS = (1, 3, 10, 30)  # of one person, pooled
+SETS_A_PERSON = 20  # of held-out clips, drawn anew for each number of clips
+ORDER = (
+    "plda", "lda", "logistic", "mean", "spread", "parzen", "codes", "lda_heard", "neighbors", "word_logistic", "forest",
+    "word_svm", "networks", "deep_sets", "svm", "gmm_ubm", "embedding", "mlp", "trees",
+)  # fmt: skip
+"""All attackers, what names most in the least time first: the order in which a time budget is spent."""
 
 
 def attack(
@@ -75,89 +41,229 @@ def attack(
     test_labels: Tensor,
     attackers: Sequence[str] | None = None,
     *,
+    words: tuple[Tensor, Tensor] | None = None,
+    known: KnownFilter | None = None,
+    clips: Sequence[int] = CLIPS,
+    minutes: float | None = None,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> AttackReport:
-    """Train attackers from scratch on filtered samples and score them on held-out ones.
+    """Train attackers from scratch on filtered samples and score them on held-out ones, one by one and in sets.
 
-    The worst case is taken over attackers on the test samples themselves, which errs on the side of caution. Raises
-    ModelError for samples that are not finite or do not fit each other, labels out of range, fewer than two classes, or
-    attackers that are unknown or cannot look at such samples.
+    A set is so many held-out samples of one person, drawn without return; an attacker on single clips adds up its
+    scores (log posteriors), and some look at whole sets. The worst case is taken over attackers on the test samples
+    themselves, which errs on the side of caution. Raises ModelError for samples that are not finite or do not fit each
+    other, labels out of range, fewer than two classes, or attackers that are unknown or cannot look at such samples.
 
     Args:
         train_features: filtered samples `(samples, features)`, or Frames of utterances. On frames the attackers on
             vectors see each utterance's mean, maximum, minimum and deviation over time, and those on speech all of it.
         train_labels: whose, `(samples,)`, 0 to classes - 1.
         test_features: of the same kind, from other recordings.
-        test_labels: `(samples,)`; -1 for people the attackers never met.
-        attackers: names from `attacker_names`; None for all that apply.
+        test_labels: `(samples,)`; -1, -2, … for people the attackers never met.
+        attackers: names from `attacker_names`, with `ranked.` in front for features replaced by their ranks, and
+            `inverted.` or `reconstructed.` for what is made of a `known` filter; None for all that apply, on all that.
+        words: what was said in the training and the test samples, `(samples,)` each, 0, 1, …: known to the attackers.
+        known: the filter, if the attacker has it: then its layers are undone.
+        clips: how many of one person are pooled; numbers that nobody has are left out, and the report says so.
+        minutes: no attacker starts after so long; the report says which did not.
 
     >>> x = torch.cat([torch.randn(40, 2) + 5, torch.randn(40, 2) - 5])
     >>> y = torch.arange(80) // 40
-    >>> attack(x[::2], y[::2], x[1::2], y[1::2], ["neighbors"]).worst.accuracy
+    >>> attack(x[::2], y[::2], x[1::2], y[1::2], ["neighbors"]).worst_at(10).accuracy
     1.0
     """
     if not 0 < confidence < 1:
         raise ModelError(f"confidence must lie between 0 and 1, got {confidence}")
+    if not clips or min(clips) < 1:
+        raise ModelError(f"numbers of clips must be >= 1, got {tuple(clips)}")
     speech = isinstance(train_features, Frames)
-    names = attacker_names(speech=speech) if attackers is None else tuple(attackers)
-    wrong = [name for name in names if name not in attacker_names(speech=speech)]
-    if wrong or not names:
-        kind = "frames" if speech else "vectors"
-        raise ModelError(
-            f"no attacker on {kind} is called {wrong}: known are {', '.join(attacker_names(speech=speech))}"
-        )
     classes = _check(train_features, train_labels, test_features, test_labels)
-    findings = []
+    said = _words(words, train_labels, test_labels)
+    views: dict[str, Inverse] = known.views(train_features, seed) if known is not None else {}
+    views = {"": lambda y: y, **views, "ranked": ranked(train_features)}
+    names = _names(attackers, views, speech)
+    sets = {size: rows for size in sorted({*clips}) if len(rows := draw_sets(test_labels, size, seed))}
+    left_out = [f"{size} clips: too few people have so many" for size in clips if size not in sets]
+    start, shown = time.monotonic(), dict[str, tuple[Tensor | Frames, Tensor | Frames]]()
+    findings: list[Finding] = []
     for name in track(names, "Attacking"):
-        scores = _scores(name, train_features, train_labels, test_features, classes, seed)
-        findings.append(_finding(name, scores, test_labels, confidence))
-    known = int((test_labels != UNKNOWN).sum())
-    most = int(torch.bincount(train_labels, minlength=classes).argmax())
-    chance = float((test_labels[test_labels != UNKNOWN] == most).double().mean())
-    return AttackReport(tuple(findings), classes, known, chance, confidence)
+        if minutes is not None and findings and time.monotonic() - start > 60 * minutes:
+            left_out.append(name)
+            continue
+        view, _, attacker = name.rpartition(".")
+        if view not in shown:
+            shown[view] = seen_as(views[view], train_features), seen_as(views[view], test_features)
+        for size, scores in _scores(attacker, shown[view], train_labels, said, sets, classes, seed):
+            findings.append(finding(name, scores, test_labels[sets[size][:, 0]], size, confidence, seed))
+    report = AttackReport(tuple(findings), classes, *_chance(train_labels, test_labels, classes), confidence)
+    report = replace(report, left_out=tuple(left_out))
+    if attackers is not None or classes < 2 * FEWEST_PEOPLE or not bool((test_labels >= 0).all()):
+        return report
+    parts = (train_features, train_labels), (test_features, test_labels)
+    return replace(report, open_set=_open_set(report, parts, words, known, seed))
 
 
 def attacker_names(*, speech: bool) -> tuple[str, ...]:
-    """The attackers there are, on vectors or on speech."""
-    return (*VECTOR_ATTACKERS, *(SPEECH_ATTACKERS if speech else ()))
+    """The attackers there are, on vectors or on speech, what names most in the least time first."""
+    return tuple(name for name in ORDER if speech or name not in SPEECH_ATTACKERS)
 
 
-def clopper_pearson(right: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a proportion: it covers the truth at least as often as stated.
-
-    >>> low, high = clopper_pearson(0, 10)
-    >>> low, round(high, 3)
-    (0.0, 0.308)
+def judge(
+    train: tuple[Tensor | Frames, Tensor, Tensor],
+    test: tuple[Tensor | Frames, Tensor, Tensor],
+    attackers: Sequence[str] | None = None,
+    *,
+    known: KnownFilter | None = None,
+    clips: Sequence[int] = CLIPS,
+    minutes: float | None = None,
+    seed: int = 0,
+) -> FilterEvidence:
+    """Train a task classifier and attackers on filtered samples, and score them on held-out ones. Each part is filtered
+    samples, their labels to keep and their labels to hide, as `attack` takes them; no recording is in both. Attackers
+    know the label that was kept.
     """
-    half = (1 - confidence) / 2
-    low = float(beta.ppf(half, right, trials - right + 1)) if right else 0.0
-    high = float(beta.ppf(1 - half, right + 1, trials - right)) if right < trials else 1.0
-    return low, high
+    task = attack(train[0], train[1], test[0], test[1], ("logistic",), clips=(1,)).worst
+    found = attack(
+        train[0], train[2], test[0], test[2], attackers, words=(train[1], test[1]), known=known, clips=clips,
+        minutes=minutes, seed=seed,
+    )  # fmt: skip
+    return FilterEvidence(task, found)
+
+
+def judge_samples(
+    samples: Samples,
+    is_test: Tensor,
+    attackers: Sequence[str] | None = None,
+    *,
+    module: nn.Module | None = None,
+    known: KnownFilter | None = None,
+    clips: Sequence[int] = CLIPS,
+    minutes: float | None = None,
+    seed: int = 0,
+) -> FilterEvidence:
+    """As `judge`, for samples of a corpus or table and a filter, which the attackers know; without one, for the samples
+    as they are, which a `known` filter may have made.
+    """
+    kept, private = samples.kept_numbers, samples.private_numbers
+    parts = [(samples.part(rows, module), kept[rows], private[rows]) for rows in (~is_test, is_test)]
+    if known is None and module is not None:
+        known = KnownFilter(module)
+    return judge(parts[0], parts[1], attackers, known=known, clips=clips, minutes=minutes, seed=seed)
+
+
+def draw_sets(labels: Tensor, size: int, seed: int) -> Tensor:
+    """Sets of so many samples of one person, `(sets, size)`: everyone's samples are shuffled and dealt out until there
+    are twenty sets a person; single ones are all there are, once. None where less than half of the known people have
+    so many.
+    """
+    if size == 1:
+        return torch.arange(len(labels), device=labels.device).unsqueeze(-1)
+    generator = torch.Generator().manual_seed(seed)
+    people, counts = torch.unique(labels, return_counts=True)
+    if 2 * int((counts[people >= 0] >= size).sum()) < int((people >= 0).sum()):
+        return labels.new_zeros(0, size)
+    sets = []
+    for person in people[counts >= size].tolist():
+        own = (labels == person).nonzero().flatten()
+        hands = len(own) // size
+        for _ in range(math.ceil(SETS_A_PERSON / hands)):
+            order = torch.randperm(len(own), generator=generator)[: hands * size].to(own.device)
+            sets.append(own[order].view(hands, size))
+    return torch.cat(sets)
+
+
+def _open_set(
+    report: AttackReport,
+    parts: tuple[tuple[Tensor | Frames, Tensor], tuple[Tensor | Frames, Tensor]],
+    words: tuple[Tensor, Tensor] | None,
+    known: KnownFilter | None,
+    seed: int,
+) -> tuple[Finding, ...]:
+    """The worst attacker at each number of clips again: half of the people, drawn at random, are strangers to it."""
+    (train, labels), (test, test_labels) = parts
+    order = torch.randperm(report.classes, generator=torch.Generator().manual_seed(seed)).to(labels.device)
+    number = torch.empty_like(order)
+    number[order] = torch.arange(report.classes, device=order.device)
+    met = report.classes // 2
+    place = number[labels]
+    renamed = torch.where(number < met, number, met + UNKNOWN - number)[test_labels]
+    rows = place < met
+    some = Frames(train.features[rows], train.lengths[rows]) if isinstance(train, Frames) else train[rows]
+    said = None if words is None else (words[0][rows], words[1])
+    found = []
+    for size, worst in report.headline.items():
+        again = attack(
+            some, place[rows], test, renamed, (worst.attacker,), words=said, known=known, clips=(size,),
+            confidence=report.confidence, seed=seed,
+        )  # fmt: skip
+        found.append(again.worst)
+    return tuple(found)
+
+
+def _chance(train: Tensor, test: Tensor, classes: int) -> tuple[int, float]:
+    """How many held-out samples known people have, and how often the most frequent person of the training is theirs."""
+    known = test[test >= 0]
+    most = int(torch.bincount(train, minlength=classes).argmax())
+    return len(known), float((known == most).double().mean())
 
 
 def _scores(
-    name: str, train: Tensor | Frames, labels: Tensor, test: Tensor | Frames, classes: int, seed: int
-) -> Tensor:
-    """Train one attacker and score the held-out samples, `(samples, classes)`."""
+    name: str,
+    parts: tuple[Tensor | Frames, Tensor | Frames],
+    labels: Tensor,
+    words: tuple[Tensor, Tensor],
+    sets: dict[int, Tensor],
+    classes: int,
+    seed: int,
+) -> Iterator[tuple[int, Tensor]]:
+    """Train one attacker and score the sets of each size, `(sets, classes)`; one on clips is trained once for all."""
+    train, test = parts
     if name in SPEECH_ATTACKERS:
         assert isinstance(train, Frames)
         assert isinstance(test, Frames)
-        return SPEECH_ATTACKERS[name](train, labels, classes, seed)(test)
-    return VECTOR_ATTACKERS[name](_vectors(train), labels, classes, seed)(_vectors(test))
+        scores = SPEECH_ATTACKERS[name](train, labels, classes, seed)(test)
+    elif name in VECTOR_ATTACKERS:
+        scores = VECTOR_ATTACKERS[name](_vectors(train), labels, classes, seed)(_vectors(test))
+    else:
+        seen, asked = Clips(_vectors(train), words[0]), Clips(_vectors(test), words[1])
+        if name in SET_ATTACKERS:
+            for size, rows in sets.items():
+                if size > 1:
+                    scorer = SET_ATTACKERS[name](seen, labels, classes, seed, size)
+                    yield size, scorer(Clips(asked.features[rows], asked.words[rows]))
+            return
+        scores = CLIP_ATTACKERS[name](seen, labels, classes, seed)(asked)
+    for size, rows in sets.items():
+        yield size, scores[rows].mean(1)
 
 
 def _vectors(features: Tensor | Frames) -> Tensor:
     return utterance_statistics(features) if isinstance(features, Frames) else features
 
 
-def _finding(name: str, scores: Tensor, labels: Tensor, confidence: float) -> Finding:
-    met = labels != UNKNOWN
-    right = int((scores[met].argmax(-1) == labels[met]).sum())
-    own = torch.arange(scores.shape[1], device=scores.device) == labels.unsqueeze(-1)
-    link = linkability(scores[own], scores[~own])
-    low, high = clopper_pearson(right, int(met.sum()), confidence)
-    return Finding(name, right / int(met.sum()), low, high, equal_error_rate(scores, own), link)
+def _names(attackers: Sequence[str] | None, views: Iterable[str], speech: bool) -> tuple[str, ...]:
+    """Attackers on views, in the order to try them: each on everything before the next."""
+    every = [f"{view}.{name}" if view else name for name in attacker_names(speech=speech) for view in views]
+    if attackers is None:
+        return tuple(every)
+    wrong = [name for name in attackers if name not in every]
+    if wrong or not attackers:
+        kind = "frames" if speech else "vectors"
+        raise ModelError(f"no attacker on {kind} is called {wrong}: known are {', '.join(every)}")
+    return tuple(attackers)
+
+
+def _words(words: tuple[Tensor, Tensor] | None, train: Tensor, test: Tensor) -> tuple[Tensor, Tensor]:
+    """What was said, checked; all the same where nothing is known."""
+    if words is None:
+        return torch.zeros_like(train), torch.zeros_like(test)
+    for given, labels in zip(words, (train, test), strict=True):
+        if given.shape != labels.shape or given.is_floating_point() or int(given.min()) < 0:
+            raise ModelError(
+                f"words must be numbers 0, 1, … of {tuple(labels.shape)}, got {given.dtype} of {tuple(given.shape)}"
+            )
+    return words
 
 
 def _check(train: Tensor | Frames, labels: Tensor, test: Tensor | Frames, test_labels: Tensor) -> int:
@@ -185,42 +291,8 @@ def _check(train: Tensor | Frames, labels: Tensor, test: Tensor | Frames, test_l
         raise ModelError(
             f"training labels must be 0 to classes - 1 with at least two of them, got {torch.unique(labels).tolist()}"
         )
-    if int(test_labels.min()) < UNKNOWN or int(test_labels.max()) >= classes or bool((test_labels == UNKNOWN).all()):
-        raise ModelError(f"test labels must be 0 to {classes - 1}, or -1 for the unknown, and not all of them unknown")
+    if int(test_labels.max()) >= classes or not bool((test_labels > UNKNOWN).any()):
+        raise ModelError(
+            f"test labels must be 0 to {classes - 1}, or below 0 for the unknown, and not all of them unknown"
+        )
     return classes
-
-
-@dataclass(frozen=True, eq=False)
-class FilterEvidence:
-    """What was found on held-out recordings: the label to keep by a logistic classifier, the one to hide by all."""
-
-    task: Finding
-    attacks: AttackReport
-
-
-def judge(
-    train: tuple[Tensor | Frames, Tensor, Tensor],
-    test: tuple[Tensor | Frames, Tensor, Tensor],
-    attackers: Sequence[str] | None = None,
-    *,
-    seed: int = 0,
-) -> FilterEvidence:
-    """Train a task classifier and attackers on filtered samples, and score them on held-out ones. Each part is filtered
-    samples, their labels to keep and their labels to hide, as `attack` takes them; no recording is in both.
-    """
-    task = attack(train[0], train[1], test[0], test[1], ("logistic",)).worst
-    return FilterEvidence(task, attack(train[0], train[2], test[0], test[2], attackers, seed=seed))
-
-
-def judge_samples(
-    samples: Samples,
-    is_test: Tensor,
-    attackers: Sequence[str] | None = None,
-    *,
-    module: nn.Module | None = None,
-    seed: int = 0,
-) -> FilterEvidence:
-    """As `judge`, for samples of a corpus or table and a filter; without one, for the samples as they are."""
-    kept, private = samples.kept_numbers, samples.private_numbers
-    parts = [(samples.part(rows, module), kept[rows], private[rows]) for rows in (~is_test, is_test)]
-    return judge(parts[0], parts[1], attackers, seed=seed)

@@ -10,7 +10,7 @@ from torch.nn import functional
 from ppspeech.filters.borrowed_newton import Solve
 from ppspeech.filters.problem import Evaluation, FilterCertificate, FlatFilter, MinimaxProblem, Result
 from ppspeech.filters.solvers.kiwiel import KiwielOptions, Piece, descend
-from ppspeech.filters.tasks import Solution, Task
+from ppspeech.filters.tasks import SetTask, Solution, Task
 
 CONTRACTION = 0.7  # the chord method must shrink the decrement so much a step, or q is too long
 SMALL = 1e-6  # decrement at which a linearized response is exact: the value is then right to 1e-12
@@ -53,7 +53,8 @@ class Joint:
 
     def piece(self, at: Evaluation) -> Piece:
         """f_priv(u, v*) and rho f_util(u, w*) with their gradients by u; the ridge on u goes with the latter."""
-        return self._piece(at, [s.parameters for s in at.private], [s.parameters for s in at.utility])
+        shares = self.problem.shares([s.loss for s in at.private])
+        return self._piece(at, [s.parameters for s in at.private], shares, [s.parameters for s in at.utility])
 
     def linearized(self, at: Evaluation, q: Tensor) -> tuple[Tensor, Piece] | None:
         """Phi^l(q) with its inner maximum and minimum found exactly, and the piece of their solutions."""
@@ -65,16 +66,17 @@ class Joint:
                 return None
             answers.append(answer)
         private, utility = answers[: len(self.problem.private)], answers[len(self.problem.private) :]
-        piece = self._piece(at, [v for v, _ in private], [w for w, _ in utility])
+        shares = self.problem.shares([loss for _, loss in private])
+        piece = self._piece(at, [v for v, _ in private], shares, [w for w, _ in utility])
         value = self.problem.value(at.u, [loss for _, loss in private], [loss for _, loss in utility])
         return value + self.problem.ridge * (at.u * q).sum(), piece
 
-    def _piece(self, at: Evaluation, private: Sequence[Tensor], utility: Sequence[Tensor]) -> Piece:
+    def _piece(self, at: Evaluation, private: Sequence[Tensor], shares: Tensor, utility: Sequence[Tensor]) -> Piece:
         problem = self.problem
         quadratic = problem.ridge / 2 * at.u.square().sum()
         return Piece(
-            max_value=-_total(problem.private, private, at.features),
-            max_gradient=at.pull(problem.private_slope(private, at.features)),
+            max_value=problem.found(_losses(problem.private, private, at.features), shares),
+            max_gradient=at.pull(problem.private_slope(private, at.features, shares)),
             min_value=problem.rho * _total(problem.utility, utility, at.features) + quadratic,
             min_gradient=at.pull(problem.utility_slope(utility, at.features)) + problem.ridge * at.u,
         )
@@ -104,7 +106,7 @@ class Linearized:
     """
 
     def __init__(self, task: Task, solution: Solution, features: Tensor) -> None:
-        self.start = solution.parameters
+        self.task, self.start = task, solution.parameters
         self.objective = task.objective(features)
         self.solve = task.newton(self.start, features)
 
@@ -117,6 +119,7 @@ class Linearized:
         objective = self.objective
         assert objective.weights is not None
         shares = objective.weights.unsqueeze(-1)
+        moved = self.task.seen(moved) if isinstance(self.task, SetTask) else moved
         wide, wide_moved = objective.features, functional.pad(moved, (0, 1))
         v, before = self.start, torch.inf
         for _ in range(most):
@@ -138,4 +141,9 @@ class Linearized:
 
 def _total(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor) -> Tensor:
     """The weighted losses at some parameters."""
-    return torch.stack([t.importance * t.loss(v, features) for t, v in zip(tasks, parameters, strict=True)]).sum()
+    losses = _losses(tasks, parameters, features)
+    return torch.stack([task.importance * loss for task, loss in zip(tasks, losses, strict=True)]).sum()
+
+
+def _losses(tasks: Sequence[Task], parameters: Sequence[Tensor], features: Tensor) -> list[Tensor]:
+    return [task.loss(v, features) for task, v in zip(tasks, parameters, strict=True)]

@@ -37,7 +37,7 @@ from ppspeech.models.decoding.alignment import (
     warp,
     within_radius,
 )
-from ppspeech.models.decoding.builder import GraphBuilder, Unit, joined_units, units_of_bank
+from ppspeech.models.decoding.builder import GraphBuilder, Unit, even_units, joined_units, units_of_bank
 from ppspeech.models.decoding.decoder import Hypothesis, Word, decode
 from ppspeech.models.decoding.embedded import embedded_statistics, embedded_training, even_start_
 from ppspeech.models.decoding.grammar import OneOf, Repeated, parse_grammar, words_of
@@ -97,6 +97,7 @@ __all__ = [
     "embedded_training",
     "estimate_ngrams",
     "even_start_",
+    "even_units",
     "grammar_graph",
     "in_blocks",
     "joined_units",

@@ -75,6 +75,23 @@ def units_of_bank(
     return units
 
 
+def even_units(words: Mapping[str, str | None], states: int, leave: float) -> dict[str, Unit]:
+    """Left-right units of so many states, each left with probability `leave` after a frame; the pdf of state s of unit
+    m is m * states + s. `words`: names to what they mean (None for silence). Raises ModelError if `leave` is not a
+    probability.
+    """
+    if not 0 < leave < 1:
+        raise ModelError(f"units need 0 < leave < 1, got {leave}")
+    stay, move = math.log1p(-leave), math.log(leave)
+    rows = [{state: stay, state + 1: move} for state in range(states)]
+    moves = tuple(tuple(row.get(state, LOG_ZERO) for state in range(states)) for row in rows)
+    others = (LOG_ZERO,) * (states - 1)
+    return {
+        name: Unit(word, tuple(range(m * states, (m + 1) * states)), (0.0, *others), moves, (*others, move))
+        for m, (name, word) in enumerate(words.items())
+    }
+
+
 def joined_units(word: str, parts: Sequence[Unit]) -> Unit:
     """A word that is made of units, one after another, as one unit."""
     before = list(accumulate((len(part.pdfs) for part in parts), initial=0))

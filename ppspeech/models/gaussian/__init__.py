@@ -2,6 +2,7 @@
 
 from ppspeech.models.gaussian.em import fit_mixture, run_em, start_mixture_, update_mixture_
 from ppspeech.models.gaussian.gaussians import Covariance, Gaussians
+from ppspeech.models.gaussian.kmeans import kmeans
 from ppspeech.models.gaussian.mixture import GaussianMixture, frame_mask
 from ppspeech.models.gaussian.phi import cost, phi_from_moments, smat, svec
 from ppspeech.models.gaussian.statistics import MixtureStatistics, mixture_statistics
@@ -15,6 +16,7 @@ __all__ = [
     "cost",
     "fit_mixture",
     "frame_mask",
+    "kmeans",
     "map_adapt",
     "mixture_statistics",
     "phi_from_moments",

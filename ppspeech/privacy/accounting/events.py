@@ -116,7 +116,7 @@ class PureLike(Event, Protocol):
 
 Registered = TypeVar("Registered", bound=type)
 
-ROOMS = tuple(f"ppspeech.privacy.{room}" for room in ("accounting", "mechanisms", "convex", "gradients"))
+ROOMS = tuple(f"ppspeech.privacy.{room}" for room in ("accounting", "mechanisms", "convex", "gradients", "anonymity"))
 EVENTS: Registry[type[Any]] = Registry("type of event", *ROOMS, error=PrivacyError)
 
 

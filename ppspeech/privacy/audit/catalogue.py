@@ -1,6 +1,6 @@
 """Audits by the name of a mechanism, and the reports that audits of the same form share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -24,12 +24,8 @@ ONE_RECORD = Relation("record", "add_remove")  # what audits at standard paramet
 CANARIES = 1000  # in an audit by one run
 
 
-class Additive(Protocol):
-    """A mechanism that adds noise to a tensor."""
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one unit moves the value, in the norm that the mechanism is calibrated for."""
+class Stated(Protocol):
+    """A mechanism, as far as it is held to what it says."""
 
     @property
     def event(self) -> Event:
@@ -38,6 +34,14 @@ class Additive(Protocol):
     @property
     def guarantee(self) -> Guarantee:
         """What one release promises."""
+
+
+class Additive(Stated, Protocol):
+    """A mechanism that adds noise to a tensor."""
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one unit moves the value, in the norm that the mechanism is calibrated for."""
 
     def release(self, value: Tensor, /) -> Released[Tensor]:
         """The value with noise."""
@@ -53,6 +57,11 @@ def run_audits(names: Sequence[str] | None = None, *, runs: int = 2000) -> list[
     reports: list[AuditReport] = []
     for name in audited() if names is None else names:
         audit = MECHANISMS[name].audit
+        if audit is None and not MECHANISMS[name].events:
+            raise PrivacyError(
+                f"{name!r} states no epsilon that could be refuted; link a table that it made to people: "
+                "`ppspeech audit TABLE.csv --known OTHER.csv --person COLUMN`"
+            )
         if audit is None:
             raise PrivacyError(f"no audit is registered for {name!r}; there are audits of {', '.join(audited())}")
         reports += audit(runs)
@@ -97,6 +106,16 @@ def sampled_report(name: str, mechanism: Additive, runs: int) -> AuditReport:
     held["entries"] = [(mechanism.event, 1)]
     zero = torch.zeros(1, dtype=torch.float64)
     return audit_sampling(lambda v: mechanism.release(v).value, zero + mechanism.sensitivity, zero, float, runs, **held)
+
+
+def released_report(
+    name: str, mechanism: Stated, release: Callable[[Any], float], data: Any, neighbor: Any, runs: int
+) -> AuditReport:
+    """End to end, by a number that is released about two data sets that are neighbors."""
+    inside, outside = (
+        torch.tensor([release(each) for _ in range(runs)], dtype=torch.float64) for each in (data, neighbor)
+    )
+    return scored_report(name, inside, outside, mechanism.guarantee, [(mechanism.event, 1)])
 
 
 def scored_report(

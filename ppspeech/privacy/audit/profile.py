@@ -17,7 +17,10 @@ from ppspeech.privacy.accounting.accountant import Accountant
 from ppspeech.privacy.accounting.events import Event, UnsupportedAnalysisError
 from ppspeech.privacy.accounting.loss import LossDistribution
 
-POWERS = {"noise_multiplier": 1, "sigma": 1, "scale": 1, "variance": 2, "kappa": -1, "stated_epsilon": -1, "rho": -2}
+POWERS = {
+    "noise_multiplier": 1, "sigma": 1, "scale": 1, "variance": 2, "kappa": -1, "stated_epsilon": -1, "rho": -2,
+    "ratio": -2,
+}  # fmt: skip
 """How the field that holds an event's noise grows with the noise."""
 
 MOST, LEAST = 64.0, 1 / 8

@@ -2,24 +2,20 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ppspeech.errors import PrivacyError
-from ppspeech.privacy.audit.catalogue import CONFIDENCE, ONE_RECORD
+from ppspeech.privacy.audit.catalogue import ONE_RECORD, released_report
 from ppspeech.privacy.audit.report import AuditReport
-from ppspeech.privacy.audit.sampling import audit_sampling
-from ppspeech.privacy.gradients.clipping import limit_contributions
 from ppspeech.privacy.guarantee import Guarantee, Released
 from ppspeech.privacy.mechanism import mechanism
 from ppspeech.privacy.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
 from ppspeech.privacy.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
-from ppspeech.privacy.parameters import check_count, check_positive, check_probability
+from ppspeech.privacy.mechanisms.whole_numbers import check_release, kept_rows, whole_mechanism
+from ppspeech.privacy.parameters import check_count
 from ppspeech.privacy.relation import Relation
-from ppspeech.privacy.rows import OWN_ROWS, check_rows
 
 
 @mechanism("histogram", DiscreteLaplaceEvent, DiscreteGaussianEvent)
@@ -40,22 +36,14 @@ class Histogram:
     most: int = 1
 
     def __post_init__(self) -> None:
-        check_positive("epsilon", self.epsilon)
-        check_probability("delta", self.delta, zero=True)
         check_count("bins", self.bins)
-        check_count("most", self.most)
-        if self.relation.unit in OWN_ROWS and self.most > 1:
-            raise PrivacyError(f"a {self.relation.unit} is one value: most must be 1, got {self.most}")
+        check_release(self.epsilon, self.delta, self.relation, self.most)
 
     @property
     def mechanism(self) -> DiscreteLaplace | DiscreteGaussian:
         """What adds the noise."""
-        terms: dict[str, Any] = {"epsilon": self.epsilon, "dimension": self.bins, "relation": self.relation}
-        replaces = self.relation.adjacency == "replace"
-        if self.delta == 0:
-            return DiscreteLaplace(sensitivity=self.most * (2.0 if replaces else 1.0), integer_valued=True, **terms)
-        reach = self.most * (math.sqrt(2.0) if replaces else 1.0)
-        return DiscreteGaussian.calibrated(delta=self.delta, sensitivity=reach, integer_valued=True, **terms)
+        l1, l2 = (2.0, math.sqrt(2.0)) if self.relation.adjacency == "replace" else (1.0, 1.0)
+        return whole_mechanism(self.epsilon, self.delta, self.most * l1, self.most * l2, self.bins, self.relation)
 
     @property
     def event(self) -> DiscreteLaplaceEvent | DiscreteGaussianEvent:
@@ -74,9 +62,7 @@ class Histogram:
         """
         if values.dim() != 1 or values.is_floating_point() or values.is_complex():
             raise PrivacyError(f"values are bins, a vector of whole numbers, got {values.dtype} {tuple(values.shape)}")
-        check_rows(self.relation.unit, len(values), unit_ids)
-        if unit_ids is not None:
-            values = values[limit_contributions(unit_ids, self.most)]
+        values = kept_rows(values, unit_ids, self.relation, self.most)
         inside = values[(values >= 0) & (values < self.bins)].to(torch.int64)
         return self.mechanism.release(torch.bincount(inside, minlength=self.bins).to(torch.float64))
 
@@ -84,6 +70,5 @@ class Histogram:
     def audit(cls, runs: int) -> list[AuditReport]:
         """By sampling: with one value, and without."""
         one = cls(bins=1, epsilon=1.0, relation=ONE_RECORD)
-        held: dict[str, Any] = {"name": "histogram", "stated": one.guarantee, "confidence": CONFIDENCE}
-        count = partial(torch.zeros, dtype=torch.int64)
-        return [audit_sampling(lambda n: one.release(count(n)).value, 1, 0, float, runs, **held)]
+        rows = torch.zeros(1, dtype=torch.int64)
+        return [released_report("histogram", one, lambda given: float(one.release(given).value), rows, rows[:0], runs)]

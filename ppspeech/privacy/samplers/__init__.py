@@ -2,13 +2,24 @@
 
 from ppspeech.privacy.samplers.discrete import LARGEST, sample_discrete_gaussian, sample_discrete_laplace
 from ppspeech.privacy.samplers.grid import Grid, dyadic
-from ppspeech.privacy.samplers.randomness import erlang, standard_laplace, standard_normal, uniform
+from ppspeech.privacy.samplers.randomness import (
+    coins,
+    erlang,
+    random_below,
+    random_order,
+    standard_laplace,
+    standard_normal,
+    uniform,
+)
 
 __all__ = [
     "LARGEST",
     "Grid",
+    "coins",
     "dyadic",
     "erlang",
+    "random_below",
+    "random_order",
     "sample_discrete_gaussian",
     "sample_discrete_laplace",
     "standard_laplace",

@@ -36,7 +36,7 @@ from ppspeech.crypto.shares import (
     widen,
 )
 from ppspeech.crypto.transfer import Side
-from ppspeech.errors import PpspeechError, ProtocolError
+from ppspeech.errors import PpspeechError, ProtocolError, RangeError
 from ppspeech.protocols.meeting import Meeting, meet
 from ppspeech.protocols.networks.range import NetworkArrays
 from ppspeech.protocols.networks.shape import NetworkShape
@@ -49,7 +49,7 @@ HALF = 16
 network = register_protocol(
     "network",
     functionality="the label that the server's network gives the client's utterance, or the labels of its frames where "
-    "they change (greedy CTC), to the client",
+    "they begin (greedy CTC: not how long each lasts), to the client",
     leakage="sizes alone: the padded length, the layers with their activations and pools, a power of two that holds "
     "each layer's values",
     assumptions=(
@@ -65,9 +65,9 @@ def network_cost(shape: NetworkShape) -> Cost:
     """All that happens on shares; the products' bytes are `product_bytes`."""
 
     def program(engine: ShareEngine) -> None:
-        for number, layer in enumerate(shape.layers):
-            last = activate(engine, shape, number, blank(shape.rows(number), layer.outputs))
-        tell(engine, shape, last, None)
+        last = follow_layers(engine, shape)
+        if shape.output != "scores":
+            tell(engine, shape, last, None)
 
     return record(program)
 
@@ -105,6 +105,14 @@ def answer_network(met: Meeting, own: NetworkArrays, engine: ShareEngine | None 
     """The server's side, in a session of the meeting. Raises ProtocolError for a client that breaks the protocol."""
     engine = engine or prepare_network(met, own.shape)
     tell(engine, own.shape, share_scores(met, engine, own.shape, own), own)
+
+
+def follow_layers(engine: ShareEngine, shape: NetworkShape) -> Residues:
+    """All layers on nothing, for a record of what they cost: blank shares of the outputs."""
+    share = blank(shape.frames, shape.dimensions)
+    for number, layer in enumerate(shape.layers):
+        share = activate(engine, shape, number, blank(shape.rows(number), layer.outputs))
+    return share
 
 
 def share_scores(met: Meeting, engine: ShareEngine, shape: NetworkShape, own: Reals | NetworkArrays) -> Residues:
@@ -154,8 +162,11 @@ def activate(engine: ShareEngine, shape: NetworkShape, number: int, share: Resid
 
 def tell(engine: ShareEngine, shape: NetworkShape, scores: Residues, own: NetworkArrays | None) -> Residues | None:
     """Steps 4 and 5, from shares of the outputs, `(frames, labels)`: the labels' texts, `(frames, residues)`, to the
-    client; None for the server. A frame in which no label begins has an empty one.
+    client; None for the server. A frame in which no label begins has an empty one. Raises RangeError, before anything
+    is said, where scores are for what comes after.
     """
+    if shape.output == "scores":
+        raise RangeError("the scores of this network stay on shares, and no label of it is told: ask for a sentence")
     first = 0 if shape.output == "labels" else 1  # the blank's place is nobody's
     places = engine.public(np.arange(first, first + shape.labels, dtype=np.uint64))
     ring = shape.signs(len(shape.layers) - 1)
@@ -215,7 +226,8 @@ def read_network(shape: NetworkShape, plain: Mapping[str, Any]) -> NetworkArrays
     try:
         matrices = tuple(np.array(each, np.float64) for each in plain["matrices"])
         biases = tuple(np.array(each, np.float64) for each in plain["biases"])
-        return NetworkArrays(shape, matrices, biases, tuple(plain["labels"]))
+        labels = () if shape.output == "scores" else tuple(plain["labels"])
+        return NetworkArrays(shape, matrices, biases, labels)
     except KeyError as missing:
         raise PpspeechError(f"a network has matrices, biases and labels: {missing} is missing") from None
     except (TypeError, ValueError) as error:

@@ -11,8 +11,10 @@ slope L. A mean is no longer than what it is of; the largest of n frames no long
 a layer is the next power of two: it tells a few bits of the weights.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +34,9 @@ class NetworkArrays:
     """The server's: a network of a public shape.
 
     `matrices`: `(width * inputs, outputs)` each, window frames in order. `biases`: `(outputs,)` each. `labels`: what
-    the outputs are called; the first is the blank's where labels are told, and never looked at. Raises PpspeechError
-    for parts that do not fit each other, RangeError for values that could leave the shape's range.
+    the outputs are called; the first is the blank's where labels are told, and never looked at; none where scores are
+    for what comes after. Raises PpspeechError for parts that do not fit each other, RangeError for values that could
+    leave the shape's range.
     """
 
     shape: NetworkShape
@@ -84,6 +87,12 @@ class NetworkArrays:
         told = self.labels[1:] if self.shape.output == "labels" else self.labels
         return text_residues(told, self.shape.label_bytes)
 
+    @cached_property
+    def bounds(self) -> tuple[Reals, Reals]:
+        """The least and the most that every output can be, whatever was said, errors included, `(outputs,)` each."""
+        *_, last = _intervals(self)
+        return last.low, last.high
+
     def scores(self, frames: Reals) -> Reals:
         """The last layer's values in real numbers, with activations by lines, `(frames that come out, labels)`: what
         the shares hold, but for rounding. `frames`: as `NetworkShape.clipped` gives them.
@@ -120,9 +129,30 @@ def fit_network(
 
 def ranges(network: NetworkArrays) -> list[int]:
     """The bits R of each layer that hold its values for certain. Raises RangeError for more than there can be."""
+    found = []
+    for number, each in enumerate(_intervals(network)):
+        bits = int(np.floor(np.log2(each.widest * (1 + 1e-9)))) + 2
+        if bits > MOST_RANGE:
+            raise RangeError(
+                f"values of layer {number + 1} can reach {each.widest:,.0f}, and shares hold less than "
+                f"2^{MOST_RANGE - 1}: lower the radius of frames, or scale the weights down"
+            )
+        found.append(max(bits, 2))
+    return found
+
+
+class _Interval(NamedTuple):
+    """What every number that comes out of a layer lies in, and the widest that is compared in it."""
+
+    low: Reals
+    high: Reals
+    widest: float
+
+
+def _intervals(network: NetworkArrays) -> Iterator[_Interval]:
+    """Of each layer, from the first to the last."""
     shape, step = network.shape, 2.0**-network.shape.fraction
     low, high, length = np.full(shape.dimensions, -shape.radius), np.full(shape.dimensions, shape.radius), shape.radius
-    found = []
     for number, (layer, matrix, bias) in enumerate(zip(shape.layers, network.rounded, network.biases, strict=True)):
         lines, root = layer.lines, float(np.sqrt(layer.outputs))
         norm = float(np.abs(matrix).sum(axis=0).max())
@@ -148,14 +178,7 @@ def ranges(network: NetworkArrays) -> list[int]:
         length = min(length + root * step, float(np.linalg.norm(np.maximum(-low, high))))
         if layer.pool == "max" or number == len(shape.layers) - 1:
             widest = max(widest, float(high.max() - low.min()))
-        bits = int(np.floor(np.log2(widest * (1 + 1e-9)))) + 2
-        if bits > MOST_RANGE:
-            raise RangeError(
-                f"values of layer {number + 1} can reach {widest:,.0f}, and shares hold less than 2^{MOST_RANGE - 1}: "
-                "lower the radius of frames, or scale the weights down"
-            )
-        found.append(max(bits, 2))
-    return found
+        yield _Interval(low, high, widest)
 
 
 def _with_ranges(shape: NetworkShape, bits: list[int]) -> NetworkShape:
@@ -173,6 +196,8 @@ def _check_parts(network: NetworkArrays) -> None:
             raise PpspeechError(f"layer {number + 1} has a matrix {expected}, got {matrix.shape} and {bias.shape}")
         if not (np.isfinite(matrix).all() and np.isfinite(bias).all()):
             raise ModelError(f"layer {number + 1} has weights that are not finite")
-    if len(network.labels) != shape.labels:
-        raise PpspeechError(f"{shape.labels} outputs need as many labels, got {len(network.labels)}")
-    text_residues(network.labels[shape.output == "labels" :], shape.label_bytes)
+    named = 0 if shape.output == "scores" else shape.labels
+    if len(network.labels) != named:
+        raise PpspeechError(f"{named} outputs need as many labels, got {len(network.labels)}")
+    if named:
+        text_residues(network.labels[shape.output == "labels" :], shape.label_bytes)

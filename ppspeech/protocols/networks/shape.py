@@ -30,8 +30,9 @@ from ppspeech.protocols.params import Params
 
 Pool = Literal["none", "mean", "max"]
 POOLS: tuple[Pool, ...] = get_args(Pool)
-Output = Literal["word", "labels"]
-"""What the client is told: the label of the whole utterance, or greedy CTC's: each label where it begins."""
+Output = Literal["word", "labels", "scores"]
+"""What the client is told: the label of the whole utterance; greedy CTC's, each label where it begins; or nothing, as
+scores of all frames stay on shares for what comes after (`protocols.sentences`)."""
 OUTPUTS: tuple[Output, ...] = get_args(Output)
 
 MOST = {"frames": 2_000, "dimensions": 2_000, "label_bytes": 252}
@@ -122,7 +123,7 @@ class NetworkShape(Params):
         frames: what every utterance is padded to, with frames of zeros.
         dimensions: numbers of a frame.
         layers: the last has an output a label, and no activation.
-        output: `word`, one label; or `labels`, of which the first is the blank and never told.
+        output: `word`, one label; `labels`, of which the first is the blank and never told; or `scores`, none.
         radius: bound on a frame's length; longer ones are shortened to it.
         fraction: bits of a share after the point.
         label_bytes: every label is padded to this.
@@ -188,9 +189,18 @@ class NetworkShape(Params):
         return (self.labels - (self.output == "labels")).bit_length()
 
     @property
+    def span(self) -> tuple[int, int]:
+        """Frames that one which comes out looks at, and how many it is after the one before."""
+        span, stride = 1, 1
+        for layer in self.layers:
+            span += ((layer.width - 1) * layer.dilation + (layer.pool_width - 1) * layer.stride) * stride
+            stride *= layer.stride * layer.pool_width
+        return span, stride
+
+    @property
     def told(self) -> int:
-        """Labels that the client is told at the most: one, or one a frame that comes out."""
-        return self.frames_of(len(self.layers))
+        """Labels that the client is told at the most: none, one, or one a frame that comes out."""
+        return 0 if self.output == "scores" else self.frames_of(len(self.layers))
 
     @property
     def answer_bits(self) -> int:

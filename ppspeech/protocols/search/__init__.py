@@ -1,13 +1,14 @@
 """Private searches: keywords in recordings, by states or patches, and the template that an utterance is most like."""
 
 from ppspeech.protocols.search.patches import (
-    GAINS,
     Patches,
     PatchShape,
+    Rule,
     answer_patches,
     ask_patches,
     encode_pieces,
     patches_cost,
+    patches_rounds,
     prepare_patches,
     share_best,
 )
@@ -38,13 +39,13 @@ from ppspeech.protocols.search.warping import (
 
 __all__ = [
     "ASSUMPTIONS",
-    "GAINS",
     "Answers",
     "Found",
     "Keywords",
     "PatchShape",
     "Patches",
     "Recordings",
+    "Rule",
     "SpotShape",
     "Templates",
     "WarpShape",
@@ -60,6 +61,7 @@ __all__ = [
     "joined",
     "nearest",
     "patches_cost",
+    "patches_rounds",
     "prepare",
     "prepare_patches",
     "prepare_warping",

@@ -76,7 +76,7 @@ class WarpShape(Params):
     templates: int
     band: int = 5
     radius: float = 11.0
-    fraction: int = 2
+    fraction: int = 5
     label_bytes: int = 28
     anchors: tuple[int, ...] = ()
 

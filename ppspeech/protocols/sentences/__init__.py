@@ -12,7 +12,7 @@ from ppspeech.protocols.sentences.garbled import (
     sentence_circuit,
     transcribe_garbled,
 )
-from ppspeech.protocols.sentences.shape import CHUNK, SentenceArrays, SentenceShape, product_plan
+from ppspeech.protocols.sentences.shape import CHUNK, SentenceArrays, SentenceShape, product_plan, products_of
 from ppspeech.protocols.sentences.stream import (
     Engine,
     ListeningEar,
@@ -28,6 +28,7 @@ from ppspeech.protocols.sentences.transcribe import (
     encode_sentences,
     follow_words,
     prepare,
+    sentence_rounds,
     shares_cost,
     total_bytes,
     transcribe,
@@ -56,7 +57,9 @@ __all__ = [
     "prepare_answer",
     "prepare_question",
     "product_plan",
+    "products_of",
     "sentence_circuit",
+    "sentence_rounds",
     "shares_cost",
     "stream_cost",
     "stream_plan",

@@ -79,8 +79,10 @@ def held_bytes(shape: SentenceShape) -> int:
 
 def fits_garbled(shape: SentenceShape, most: int) -> bool:
     """Whether everything of an utterance in a circuit takes no more bytes than that. No circuit is drawn where its
-    comparisons alone would: a gate a bit.
+    comparisons alone would: a gate a bit; nor for a network, whose layers take their round trips anyway.
     """
+    if shape.network is not None:
+        return False
     return TABLE_BYTES * shape.bits * shape.plan.operations * shape.frames <= most and garbled_bytes(shape) <= most
 
 

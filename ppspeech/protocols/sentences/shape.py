@@ -3,11 +3,14 @@
 Tokens walk through states of words from one junction to another. A token knows, by its fields, in which frame its word
 began, which word it is, and from which junction it set out. So the best token of a junction at a frame is a record of
 the last word before it, and of where to look for the one before that.
+
+What a frame scores in every state is a product of its monomials by weights (Gaussians), or comes out of a network.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,6 +18,7 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import LatticeParameters, MatrixPlan, Precision, error_bound, plan_product
 from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.protocols.networks import NetworkArrays, NetworkShape
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, monomials_of
 from ppspeech.protocols.scores.range import frame_bounds, most_monomials, within_ball
@@ -49,6 +53,9 @@ class SentenceShape(Params):
         limit: bound on the magnitude of every feature; frames are clipped to it, and to
         radius: the largest norm of a frame.
         most_words: silence counted: so many are asked for, whatever is said.
+        network: whose outputs are the scores, a frame for a frame; None where they are products of monomials. Its
+            frames are those of an utterance and zeros on both sides, its radius that of the shape, its last layer has
+            the bits of a score.
     """
 
     WHAT: ClassVar[str] = "a service for sentences"
@@ -66,6 +73,7 @@ class SentenceShape(Params):
     fraction: int = 3
     limit: float = 8.0
     radius: float = 16.0
+    network: NetworkShape | None = None
 
     def __post_init__(self) -> None:
         for name, most in MOST.items():
@@ -93,6 +101,35 @@ class SentenceShape(Params):
         if any(len(arc) != 4 for arc in self.arcs) or any(len(start) != 2 for start in self.starts):
             raise RangeError("an arc is (source, target, begins, word), a start (vertex, word)")
         self._check_graph()
+        if self.network is not None:
+            self._check_network(self.network)
+
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        """What a peer proposes, checked."""
+        given = dict(params)
+        if isinstance(given.get("network"), Mapping):
+            given["network"] = NetworkShape.from_params(given["network"])
+        return super().from_params(given)
+
+    def _check_network(self, network: NetworkShape) -> None:
+        if not isinstance(network, NetworkShape) or network.output != "scores" or network.span[1] != 1:
+            raise RangeError("a network of sentences gives scores, of every frame")
+        expected = {
+            "frames": self.frames + network.span[0] - 1,
+            "dimensions": self.dimensions,
+            "labels": self.scores,
+            "radius": self.radius,
+        }
+        for name, wanted in expected.items():
+            if getattr(network, name) != wanted:
+                raise RangeError(f"the network needs {name} {wanted}, got {getattr(network, name)}")
+        whole = self.bits - self.fraction
+        if network.layers[-1].range_bits != whole or network.fraction < self.fraction:
+            raise RangeError(
+                f"the network's scores need {whole} bits before the point and {self.fraction} or more after it, got "
+                f"{network.layers[-1].range_bits} and {network.fraction}"
+            )
 
     def _check_graph(self) -> None:
         words = [arc[3] for arc in self.arcs] + [word for _, word in self.starts]
@@ -117,8 +154,13 @@ class SentenceShape(Params):
 
     @property
     def monomials(self) -> int:
-        """Numbers of a frame on the wire."""
-        return count_monomials(self.dimensions, self.terms)
+        """Numbers of a frame on the wire; 0 where a network takes the frames."""
+        return 0 if self.network is not None else count_monomials(self.dimensions, self.terms)
+
+    @property
+    def weights(self) -> int:
+        """Numbers that scores are computed with."""
+        return self.monomials * self.scores if self.network is None else self.network.weights
 
     @property
     def scale(self) -> Scale:
@@ -199,30 +241,48 @@ class SentenceShape(Params):
             raise RangeError("frames hold values that are not finite")
         return monomials_of(self.clipped(given), self.terms)
 
+    def factor(self, frames: Reals) -> Reals:
+        """What the client multiplies: monomials of an utterance, or its clipped frames with zeros on both sides, for a
+        network. Raises RangeError if it is too short or long, or has other dimensions.
+        """
+        if self.network is None:
+            return self.padded_monomials(frames)
+        self._check_length(frames)
+        before = np.zeros(((self.network.span[0] - 1) // 2, self.dimensions))
+        given = np.asarray(frames, np.float64)
+        if given.ndim != 2 or given.shape[1] != self.dimensions:
+            raise RangeError(f"frames must be (frames, {self.dimensions}), at least one, got {given.shape}")
+        return self.network.clipped(np.concatenate((before, given)))
+
     def padded_monomials(self, frames: Reals) -> Reals:
         """Monomials of an utterance, zeros up to the public length. Raises RangeError if it is too short or long."""
+        self._check_length(frames)
+        monomials = np.zeros((self.frames, self.monomials))
+        monomials[: len(frames)] = self.frame_monomials(frames)
+        return monomials
+
+    def _check_length(self, frames: Reals) -> None:
         if not self.shortest <= len(frames) <= self.frames:
             raise RangeError(
                 f"an utterance has {self.shortest} to {self.frames} frames here, got {len(frames)}: "
                 "speak longer or shorter, or serve with another --frames"
             )
-        monomials = np.zeros((self.frames, self.monomials))
-        monomials[: len(frames)] = self.frame_monomials(frames)
-        return monomials
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceArrays:
     """What the server keeps to itself: `weights` of the monomials, `(monomials, scores)`, ln of staying in a state in
     the constant's row; `arcs`, nats of the shape's arcs relative to staying where they lead (not read where they lead
-    back to their source); `starts`, of the starts. Raises PpspeechError for arrays that are not of the shape;
-    RangeError if two scores that are compared can differ by more than the shape's bits hold.
+    back to their source); `starts`, of the starts; `network`, where the shape has one, with ln of staying in its last
+    biases: there are no monomials then. Raises PpspeechError for arrays that are not of the shape; RangeError if two
+    scores that are compared can differ by more than the shape's bits hold.
     """
 
     shape: SentenceShape
     weights: Reals
     arcs: Reals
     starts: Reals
+    network: NetworkArrays | None = None
 
     def __post_init__(self) -> None:
         shape = self.shape
@@ -231,6 +291,8 @@ class SentenceArrays:
             "arcs": (len(shape.arcs),),
             "starts": (len(shape.starts),),
         }
+        if (None if self.network is None else self.network.shape) != shape.network:
+            raise PpspeechError("the network must have the shape that it is told to have")
         for name, size in expected.items():
             given = getattr(self, name)
             if given.shape != size or not np.isfinite(given).all():
@@ -245,7 +307,10 @@ class SentenceArrays:
     @cached_property
     def most_apart(self) -> float:
         """Nats that two scores which are compared can differ by, whatever is said; errors of products included."""
-        depths = score_depths(self.shape, self.weights)
+        if self.network is None:
+            depths = score_depths(self.shape, self.weights)
+        else:
+            depths = network_depths(self.shape, self.network)
         nats = self.shape.scale.decode(self.shape.scale.encode(self._moves))
         return most_apart(self.shape.trellis, nats, depths, self.shape.frames)
 
@@ -261,6 +326,13 @@ class SentenceArrays:
         return scale.ring.from_signed(scale.encode(self._moves))
 
 
+def products_of(shape: SentenceShape) -> Sequence[MatrixPlan]:
+    """The encrypted products of an utterance: one, or one a layer of the network."""
+    if shape.network is None:
+        return (product_plan(shape),)
+    return tuple(shape.network.product(number) for number in range(len(shape.network.layers)))
+
+
 def product_plan(shape: SentenceShape) -> MatrixPlan:
     """The encrypted product of a whole utterance: in parts of up to `PART` frames, cut as one that has a multiple of
     `ROUND` is. So whoever serves any number of lengths encodes weights in as many forms as there are such parts.
@@ -268,6 +340,13 @@ def product_plan(shape: SentenceShape) -> MatrixPlan:
     parts = -(-shape.frames // PART)
     rows = min(shape.frames, -(-shape.frames // (parts * ROUND)) * ROUND)
     return replace(plan_product(rows, shape.monomials, shape.scores, shape.precision), rows=shape.frames)
+
+
+def network_depths(shape: SentenceShape, network: NetworkArrays) -> Reals:
+    """How far below the highest output each output can lie, whatever was said; nats. Bits that are dropped count."""
+    low, high = network.bounds
+    depths: Reals = high.max() - low + 2 * 2.0**-shape.fraction
+    return depths
 
 
 def score_depths(shape: SentenceShape, weights: Reals) -> Reals:

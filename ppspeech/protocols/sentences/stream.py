@@ -51,7 +51,11 @@ def stream_plan(shape: SentenceShape) -> MatrixPlan:
 
 
 def streamed(shape: SentenceShape, engine: Engine = "shares") -> Streamed:
-    """The product of a chunk, and what an answer tells. Raises RangeError for answers that tell too much."""
+    """The product of a chunk, and what an answer tells. Raises RangeError for answers that tell too much, or scores of
+    a network, which are no product.
+    """
+    if shape.network is not None:
+        raise RangeError("a network is not asked while somebody speaks: ask about the whole sentence")
     bits = sentence_circuit(shape).answer_bits if engine == "garbled" else shape.answer_bits
     return Streamed(stream_plan(shape), bits)
 

@@ -2,7 +2,8 @@
 and when they were said, and that is all.
 
     1. client → server   monomials of the padded frames, encrypted under the client's key
-    2. server → client   all state scores, masked: each party now has a share of every one of them
+    2. server → client   all state scores, masked: each party now has a share of every one of them; or both go through
+                         the layers of a network on shares (`protocols.networks`), from padded frames to state scores
     3. both              the best path to every vertex at every frame, on shares; tokens carry where their word began
     4. both              from the true last frame, which the client alone knows, back from word to word: each record by
                          an index of the client's, as many as there may be words
@@ -20,18 +21,20 @@ import numpy as np
 from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Ring
 from ppspeech.crypto.lattice import EncodedWeights, encode_weights
-from ppspeech.crypto.shares import Cost, Shared, ShareEngine, blank, choose, open_to, record
+from ppspeech.crypto.shares import Cost, Shared, ShareEngine, blank, choose, open_to, record, round_local
 from ppspeech.crypto.transfer import Side
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.protocols.meeting import WORKERS, Meeting, meet
+from ppspeech.protocols.networks import NetworkArrays, follow_layers, read_network, share_scores
 from ppspeech.protocols.party import Party, register_protocol
-from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape, product_plan
+from ppspeech.protocols.sentences.shape import SentenceArrays, SentenceShape, product_plan, products_of
 from ppspeech.protocols.trellis import TrellisRun
 
 sentence = register_protocol(
     "sentence",
     functionality="the words, and their frames, of the best way through the server's graph for the client's utterance",
-    leakage="sizes, the graph without its weights, and the names of words; to the server nothing else",
+    leakage="sizes, the graph without its weights, and the names of words; of a network its layers, with powers of two "
+    "that hold their values; to the server nothing else",
     assumptions=(
         "a client may do anything, and learns as many bits of the models as its answer has, but of its choice; a "
         "server that cheats learns nothing, and makes the words wrong; checked transfers, ring-LWE at 128 bits, "
@@ -52,21 +55,33 @@ class Heard:
 @lru_cache(maxsize=128)
 def shares_cost(shape: SentenceShape) -> Cost:
     """All that happens on shares."""
-    return record(lambda engine: follow_words(engine, shape, None, blank(shape.frames, shape.scores), shape.frames))
+
+    def program(engine: ShareEngine) -> None:
+        scores = blank(shape.frames, shape.scores)
+        if shape.network is not None:
+            scores = _at_scale(engine, shape, follow_layers(engine, shape.network))
+        follow_words(engine, shape, None, scores, shape.frames)
+
+    return record(program)
 
 
 def total_bytes(shape: SentenceShape) -> int:
     """Payload of everything, offline and online, both ways."""
-    return product_plan(shape).total_bytes + shares_cost(shape).total_bytes
+    return sum(plan.total_bytes for plan in products_of(shape)) + shares_cost(shape).total_bytes
+
+
+def sentence_rounds(shape: SentenceShape) -> int:
+    """Round trips online: a product, or one a layer, and those on shares."""
+    return len(products_of(shape)) + shares_cost(shape).rounds
 
 
 def prepare(met: Meeting, shape: SentenceShape) -> ShareEngine:
     """Offline, both parties at the same time: transfers, and encryptions of zero, for one utterance."""
-    return met.prepare(product_plan(shape), shares_cost(shape))
+    return met.prepare(products_of(shape), shares_cost(shape))
 
 
 def encode_sentences(arrays: SentenceArrays) -> EncodedWeights:
-    """The weights, once for all utterances. Raises RangeError if one does not fit."""
+    """The weights of monomials, once for all utterances. Raises RangeError if one does not fit."""
     return encode_weights(product_plan(arrays.shape), arrays.weights, WORKERS)
 
 
@@ -75,21 +90,41 @@ def transcribe(met: Meeting, shape: SentenceShape, utterance: Reals, engine: Sha
     Its beginning lacks where there are more words than the shape allows (`check_heard`, for when all has been said).
     Raises RangeError before anything is sent, if the utterance cannot be scored.
     """
-    monomials = shape.padded_monomials(utterance)
+    factor = shape.factor(utterance)
     engine = engine or prepare(met, shape)
-    scores = met.multiply(product_plan(shape), monomials)
-    heard = follow_words(engine, shape, None, scores, len(utterance))
+    heard = follow_words(engine, shape, None, _scores(met, engine, shape, factor), len(utterance))
     assert heard is not None
     return heard
 
 
 def answer_sentence(
-    met: Meeting, arrays: SentenceArrays, weights: EncodedWeights, engine: ShareEngine | None = None
+    met: Meeting, arrays: SentenceArrays, weights: EncodedWeights | None = None, engine: ShareEngine | None = None
 ) -> None:
-    """The server's side, in a session of the meeting. Raises ProtocolError for a client that breaks the protocol."""
+    """The server's side, in a session of the meeting. `weights`: from `encode_sentences`; a network keeps its own.
+    Raises ProtocolError for a client that breaks the protocol.
+    """
     shape = arrays.shape
     engine = engine or prepare(met, shape)
-    follow_words(engine, shape, arrays, met.multiply(product_plan(shape), weights), None)
+    own = arrays.network or weights or encode_sentences(arrays)
+    follow_words(engine, shape, arrays, _scores(met, engine, shape, own), None)
+
+
+def _scores(
+    met: Meeting, engine: ShareEngine, shape: SentenceShape, own: Reals | EncodedWeights | NetworkArrays
+) -> Residues:
+    """Steps 1 and 2: our share of what every frame scores, `(frames, scores)`."""
+    if shape.network is None:
+        assert not isinstance(own, NetworkArrays)
+        return met.multiply(product_plan(shape), own)
+    assert not isinstance(own, EncodedWeights)
+    return _at_scale(engine, shape, share_scores(met, engine, shape.network, own))
+
+
+def _at_scale(engine: ShareEngine, shape: SentenceShape, outputs: Residues) -> Residues:
+    """Outputs of a network, which has more bits after the point, as scores of the trellis."""
+    assert shape.network is not None
+    ring = shape.network.signs(len(shape.network.layers) - 1)
+    return round_local(Shared(engine, outputs, ring), shape.network.fraction - shape.fraction).own
 
 
 def follow_words(
@@ -142,16 +177,18 @@ def check_heard(shape: SentenceShape, heard: list[Heard]) -> list[Heard]:
 
 
 def read_sentences(shape: SentenceShape, plain: Mapping[str, Any]) -> SentenceArrays:
-    """The server's numbers from what JSON can hold: `weights`, `arcs` and `starts`. Raises PpspeechError if one is
-    missing, is no array of numbers, or does not fit the shape.
+    """The server's numbers from what JSON can hold: `weights`, or a `network` as `read_network` takes it, `arcs` and
+    `starts`. Raises PpspeechError if one is missing, is no array of numbers, or does not fit the shape.
     """
     try:
-        weights, arcs, starts = (np.array(plain[name], np.float64) for name in ("weights", "arcs", "starts"))
+        arcs, starts = (np.array(plain[name], np.float64) for name in ("arcs", "starts"))
+        weights = np.array(plain["weights"] if shape.network is None else np.zeros((0, shape.scores)), np.float64)
+        network = None if shape.network is None else read_network(shape.network, plain["network"])
     except KeyError as missing:
         raise PpspeechError(f"models of sentences have weights, arcs, starts: {missing} is missing") from None
     except (TypeError, ValueError) as error:
         raise PpspeechError(f"these are no models of sentences: {error}") from None
-    return SentenceArrays(shape, weights, arcs, starts)
+    return SentenceArrays(shape, weights, arcs, starts, network)
 
 
 @sentence.party("client")
@@ -170,4 +207,4 @@ def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any])
     own = read_sentences(SentenceShape.from_params(shape), models)
     met = meet(party.channel, Side.FIRST)
     with met.session():
-        answer_sentence(met, own, encode_sentences(own))
+        answer_sentence(met, own)

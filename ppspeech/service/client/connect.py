@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ppspeech.service.client.sentences import SentenceListening
     from ppspeech.service.client.spotting import Spotted
     from ppspeech.service.client.words import Listening
+    from ppspeech.service.patches import PatchWord
     from ppspeech.service.requests import Way
     from ppspeech.service.seek import Keyword
     from ppspeech.service.songs import FindBy
@@ -39,6 +40,7 @@ OPEN = {
     "words": "words",
     "networks": "words",
     "sentences": "sentences",
+    "network_sentences": "sentences",
     "text": "text",
     "spotting": "spotting",
     "music": "music",
@@ -297,6 +299,14 @@ class Client:
         protocol.
         """
         return cast("Answer[list[Spotted]]", self._asked("spot")(keyword, rate, threshold, average=average))
+
+    def spot_patches(self, word: "PatchWord") -> "Answer[list[Spotted]]":
+        """Where a word by patches of its spectrogram (`ppspeech patches`) is said in the server's recordings; each page
+        of its archive is a query.
+
+        Raises RangeError for a size of a word that the archive does not take, and as `spot` does.
+        """
+        return cast("Answer[list[Spotted]]", self._asked("spot_patches")(word))
 
     def spot_in(self, sounds: Sequence[Sound], rate: int | None = None) -> "Answer[list[Spotted]]":
         """Where the server's keywords are said in our recordings, all in one question, each recording a query.

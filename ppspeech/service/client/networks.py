@@ -10,7 +10,14 @@ from ppspeech.arrays import Reals
 from ppspeech.audio import Mfcc, Sound, features_of
 from ppspeech.errors import RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
-from ppspeech.protocols.networks import ask_network, check_told, network_cost, prepare_network, product_bytes
+from ppspeech.protocols.networks import (
+    NetworkShape,
+    ask_network,
+    check_told,
+    network_cost,
+    prepare_network,
+    product_bytes,
+)
 from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Clock
 from ppspeech.service.client.words import BufferedListening, Listening, Word
@@ -27,11 +34,7 @@ class AskNetworks:
         self._client = client
         self._terms: Networks = client.offer.terms
         self._mfcc = Mfcc(self._terms.mfcc)
-        size = product_bytes(self._terms.shape)
-        if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
-            size += network_cost(self._terms.shape).total_bytes
-        if size > MOST_BYTES:
-            raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes an utterance")
+        check_bytes(client.offer.name, self._terms.shape)
 
     def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None, order: Way | None = None) -> list[Word]:
         """The words of many utterances, one after the other."""
@@ -55,12 +58,9 @@ class AskNetworks:
         yield listening
         check_told(self._terms.shape, [each.value for each in listening.answers])
 
-    @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
         """A recording as the network takes it, `(frames, features)`; it stays here."""
-        (features,) = features_of([sound], self._mfcc, rate)
-        found: Reals = features.double().numpy()
-        return found
+        return frames_of(sound, self._mfcc, rate)
 
     def _recognize(self, frames: Reals) -> Word:
         session, shape = self._client.session(meet_as_client), self._terms.shape
@@ -72,3 +72,20 @@ class AskNetworks:
                 clock.is_prepared()
                 (answer,) = clock.answers(ask_network(met, shape, frames, engine), record, "layers")
         return answer
+
+
+@torch.no_grad()
+def frames_of(sound: Sound, mfcc: Mfcc, rate: int | None) -> Reals:
+    """A recording as a network takes it, `(frames, features)`."""
+    (features,) = features_of([sound], mfcc, rate)
+    found: Reals = features.double().numpy()
+    return found
+
+
+def check_bytes(name: str, shape: NetworkShape) -> None:
+    """Refuse, with a WrongSessionError, an utterance of more than `MOST_BYTES`."""
+    size = product_bytes(shape)
+    if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
+        size += network_cost(shape).total_bytes
+    if size > MOST_BYTES:
+        raise WrongSessionError(f"{name} would exchange {size:,} bytes an utterance")

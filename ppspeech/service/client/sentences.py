@@ -3,7 +3,7 @@
 What the server sees of an utterance is its length in steps of 32 frames, a second or so; nothing of what was said.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from ppspeech.protocols.sentences import (
     fits_garbled,
     prepare,
     prepare_question,
-    product_plan,
+    products_of,
     streamed,
     total_bytes,
     transcribe,
@@ -55,7 +55,7 @@ class AskSentences:
         self._mfcc = Mfcc(self._terms.mfcc)
         self._taken: tuple[ClientSession, TakenModels] | None = None
         shape = self._terms.shape
-        size = product_plan(shape).total_bytes + LEAST * shape.frames * shape.plan.operations
+        size = sum(plan.total_bytes for plan in products_of(shape)) + LEAST * shape.frames * shape.plan.operations
         if size <= MOST_BYTES:  # otherwise the shares would be too many to record what they cost
             size = total_bytes(shape)
         if size > MOST_BYTES:
@@ -72,11 +72,11 @@ class AskSentences:
         frames = [self.frames(sound, rate) for sound in sounds]
         steps = []
         for number, each in enumerate(frames):  # refuse all before any is sent
-            with _told_of(sounds, number):
+            with told_of(sounds, number):
                 steps.append(self._terms.steps_of(len(each)))
         found = [self._transcribe(each, size, mode) for each, size in zip(frames, steps, strict=True)]
         for number, (size, (_, heard)) in enumerate(zip(steps, found, strict=True)):
-            with _told_of(sounds, number):
+            with told_of(sounds, number):
                 check_heard(self._terms.shape_of(size), heard)
         return [answer for answer, _ in found]
 
@@ -85,7 +85,7 @@ class AskSentences:
         """Hear a sentence while it is spoken; where features wait for its end, the sound is kept here until then."""
         hears_at = rate or self._terms.mfcc.sample_rate
         if not self._terms.streams or waits_for_the_end(self._terms.mfcc) is not None:
-            yield KeptListening(self, hears_at)
+            yield KeptListening(self.transcribe_all, hears_at)
             return
         if hears_at != self._terms.mfcc.sample_rate:
             raise AudioError(f"this model listens at {self._terms.mfcc.sample_rate} Hz, got {hears_at}: record at that")
@@ -106,8 +106,13 @@ class AskSentences:
 
     @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
-        """A recording as the model takes it, in the usual range of speech, `(frames, features)`; it stays here."""
+        """A recording as the model takes it, `(frames, features)`, but for a network in the usual range of speech; it
+        stays here.
+        """
         (features,) = features_of([sound], self._mfcc, rate)
+        if self._terms.shape.network is not None:
+            found: Reals = features.double().numpy()
+            return found
         return in_usual_range(features, self._terms.mfcc)
 
     def _transcribe(self, frames: Reals, steps: int, mode: Mode | None) -> tuple[Words, list[Heard]]:
@@ -176,7 +181,7 @@ class KeptListening:
 
     is_live = False
 
-    def __init__(self, ask: AskSentences, rate: int) -> None:
+    def __init__(self, ask: Callable[[Sequence[Sound], int], list[Words]], rate: int) -> None:
         self._ask, self._rate = ask, rate
         self._heard: list[Tensor] = []
 
@@ -188,7 +193,7 @@ class KeptListening:
         """The sentence is over: its words."""
         if not self._heard:
             raise PpspeechError("nothing was heard: feed the listening before it finishes")
-        (answer,) = self._ask.transcribe_all([torch.cat(self._heard)], self._rate)
+        (answer,) = self._ask([torch.cat(self._heard)], self._rate)
         return replace(answer, seconds=answer.offline_seconds + answer.seconds, offline_seconds=0.0)
 
 
@@ -199,7 +204,7 @@ def spoken(heard: Sequence[Heard], terms: Sentences) -> list[Spoken]:
 
 
 @contextmanager
-def _told_of(sounds: Sequence[Sound], number: int) -> Iterator[None]:
+def told_of(sounds: Sequence[Sound], number: int) -> Iterator[None]:
     """Say of which sound a RangeError tells."""
     sound, name = sounds[number], "the recording"
     if isinstance(sound, str | Path):

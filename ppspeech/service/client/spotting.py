@@ -1,19 +1,21 @@
 """The client of a search: where a keyword is said in a server's archive, or a server's keywords in our recordings.
 
-The server of an archive sees how many words and units a keyword has, or how many words by example; one of keywords sees
-how many recordings are asked about, up to a power of two, and how long the longest is, in blocks. Nothing else.
+The server of an archive sees how many words and units a keyword has, or how many words by example, or the rule, bins
+and patches of a word by patches; one of keywords sees how many recordings are asked about, up to a power of two, and
+how long the longest is, in blocks. Nothing else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from ppspeech.arrays import Reals
 from ppspeech.audio import Mfcc, Sound, features_of, in_usual_range
-from ppspeech.errors import ModelError, RangeError, WrongSessionError
+from ppspeech.errors import ModelError, ProtocolError, RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.search import (
     Answers,
@@ -22,16 +24,22 @@ from ppspeech.protocols.search import (
     Recordings,
     SpotShape,
     ask,
+    ask_patches,
     check_found,
     prepare,
+    prepare_patches,
     spotting_cost,
 )
 from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
 from ppspeech.service.offer import MOST_BYTES
+from ppspeech.service.patches import PatchWord, clear_places
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.seek import Keyword, sought
-from ppspeech.service.tasks.spotting import Spotting
+from ppspeech.service.tasks.spotting import STEP_S, PatchSize, Spotting
+
+if TYPE_CHECKING:
+    from ppspeech.service.archive import Archive
 
 LEAST = 50  # bytes of a maximum on shares, of any number of bits
 
@@ -75,6 +83,30 @@ class AskSpotting:
         request = Request(question.what, question.way, steps=question.code)
         answer, found = self._ask(request, question.keywords)
         return replace(answer, value=in_archive(terms, found[0]))
+
+    def spot_patches(self, word: PatchWord) -> Answer[list[Spotted]]:
+        """Where a word by patches is said in the server's recordings: a question a page of its archive, each a query.
+        What was told is not looked at before all is said.
+        """
+        terms = self._terms
+        if terms.holder != "server":
+            raise ModelError(f"{self._client.offer.name} has keywords and no recordings: give yours, spot_in(…)")
+        sizes = [word.size(page) for page in terms.patch_pages(word.size())]
+        questions = [word.sought(terms.patch_shape(size)) for size in sizes]
+        told: list[int | None] = []
+        answers: list[Answer[list[Spotted]]] = []
+        session = self._client.session(meet_as_client)
+        for size, question in zip(sizes, questions, strict=True):
+            with session.asking(Request(Ask.SPOT_PATCHES, steps=size.code)) as record:
+                met = replace(session.met, channel=record)
+                with met.session():
+                    clock = Clock()
+                    engine = prepare_patches(met, question.shape)
+                    clock.is_prepared()
+                    told += ask_patches(met, question, engine)
+                    nothing: list[Spotted] = []
+                    answers += clock.answers([nothing], record, word.detector.rule)
+        return _in_all(answers, places_in_archive(terms, word.size(), told))
 
     def spot_in(self, sounds: Sequence[Sound], rate: int | None = None) -> Answer[list[Spotted]]:
         """Where the server's keywords are said in our recordings; all of them in as few questions as they fit in."""
@@ -129,6 +161,18 @@ class AskSpotting:
         return answer, found
 
 
+def _in_all(answers: Sequence[Answer[list[Spotted]]], value: list[Spotted]) -> Answer[list[Spotted]]:
+    """What several questions took together."""
+    first = answers[0]
+    for each in answers[1:]:
+        first.transcript.entries += each.transcript.entries
+    seconds, offline = (sum(times) for times in zip(*((a.seconds, a.offline_seconds) for a in answers), strict=True))
+    up, down, rounds = (
+        sum(counts) for counts in zip(*((a.bytes_up, a.bytes_down, a.rounds) for a in answers), strict=True)
+    )
+    return Answer(value, seconds, up, down, rounds, first.transcript, offline, first.how)
+
+
 def check_cost(name: str, shape: SpotShape) -> None:
     """Refuse, with a WrongSessionError, a search that would exchange more than `MOST_BYTES`."""
     size = shape.product.total_bytes + LEAST * shape.lanes * shape.window * (shape.columns + 1)
@@ -143,8 +187,42 @@ def check_cost(name: str, shape: SpotShape) -> None:
 
 def in_archive(terms: Spotting, found: Sequence[Found | None]) -> list[Spotted]:
     """What pieces of recordings tell, in seconds of the recordings; where pieces overlap, the same is told once."""
-    hop, step, rows = terms.mfcc.hop_s, terms.frames - terms.longest, iter(found)
-    spotted: list[Spotted] = []
+    hop = terms.mfcc.hop_s
+    return _told_once(
+        terms,
+        [None if each is None else (tuple(at * hop for at in each.starts), each.end * hop) for each in found],
+        lambda frame: frame * hop,
+    )
+
+
+def places_in_archive(terms: Spotting, size: PatchSize, places: Sequence[int | None]) -> list[Spotted]:
+    """What pieces tell of a word by patches, likewise: its window, which is longer than the word. Raises ProtocolError
+    for places that there are not.
+    """
+    last = terms.patch_shape(size).places
+    if any(place is not None and place >= last for place in places):
+        raise ProtocolError(f"a place of at most {last} was told: the server does not follow the protocol")
+    seconds = size.grid.frames * STEP_S
+    return _told_once(
+        terms,
+        [None if place is None else ((place * STEP_S,), place * STEP_S + seconds) for place in places],
+        lambda frame: terms.band_start(frame) * STEP_S,
+    )
+
+
+def patches_in_archive(word: PatchWord, archive: "Archive") -> list[Spotted]:
+    """What a search by patches would tell if one party had both."""
+    terms = archive.terms
+    sizes = [word.size(page) for page in terms.patch_pages(word.size())]
+    places = [place for size in sizes for place in clear_places(word, archive.patch_pieces(size))]
+    return places_in_archive(terms, word.size(), places)
+
+
+def _told_once(
+    terms: Spotting, found: Sequence[tuple[tuple[float, ...], float] | None], begins: Callable[[int], float]
+) -> list[Spotted]:
+    """From seconds of pieces; `begins`: where a piece does, in seconds, from its first frame of the recording."""
+    step, rows, spotted = terms.frames - terms.longest, iter(found), []
     for number, pieces in enumerate(terms.pieces):
         name = terms.recordings[number] if terms.recordings else str(number + 1)
         until = -1.0
@@ -152,7 +230,8 @@ def in_archive(terms: Spotting, found: Sequence[Found | None]) -> list[Spotted]:
             each = next(rows)
             if each is None:
                 continue
-            starts, end = tuple((piece * step + start) * hop for start in each.starts), (piece * step + each.end) * hop
+            before = begins(piece * step)
+            starts, end = tuple(before + start for start in each[0]), before + each[1]
             if starts[0] >= until:
                 spotted.append(Spotted(name, starts, end))
             until = max(until, end)

@@ -29,19 +29,20 @@ from ppspeech.protocols.sentences import (
     transcribe_garbled,
 )
 from ppspeech.service.estimate import Knowledge
-from ppspeech.service.export_sentences import SentenceDeployment, at_length, export_bundle
+from ppspeech.service.export_sentences import at_length, export_bundle
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
-from ppspeech.service.tasks.sentences import STEP, Sentences, modes_of
+from ppspeech.service.tasks.sentences import STEP, SentenceDeployment, Sentences, modes_of
 
 
 @dataclass(frozen=True, eq=False)
 class ServedSentences:
     """Everything a session needs; made before the server forks, and shared by all sessions.
 
-    `models` and their `weights`, encoded for the product under a client's key, are by length in steps.
+    `models` and their `weights`, encoded for the product under a client's key, are by length in steps; networks keep
+    their own.
     """
 
     offer: Offer[Sentences]
@@ -84,8 +85,11 @@ class ServedSentences:
         def sentence(record: Channel, request: Request) -> None:
             meeting = replace(met, channel=record)
             with meeting.session():
-                answer = answer_garbled if request.order == "garbled" else answer_sentence
-                answer(meeting, self.models[request.steps], self.weights[request.steps])
+                own, weights = self.models[request.steps], self.weights.get(request.steps)
+                if request.order == "garbled" and weights is not None:
+                    answer_garbled(meeting, own, weights)
+                else:
+                    answer_sentence(meeting, own, weights)
 
         terms = self.offer.terms
         handlers = {Ask.SENTENCE: Handler(sentence, orders=terms.modes, steps=terms.steps)}
@@ -105,7 +109,7 @@ class ServedSentences:
 def sentence_knowledge(shape: SentenceShape) -> Knowledge:
     """What answers of the longest sentences tell, of weights and of moves through the graph."""
     moves = sum(source != target for source, target, *_ in shape.arcs) + len(shape.starts)
-    return Knowledge.about(shape.monomials * shape.scores + moves, shape.answer_bits)
+    return Knowledge.about(shape.weights + moves, shape.answer_bits)
 
 
 def can_stream(longest: SentenceArrays) -> bool:
@@ -121,10 +125,13 @@ def can_stream(longest: SentenceArrays) -> bool:
 
 
 def _encoded(models: Mapping[int, SentenceArrays]) -> dict[int, EncodedWeights]:
-    """The weights for each length; lengths whose products are cut alike share one form."""
+    """The weights for each length; lengths whose products are cut alike share one form. Networks encode their own."""
     by_cut: dict[tuple[int, int], EncodedWeights] = {}
     found = {}
     for steps, each in models.items():
+        if each.network is not None:
+            _ = each.network.encoded  # is kept
+            continue
         plan = product_plan(each.shape)
         cut = plan.block_inner, plan.block_columns
         if cut not in by_cut:

@@ -16,7 +16,6 @@ from ppspeech.errors import BundleError, PpspeechError
 from ppspeech.network import Address, Capacity, Server, ServerTls, Service, fingerprint, in_background, own_tls
 from ppspeech.protocols import Kind
 from ppspeech.service.export import Deployment
-from ppspeech.service.export_sentences import SentenceDeployment
 from ppspeech.service.export_spotting import SpotDeployment
 from ppspeech.service.offer import DESCRIBE, HEALTH, check_name, describe
 from ppspeech.service.server.book import Program, SessionBook, Tally, Visitor
@@ -26,6 +25,7 @@ from ppspeech.service.server.speakers import SpeakerDeployment
 from ppspeech.service.server.stores import QueryBudget
 from ppspeech.service.server.text import TextDeployment
 from ppspeech.service.server.words import warm_up
+from ppspeech.service.tasks.sentences import SentenceDeployment
 from ppspeech.storage import private_folder
 
 

@@ -4,20 +4,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ppspeech.bundle import Bundle, KeywordNetworkSettings, SentenceHmmSettings, load_bundle
+from ppspeech.bundle import (
+    Bundle,
+    CtcNetworkSettings,
+    KeywordNetworkSettings,
+    SentenceHmmSettings,
+    SentenceNetworkSettings,
+    load_bundle,
+)
 from ppspeech.errors import PpspeechError, RangeError
 from ppspeech.service.archive import Archive, is_archive
 from ppspeech.service.export import Deployment
-from ppspeech.service.export_sentences import SentenceDeployment
 from ppspeech.service.export_spotting import SpotDeployment
 from ppspeech.service.server.cohort import cohort_of
-from ppspeech.service.server.networks import ServedNetwork
+from ppspeech.service.server.networks import ServedNetwork, ServedNetworkSentences
 from ppspeech.service.server.sentences import ServedSentences
 from ppspeech.service.server.session import Served
 from ppspeech.service.server.speakers import ServedSpeakers, SpeakerDeployment, SpeakerFiles
 from ppspeech.service.server.spotting import ServedArchive, ServedKeywords
 from ppspeech.service.server.text import ServedText, TextDeployment, TextFile
 from ppspeech.service.server.words import ServedWords
+from ppspeech.service.tasks.sentences import SentenceDeployment
 
 Source = Bundle | Archive | TextFile
 
@@ -60,10 +67,12 @@ def served_as(name: str, source: Source, choices: Choices, folder: Path) -> Serv
         return ServedSpeakers.of(name, source, chosen, SpeakerFiles.at(folder), cohort)
     if choices.spotting is not None:
         return ServedKeywords.of(name, source, choices.spotting)
-    if isinstance(source.config.settings, SentenceHmmSettings):
+    if isinstance(source.config.settings, SentenceHmmSettings | SentenceNetworkSettings):
         return ServedSentences.of(name, source, choices.sentences)
     if isinstance(source.config.settings, KeywordNetworkSettings):
         return ServedNetwork.of(name, source)
+    if isinstance(source.config.settings, CtcNetworkSettings):
+        return ServedNetworkSentences.of(name, source, choices.sentences)
     return ServedWords.of(name, source, choices.words)
 
 

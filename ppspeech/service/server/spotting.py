@@ -12,7 +12,17 @@ from ppspeech.crypto.lattice import EncodedWeights
 from ppspeech.errors import RangeError
 from ppspeech.network import run_together
 from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
-from ppspeech.protocols.search import Keywords, Recordings, SpotShape, answer, ask, encode, spotting_cost
+from ppspeech.protocols.search import (
+    Keywords,
+    Recordings,
+    SpotShape,
+    answer,
+    answer_patches,
+    ask,
+    encode,
+    encode_pieces,
+    spotting_cost,
+)
 from ppspeech.service.archive import Archive
 from ppspeech.service.estimate import Knowledge
 from ppspeech.service.export_spotting import KeywordBundle, SpotDeployment, export_keywords
@@ -20,7 +30,7 @@ from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, Way
 from ppspeech.service.server.book import Visitor
 from ppspeech.service.server.session import Handler
-from ppspeech.service.tasks.spotting import WAYS, Sizes, Spotting, unpacked
+from ppspeech.service.tasks.spotting import WAYS, PatchSize, PatchSizes, Sizes, Spotting, unpacked
 
 USUAL = ((1,), (2,), (3,), (4,), (1, 1))
 """Sizes of keywords that are prepared before the first client."""
@@ -91,9 +101,18 @@ class ServedArchive:
             shape = terms.example_shape(len(unpacked(request.steps)), request.order)
             self.prepared(shape).answer(replace(met, channel=record))
 
+        def patches(record: Channel, request: Request) -> None:
+            size, own = PatchSize.of(request.steps), replace(met, channel=record)
+            shape = terms.patch_shape(size)
+            encoded = encode_pieces(shape, self.archive.patch_pieces(size))
+            with own.session():
+                answer_patches(own, shape, encoded)
+
         found = {Ask.SPOT_EXAMPLE: Handler(example, orders=WAYS, steps=Sizes(terms, spelled=False))}
         if terms.names:
             found[Ask.SPOT] = Handler(spell, orders=WAYS, steps=Sizes(terms, spelled=True))
+        if terms.bands:
+            found[Ask.SPOT_PATCHES] = Handler(patches, orders=("frames",), steps=PatchSizes(terms))
         return found
 
 

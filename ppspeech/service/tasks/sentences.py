@@ -4,6 +4,7 @@ What is public of an utterance is its length in steps: it is padded to a multipl
 """
 
 import hashlib
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
@@ -17,6 +18,7 @@ from ppspeech.service.offer import MOST_BYTES, TASKS, check_front_end
 
 STEP = 32
 """Utterances are padded to a multiple of so many frames, and that multiple is public."""
+LONGEST_SECONDS = 10.0  # of a sentence, unless whoever serves says otherwise
 WORD_FRAMES = 8  # of a word or pause, on average: more of them in an utterance are an error
 
 Mode = Literal["frames", "garbled"]
@@ -24,6 +26,24 @@ Mode = Literal["frames", "garbled"]
 
 
 MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceDeployment:
+    """What whoever serves a model of sentences chooses; all of it is public.
+
+    Attributes:
+        frames: of the longest utterance, rounded up to steps of 32; by default those of ten seconds.
+        bits: of the shares; by default as many as its scores need for certain. Fewer are refused.
+    """
+
+    frames: int | None = None
+    bits: int | None = None
+
+    def frames_of(self, mfcc: MfccConfig) -> int:
+        """Of the longest utterance, in whole steps."""
+        wanted = LONGEST_SECONDS / mfcc.hop_s if self.frames is None else self.frames
+        return math.ceil(wanted / STEP) * STEP
 
 
 @TASKS.register("sentences")
@@ -123,4 +143,5 @@ def shape_at_length(shape: SentenceShape, frames: int) -> SentenceShape:
     """
     if not shape.shortest <= frames <= shape.frames:
         raise RangeError(f"utterances have {shape.shortest} to {shape.frames} frames here, got {frames}")
-    return replace(shape, frames=frames, most_words=most_words(frames))
+    network = shape.network and replace(shape.network, frames=frames + shape.network.span[0] - 1)
+    return replace(shape, frames=frames, most_words=most_words(frames), network=network)

@@ -1,8 +1,8 @@
 """Where is it said? The terms on which keywords are looked for in recordings.
 
 Either the server has the recordings, an archive, and clients ask with a keyword, by example or spelled with the
-archive's units; or the server has models of keywords, and clients ask with recordings. What follows from these terms
-and the size of a question is public; nothing else is told.
+archive's units, or as patches of its spectrogram; or the server has models of keywords, and clients ask with
+recordings. What follows from these terms and the size of a question is public; nothing else is told.
 """
 
 import hashlib
@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Literal
 from ppspeech.audio import MfccConfig
 from ppspeech.bundle import LIMIT, check_text, to_plain, usual_radius
 from ppspeech.errors import BundleError, RangeError
+from ppspeech.models import PatchGrid
 from ppspeech.network.channel import canonical
-from ppspeech.protocols.search import SpotShape
+from ppspeech.protocols.search import PatchShape, Rule, SpotShape
 from ppspeech.service.offer import TASKS, check_front_end
 from ppspeech.service.requests import Way
 
@@ -44,6 +45,57 @@ WAYS: tuple[Way, ...] = ("frames", "average")
 UNIT_NORM = 128.0
 """Of a state of a spelled keyword, at the most: a one, and ln of staying."""
 
+BAND_FRONT_END = replace(MfccConfig.wideband(), cmvn="none")
+BANDS, EVERY = BAND_FRONT_END.mel_filters, 3
+"""What patches are cut from: all bands, and the mean of three frames."""
+STEP_S = EVERY * BAND_FRONT_END.hop_s
+SPAN, BIN_STEP, WINDOW, FIT_BITS = 8, 4, 8, 8
+"""Of a patch in steps; from bin to bin; how late one may be; bits of a fit after the point."""
+MOST_BINS, MOST_PER_BIN, MOST_PAGES = 15, 31, 64
+PAGE_FITS = 100_000
+"""A question by patches is about a page of an archive, at most so many fits: what a session has memory for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchSize:
+    """What a server sees of a word by patches: the rule, how many bins and patches of each, and which page it is asked
+    about. As a number of a request: rule, bins, patches and page have 1, 4, 5 and 6 bits.
+
+    >>> PatchSize.of(PatchSize("linear", 6, 12, 3).code)
+    PatchSize(rule='linear', bins=6, per_bin=12, page=3)
+
+    Raises RangeError for sizes that nobody can ask for.
+    """
+
+    rule: Rule
+    bins: int
+    per_bin: int
+    page: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bins <= MOST_BINS or not 1 <= self.per_bin <= MOST_PER_BIN or not 0 <= self.page < MOST_PAGES:
+            raise RangeError(
+                f"a word has 1 to {MOST_BINS} bins of 1 to {MOST_PER_BIN} patches, and an archive up to {MOST_PAGES} "
+                f"pages, got {self.bins}, {self.per_bin} and page {self.page}"
+            )
+
+    @property
+    def code(self) -> int:
+        """As a request has it."""
+        return (self.rule == "linear") << 15 | self.bins << 11 | self.per_bin << 6 | self.page
+
+    @classmethod
+    def of(cls, code: int) -> "PatchSize":
+        """Back from a request. Raises RangeError for what `code` is not."""
+        if not 0 <= code < 1 << 16:
+            raise RangeError(f"{code} is no size of a word by patches")
+        return cls("linear" if code >> 15 else "stumps", code >> 11 & 15, code >> 6 & 31, code & 63)
+
+    @property
+    def grid(self) -> PatchGrid:
+        """Where its patches stand."""
+        return PatchGrid(BANDS, SPAN, self.bins, BIN_STEP, WINDOW, self.per_bin)
+
 
 @TASKS.register("spotting")
 @dataclass(frozen=True, slots=True)
@@ -58,6 +110,7 @@ class Spotting:
         frames: of a piece that a recording is cut into.
         pieces: of each recording of the server; they overlap by `longest`.
         recordings: what these are called; none where they are numbered.
+        bands: that a word by patches is cut from; 0 where none can be looked for.
         monomials, limit, radius, scores: of the server's keywords, as `SpotShape` has them.
 
     Raises BundleError for parts that do not fit each other, or more than a client is ready to compute.
@@ -78,6 +131,7 @@ class Spotting:
     limit: float = LIMIT
     radius: float = 1.0
     scores: tuple[int, ...] = ()
+    bands: int = 0
 
     def __post_init__(self) -> None:
         check_front_end(self.mfcc)
@@ -90,6 +144,8 @@ class Spotting:
             raise BundleError("recordings of the server, and no others, have pieces")
         if self.recordings and len(self.recordings) != len(self.pieces):
             raise BundleError(f"{len(self.pieces)} recordings have as many names or none, got {len(self.recordings)}")
+        if self.bands not in ({0, BANDS} if self.holder == "server" else {0}):
+            raise BundleError(f"patches are cut from {BANDS} bands of a server's recordings, got {self.bands}")
         if not self.longest < self.frames:
             raise BundleError(f"pieces of {self.frames} frames are longer than a word of {self.longest}")
         if self.holder == "server":
@@ -128,6 +184,38 @@ class Spotting:
     def example_shape(self, words: int, way: Way) -> SpotShape:
         """Of a search by an example of each of so many words. Raises RangeError for one that cannot be."""
         return _example_shape(self, words, way)
+
+    def patch_shape(self, size: PatchSize) -> PatchShape:
+        """Of a search for a word by patches in a page. Raises RangeError for one that cannot be."""
+        return _patch_shape(self, size)
+
+    def patch_pages(self, size: PatchSize) -> range:
+        """Pages of a word of this size. Raises RangeError for more than there can be."""
+        at_once = self._pieces_of_page(size)
+        pages = -(-sum(self.pieces) // at_once)
+        if pages > MOST_PAGES:
+            raise RangeError(
+                f"{sum(self.pieces)} pieces are more than {MOST_PAGES} pages of {at_once}: ask with fewer patches, or "
+                "have the recordings served in several archives"
+            )
+        return range(pages)
+
+    def pieces_of(self, size: PatchSize) -> range:
+        """Which pieces are on the page, in the order in which all are searched."""
+        at_once = self._pieces_of_page(size)
+        return range(sum(self.pieces))[size.page * at_once : (size.page + 1) * at_once]
+
+    def _pieces_of_page(self, size: PatchSize) -> int:
+        return max(1, PAGE_FITS // (size.grid.patches * self.band_steps))
+
+    @property
+    def band_steps(self) -> int:
+        """Of a piece of a recording."""
+        return math.ceil(self.frames * self.mfcc.hop_s / STEP_S)
+
+    def band_start(self, frame: int) -> int:
+        """The step in which a frame of a recording is."""
+        return math.floor(frame * self.mfcc.hop_s / STEP_S + 1e-6)
 
     def own_shape(self, count: int, steps: int, way: Way) -> SpotShape:
         """Of a search for all keywords in so many recordings of a client. Raises RangeError for one that cannot be."""
@@ -189,6 +277,37 @@ def _example_shape(terms: Spotting, words: int, way: Way) -> SpotShape:
             fraction=COARSEST[way],
             **_blocks(terms, words, way),
         )
+    )
+
+
+@lru_cache(maxsize=64)
+def _patch_shape(terms: Spotting, size: PatchSize) -> PatchShape:
+    grid, longest = size.grid, terms.longest * terms.mfcc.hop_s
+    if not terms.bands:
+        raise RangeError("this archive was indexed without what patches are looked for in: index it again")
+    if grid.frames * STEP_S > longest + STEP_S:
+        raise RangeError(
+            f"a word of {size.bins} bins lasts {grid.frames * STEP_S:.2f} s, and pieces of this archive overlap by "
+            f"{longest:.2f} s: learn it with fewer bins, or index with a greater --longest"
+        )
+    if size.page not in terms.patch_pages(size):
+        raise RangeError(f"there are {len(terms.patch_pages(size))} pages, and no page {size.page}")
+    pieces, recordings = terms.band_steps - SPAN + 1, len(terms.pieces_of(size))
+    if grid.patches * pieces * recordings > PAGE_FITS:
+        raise RangeError(
+            f"{grid.patches} patches in pieces of {terms.band_steps * STEP_S:.0f} s are too many for a session: "
+            "ask with fewer, or have the archive indexed with a smaller --piece"
+        )
+    return PatchShape(
+        pieces=pieces,
+        numbers=BANDS * SPAN,
+        bins=size.bins,
+        step=BIN_STEP,
+        window=WINDOW,
+        per_bin=size.per_bin,
+        recordings=recordings,
+        fraction=FIT_BITS,
+        rule=size.rule,
     )
 
 
@@ -287,3 +406,20 @@ class Sizes:
 
     def __str__(self) -> str:
         return f"1 to {MOST_WORDS} words of " + (f"1 to {MOST_UNITS} units" if self.spelled else "one example each")
+
+
+@dataclass(frozen=True, slots=True)
+class PatchSizes:
+    """Sizes of words by patches that may be asked for."""
+
+    terms: Spotting
+
+    def __contains__(self, code: object) -> bool:
+        try:
+            self.terms.patch_shape(PatchSize.of(int(str(code))))
+        except RangeError:
+            return False
+        return True
+
+    def __str__(self) -> str:
+        return f"1 to {MOST_BINS} bins of 1 to {MOST_PER_BIN} patches, a page at a time"

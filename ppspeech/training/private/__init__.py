@@ -12,11 +12,13 @@ from ppspeech.training.private.objective import (
     theta_shape,
 )
 from ppspeech.training.private.per_sample import Losses, per_sample_gradients
+from ppspeech.training.private.perturbed import ClassMoments, PerturbedRecords, discriminant, fit_perturbed
 from ppspeech.training.private.record import PrivacyRecord
 from ppspeech.training.private.shifts import PersonSums, ShiftPrivacy, ShiftSpace
 from ppspeech.training.private.statistics import StatisticsPrivacy, hmm_moments, maximize_hmm_
 
 __all__ = [
+    "ClassMoments",
     "CollateWithEmpty",
     "ConvexHook",
     "ConvexModule",
@@ -24,11 +26,14 @@ __all__ = [
     "Losses",
     "ObjectivePrivacy",
     "PersonSums",
+    "PerturbedRecords",
     "PrivacyHook",
     "PrivacyRecord",
     "ShiftPrivacy",
     "ShiftSpace",
     "StatisticsPrivacy",
+    "discriminant",
+    "fit_perturbed",
     "fit_privately",
     "head_of",
     "hmm_moments",

@@ -43,8 +43,8 @@ def test_sizes_are_within_what_was_promised() -> None:
 
 
 def test_a_small_word_of_patches_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = bench_patches.job(PatchShape(pieces=40, numbers=20, bins=3, per_bin=2))
-    monkeypatch.setattr(bench_patches, "job", lambda: job)
+    monkeypatch.setattr(bench_patches, "SHAPE", PatchShape(pieces=40, numbers=20, bins=3, per_bin=2))
     figures = {figure.metric: figure.value for figure in bench_patches.run(quick=True)}
-    assert figures["patches.bytes"] == job.bytes
-    assert not job.right([None])
+    for name, job in bench_patches.jobs().items():
+        assert figures[f"{name}.bytes"] == job.bytes
+        assert not job.right([None])

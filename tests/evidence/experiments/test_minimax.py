@@ -15,11 +15,25 @@ from ppspeech.errors import CorpusError, ModelError
 from ppspeech.evidence.experiments import minimax_audiomnist, minimax_emodb, minimax_genki, minimax_har
 from ppspeech.evidence.experiments.minimax import Experiment, figures, run_trials
 from ppspeech.evidence.experiments.minimax_audiomnist import segment_means, word_accuracy
-from ppspeech.evidence.experiments.minimax_frames import Speech, filtered, frame_figures, learn_on_frames
+from ppspeech.evidence.experiments.minimax_clips import (
+    Drawn,
+    certified_figures,
+    clip_figures,
+    code_filters,
+    run_clips,
+)
+from ppspeech.evidence.experiments.minimax_frames import (
+    Speech,
+    filtered,
+    frame_figures,
+    learn_frame_codes,
+    learn_on_frames,
+)
+from ppspeech.filters import fit_without_means
 from ppspeech.filters.learn import Learning, Model, opponent
 
 HEADLINES = (
-    "task", "private", "private_worst", "no_filter.task", "no_filter.private", "best_baseline_gap",
+    "linear.task", "linear.private", "linear.private_worst", "no_filter.task", "no_filter.private", "best_baseline_gap",
 )  # fmt: skip
 
 
@@ -60,11 +74,34 @@ def test_people_are_lost_and_the_task_kept(against: Model, tmp_path: Path) -> No
     made = {f.metric: f.value for f in figures(experiment, run_trials(experiment, 2), tmp_path, "nothing")}
     assert {f"minimax.made_up.{name}" for name in HEADLINES} <= set(made)
     assert made["minimax.made_up.no_filter.private"] > 0.8
-    assert made["minimax.made_up.task"] > 0.9
-    assert made["minimax.made_up.private"] < 0.35
+    assert made["minimax.made_up.linear.task"] > 0.9
+    assert made["minimax.made_up.linear.private"] < 0.35
     assert made["minimax.made_up.best_baseline_gap"] > 0
-    assert made["minimax.made_up.private_worst"] >= made["minimax.made_up.private"]
+    assert made["minimax.made_up.linear.private_worst"] >= made["minimax.made_up.linear.private"]
     assert (tmp_path / "minimax_made_up.png").stat().st_size > 10_000
+
+
+def test_codes_leave_less_to_ten_clips_than_what_they_replace(tmp_path: Path) -> None:
+    """With attackers on samples that filters have not seen; noise keeps what it promises."""
+    experiment = replace(made_up(), unseen=lambda trial: torch.arange(480) % 5 == trial)
+    drawn = Drawn.of(experiment, 1)
+    assert not bool((drawn.is_test & drawn.is_unseen).any())
+    assert bool(drawn.is_unseen.any())
+    found = run_clips(
+        experiment,
+        {**code_filters(3, (1,)), "means": lambda x, private, task, _: fit_without_means(x, private, task, 2)},
+        (0, 1),
+        ("plda", "codes"),
+    )
+    made = {f.metric.removeprefix("minimax.made_up."): f.value for f in clip_figures(experiment, found)}
+    assert made["task"] > 0.85
+    assert made["no_filter.worst_10"] > 0.95
+    assert made["worst_1"] < 0.4
+    assert made["worst_10"] < made["continuous.worst_10"] + 0.1
+    assert made["means.worst_10"] < made["no_filter.worst_10"]
+    noisy = {f.metric.removeprefix("minimax.made_up."): f.value for f in certified_figures(experiment, 0.5, 0)}
+    assert 0.49 < noisy["certified_10"] <= 0.5
+    assert 1 / 3 < noisy["certified_10.task"] < made["task"]
 
 
 def test_guessing_costs_either_adversary_the_same() -> None:
@@ -112,12 +149,28 @@ def speech() -> Speech:
 def test_a_filter_on_frames_keeps_words_and_loses_people() -> None:
     said = speech()
     filter = learn_on_frames(said, 2, Learning(iterations=3), 500, seed=0)
-    found = {f.metric: f.value for f in frame_figures("x", said, filter, "made up")}
+    found = {
+        f.metric: f.value
+        for f in frame_figures("x", said, {"": filter, "codes": learn_frame_codes(said, 500, seed=0)}, "made up")
+    }
     assert found["x.frames.no_filter.private"] > 0.9
     assert found["x.frames.private"] < 0.6
     assert found["x.frames.private_worst"] < found["x.frames.no_filter.private_worst"]
     assert found["x.frames.verification_eer"] > found["x.frames.no_filter.verification_eer"]
+    assert found["x.frames.codes.worst_1"] < found["x.frames.no_filter.worst_1"]
     assert word_accuracy(said, filter) > 0.9
+
+
+def test_frames_of_codes_are_speech_features_again() -> None:
+    """At most one frame a target, the mean of the training frames that have the code; words are still told."""
+    said = speech()
+    coded = learn_frame_codes(said, 500, seed=0)
+    out = coded(said.frames.features)
+    assert out.shape == said.frames.features.shape
+    assert len(out.flatten(0, 1).unique(dim=0)) == 2
+    # Of who speaks nothing is left: the codes differ in the sound alone.
+    assert (coded.book[0] - coded.book[1])[1].abs() < 1 < (coded.book[0] - coded.book[1])[0].abs()
+    assert word_accuracy(said, coded) > 0.9
 
 
 def test_filtered_padding_stays_0() -> None:
@@ -134,4 +187,5 @@ def test_filtered_padding_stays_0() -> None:
 def test_quick_runs_lose_people(module: object, data: Path, tmp_path: Path) -> None:
     made = {f.metric.split(".", 2)[2]: f.value for f in module.run(True, tmp_path)}  # type: ignore[attr-defined]
     assert made["task"] > made["no_filter.task"] - 0.05
-    assert made["private"] < 0.65 * made["no_filter.private"]
+    assert made["linear.private"] < 0.65 * made["no_filter.private"]
+    assert made["worst_1"] < 0.65 * made["no_filter.worst_1"]

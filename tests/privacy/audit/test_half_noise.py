@@ -29,8 +29,10 @@ from ppspeech.privacy.convex.objective import Perturbation
 from ppspeech.privacy.gradients import GradientPlan
 from ppspeech.privacy.mechanisms import (
     AnalyzeGauss,
+    JohnsonLindenstrauss,
     Moments,
     PolyaShares,
+    ProjectionEvent,
     ShiftRelease,
     SkellamShares,
     UnitSums,
@@ -67,6 +69,11 @@ def half_value(release: Callable[..., Any]) -> Callable[..., Any]:
     return half
 
 
+def half_floor(release: Callable[..., Any]) -> Callable[..., Any]:
+    """A projection on half the floor w, booked as if on the whole."""
+    return lambda self, rows: release(replace(self, floor=self.floor / 4), rows)
+
+
 def half_share(share: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, count=1: share(self, count) // 2
 
@@ -88,6 +95,7 @@ BOOKED: list[Any] = [
     ("discrete_laplace", DiscreteLaplaceEvent(100.0, 100, RECORD), DiscreteLaplace, "release", halved),
     ("polya", DiscreteLaplaceEvent(100.0, 100, RECORD), PolyaShares, "share", half_share),
     ("skellam", SkellamEvent(373.0**2, 100.0, 100.0, 1, RECORD), SkellamShares, "share", half_share),
+    ("johnson_lindenstrauss", ProjectionEvent(20, 0.07, False, RECORD), JohnsonLindenstrauss, "release", half_floor),
     ("sampled_gaussian", SampledGaussianEvent(0.8, 0.2, 10, RECORD), GradientPlan, "release", half_value),
     (
         "sampled_gaussian",

@@ -1,7 +1,7 @@
 """What an attacker is: it learns people from filtered samples, then scores new ones against everyone it knows."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -10,8 +10,16 @@ from ppspeech.audio import Frames, length_mask
 from ppspeech.errors import ModelError
 from ppspeech.registry import Registry
 
+
+class Clips(NamedTuple):
+    """Clips and what was said in them: all the same where that is not known. Sets of clips have one more axis."""
+
+    features: Tensor  # `(clips, features)`, or `(sets, clips, features)`
+    words: Tensor  # `(clips,)`, or `(sets, clips)`: 0, 1, …
+
+
 Seen = TypeVar("Seen")
-"""What the attacker is shown: a Tensor `(samples, features)`, or Frames for those that follow speech over time."""
+"""What the attacker is shown: a Tensor `(samples, features)`, Clips, or Frames for those that follow speech."""
 
 Scorer = Callable[[Seen], Tensor]
 """Scores of samples against every known class, `(samples, classes)`; greater means more like it."""
@@ -24,6 +32,22 @@ VECTOR_ATTACKERS: Registry[Attacker[Tensor]] = Registry(
     "attacker", "ppspeech.filters.attack.attackers.vectors", error=ModelError
 )
 """Those that see one vector a sample, `(samples, features)`."""
+
+CLIP_ATTACKERS: Registry[Attacker[Clips]] = Registry(
+    "attacker",
+    "ppspeech.filters.attack.attackers.gaussians",
+    "ppspeech.filters.attack.attackers.densities",
+    "ppspeech.filters.attack.attackers.tuned",
+    "ppspeech.filters.attack.attackers.networks",
+    error=ModelError,
+)
+"""Those that see one vector a clip and which word it is: they have one model a word, or one that knows the word."""
+
+SetAttacker = Callable[[Clips, Tensor, int, int, int], Scorer[Clips]]
+"""Learns as an Attacker does, for sets of so many clips of one person, which its scorer is shown."""
+
+SET_ATTACKERS: Registry[SetAttacker] = Registry("attacker", "ppspeech.filters.attack.attackers.sets", error=ModelError)
+"""Those that look at several clips of one person at once."""
 
 SPEECH_ATTACKERS: Registry[Attacker[Frames]] = Registry(
     "attacker",

@@ -30,13 +30,13 @@ RIDGE = 1e-3  # of the logistic attacker, in a sample's share of the loss
 def logistic(features: Tensor, labels: Tensor, classes: int, seed: int) -> Scorer[Tensor]:
     """Multinomial logistic regression: the adversary of Hamm 2015, retrained on what the filter gives."""
     classifier = LogisticRegression(C=1 / (RIDGE * len(labels)), max_iter=1_000, random_state=seed)
-    return _fitted(classifier, features, labels, classes)
+    return fitted(classifier, features, labels, classes)
 
 
 @VECTOR_ATTACKERS.register("svm")
 def svm(features: Tensor, labels: Tensor, classes: int, seed: int) -> Scorer[Tensor]:
     """A support vector machine with a Gaussian kernel, of the usual width (the inverse of the dimension)."""
-    return _fitted(SVC(C=10.0, random_state=seed), features, labels, classes)
+    return fitted(SVC(C=10.0, random_state=seed), features, labels, classes)
 
 
 @VECTOR_ATTACKERS.register("trees")
@@ -46,25 +46,27 @@ def trees(features: Tensor, labels: Tensor, classes: int, seed: int) -> Scorer[T
     classifier = HistGradientBoostingClassifier(
         max_iter=rounds, max_leaf_nodes=12, learning_rate=0.2, early_stopping=False, random_state=seed
     )
-    return _fitted(classifier, features, labels, classes)
+    return fitted(classifier, features, labels, classes)
 
 
 @VECTOR_ATTACKERS.register("mlp")
 def mlp(features: Tensor, labels: Tensor, classes: int, seed: int) -> Scorer[Tensor]:
     """A network of one hidden layer of 200, with weight decay instead of early stopping: little data is held back."""
     classifier = MLPClassifier((200,), alpha=1e-2, batch_size=min(128, len(labels)), max_iter=60, random_state=seed)
-    return _fitted(classifier, features, labels, classes)
+    return fitted(classifier, features, labels, classes)
 
 
 @VECTOR_ATTACKERS.register("neighbors")
 def neighbors(features: Tensor, labels: Tensor, classes: int, seed: int) -> Scorer[Tensor]:  # noqa: ARG001 (no chance)
     """The five nearest neighbors, weighted by distance: linkage by similarity, with no training at all."""
-    return _fitted(KNeighborsClassifier(min(5, len(labels)), weights="distance"), features, labels, classes)
+    return fitted(KNeighborsClassifier(min(5, len(labels)), weights="distance"), features, labels, classes)
 
 
-def _fitted(classifier: Any, features: Tensor, labels: Tensor, classes: int) -> Scorer[Tensor]:
+def fitted(
+    classifier: Any, features: Tensor, labels: Tensor, classes: int, *, standardize: bool = True
+) -> Scorer[Tensor]:
     """A scorer from a scikit-learn classifier; classes it never saw score below all others."""
-    pipeline = make_pipeline(StandardScaler(), classifier)
+    pipeline = make_pipeline(*([StandardScaler()] if standardize else []), classifier)
     with warnings.catch_warnings():
         # An attacker that has not converged is a weaker attacker, not a wrong one: its score is still an attack.
         warnings.simplefilter("ignore", ConvergenceWarning)
