@@ -79,8 +79,8 @@ def _kind(text: str) -> Kind:
 def _licensed(name: str, needed_for: str) -> Licensed:
     about = metadata.metadata(name)
     classifiers = [text.rpartition(" :: ")[2] for text in about.get_all("Classifier") or [] if "License ::" in text]
-    free = (about.get("License") or "").strip().splitlines()[:1]
-    said = [about.get("License-Expression"), SAID_ELSEWHERE.get(name), *classifiers, *free]
+    stated, free = ((about.get_all(field) or [""])[0].strip() for field in ("License-Expression", "License"))
+    said = [stated, SAID_ELSEWHERE.get(name), *classifiers, *free.splitlines()[:1]]
     text = next((each for each in said if each and each not in SAYS_NOTHING), "not stated")
     return Licensed(name, about["Version"], text[:60], kind_of(name, text), needed_for)
 

@@ -47,9 +47,11 @@ class KernelClassifier(nn.Module):
         self.classes = classes
         drawn = torch.zeros(pairs, features) if seed is None else orthogonal_frequencies(pairs, features, width, seed)
         self.register_buffer("frequencies", drawn.to(dtype))
-        kind = LogisticRegression if classes == 2 else SoftmaxRegression
-        sizes = (2 * pairs,) if classes == 2 else (2 * pairs, classes)
-        self.linear: LogisticRegression | SoftmaxRegression = kind(*sizes, radius=1.0, constant=constant, dtype=dtype)
+        self.linear: LogisticRegression | SoftmaxRegression = (
+            LogisticRegression(2 * pairs, 1.0, constant, dtype)
+            if classes == 2
+            else SoftmaxRegression(2 * pairs, classes, 1.0, constant, dtype)
+        )
 
     @property
     def columns(self) -> int:

@@ -283,7 +283,8 @@ def _split(sounds: list[torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.T
 
 def _peaks(scores: Reals, most: int, grid: PatchGrid) -> list[float]:
     """The highest scores of a recording, a window apart from each other."""
-    left, found = scores.copy(), []
+    left = scores.copy()
+    found: list[float] = []
     while len(found) < most and left.max() > -np.inf:
         at = int(left.argmax())
         found.append(float(left[at]))

@@ -56,6 +56,7 @@ def test_people_told_by_their_spread_alone_escape_the_linear_attacker_only() -> 
     x = torch.randn(600, 3, generator=generator) * torch.tensor([0.3, 3.0])[labels].unsqueeze(-1)
     report = attack(x[:300], labels[:300], x[300:], labels[300:], ["logistic", "lda", "svm", "neighbors", "spread"])
     assert report["logistic"].accuracy < 0.65
+    assert report["spread"].accuracy > 0.9
     assert report.worst.accuracy > 0.9
     assert report.worst.attacker != "logistic"
     assert report.worst.attacker in str(report)

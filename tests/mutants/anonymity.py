@@ -100,4 +100,10 @@ ANONYMITY = [
             "found: Reals = best.max(axis=1)",
         ),
     ),
+    mutant(
+        "anonymity: an attacker who matches in the order of the rows",
+        "an audit finds people among equals because both files are sorted alike",
+        LINK_TESTS,
+        (LINK, "    order = random_order(len(low))\n", "    order = np.arange(len(low))\n"),
+    ),
 ]

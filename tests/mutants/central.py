@@ -103,7 +103,7 @@ CENTRAL = [
         "privacy 1 half the noise on vectors",
         "everybody tells twice as much",
         LOCAL_TESTS,
-        (LOCAL, "    return direction * (length /", "    return direction / 2 * (length /"),
+        (LOCAL, "    noise: Tensor = direction * (length /", "    noise: Tensor = direction / 2 * (length /"),
     ),
     mutant(
         "privacy 7 all records of a person told",

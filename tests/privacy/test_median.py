@@ -12,7 +12,7 @@ import torch
 
 from ppspeech.errors import PrivacyError
 from ppspeech.privacy import DiscreteLaplace, MedianMechanism, MedianSession, Relation, SparseVector
-from ppspeech.privacy.mechanisms.median import Alive, histograms, median_audit, nearest, transcript_log_probability
+from ppspeech.privacy.mechanisms.median import Alive, histograms, median_audit, transcript_log_probability
 
 RECORD = Relation("record", "replace")
 
@@ -30,6 +30,14 @@ def cells_of(parts: list[float], rows: int = 20_000) -> torch.Tensor:
 
 def stream(count: int, cells: int = 4, seed: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(seed).uniform(size=(count, cells)).round(1))
+
+
+def nearest(part: Any, grain: int) -> Any:
+    """The hypothesis nearest to a histogram `(cells,)` that adds up to 1, by largest remainders."""
+    steps = np.floor(part * grain + 1e-9)
+    missing = round(grain - steps.sum())
+    steps[np.argsort(steps - part * grain, kind="stable")[:missing]] += 1
+    return steps / grain
 
 
 @pytest.mark.parametrize(("cells", "grain"), [(2, 5), (3, 4), (4, 3)])

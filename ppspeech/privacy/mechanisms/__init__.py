@@ -14,7 +14,7 @@ from ppspeech.privacy.mechanisms.gaussian import Gaussian
 from ppspeech.privacy.mechanisms.graph_cuts import GraphCuts, sketched_laplacian
 from ppspeech.privacy.mechanisms.johnson_lindenstrauss import JohnsonLindenstrauss, ProjectionEvent, projection_ratio
 from ppspeech.privacy.mechanisms.local import LabelResponse, LocalRecords
-from ppspeech.privacy.mechanisms.median import MedianMechanism, check_question, histograms
+from ppspeech.privacy.mechanisms.median import MedianMechanism, histograms
 from ppspeech.privacy.mechanisms.pca import AnalyzeGauss, principal_directions, without_negative
 from ppspeech.privacy.mechanisms.projection import RandomProjection
 from ppspeech.privacy.mechanisms.running import RunningMoments
@@ -48,7 +48,6 @@ __all__ = [
     "UnitSum",
     "UnitSums",
     "Wishart",
-    "check_question",
     "histograms",
     "normalized",
     "principal_directions",

@@ -228,7 +228,8 @@ def _lengths(x: Tensor, kappa: float) -> Tensor:
     """Noise of density proportional to exp(-kappa |b|) for every row of `(n, d)`: |b| is the sum of d exponentials."""
     direction = standard_normal(x.shape)
     length = torch.from_numpy(exponential(x.numel()).reshape(tuple(x.shape))).sum(1, keepdim=True) / kappa
-    return direction * (length / direction.norm(dim=1, keepdim=True))
+    noise: Tensor = direction * (length / torch.linalg.vector_norm(direction, dim=1, keepdim=True))
+    return noise
 
 
 def _ratio(one: LocalRecords, ends: Tensor, at: int, runs: int) -> Tensor:
@@ -240,4 +241,5 @@ def _ratio(one: LocalRecords, ends: Tensor, at: int, runs: int) -> Tensor:
     else:
         by_vector = (distances[:, 1].square() - distances[:, 0].square()) / (2 * one.variance)
     by_label = one.label.matrix()[said, 0].log() - one.label.matrix()[said, 1].log()
-    return by_vector + by_label
+    ratio: Tensor = by_vector + by_label
+    return ratio

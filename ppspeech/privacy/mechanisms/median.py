@@ -33,7 +33,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ppspeech.arrays import Reals
@@ -354,12 +353,3 @@ def median_audit(mechanism: MedianMechanism, easy: int = 300) -> ExactAudit:
         return torch.tensor(found, dtype=torch.float64)
 
     return audit_exact(log_density, False, True, torch.tensor([-2.0, 0.0, 2.0]))
-
-
-def nearest(part: NDArray[np.float64], grain: int) -> Reals:
-    """The hypothesis nearest to a histogram `(cells,)` that adds up to 1, by largest remainders; for analysis."""
-    steps = np.floor(part * grain + 1e-9)
-    missing = round(grain - steps.sum())
-    steps[np.argsort(steps - part * grain, kind="stable")[:missing]] += 1
-    found: Reals = steps / grain
-    return found

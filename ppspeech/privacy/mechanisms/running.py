@@ -114,9 +114,10 @@ class RunningMoments:
     def audit(cls, runs: int) -> list[AuditReport]:
         """Of one number in three rounds, the first of which somebody is in or not: its blocks are of 1 and 2 rounds."""
         one = cls.calibrated(epsilon=1.0, delta=1e-5, rounds=3, radius=1.0, features=1, relation=ONE_RECORD)
-        scores = []
-        for present in (1.0, 0.0):
+
+        def scores(present: float) -> Tensor:
             rows = torch.tensor([[present], [0.0], [0.0]], dtype=torch.float64)
             told = torch.stack([one.release(rows).value for _ in range(min(runs, MOST_AUDITED))])
-            scores.append(told[:, 0, 0, 0] + told[:, 1, 0, 0])
-        return [scored_report("running_moments", *scores, one.guarantee, [(one.event, 1)])]
+            return told[:, 0, 0, 0] + told[:, 1, 0, 0]
+
+        return [scored_report("running_moments", scores(1.0), scores(0.0), one.guarantee, [(one.event, 1)])]

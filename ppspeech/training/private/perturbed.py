@@ -66,7 +66,8 @@ class PerturbedRecords:
         moments = self.moments()
         noisy = moments.total + self.mechanism.variance * torch.eye(self.x.shape[1])
         back = torch.linalg.solve(noisy, moments.total)
-        return moments.center + (self.x.double() - moments.center) @ back
+        guessed: Tensor = moments.center + (self.x.double() - moments.center) @ back
+        return guessed
 
 
 @dataclass(frozen=True, eq=False)
