@@ -82,7 +82,7 @@ def named_in_ball(people: int, clips: int, bound: float, sigma: float) -> float:
     """Phi(Phi^-1(1 / S) + sqrt(T) R / sigma), of continuous Gaussian noise on vectors in a ball.
 
     >>> round(named_in_ball(people=60, clips=10, bound=1.0, sigma=4.0), 4)
-    0.0907
+    0.0905
     """
     check_positive("bound", bound)
     check_positive("sigma", sigma)

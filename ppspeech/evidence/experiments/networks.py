@@ -1,7 +1,7 @@
 """FSDD's official test by a network on shares, beside the clear; a network that two parties train; and sentences of
 AudioMNIST, by 15 people never heard, by networks beside Gaussians.
 
-Needs the corpora fsdd and audiomnist; --quick takes about a minute.
+Needs the corpora fsdd and audiomnist; --quick takes about 60 s.
 """
 
 import time

@@ -46,13 +46,14 @@ def delta_from_zcdp(rho: float, epsilon: float) -> float:
     """The delta of rho-zCDP at epsilon, over all real orders."""
     if rho == 0:
         return 0.0
-    # The exponent is convex in alpha near its optimum (epsilon + rho) / 2 rho; search its logarithm.
+    # The exponent is convex in g = alpha - 1; its derivative (1 + 2 g) rho - epsilon - ln(1 + 1 / g) is zero below
+    # epsilon / 2 rho + 1 / sqrt(2 rho). Search the logarithm.
     best = minimize_scalar(
         lambda log_gap: (
             math.exp(log_gap) * ((1 + math.exp(log_gap)) * rho - epsilon - math.log1p(math.exp(-log_gap)))
             - math.log1p(math.exp(log_gap))
         ),
-        bounds=(-7.0, math.log(max(2.0, 4 * (epsilon + rho) / rho))),
+        bounds=(-7.0, math.log(max(2.0, epsilon / (2 * rho) + (2 * rho) ** -0.5))),
         method="bounded",
         options={"xatol": 1e-10},
     )
