@@ -1,10 +1,16 @@
-"""Corpora and tables: what models learn from, split so that nobody is on both sides."""
+"""Corpora and tables: what models learn from, split so that nobody is on both sides.
+
+The data modules are imported when they are asked for: who serves or recognizes needs no Lightning, a third of the time
+that importing takes.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ppspeech.data.batches import Batch, LengthBuckets, UtteranceDataset, Vocabulary, collate, numbered
 from ppspeech.data.corpora.folder import clips_by_speaker, cohort_at
 from ppspeech.data.corpora.synthetic import SyntheticCorpus
 from ppspeech.data.corpus import LABELS, Corpus, Utterance
-from ppspeech.data.datamodule import SpeechDataModule
 from ppspeech.data.encoding import publicly_encoded
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.filtered import Filtering, read_filtering, write_filtering, write_samples
@@ -20,10 +26,13 @@ from ppspeech.data.registry import (
     table_names,
 )
 from ppspeech.data.samples import Level, Samples, inputs_of, load_samples, public_scale, scale_corpus
-from ppspeech.data.sentences import Heard, Mark, Pieces, Sentence, SentenceDataModule, heard_by, joined_sentences
+from ppspeech.data.sentences import Heard, Mark, Pieces, Sentence, heard_by, joined_sentences
 from ppspeech.data.sound_check import usable
 from ppspeech.data.splits import Split, hold_out, leave_one_speaker_out, split_by_speaker, split_by_take, split_official
 from ppspeech.data.summary import CorpusSummary, plot_corpus, summarize
+
+if TYPE_CHECKING:
+    from ppspeech.data.datamodule import SentenceDataModule, SpeechDataModule
 
 __all__ = [
     "LABELS",
@@ -81,3 +90,10 @@ __all__ = [
     "write_rows",
     "write_samples",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in {"SentenceDataModule", "SpeechDataModule"}:
+            return getattr(import_module(f"{__name__}.datamodule"), name)
+        raise AttributeError(f"{__name__} has no {name!r}")

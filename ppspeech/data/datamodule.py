@@ -14,6 +14,7 @@ from ppspeech.data.corpus import Corpus
 from ppspeech.data.features import FeatureStore
 from ppspeech.data.normalization import publicly_normalized
 from ppspeech.data.registry import load_corpus, options_for
+from ppspeech.data.sentences import Pieces, WholeSentences, heard_by, joined_sentences
 from ppspeech.data.sound_check import usable, with_training
 from ppspeech.data.splits import split_by_speaker, split_by_take, split_official
 from ppspeech.errors import AudioError, CorpusError, SpeechWarning
@@ -196,6 +197,65 @@ class SpeechDataModule(lightning.LightningDataModule):
         rank, ranks = (trainer.global_rank, trainer.world_size) if trainer else (0, 1)
         buckets = LengthBuckets(dataset.sizes, self.batch_size, shuffle=shuffle, seed=self.seed, rank=rank, ranks=ranks)
         return DataLoader(dataset, batch_sampler=buckets, collate_fn=collate, num_workers=self.workers)
+
+
+class SentenceDataModule(SpeechDataModule):
+    """A corpus of words, split as `SpeechDataModule` splits it, then joined to sentences within each part.
+
+    Training batches are of pieces, words and pauses, or of whole sentences; the others of whole ones. All is kept in
+    memory.
+
+    Args:
+        sentences: of every speaker of the training part.
+        test_sentences: of every speaker of the test, or validation, part.
+        words: the fewest and most words of a sentence.
+        shortest: frames of a piece that is trained on, at least as many as a model has states.
+        whole: train on whole sentences, where what is said is known and not when.
+        levels: of every sentence's loudest sample, drawn between these, in dB below full scale: for front ends that
+            hear how loud people are (`level: keep`).
+        more: what `SpeechDataModule` takes.
+    """
+
+    refuses_privacy = (
+        "an utterance is in many sentences and is normalized with its neighbors, so no bound for one holds; train a "
+        "private bank of words by keyword_dp, which `ppspeech transcribe` takes too"
+    )
+    """Why nothing that is trained on it can be promised to anyone."""
+
+    def __init__(
+        self,
+        sentences: int = 12,
+        test_sentences: int = 4,
+        words: tuple[int, int] = (4, 7),
+        shortest: int = 5,
+        whole: bool = False,
+        levels: tuple[float, float] = (0.0, 0.0),
+        **more: Any,
+    ) -> None:
+        super().__init__(**more)
+        self.sentences, self.test_sentences, self.words, self.shortest = sentences, test_sentences, words, shortest
+        self.whole, self.levels = whole, levels
+        self._joined = False
+
+    def setup(self, stage: str | None = None) -> None:
+        """Split, join and hear; all stages share one split. Raises CorpusError where features are given."""
+        super().setup(stage)
+        if self._joined:
+            return
+        config = self.config(self.corpus)
+        if isinstance(config, GivenFeatures):
+            raise CorpusError(f"{self.corpus.name!r} holds features, and sentences are joined from sound")
+        words, people = self.vocabulary["word"], self.vocabulary["speaker"]
+        parts: dict[str, Any] = {}
+        for name, part in self.parts.items():
+            each = self.sentences if name == "train" else self.test_sentences
+            joined = joined_sentences(part.corpus, each, config.sample_rate, self.words, self.seed, self.levels)
+            heard = heard_by(config, joined)
+            if self.whole or name != "train":
+                parts[name] = WholeSentences(heard, words, people)
+            else:
+                parts[name] = Pieces(heard, words, people, self.shortest)
+        self.parts, self._joined = parts, True
 
 
 def _names(part: float | list[str] | list[int]) -> float | list[str]:

@@ -21,7 +21,7 @@ from ppspeech import connect
 address, pin, clip = sys.argv[1:]
 with connect(address, pin=pin, task="words") as client:
     print(client.recognize(clip).value)
-others = ("ppspeech.protocols.speakers", "ppspeech.protocols.sentences", "ppspeech.service.server")
+others = ("ppspeech.protocols.speakers", "ppspeech.protocols.sentences", "ppspeech.service.server", "pytorch_lightning")
 terms = ("tasks.sentences", "tasks.speakers")
 loaded = [name for name in sys.modules if name.startswith(others) or name.endswith(terms)]
 assert not loaded, loaded
