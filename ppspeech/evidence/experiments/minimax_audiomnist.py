@@ -62,7 +62,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         return [*made, *clip_figures(experiment, clips), *certified_figures(experiment, 0.2, 10)]
     experiment = digits("audiomnist", corpus, (5, 10, 20))
     made = figures(experiment, run_trials(experiment, 10), folder, CHOSEN)
-    clips = run_clips(experiment, {**code_filters(10), **_linear()}, (10, 11))
+    clips = run_clips(experiment, {**code_filters(10), **_linear()}, (10, 11, 12))
     made += [*clip_figures(experiment, clips), *certified_figures(experiment, 0.1, 10)]
     voices = digits("voices", SyntheticCorpus(speakers=12, takes=6).build(), (10,))
     made += figures(voices, run_trials(voices, 3), folder, CHOSEN)

@@ -39,7 +39,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     others = code_filters(7, (1,) if quick else (1, 2, 4))
     if not quick:
         others["linear"] = lambda x, private, task, seed: LEARNING.fit(x, private, task, 10, seed).filter
-    clips = run_clips(experiment, others, (10,) if quick else (10, 11, 12), QUICK if quick else None)
+    clips = run_clips(experiment, others, (10,) if quick else (10, 11, 12, 13, 14), QUICK if quick else None)
     made += clip_figures(experiment, clips, "sentence")
     if quick:
         return made

@@ -70,7 +70,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     experiment = faces(dimensions)
     made = figures(experiment, run_trials(experiment, 2 if quick else 10), folder, CHOSEN)
     others = code_filters(2, (1,) if quick else (1, 2, 4))
-    clips = run_clips(experiment, others, (10,) if quick else (10, 11, 12), QUICK if quick else None, (1,))
+    clips = run_clips(experiment, others, (10,) if quick else (10, 11, 12, 13, 14), QUICK if quick else None, (1,))
     made += clip_figures(experiment, clips, "face")  # nobody has two
     return [*made, *_published(faces((MAIN,), published=True))]
 

@@ -32,7 +32,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     others = code_filters(classes, (1,) if quick else (1, 2, 4))
     if not quick:
         others["linear"] = lambda x, private, task, seed: experiment.learning.fit(x, private, task, 20, seed).filter
-    clips = run_clips(experiment, others, (10,) if quick else (10, 11), QUICK if quick else None)
+    clips = run_clips(experiment, others, (10,) if quick else (10, 11, 12), QUICK if quick else None)
     return [*figures(experiment, found, folder, CHOSEN), *clip_figures(experiment, clips, "window")]
 
 
