@@ -4,8 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 UV := $(BIN)/uv
-# Processes that the tests are spread over.
-WORKERS ?= 2
+# Processes that the tests are spread over: one more than cores, as some wait for one another.
+WORKERS ?= 3
 export MPLBACKEND := Agg
 # A waiting thread must not burn a core that another needs.
 export OMP_WAIT_POLICY := PASSIVE
