@@ -36,6 +36,7 @@ def export(
         float | None,
         typer.Option(help="Release nothing if all releases of the data set would have a larger epsilon together."),
     ] = None,
+    begin: Annotated[bool, typer.Option("--begin", help="With --most: begin the ledger.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Write a bundle: weights, public choices, and a privacy statement that is checked on every load.
@@ -46,7 +47,7 @@ def export(
     it is there: what a ledger refuses is not released.
 
     Examples: `ppspeech export word.ckpt --out words`, `ppspeech export plain.ckpt --out plain --not-private`,
-    `ppspeech export word.ckpt --out words --ledger releases.jsonl --data "ward 7" --by ann --most 3`
+    `ppspeech export word.ckpt --out words --ledger releases.jsonl --data "ward 7" --by ann --most 3 --begin`
     """
     from ppspeech.bundle import add_release, in_words, read_ledger, renew_bundle
     from ppspeech.errors import BundleError
@@ -54,6 +55,10 @@ def export(
 
     if (ledger is not None) != bool(data and by) or (most is not None and ledger is None):
         raise BundleError("a release is entered by --ledger, --data and --by together, and --most is for those")
+    if ledger is not None and most is not None and not begin and not ledger.is_file():
+        raise BundleError(
+            f"no ledger at {ledger}: a limit for all releases means nothing in a new one; --begin begins it"
+        )
     admit = (lambda made: add_release(ledger, made, data=data, by=by, most=most)) if ledger is not None else None
     if checkpoint.is_dir():
         if not_private or metrics is not None or state_test:

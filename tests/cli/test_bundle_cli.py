@@ -89,6 +89,9 @@ def test_a_ledger_from_its_first_release_to_the_one_that_is_too_much(words: Path
     once = first["totals"][0]["epsilon"]
     assert "already: entry 1" in run("ledger", "add", ledger, words, *told, code=2)
     again = ("export", saved, "--out", tmp_path / "again", "--ledger", ledger, *told, "--most")
+    mistyped = run(*again, 9 * once, "--ledger", tmp_path / "release.jsonl", code=2)
+    assert "--begin begins it" in mistyped
+    assert not list(tmp_path.glob("release.jsonl*"))
     refused = run(*again, 1.01 * once, code=2)
     assert "refused, nothing is released: 2 releases of ward 7" in refused
     assert not (tmp_path / "again").exists()

@@ -191,7 +191,7 @@ WORDS = [
     Step("release it", "ppspeech export {checkpoint} --out private", "-DP for one utterance", slow=True),
     Step(
         "no more than was stated",
-        "ppspeech export {checkpoint} --out more --ledger private.jsonl --data mine --by me --most 0.01",
+        "ppspeech export {checkpoint} --out more --ledger private.jsonl --data mine --by me --most 0.01 --begin",
         "nothing is released",
         2,
         slow=True,
