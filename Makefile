@@ -2,6 +2,7 @@
 SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
+FULL := .venv/.full
 READY := .venv/.ready
 UV := $(BIN)/uv
 # Processes that the tests are spread over: one more than cores, as some wait for one another.
@@ -10,22 +11,28 @@ export MPLBACKEND := Agg
 # A waiting thread must not burn a core that another needs.
 export OMP_WAIT_POLICY := PASSIVE
 
-.PHONY: help setup demo test test-slow mutants fuzz lint format bench lock clean
+.PHONY: help setup demo test test-slow mutants fuzz lint format bench docs lock clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(READY)  ## make the virtual environment and install the locked versions
 
-$(READY): requirements.lock pyproject.toml
+# What users have: `pip install "ppspeech[full]"`, in the versions of the lock.
+$(FULL): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "ppspeech needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -oE '^uv==[^ ]+' requirements.lock)"
+	@$(UV) pip install --quiet --python $(BIN)/python --constraint requirements.lock hatchling editables
+	$(UV) pip install --python $(BIN)/python --constraint requirements.lock --no-build-isolation --compile-bytecode --editable ".[full]"
+	@touch $(FULL)
+
+# What developers have besides: peers, tests, documentation.
+$(READY): $(FULL)
 	$(UV) pip install --python $(BIN)/python --require-hashes --compile-bytecode --requirement requirements.lock
-	$(UV) pip install --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-demo: setup  ## the main job, end to end, on the built-in voices
+demo: $(FULL)  ## the main job, end to end, on the built-in voices
 	$(BIN)/ppspeech demo
 
 test: setup  ## the whole test suite but the slow experiments
@@ -51,6 +58,9 @@ format: setup  ## rewrite the sources as `make lint` wants them
 
 bench: setup  ## every benchmark, beside its peers
 	$(BIN)/ppspeech bench --all
+
+docs: setup  ## the documentation as a site, in build/docs; nothing is fetched
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
 
 lock: setup  ## choose new versions within pyproject.toml's bounds
 	$(UV) pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \

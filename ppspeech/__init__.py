@@ -10,8 +10,9 @@ Importing this package loads nothing heavy; what is asked for is imported then::
 """
 
 import os
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ppspeech.doors import door
 
 if TYPE_CHECKING:
     from ppspeech.audio import Mfcc
@@ -27,23 +28,5 @@ __version__ = "0.1.0"
 # A waiting thread must not burn a core that another needs. OpenMP reads this once, when torch or numba load it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-_ROOMS = {
-    "audio", "bundle", "crypto", "data", "filters", "models", "network", "privacy", "protocols", "service", "training"
-}  # fmt: skip
-_ROOM_OF = {
-    "Accountant": "privacy",
-    "Mfcc": "audio",
-    "connect": "service",
-    "load_bundle": "bundle",
-    "load_corpus": "data",
-    "serve": "service",
-}
-
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name in _ROOMS:
-            return import_module(f"{__name__}.{name}")
-        if name not in _ROOM_OF:
-            raise AttributeError(f"{__name__} has no {name!r}")
-        return getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+    __getattr__ = door(__name__)

@@ -15,6 +15,13 @@ class PpspeechError(Exception):
     """Base of every error that a user can act on."""
 
 
+class MissingPackageError(PpspeechError, ImportError):
+    """Something that needs a package which is not installed: a light installation has what clients need."""
+
+    def __init__(self, what: str, package: str | None, install: str = "pip install 'ppspeech[full]'") -> None:
+        super().__init__(f"{what} needs {package}, which is not installed: {install}")
+
+
 class AudioError(PpspeechError, ValueError):
     """A waveform or sound file that cannot be used: missing, empty, too short, not finite, silent."""
 

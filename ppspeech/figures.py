@@ -1,15 +1,19 @@
 """One format for every figure ppspeech states, for people (a table) and for programs (JSON lines)."""
 
 import json
+import math
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Self
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from rich import box
 from rich.table import Table
 
 from ppspeech.screen import Console
+
+if TYPE_CHECKING:
+    from ppspeech.intervals import Mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,9 @@ class Figure:
         peer: what it was compared with in the same run.
         peer_value: the same quantity for the peer.
         ratio: greater than 1 means we are better.
-        note: what a reader needs to know to trust it: sizes, versions, threads.
+        note: what a reader needs to know to trust it: sizes, versions, threads, and over what an interval is.
+        low: the lower end of a 95 % interval around the value, where there is one.
+        high: its upper end.
     """
 
     metric: str
@@ -34,6 +40,101 @@ class Figure:
     peer_value: float | None = None
     ratio: float | None = None
     note: str | None = None
+    low: float | None = None
+    high: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.low is None and self.high is None:
+            return
+        if self.low is None or self.high is None:
+            raise ValueError(f"the interval of {self.metric} needs both ends, got {self.low} and {self.high}")
+        if not self.low <= self.value <= self.high:
+            raise ValueError(
+                f"the interval of {self.metric}, {self.low:g} to {self.high:g}, must hold its value {self.value:g}"
+            )
+
+    @classmethod
+    def mean(
+        cls,
+        metric: str,
+        mean: "Mean",
+        unit: str = "",
+        peer: str | None = None,
+        peer_value: float | None = None,
+        ratio: float | None = None,
+        note: str | None = None,
+        *,
+        limits: tuple[float, float] = (-math.inf, math.inf),
+    ) -> Self:
+        """A mean over runs with its interval, of which no end is outside `limits`.
+
+        >>> from ppspeech.intervals import SHARE, Mean
+        >>> Figure.mean("fsdd.accuracy", Mean(0.98, 0.03), limits=SHARE).high
+        1.0
+        """
+        made = cls(metric, mean.value, unit, peer, peer_value, ratio, note)
+        return made.between(max(mean.low, limits[0]), min(mean.high, limits[1]))
+
+    @classmethod
+    def share(
+        cls,
+        metric: str,
+        right: int,
+        trials: int,
+        over: str,
+        peer: str | None = None,
+        peer_value: float | None = None,
+        ratio: float | None = None,
+        note: str | None = None,
+    ) -> Self:
+        """A share of trials with the interval of Clopper and Pearson, which takes them for independent.
+
+        The note says over what it is: of utterances of a few people an interval over utterances is optimistic.
+
+        >>> Figure.share("fsdd.accuracy", 297, 300, "utterances").note
+        'interval over 300 utterances'
+        """
+        from ppspeech.intervals import clopper_pearson
+
+        made = cls(metric, right / trials, "", peer, peer_value, ratio, _over(note, trials, over))
+        return made.between(*clopper_pearson(right, trials))
+
+    @classmethod
+    def count(
+        cls,
+        metric: str,
+        found: int,
+        trials: int,
+        over: str,
+        unit: str = "",
+        peer: str | None = None,
+        peer_value: float | None = None,
+        note: str | None = None,
+    ) -> Self:
+        """How many of so many trials, with the interval of `share` times their number: of none, an upper bound.
+
+        >>> round(Figure.count("encrypted.flips", 0, 300, "clips").high, 2)
+        3.67
+        """
+        from ppspeech.intervals import clopper_pearson
+
+        low, high = clopper_pearson(found, trials)
+        made = cls(metric, found, unit, peer, peer_value, None, _over(note, trials, over))
+        return made.between(low * trials, high * trials)
+
+    def between(self, low: float, high: float) -> Self:
+        """The same with an interval; one of a bootstrap that does not hold the value is widened until it does.
+
+        Runs or people that all gave the same would have one without width, as if the value were certain: the note says
+        so instead.
+
+        >>> Figure("words.accuracy", 1.0).between(1.0, 1.0).note
+        'nothing varied: no interval'
+        """
+        low, high = min(low, self.value), max(high, self.value)
+        if low == high:
+            return replace(self, note="; ".join(filter(None, (self.note, "nothing varied: no interval"))))
+        return replace(self, low=low, high=high)
 
     @classmethod
     def less(cls, metric: str, value: float, unit: str, peer: str, peer_value: float, note: str | None = None) -> Self:
@@ -69,6 +170,7 @@ def show_figures(figures: Iterable[Figure], *, as_json: bool, title: str = "") -
     cells = {
         "metric": [figure.metric for figure in shown],
         "value": [f"{_number(figure.value)} {figure.unit}".strip() for figure in shown],
+        "interval": ["" if f.low is None else f"{_number(f.low)} to {_number(f.high)}" for f in shown],
         "peer": [f"{f.peer}: {_number(f.peer_value)} {f.unit}".strip() if f.peer else "" for f in shown],
         "ratio": [f"{_number(figure.ratio)}x" if figure.ratio is not None else "" for figure in shown],
         "note": [str(1 + notes.index(figure.note)) if marked and figure.note else "" for figure in shown],
@@ -83,6 +185,11 @@ def show_figures(figures: Iterable[Figure], *, as_json: bool, title: str = "") -
     console.print(table)
     for number, note in enumerate(notes, start=1):
         console.print(f"  {number}: {note}" if marked else f"  {note}", style="dim")
+
+
+def _over(note: str | None, trials: int, over: str) -> str:
+    said = f"interval over {trials:,} {over}"
+    return f"{note}; {said}" if note else said
 
 
 def _number(value: float | None) -> str:

@@ -13,6 +13,9 @@ Kind = Literal["permissive", "library", "apart", "vendor", "copyleft", "unknown"
 FITTING: frozenset[Kind] = frozenset({"permissive", "library", "apart", "vendor"})
 """What a requirement of an Apache-2.0 package may be."""
 
+NEEDED = frozenset({"core", "full"})
+"""What everybody has, and what whoever trains or serves has too; other extras are asked for one by one."""
+
 SAID_ELSEWHERE: dict[str, str] = {
     "espeakng-loader": "GPL-3.0-or-later",  # of eSpeak NG, which it carries; its metadata say nothing
     "cuda-toolkit": "LicenseRef-NVIDIA-Proprietary",
@@ -49,7 +52,7 @@ def licenses() -> list[Licensed]:
     """Those of all that is required here, and of what extras bring as far as it is installed."""
     found: dict[str, Licensed] = {}
     extras = metadata.metadata("ppspeech").get_all("Provides-Extra") or []
-    for extra in ("", *sorted(extras, key=lambda each: (each == "dev", each))):
+    for extra in ("", *sorted(extras, key=lambda each: (each != "full", each == "dev", each))):
         for name in _needed("ppspeech", {extra}, set()):
             if name not in found and name != "ppspeech":
                 found[name] = _licensed(name, extra or "core")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -330,3 +331,17 @@ def test_names_are_american() -> None:
         if BRITISH.search(name)
     }
     assert not british
+
+
+def test_doors_that_open_on_demand_offer_what_they_say() -> None:
+    """Every name can be had, and none is that of a file, which would stand in its way once it is imported."""
+    opened = [path for path in PACKAGE.rglob("__init__.py") if "__getattr__ = door(__name__)" in path.read_text()]
+    assert len(opened) >= 8
+    for path in opened:
+        room = import_module(".".join(path.parent.relative_to(PACKAGE.parent).parts))
+        beside = {each.stem for each in path.parent.iterdir()}
+        assert not beside & set(room.__all__), f"{room.__name__}: {beside & set(room.__all__)}"
+        for name in room.__all__:
+            assert getattr(room, name) is not None, name
+        with pytest.raises(AttributeError, match="no 'nonesuch'"):
+            room.nonesuch  # noqa: B018

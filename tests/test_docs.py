@@ -1,7 +1,9 @@
-"""What the documents say is true: imports work, files are there, commands and options exist."""
+"""What the documents say is true: imports work, files are there, commands and options exist, examples run."""
 
+import doctest
 import importlib
 import itertools
+import math
 import re
 import shlex
 import tomllib
@@ -11,24 +13,30 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from scipy.stats import norm
 
+from ppspeech.bundle.statement import in_words
 from ppspeech.cli import app
 from ppspeech.cli.train import STAGES, shipped_recipes
 from ppspeech.crypto import Kind as CryptoKind
+from ppspeech.privacy import Guarantee, Relation, gaussian_sigma
 from ppspeech.protocols import PROTOCOLS, Kind
 from ppspeech.training.together import terms_of
 
 TOP = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (TOP / "docs").glob("*.md"))]
-FENCE = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
-SPAN = re.compile(r"`([^`\n]+)`")
+DOCUMENTS = ["README.md", "CONTRIBUTING.md"]
+DOCUMENTS += sorted(str(path.relative_to(TOP)) for path in (TOP / "docs").rglob("*.md"))
+FENCE = re.compile(r"^ *```([^\n`]*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+PURE = Guarantee(kind="pure", epsilon=1.0, relation=Relation("speaker", "add_remove"))
+SPAN = re.compile(r"`([^`]+)`")
 DOOR = re.compile(r"`(ppspeech(?:\.\w+)*)`(?: \(([^)]*)\))?")
 FOLDERS = "ppspeech|tests|configs|docs|notebooks"
 
 
 def spans(text: str) -> list[str]:
-    """What stands in code type within sentences and tables."""
-    return SPAN.findall(FENCE.sub("", text))
+    """What stands in code type within sentences and tables, be it broken over two lines."""
+    paragraphs = re.split(r"\n\s*\n", FENCE.sub("", text))
+    return [" ".join(span.split()) for each in paragraphs for span in SPAN.findall(each)]
 
 
 def blocks(text: str, language: str) -> list[str]:
@@ -54,17 +62,21 @@ def offered(text: str) -> list[tuple[str, str]]:
 def files(text: str) -> list[str]:
     """Paths of the project."""
     every = spans(text) + [word for code in blocks(text, "console") for word in code.split()]
-    words = [word.rstrip(".,;:)").split("#")[0] for each in every for word in each.split()]
-    linked = re.findall(r"\]\(((?!http)[^)#]+)\)", text)
+    words = [re.split("#|::", word.rstrip(".,;:)"))[0] for each in every for word in each.split()]
+    linked = re.findall(r"\]\(((?!http)[^)#]+)(?:#[^)]*)?\)", text)
     named = [word for word in words if re.match(rf"({FOLDERS})/", word) or re.fullmatch(r"[\w/]+\.py", word)]
     return [word for word in named if not re.search(r"[*{…]", word)] + linked
 
 
 def commands(text: str) -> list[list[str]]:
     """Command lines of `ppspeech`, word by word."""
-    lines = [line for code in blocks(text, "console") for line in code.splitlines()]
+    lines = [line.strip() for code in blocks(text, "console") for line in code.splitlines()]
     lines += [part for span in spans(text) for part in re.split(r", (?=ppspeech )", span)]
-    split = [shlex.split(line.split("#")[0].replace("…", "")) for line in lines if re.match(r"ppspeech [a-z-]+", line)]
+    split = [
+        shlex.split(line.split("#")[0].replace("…", ""))
+        for line in lines
+        if re.match(r"(\.venv/bin/)?ppspeech [a-z-]+", line)
+    ]
     return [words[1:] for words in split]
 
 
@@ -128,10 +140,49 @@ def test_commands_and_options_exist(document: str) -> None:
         assert unknown(words) is None, f"{' '.join(words)}: {unknown(words)}"
 
 
-def test_the_readme_is_read() -> None:
+def failed_examples(name: str, text: str) -> list[str]:
+    """What goes wrong in the examples of a document, which are one session."""
+    session = "\n".join(blocks(text, "pycon"))
+    example = doctest.DocTestParser().get_doctest(session, {}, name, name, 0)
+    told: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(example, out=told.append)
+    return told
+
+
+@pytest.mark.parametrize("document", [name for name in DOCUMENTS if "```pycon" in (TOP / name).read_text()])
+def test_examples_run(document: str) -> None:
+    text = (TOP / document).read_text()
+    assert ">>> " in "".join(blocks(text, "pycon"))
+    assert not failed_examples(document, text)
+
+
+def test_a_wrong_example_is_seen() -> None:
+    assert not failed_examples("truth", "```pycon\n>>> 1 + 1\n2\n\n```")
+    assert failed_examples("lie", "```pycon\n>>> 1 + 1\n3\n\n```")
+
+
+def trade_off(epsilon: float, delta: float = 1e-5, false_positives: float = 0.01) -> str:
+    """A row of the table in docs/guides/epsilon.md: what (epsilon, delta) allows, what one Gaussian release gives."""
+    right = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon))
+    found = min(math.exp(epsilon) * false_positives + delta, 1 - math.exp(-epsilon) * (1 - delta - false_positives))
+    shift = 1 / gaussian_sigma(epsilon, delta)
+    gaussian = norm.cdf(shift / 2), norm.cdf(norm.ppf(false_positives) + shift)
+    return f"| {epsilon:g} | " + " | ".join(f"{100 * rate:.1f} %" for rate in (right, found, *gaussian)) + " |"
+
+
+def test_what_an_epsilon_means_is_computed() -> None:
+    page = (TOP / "docs" / "guides" / "epsilon.md").read_text()
+    shown = page.split("<!-- trade-off -->\n")[1].split("\n<!-- end -->")[0]
+    rows = [trade_off(epsilon) for epsilon in (0.1, 0.5, 1, 2, 4, 8)]
+    assert shown.splitlines()[2:] == rows, "write this instead:\n" + "\n".join(rows)
+    assert "is right at most 73.1 %" in in_words(PURE)  # the second column, as bundles say it
+    assert rows[2].startswith("| 1 | 73.1 %")
+
+
+def test_the_documents_are_read() -> None:
     """Or else the checks above would hold for anything."""
-    text = (TOP / "README.md").read_text()
-    assert len(imported(text)) >= 1
+    assert len(imported((TOP / "README.md").read_text())) >= 1
+    text = "\n".join((TOP / document).read_text() for document in DOCUMENTS)
     assert len({door for door, _ in offered(text)}) >= 10
     assert len([name for _, name in offered(text) if name]) >= 4
     assert len(files(text)) >= 6
@@ -173,7 +224,7 @@ def test_extras_that_are_named_are_there() -> None:
 
 def test_terms_in_documents_can_be_agreed_on() -> None:
     """The example of a group's file has terms that its protocol takes."""
-    (example,) = blocks((TOP / "docs" / "GUIDE.md").read_text(), "yaml")
+    (example,) = blocks((TOP / "docs" / "guides" / "how_to.md").read_text(), "yaml")
     group = yaml.safe_load(example)
     assert {party["role"] for party in group["parties"].values()} == set(PROTOCOLS[group["protocol"]].parties)
     assert group["hub"] in group["parties"]
@@ -181,23 +232,23 @@ def test_terms_in_documents_can_be_agreed_on() -> None:
 
 
 def test_the_unit_of_systemd_starts_what_there_is() -> None:
-    (unit,) = blocks((TOP / "docs" / "DEPLOY.md").read_text(), "ini")
+    (unit,) = blocks((TOP / "docs" / "guides" / "deploy.md").read_text(), "ini")
     (start,) = re.findall(r"^ExecStart=\S*/ppspeech (.*)$", unit, re.MULTILINE)
     assert unknown(shlex.split(start)) is None
 
 
 def test_threats_are_told_of_every_command_that_meets_others() -> None:
-    text = (TOP / "docs" / "THREATS.md").read_text()
+    text = (TOP / "docs" / "guides" / "threats.md").read_text()
     for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         options = {option for parameter in command.params for option in parameter.opts}
         if options & {"--server", "--connect", "--out"}:
             assert f"ppspeech {name}" in text, name
 
 
-# docs/ARCHITECTURE.md
+# docs/reference/architecture.md
 
 
-ARCHITECTURE = TOP / "docs" / "ARCHITECTURE.md"
+ARCHITECTURE = TOP / "docs" / "reference" / "architecture.md"
 
 
 MESSAGES = {kind.name: kind.meaning for kinds in (CryptoKind, Kind) for kind in kinds}

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ppspeech.cli import app
-from ppspeech.licenses import APART, FITTING, Licensed, kind_of, licenses
+from ppspeech.licenses import APART, FITTING, NEEDED, Licensed, kind_of, licenses
 
 PACKAGE = Path(__file__).parents[1] / "ppspeech"
 
@@ -19,8 +19,11 @@ def every() -> list[Licensed]:
 
 
 def test_all_that_is_required_fits(every: list[Licensed]) -> None:
-    core = {each.name: each for each in every if each.needed_for == "core"}
+    core = {each.name: each for each in every if each.needed_for in NEEDED}
     assert {"torch", "numpy", "tenseal", "gmpy2", "jinja2", "typeshed-client"} <= set(core)  # what they need too
+    light = {each.name for each in every if each.needed_for == "core"}
+    assert {"numpy", "numba", "tenseal"} <= light
+    assert not {"torch", "scipy", "matplotlib"} & light
     wrong = {name: each.license for name, each in core.items() if each.kind not in FITTING}
     assert not wrong
     assert core["gmpy2"].kind == "library"
@@ -31,8 +34,9 @@ def test_all_that_is_required_fits(every: list[Licensed]) -> None:
 
 def test_what_does_not_fit_is_in_an_extra(every: list[Licensed]) -> None:
     phe = [each for each in every if each.name == "phe"]
-    assert [(each.kind, each.needed_for != "core") for each in phe] == [("copyleft", True)] * len(phe)
-    required = [line for line in metadata.requires("ppspeech") or [] if "extra ==" not in line]
+    assert [(each.kind, each.needed_for not in NEEDED) for each in phe] == [("copyleft", True)] * len(phe)
+    lines = metadata.requires("ppspeech") or []
+    required = [line for line in lines if "extra ==" not in line or "extra == 'full'" in line]
     assert required
     assert not [line for line in required if line.startswith("phe")]
 

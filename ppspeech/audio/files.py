@@ -1,20 +1,16 @@
-"""Sound files to waveforms and back."""
+"""Sound files to waveforms and back, as tensors."""
 
-import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import soundfile
 import torch
 import torchaudio.functional
 
+from ppspeech.audio.mfcc import Mfcc
+from ppspeech.audio.sound import Sound, read_samples, samples_at
 from ppspeech.errors import AudioError
 from ppspeech.storage import atomic_write
-
-CUT = re.compile(r"(?:data|SSND)\s*: (\d+) \(should be (\d+)\)")  # how libsndfile tells of a file that ends too soon
-UNKNOWN = 2**31 - 2**16  # what programs that write to a pipe say that a file will hold, at least
-LOST = 0.01  # the share that may lack without a word: some programs count their own headers
 
 
 def read_audio(path: str | Path, sample_rate: int | None = None) -> torch.Tensor:
@@ -32,36 +28,28 @@ def read_audio(path: str | Path, sample_rate: int | None = None) -> torch.Tensor
 
 def read_with_rate(path: str | Path) -> tuple[torch.Tensor, int]:
     """As `read_audio` at the file's own rate, with that rate."""
-    path = Path(path)
-    if not path.is_file():
-        raise AudioError(f"no sound file at {path}")
-    try:
-        with soundfile.SoundFile(path) as file:
-            samples, rate = file.read(dtype="float32", always_2d=True), int(file.samplerate)
-            lost = _lost(file, len(samples))
-    except soundfile.LibsndfileError as unreadable:
-        why = unreadable.error_string or "damaged, or cut short"
-        raise AudioError(f"{path} is not a readable sound file: {why}") from None
-    if not len(samples):
-        raise AudioError(f"{path} is empty: it holds no samples")
-    if lost > LOST:
-        raise AudioError(
-            f"{path} is cut short: {lost:.0%} of what its header tells of are missing; copy it again, or save what is "
-            "left as a new file"
-        )
-    if not np.isfinite(samples).all():
-        bad = int((~np.isfinite(samples)).any(axis=1).argmax())
-        raise AudioError(f"{path} has a sample that is NaN or infinite, first at {bad / rate:.3f} s")
-    return torch.from_numpy(samples.mean(axis=1, dtype=np.float32)), rate
+    samples, rate = read_samples(path)
+    return torch.from_numpy(samples), rate
 
 
-def _lost(file: Any, read: int) -> float:
-    """The share of an open file's samples that its header tells of and that are not there."""
-    for told, there in CUT.findall(file.extra_info):
-        if int(there) < int(told) < UNKNOWN:
-            return 1 - int(there) / int(told)
-    guessed = file.format == "MP3"  # which has no count of its samples
-    return 0.0 if guessed or not file.frames else 1 - read / file.frames
+def waveform_at(sound: Sound, rate: int | None, wanted: int) -> torch.Tensor:
+    """As `samples_at`: one channel `(samples,)` at the wanted rate."""
+    return torch.from_numpy(samples_at(sound, rate, wanted))
+
+
+@torch.no_grad()
+def features_of(sounds: Sequence[Sound], mfcc: Mfcc, rate: int | None = None) -> list[torch.Tensor]:
+    """Features of each sound, `(frames, features)`: waveforms of one `rate`, in Hz, or files, which errors name."""
+    found = []
+    for sound in sounds:
+        try:
+            frames = mfcc(waveform_at(sound, rate, mfcc.config.sample_rate))
+            found.append(frames.features[0, : int(frames.lengths[0])])
+        except AudioError as error:
+            if not isinstance(sound, str | Path) or str(sound) in str(error):
+                raise
+            raise AudioError(f"{sound}: {error}") from None
+    return found
 
 
 def write_audio(path: str | Path, waveform: torch.Tensor, sample_rate: int) -> None:

@@ -1,17 +1,16 @@
 """Mel-frequency cepstral coefficients as a differentiable nn.Module."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-import torchaudio.functional
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
+from ppspeech.audio.cepstra import cosines, mel_filters, taper, too_short
 from ppspeech.audio.encoder import Encoder
 from ppspeech.audio.frames import Frames, compact, length_mask
 from ppspeech.audio.mfcc_config import GivenFeatures, MfccConfig
@@ -41,8 +40,9 @@ class Mfcc(nn.Module):
                 f"the {self.config.given} features a frame are given, as in a filtered corpus: they are not computed "
                 "from sound"
             )
-        for name, constant in _constants(self.config).items():
-            self.register_buffer(name, constant.to(dtype), persistent=False)
+        constants = {"window": taper(self.config), "mel": mel_filters(self.config), "cosine": cosines(self.config)}
+        for name, constant in constants.items():
+            self.register_buffer(name, torch.tensor(constant, dtype=dtype), persistent=False)
         self.encoder = None if self.config.encoder is None else Encoder(self.config.encoder, dtype)
 
     def forward(self, waveforms: Tensor | NDArray[Any], lengths: Tensor | NDArray[Any] | None = None) -> Frames:
@@ -124,12 +124,12 @@ class Mfcc(nn.Module):
         if self.config.cmvn == "utterance":
             needed += self.config.hop_length
         if waveforms.shape[-1] < needed:
-            raise AudioError(self._too_short(waveforms.shape[-1], needed))
+            raise AudioError(too_short(self.config, waveforms.shape[-1], needed))
         if torch.compiler.is_compiling():
             return
         short = lengths < needed
         if short.any():
-            raise AudioError(f"utterance {_first(short)}: " + self._too_short(int(lengths[short][0]), needed))
+            raise AudioError(f"utterance {_first(short)}: " + too_short(self.config, int(lengths[short][0]), needed))
         if (lengths > waveforms.shape[-1]).any():
             raise AudioError(f"a length exceeds the {waveforms.shape[-1]} samples given")
         inside = length_mask(lengths, waveforms.shape[-1])
@@ -140,37 +140,6 @@ class Mfcc(nn.Module):
         if silent.any() and (self.config.level == "peak" or self.config.cmvn == "utterance"):
             raise AudioError(f"utterance {_first(silent)} is silent: every sample is zero")
 
-    def _too_short(self, samples: int, needed: int) -> str:
-        rate = self.config.sample_rate
-        return (
-            f"a waveform of {samples} samples ({1000 * samples / rate:.0f} ms at {rate} Hz) is too short: "
-            f"{1000 * needed / rate:.0f} ms are needed"
-        )
-
 
 def _first(flags: Tensor) -> int:
     return int(flags.nonzero()[0])
-
-
-def _constants(config: MfccConfig) -> dict[str, Tensor]:
-    """The window, mel and (liftered) cosine matrices, in float64 before they are cast."""
-    length = config.window_length
-    taper = torch.ones(length, dtype=torch.float64)
-    if config.window == "hamming":
-        taper = torch.hamming_window(length, periodic=False, dtype=torch.float64)
-    elif config.window == "hann":
-        taper = torch.hann_window(length, periodic=False, dtype=torch.float64)
-    mel = torchaudio.functional.melscale_fbanks(
-        config.fft_length // 2 + 1,
-        config.low_hz,
-        config.top_hz,
-        config.mel_filters,
-        config.sample_rate,
-        norm="slaney" if config.mel_scale == "slaney" else None,
-        mel_scale=config.mel_scale,
-    )
-    cosine = torchaudio.functional.create_dct(config.cepstra, config.mel_filters, norm="ortho").double()
-    if config.lifter:
-        n = torch.arange(config.cepstra, dtype=torch.float64)
-        cosine = cosine * (1 + config.lifter / 2 * torch.sin(math.pi * n / config.lifter))
-    return {"window": taper, "mel": mel.double(), "cosine": cosine}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ppspeech.audio.encoder import PublicEncoder
+from ppspeech.audio.public_encoder import PublicEncoder
 from ppspeech.errors import AudioError
 
 
@@ -19,6 +19,7 @@ class MfccConfig:
         sample_rate: of the waveforms, in Hz.
         window_s: length of a frame, in seconds.
         hop_s: from one frame to the next, in seconds.
+        window: what a frame is multiplied with.
         pre_emphasis: a of y(t) = x(t) - a x(t - 1); 0 for none.
         mel_filters: triangular filters on the mel scale.
         mel_scale: which mel formula; `htk` is 2595 log10(1 + f / 700).
@@ -111,6 +112,11 @@ class MfccConfig:
     def at_rate(cls, sample_rate: int) -> "MfccConfig":
         """The preset for speech recorded at a rate, which has all that the preset listens to: wideband from 16 kHz."""
         return cls.narrowband() if sample_rate < 16_000 else cls.wideband()
+
+    @property
+    def shortest_s(self) -> float:
+        """Of the waveforms, in seconds: a frame, or two that have a mean."""
+        return self.window_s + (self.hop_s if self.cmvn == "utterance" else 0.0)
 
     @property
     def window_length(self) -> int:

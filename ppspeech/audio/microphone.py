@@ -3,12 +3,11 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ppspeech.audio.sound import Samples
 from ppspeech.errors import AudioError
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 CHUNK_SECONDS = 0.1
 
@@ -21,11 +20,8 @@ def find_recorder() -> str:
     return recorder
 
 
-def record(seconds: float, rate: int) -> "Iterator[Tensor]":
+def record(seconds: float, rate: int) -> Iterator[Samples]:
     """Chunks of samples `(samples,)` in [-1, 1] as they are recorded, for so many seconds; needs `arecord`."""
-    import numpy as np
-    import torch
-
     sound = ("-q", "-t", "raw", "-f", "S16_LE", "-c", "1")
     command = [find_recorder(), *sound, "-r", str(rate), "-d", str(round(seconds))]
     size = 2 * round(rate * CHUNK_SECONDS)
@@ -33,8 +29,8 @@ def record(seconds: float, rate: int) -> "Iterator[Tensor]":
         assert process.stdout is not None
         assert process.stderr is not None
         while data := process.stdout.read(size):
-            samples = np.frombuffer(data[: len(data) // 2 * 2], "<i2").astype(np.float32) / 32768
-            yield torch.from_numpy(samples)
+            samples = np.frombuffer(data[: len(data) // 2 * 2], "<i2").astype(np.float32) / np.float32(32768)
+            yield samples
         said = process.stderr.read().decode(errors="replace").strip()
     if process.returncode:
         raise AudioError(f"the recorder failed: {said or process.returncode}")

@@ -68,20 +68,3 @@ def normalize_public(frames: Frames, mean: Sequence[float], std: Sequence[float]
     features, lengths = frames
     inside = length_mask(lengths, features.shape[1]).unsqueeze(-1)
     return Frames((features - features.new_tensor(mean)) / features.new_tensor(std) * inside, lengths)
-
-
-def spoken_part(waveform: Tensor, sample_rate: int, below_db: float = 24.0, around_s: float = 0.025) -> Tensor:
-    """A waveform `(samples,)` without the silence before and after: from where its power, over `around_s`, comes within
-    `below_db` of the greatest for the first time, to where it is for the last, and `around_s` on both sides.
-
-    >>> len(spoken_part(torch.cat([torch.zeros(900), torch.ones(400), torch.zeros(700)]), 1_000))
-    473
-    """
-    around = max(1, round(around_s * sample_rate))
-    power = functional.avg_pool1d(
-        functional.pad(waveform.square()[None, None], (around // 2, around - 1 - around // 2)), around, stride=1
-    )[0, 0]
-    loud = (power > power.max() * 10 ** (-below_db / 10)).nonzero()
-    if not len(loud):
-        return waveform
-    return waveform[max(0, int(loud[0]) - around) : int(loud[-1]) + around]

@@ -1,66 +1,71 @@
 """A released model on disk: weights, public choices, and a privacy statement that is checked on every load."""
 
-from ppspeech.bundle.card import STATUS
-from ppspeech.bundle.config import BundleConfig
-from ppspeech.bundle.filterer import Filterer
-from ppspeech.bundle.kinds import (
-    SILENCE,
-    CohortSettings,
-    CtcNetworkSettings,
-    KernelTableSettings,
-    KeywordHmmSettings,
-    KeywordNetworkSettings,
-    LargeMarginClassifierSettings,
-    LargeMarginKeywordSettings,
-    LargeMarginTableSettings,
-    LinearTableSettings,
-    MinimaxFilterSettings,
-    SentenceBank,
-    SentenceHmmSettings,
-    SentenceNetworkSettings,
-    Shape,
-    SpeakerUbmSettings,
-    WeightsSettings,
-    add_cohort_,
-    lexicon_of,
-    listed_ngrams,
-)
-from ppspeech.bundle.metrics import METRIC
-from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
-from ppspeech.bundle.reader import Bundle, load_bundle
-from ppspeech.bundle.recognizer import (
-    GARBAGE,
-    LIMIT,
-    NO_GARBAGE,
-    Recognized,
-    Recognizer,
-    feature_limit,
-    feature_radius,
-    usual_radius,
-    word_radius,
-)
-from ppspeech.bundle.releases.deployments import deployment_yaml
-from ppspeech.bundle.releases.hub import pull_bundle, push_bundle
-from ppspeech.bundle.releases.ledger import Entry, Ledger, Total, add_release, read_ledger
-from ppspeech.bundle.releases.signing import (
-    NOT_PROVEN,
-    check_signed_head,
-    make_signing_key,
-    sign_head,
-    sign_release,
-    signer_of,
-    verify_release,
-)
-from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
-from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
-from ppspeech.bundle.transcriber import CtcTranscriber, SentenceTranscriber, Spoken, Transcriber, transcriber_of
-from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
-from ppspeech.bundle.writer import renew_bundle, write_bundle
+from typing import TYPE_CHECKING
+
+from ppspeech.doors import door
+
+if TYPE_CHECKING:
+    from ppspeech.bundle.card import STATUS
+    from ppspeech.bundle.config import BundleConfig
+    from ppspeech.bundle.embedded_recognizer import EmbeddedRecognizer, recognizer_of
+    from ppspeech.bundle.filterer import Filterer
+    from ppspeech.bundle.kinds import (
+        SILENCE,
+        CohortSettings,
+        CtcNetworkSettings,
+        EmbeddingHeadSettings,
+        KernelTableSettings,
+        KeywordHmmSettings,
+        KeywordNetworkSettings,
+        LargeMarginClassifierSettings,
+        LargeMarginKeywordSettings,
+        LargeMarginTableSettings,
+        LinearTableSettings,
+        MinimaxFilterSettings,
+        SentenceBank,
+        SentenceHmmSettings,
+        SentenceNetworkSettings,
+        Shape,
+        SpeakerUbmSettings,
+        WeightsSettings,
+        add_cohort_,
+        lexicon_of,
+        listed_ngrams,
+    )
+    from ppspeech.bundle.metrics import METRIC
+    from ppspeech.bundle.model_types import MODEL_TYPES, ModelSettings, ModelType, Use, model_type
+    from ppspeech.bundle.reader import Bundle, load_bundle
+    from ppspeech.bundle.recognizer import (
+        GARBAGE,
+        NO_GARBAGE,
+        Recognized,
+        Recognizer,
+        feature_limit,
+        feature_radius,
+        word_radius,
+    )
+    from ppspeech.bundle.releases.deployments import deployment_yaml
+    from ppspeech.bundle.releases.hub import pull_bundle, push_bundle
+    from ppspeech.bundle.releases.ledger import Entry, Ledger, Total, add_release, read_ledger
+    from ppspeech.bundle.releases.signing import (
+        NOT_PROVEN,
+        check_signed_head,
+        make_signing_key,
+        sign_head,
+        sign_release,
+        signer_of,
+        verify_release,
+    )
+    from ppspeech.bundle.spoken import Spoken
+    from ppspeech.bundle.statement import DataTouch, PrivacyStatement, Topic, for_people, in_words, privacy_schema
+    from ppspeech.bundle.strict_json import check_text, from_plain, read_json, to_plain, write_json
+    from ppspeech.bundle.transcriber import CtcTranscriber, SentenceTranscriber, Transcriber, transcriber_of
+    from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
+    from ppspeech.bundle.writer import renew_bundle, write_bundle
 
 __all__ = [
     "FALSE_ACCEPT",
     "GARBAGE",
-    "LIMIT",
     "METRIC",
     "MODEL_TYPES",
     "NOT_PROVEN",
@@ -73,6 +78,8 @@ __all__ = [
     "CtcNetworkSettings",
     "CtcTranscriber",
     "DataTouch",
+    "EmbeddedRecognizer",
+    "EmbeddingHeadSettings",
     "Entry",
     "Filterer",
     "Identified",
@@ -124,15 +131,18 @@ __all__ = [
     "push_bundle",
     "read_json",
     "read_ledger",
+    "recognizer_of",
     "renew_bundle",
     "sign_head",
     "sign_release",
     "signer_of",
     "to_plain",
     "transcriber_of",
-    "usual_radius",
     "verify_release",
     "word_radius",
     "write_bundle",
     "write_json",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = door(__name__)

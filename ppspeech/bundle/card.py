@@ -25,7 +25,7 @@ def model_card(
     guarantee = statement.guarantee
     labels = ", ".join(config.labels[:SHOWN_LABELS]) + (", ..." if len(config.labels) > SHOWN_LABELS else "")
     weights = sum(math.prod(shape) for shape in config.tensors().values())
-    taking = "speech" if config.mfcc is not None else "table"
+    taking = "table" if config.columns else "speech"
     lines = [
         "---",
         "library_name: ppspeech",

@@ -8,39 +8,48 @@ import torch
 from torch import nn
 
 from ppspeech.audio import GivenFeatures, MfccConfig
-from ppspeech.bundle.model_type import MODEL_TYPES, ModelSettings, ModelType, Shapes, type_of
+from ppspeech.audio.embeddings import EmbeddingConfig
+from ppspeech.bundle.model_types import MODEL_TYPES, ModelSettings, ModelType, Shapes, type_of
 from ppspeech.bundle.strict_json import LONGEST_WORD, check_text, from_plain, to_plain
 from ppspeech.errors import BundleError, PpspeechError
 
 FORMAT = 1
 MOST_LABELS = 10_000
+WANTED = {
+    "columns": "rows, with names of columns",
+    "mfcc": "speech, with an MFCC front end",
+    "embedding": "speech, with a public embedding",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class BundleConfig:
     """All that is needed to build the model, and to compute its input.
 
-    Raises BundleError for a type that is not registered, labels or columns that are not distinct short texts, or both a
-    front end and columns.
+    Raises BundleError for a type that is not registered, labels or columns that are not distinct short texts, or not
+    just one of MFCCs, embedding and columns.
 
     Attributes:
         labels: what the scores stand for, in order: words, emotions, speakers; empty for a background model.
-        mfcc: the front end of a model of speech; None for a model of rows, or a module of one's own.
+        mfcc: the front end of a model of speech; None for a model of rows or embeddings, or a module of one's own.
         columns: names of what a row of a table holds, in order; empty for a model of speech, or a module of one's own.
+        embedding: the public network whose vectors a model of speech takes instead of MFCCs.
     """
 
     settings: ModelSettings
     labels: tuple[str, ...]
     mfcc: MfccConfig | None
     columns: tuple[str, ...] = ()
+    embedding: EmbeddingConfig | None = None
 
     def __post_init__(self) -> None:
+        has = {"mfcc": self.mfcc is not None, "columns": bool(self.columns), "embedding": self.embedding is not None}
+        given = [name for name, there in has.items() if there]
         if not self.kind.uses:
-            if self.mfcc is not None or self.columns:
+            if given:
                 raise BundleError(f"a {self.type} says itself what it takes: it has no front end and no columns")
-        elif {self.mfcc is None, bool(self.columns)} != {"classify" in self.kind.uses}:
-            wanted = "rows, with names of columns" if "classify" in self.kind.uses else "speech, with an MFCC front end"
-            raise BundleError(f"a {self.type} takes {wanted}: it cannot have the other")
+        elif given != [self.kind.takes]:
+            raise BundleError(f"a {self.type} takes {WANTED[self.kind.takes]}: it cannot have the other")
         for name, texts in (("labels", self.labels), ("columns", self.columns)):
             if len(texts) > MOST_LABELS or len(set(texts)) < len(texts):
                 raise BundleError(f"{name} must be distinct and at most {MOST_LABELS}, got {len(texts)}")
@@ -60,13 +69,14 @@ class BundleConfig:
     @property
     def features(self) -> int:
         """Values in one frame, or in one row."""
-        return len(self.columns) if self.mfcc is None else self.mfcc.features
+        front_end = self.mfcc or self.embedding
+        return len(self.columns) if front_end is None else front_end.features
 
     @property
     def front_end(self) -> MfccConfig:
-        """What computes the input of a model of speech. Raises BundleError for a model of rows, which has none."""
+        """The MFCCs that a model of speech takes. Raises BundleError for a model of rows or of embeddings."""
         if self.mfcc is None:
-            raise BundleError(f"a {self.type} takes {self.input}, not speech")
+            raise BundleError(f"a {self.type} takes {self.input}, not MFCC features")
         return self.mfcc
 
     @property
@@ -74,6 +84,8 @@ class BundleConfig:
         """What the model takes, for people."""
         if not self.kind.uses:
             return "what its module takes"
+        if self.embedding is not None:
+            return f"{self.embedding}, from speech at {self.embedding.sample_rate:,} Hz"
         if self.mfcc is None:
             return f"rows of {self.features} columns"
         if isinstance(self.mfcc, GivenFeatures):
@@ -107,22 +119,26 @@ class BundleConfig:
             raise BundleError(f"config.json does not make a model of type {self.type!r}: {refused}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for `config.json`: a model of speech has `mfcc`, one of rows has `columns`."""
+        """Plain values for `config.json`: a model of speech has `mfcc` or `embedding`, one of rows has `columns`."""
+        taken = {"columns": list(self.columns)} if self.mfcc is None else {"mfcc": to_plain(self.mfcc)}
+        if self.embedding is not None:
+            taken = {"embedding": to_plain(self.embedding)}
         return {
             "format": FORMAT,
             "type": self.type,
             "settings": to_plain(self.settings),
             "labels": list(self.labels),
-            **({"columns": list(self.columns)} if self.mfcc is None else {"mfcc": to_plain(self.mfcc)}),
+            **taken,
         }
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "BundleConfig":
         """Read what `to_json` wrote. Raises BundleError for anything else, down to one mistyped field."""
         common = {"format", "type", "settings", "labels"}
-        if set(plain) not in (common | {"mfcc"}, common | {"columns"}):
+        if set(plain) not in (common | {taken} for taken in WANTED):
             raise BundleError(
-                f"config.json has the fields format, type, settings, labels and mfcc or columns, got {sorted(plain)}"
+                f"config.json has the fields format, type, settings, labels and one of {', '.join(WANTED)}, got "
+                f"{sorted(plain)}"
             )
         if plain["format"] is not FORMAT:
             raise BundleError(f"this version reads bundles of format {FORMAT}, got {plain['format']!r:.80}")
@@ -139,7 +155,8 @@ class BundleConfig:
             if isinstance(given, Mapping) and "encoder" not in given:  # of the first bundles, which had none
                 given = {**given, "encoder": None}
             mfcc = from_plain(GivenFeatures if ready else MfccConfig, given, "mfcc")
-        return cls(settings, _texts(plain, "labels"), mfcc, _texts(plain, "columns"))
+        embedding = from_plain(EmbeddingConfig, plain["embedding"], "embedding") if "embedding" in plain else None
+        return cls(settings, _texts(plain, "labels"), mfcc, _texts(plain, "columns"), embedding)
 
 
 def _texts(plain: Mapping[str, Any], name: str) -> tuple[str, ...]:

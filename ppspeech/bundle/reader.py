@@ -13,14 +13,16 @@ from torch import Tensor, nn
 from ppspeech.audio import MfccConfig, Sound
 from ppspeech.bundle.card import model_card
 from ppspeech.bundle.config import BundleConfig
+from ppspeech.bundle.embedded_recognizer import EmbeddedRecognizer, recognizer_of
 from ppspeech.bundle.filterer import Filterer
 from ppspeech.bundle.format import CARD, CONFIG, DIGESTS, EVENTS, METRICS, PRIVACY, SIZES, WEIGHTS, digests, read_files
 from ppspeech.bundle.metrics import metrics_from_json
-from ppspeech.bundle.model_type import Use
+from ppspeech.bundle.model_types import Use
 from ppspeech.bundle.recognizer import Recognized, Recognizer
+from ppspeech.bundle.spoken import Spoken
 from ppspeech.bundle.statement import PrivacyStatement, check_format
 from ppspeech.bundle.strict_json import read_json
-from ppspeech.bundle.transcriber import AnyTranscriber, Spoken, transcriber_of
+from ppspeech.bundle.transcriber import AnyTranscriber, transcriber_of
 from ppspeech.bundle.verifier import FALSE_ACCEPT, Identified, Verified, Verifier
 from ppspeech.bundle.weights import read_weights
 from ppspeech.errors import BundleError, ModelError, PrivacyError
@@ -50,7 +52,7 @@ class Bundle:
 
     @property
     def mfcc(self) -> MfccConfig:
-        """The front end that computes the model's input. Raises BundleError for a model of rows, which has none."""
+        """The MFCC front end of the model. Raises BundleError for a model of rows or of a public embedding."""
         return self.config.front_end
 
     @property
@@ -64,10 +66,10 @@ class Bundle:
         return self.digests[DIGESTS]
 
     @property
-    def recognizer(self) -> Recognizer:
+    def recognizer(self) -> Recognizer | EmbeddedRecognizer:
         """The model as one that tells words, or classes of utterances. Raises ModelError for another kind of model."""
         self._check_use("recognize")
-        return Recognizer.of(self.model, self.config)
+        return recognizer_of(self.model, self.config)
 
     @property
     def transcriber(self) -> AnyTranscriber:

@@ -1,6 +1,5 @@
 """Which word is it? A model of words or classes, used in the clear."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,16 +7,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, usual_range
+from ppspeech.audio import LIMIT, Mfcc, MfccConfig, Sound, features_of, usual_radius, usual_range
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.errors import ModelError
 from ppspeech.models import FrameNetwork, ScoreFloor, UtteranceClassifier, WordModel, floored_scores, score_floor
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 
-LIMIT = 8.0  # spreads from its center that a feature is clipped to, unless a model's states lie further out
 INSIDE = 2.0  # standard deviations of every state that the limit leaves room for
 DEEPEST = 1 << 16  # nats below the highest that frames within the radius may score, for all lengths to fit their shares
-USUAL = 2.5  # spreads of a frame from its center in all directions at once: the largest that is usual
 
 
 NO_GARBAGE = "models for a margin and classifiers are no densities: there is no garbage model to reject with"
@@ -64,6 +61,11 @@ class Recognizer:
         radius = word_radius(model, mfcc)
         floor = None if radius is not None else score_floor(model)
         return cls(config.labels, mfcc, model, feature_limit(model, mfcc), radius, floor)
+
+    @property
+    def front_end(self) -> MfccConfig:
+        """What it listens through."""
+        return self.mfcc
 
     @torch.no_grad()
     def recognize_all(
@@ -126,7 +128,7 @@ def clipped_to(features: Tensor, limit: float, mfcc: MfccConfig, radius: float |
     """Frames `(…, features)` within so many spreads of their usual center, in all directions together within `radius`
     of them, if any: first that, as an encrypted client does.
     """
-    center, spread = (part.to(features) for part in usual_range(mfcc))
+    center, spread = (torch.from_numpy(part).to(features) for part in usual_range(mfcc))
     if radius is not None:
         norms = ((features - center) / spread).norm(dim=-1, keepdim=True)
         features = center + (features - center) * (radius / norms.clamp_min(radius))
@@ -145,17 +147,12 @@ def feature_limit(model: nn.Module, mfcc: MfccConfig) -> float | None:
     limit = LIMIT
     if isinstance(model, HiddenMarkovModel) and isinstance(model.emission, GaussianEmission):
         gaussians = model.emission.gaussians
-        center, spread = usual_range(mfcc)
+        center, spread = map(torch.from_numpy, usual_range(mfcc))
         deviations = gaussians.covariances().diagonal(dim1=-2, dim2=-1).double().sqrt()
         reach = float((((gaussians.mean.double() - center).abs() + INSIDE * deviations) / spread).max())
         while limit < reach:
             limit *= 2
     return limit
-
-
-def usual_radius(features: int) -> float:
-    """The largest norm of a frame that is usual, in spreads: 2.5 in all directions at once."""
-    return USUAL * math.sqrt(features)
 
 
 @torch.no_grad()
@@ -200,7 +197,7 @@ def word_radius(model: nn.Module, mfcc: MfccConfig) -> float | None:
 def _in_spreads(bank: HiddenMarkovModel, mfcc: MfccConfig) -> tuple[Tensor, Tensor]:
     """Means `(..., d)` and covariances `(..., d, d)` of features in their usual range."""
     assert isinstance(bank.emission, GaussianEmission)
-    center, spread = usual_range(mfcc)
+    center, spread = map(torch.from_numpy, usual_range(mfcc))
     gaussians = bank.emission.gaussians
     mean = (gaussians.mean.double() - center) / spread
     return mean, gaussians.covariances().double() / (spread.unsqueeze(-1) * spread)

@@ -16,6 +16,7 @@ from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of
 from ppspeech.bundle.config import BundleConfig
 from ppspeech.bundle.kinds import CtcNetworkSettings, SentenceHmmSettings, SentenceNetworkSettings
 from ppspeech.bundle.recognizer import GARBAGE, clipped_to, feature_limit, feature_radius
+from ppspeech.bundle.spoken import Spoken
 from ppspeech.errors import ModelError
 from ppspeech.models import SequenceNetwork, StateNetwork, greedy_labels
 from ppspeech.models.decoding import (
@@ -33,15 +34,6 @@ from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel
 WORD_PENALTY = 50.0  # nats that every word costs, against words that were not said
 FILLER = ""  # the unit of everything that is no word: silence, and speech that the model does not know
 LEAVE_FILLER = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A word of a recording, with its start and end in seconds."""
-
-    value: str
-    start: float
-    end: float
 
 
 @dataclass(frozen=True, slots=True)

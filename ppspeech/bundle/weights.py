@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ppspeech.bundle.format import SIZES, WEIGHTS
-from ppspeech.bundle.model_type import Shapes
+from ppspeech.bundle.model_types import Shapes
 from ppspeech.bundle.strict_json import read_json
 from ppspeech.errors import BundleError
 

@@ -34,6 +34,7 @@ from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
 from ppspeech.cli.patches import patches
 from ppspeech.cli.recognize import recognize
+from ppspeech.cli.report import report
 from ppspeech.cli.reproduce import reproduce
 from ppspeech.cli.serve import serve
 from ppspeech.cli.sign import sign, verify_release
@@ -43,7 +44,7 @@ from ppspeech.cli.synth import synth
 from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
-from ppspeech.errors import PpspeechError, plain_warnings
+from ppspeech.errors import MissingPackageError, PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
 PANELS = 70  # columns that help in panels needs: they cut the names of options where there are fewer
@@ -85,6 +86,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 command(*args, **kwargs)
         except PpspeechError as error:
             code, message = 2, str(error)
+        except ModuleNotFoundError as missing:
+            if (missing.name or "ppspeech").partition(".")[0] == "ppspeech":
+                raise
+            code, message = 2, str(MissingPackageError("this", missing.name))
         except KeyboardInterrupt:
             code, message = 130, "stopped: nothing half-written is left behind"
         except BrokenPipeError:
@@ -137,6 +142,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "simulate": simulate,
     "bench": bench,
     "reproduce": reproduce,
+    "report": report,
 }
 for name, command in COMMANDS.items():
     app.command(name)(guarded(command))

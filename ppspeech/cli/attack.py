@@ -120,7 +120,7 @@ def _bits_a_query(attacked: "Target") -> "list[Figure]":
     known = sentence_knowledge(shape) if attacked.task == "sentences" else Knowledge.of(shape)
     left = attacked.usual.offer.queries_left
     budget = "no budget" if left is None else f"{left:,} queries left of this client's budget"
-    note = f"docs/THEORY.md; the model could be known after {known.queries:,} queries; {budget}"
+    note = f"docs/theory/asking.md; the model could be known after {known.queries:,} queries; {budget}"
     return [Figure("active.bits_per_query", known.bits, "bits", note=note)]
 
 

@@ -14,6 +14,7 @@ from ppspeech.screen import Console
 
 if TYPE_CHECKING:
     from ppspeech.audio import MfccConfig
+    from ppspeech.audio.embeddings import EmbeddingConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,18 @@ class Clips:
             raise typer.Exit(1)
 
 
-def sort_clips(clips: Sequence[Path], mfcc: "MfccConfig") -> Clips:
+def sort_clips(clips: Sequence[Path], front_end: "MfccConfig | EmbeddingConfig") -> Clips:
     """Try every clip on a front end. A clip that comes alone and cannot be used is refused by AudioError."""
-    from ppspeech.audio import Mfcc, features_of
+    from ppspeech.audio import Cepstra, MfccConfig
+    from ppspeech.audio.embeddings import WordVectors
 
-    found, front_end = Clips(), Mfcc(mfcc)
+    found = Clips()
+    hear = (Cepstra(front_end) if isinstance(front_end, MfccConfig) else WordVectors(front_end)).of
     for clip in clips:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", SpeechWarning)
             try:
-                features_of([clip], front_end)
+                hear(clip)
             except AudioError as error:
                 if len(clips) == 1:
                     raise

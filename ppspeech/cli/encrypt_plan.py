@@ -134,7 +134,7 @@ def _facts(plan: "ServicePlan") -> list[tuple[str, str]]:
         (
             "an answer tells",
             f"{told['bits']} bits of the model at the most, whatever a client does; the model could be known after "
-            f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,} (docs/THEORY.md)",
+            f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,} (docs/theory/asking.md)",
         ),
         (
             "error of a score",
@@ -183,7 +183,7 @@ def _sentence_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
             "an answer tells",
             f"{told['bits']} bits of the model at the most, whatever a client does; the model could be known after "
             f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,}, each a query, however long "
-            "(docs/THEORY.md)",
+            "(docs/theory/asking.md)",
         ),
         (
             "range of scores",
@@ -217,7 +217,7 @@ def _network_facts(plan: "ServicePlan") -> list[tuple[str, str]]:
         (
             "an answer tells",
             f"{told['bits']} bits of the network at the most, whatever a client does; it could be known after "
-            f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,} (docs/THEORY.md)",
+            f"{told['queries']:,} queries; usual budget of a client: {told['budget']:,} (docs/theory/asking.md)",
         ),
         (
             "range of values",

@@ -49,7 +49,7 @@ def info(
 
 
 def _show_licenses(as_json: bool) -> None:
-    from ppspeech.licenses import FITTING
+    from ppspeech.licenses import FITTING, NEEDED
     from ppspeech.licenses import licenses as found
 
     every = found()
@@ -62,7 +62,7 @@ def _show_licenses(as_json: bool) -> None:
         table.add_row(each.name, each.version, each.license, each.kind, each.needed_for)
     console = Console()
     console.print(table)
-    wrong = [each.name for each in every if each.needed_for == "core" and each.kind not in FITTING]
+    wrong = [each.name for each in every if each.needed_for in NEEDED and each.kind not in FITTING]
     console.print(f"do not fit Apache-2.0: {', '.join(wrong)}" if wrong else "all that is linked with fits Apache-2.0")
     apart = [each.name for each in every if each.kind == "apart"]
     console.print(f"copyleft, and run as a program of its own: {', '.join(apart) or 'none'}")
@@ -80,14 +80,24 @@ def gather() -> dict[str, str | int]:
         "device": _device(),
         "cache": str(cache_folder()),
     }
-    return facts | {part: metadata.version(part) for part in PARTS}
+    return facts | {part: _version(part) for part in PARTS}
+
+
+def _version(part: str) -> str:
+    try:
+        return metadata.version(part)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _device() -> str:
     """What training would use. Without a driver there is none but the processor, and torch need not be asked."""
     if not any(Path(driver).exists() for driver in DRIVERS) and platform.system() != "Darwin":
         return "cpu"
-    import torch
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return "none: a light installation does not train"
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     return accelerator.type if accelerator else "cpu"

@@ -81,7 +81,7 @@ def party(
     The party that listens makes a certificate for the occasion, unless it is given one, and prints the fingerprint
     that the other pins and a ticket that the other shows: tell nobody else. With --ca, the other's certificate, it
     needs no ticket. A group of any number finds itself by a file that says who takes part, where they listen and
-    which certificate each has: `docs/TOGETHER.md` goes through it.
+    which certificate each has: `docs/guides/together.md` goes through it.
 
     Examples: `ppspeech party millionaires --role alice --listen 127.0.0.1:7000 --input 5`, and on another terminal
     `ppspeech party millionaires --role bob --connect 127.0.0.1:7000 --pin … --ticket … --input 7`;

@@ -15,7 +15,7 @@ from ppspeech.errors import ModelError
 from ppspeech.screen import Console
 
 if TYPE_CHECKING:
-    from ppspeech.bundle import Recognizer
+    from ppspeech.bundle import EmbeddedRecognizer, Recognizer
     from ppspeech.data import Corpus
     from ppspeech.service import Answer, Client
 
@@ -90,20 +90,22 @@ def recognize(
     known.tell(as_json)
 
 
-def _load(path: Path) -> "Recognizer":
+def _load(path: Path) -> "Recognizer | EmbeddedRecognizer":
     """A bundle, which is a folder, or a checkpoint, which is a file."""
-    from ppspeech.bundle import Recognizer, load_bundle
+    from ppspeech.bundle import load_bundle, recognizer_of
 
     if path.is_dir():
         return load_bundle(path).recognizer
     from ppspeech.training import load_checkpoint
 
     trained = load_checkpoint(path, "recognize")
-    return Recognizer.of(trained.model, trained.config)
+    return recognizer_of(trained.model, trained.config)
 
 
-def _show_plain(model: "Recognizer", clips: Sequence[Path], as_json: bool, how: dict[str, Any]) -> None:
-    known = sort_clips(clips, model.mfcc)
+def _show_plain(
+    model: "Recognizer | EmbeddedRecognizer", clips: Sequence[Path], as_json: bool, how: dict[str, Any]
+) -> None:
+    known = sort_clips(clips, model.front_end)
     answers = model.recognize_all(known.good, **how) if known.good else []
     rows = [
         known.row(clip, word=heard.value, confidence=round(heard.confidence, 3), margin=round(heard.margin, 2))
@@ -158,10 +160,13 @@ def _show_rows(rows: Sequence[dict[str, Any]], headings: Sequence[str], as_json:
     Console().print(table)
 
 
-def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: bool, how: dict[str, Any]) -> None:
+def _measure(
+    model: "Recognizer | EmbeddedRecognizer", corpus: str, confusion: Path | None, as_json: bool, how: dict[str, Any]
+) -> None:
     """Accuracy on the words that the model knows; with rejection, also how many of the others it takes for a word."""
     import torch
 
+    from ppspeech.bundle import Recognizer
     from ppspeech.data import FeatureStore, load_corpus, usable
     from ppspeech.figures import Figure, show_figures
     from ppspeech.training import Confusion
@@ -169,13 +174,15 @@ def _measure(model: "Recognizer", corpus: str, confusion: Path | None, as_json: 
     if confusion is not None and confusion.suffix not in {".png", ".pdf", ".svg"}:
         raise ModelError(f"a picture is saved as .png, .pdf or .svg, got {confusion}")
     whole = load_corpus(corpus)
-    everyone = usable(whole, model.mfcc, skip_bad=True)
+    everyone = usable(whole, model.front_end, skip_bad=True)
     known = everyone.select(lambda u: u.word in model.names)
     unknown = set(everyone.words) - set(model.names)
     if unknown and not as_json and not how["reject"]:
         Console(stderr=True).print(f"left out: words the model does not know ({', '.join(sorted(unknown))})")
 
     def heard(part: "Corpus") -> list[str | None]:
+        if not isinstance(model, Recognizer):
+            return [each.value for each in model.recognize_all([u.path for u in part], **how)]
         features = FeatureStore(model.mfcc).load(part.utterances)
         return [each.value for at in range(0, len(part), 64) for each in model.decide(features[at : at + 64], **how)]
 

@@ -6,11 +6,16 @@ shares), `garbled` (and with a circuit), `lattice` (encrypted linear algebra), `
 encryption).
 """
 
-from ppspeech.crypto.message_kinds import Kind
-from ppspeech.crypto.numbers import Ring, Scale, exact_product
-from ppspeech.crypto.oblivious_map import MapKey, SealedMap, ask_points
-from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_floats, unpack_numbers
-from ppspeech.crypto.randomness import uniform_below, uniform_bytes, uniform_residues
+from typing import TYPE_CHECKING
+
+from ppspeech.doors import door
+
+if TYPE_CHECKING:
+    from ppspeech.crypto.message_kinds import Kind
+    from ppspeech.crypto.numbers import Ring, Scale, exact_product
+    from ppspeech.crypto.oblivious_map import MapKey, SealedMap, ask_points
+    from ppspeech.crypto.packing import pack_numbers, packed_bytes, unpack_floats, unpack_numbers
+    from ppspeech.crypto.randomness import uniform_below, uniform_bytes, uniform_residues
 
 __all__ = [
     "Kind",
@@ -28,3 +33,6 @@ __all__ = [
     "unpack_floats",
     "unpack_numbers",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = door(__name__)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from ppspeech.audio import MfccConfig, read_with_rate
+from ppspeech.audio.embeddings import EmbeddingConfig
 from ppspeech.data.corpus import Corpus, Utterance
 from ppspeech.data.file_index import FileIndex
 from ppspeech.data.layout import first_few
@@ -77,9 +78,9 @@ def _listen(path: Path) -> str:
     return json.dumps(asdict(heard))
 
 
-def faults_of(corpus: Corpus, heard: Sequence[Heard], config: MfccConfig) -> list[Fault]:
+def faults_of(corpus: Corpus, heard: Sequence[Heard], config: MfccConfig | EmbeddingConfig) -> list[Fault]:
     """All that is wrong for a front end, in the order of the corpus, what is worst of each recording first."""
-    needed = config.window_s + (config.hop_s if config.cmvn == "utterance" else 0.0)
+    needed = config.shortest_s
     usual = statistics.median([clip.seconds for clip in heard if clip.samples] or [0.0])
     names: dict[str, list[Utterance]] = defaultdict(list)
     for utterance, clip in zip(corpus, heard, strict=True):
@@ -122,7 +123,9 @@ def _twins(utterance: Utterance, same: Sequence[Utterance]) -> Iterable[Fault]:
     yield Fault(utterance, "doubtful", f"is the same sound as {others[0].path.name}")
 
 
-def usable(corpus: Corpus, config: MfccConfig, *, skip_bad: bool = False, rate_chosen: bool = False) -> Corpus:
+def usable(
+    corpus: Corpus, config: MfccConfig | EmbeddingConfig, *, skip_bad: bool = False, rate_chosen: bool = False
+) -> Corpus:
     """The recordings that a front end can use.
 
     All that cannot be are refused at once by CorpusError, which lists them, or, with `skip_bad`, left out with a
@@ -160,7 +163,7 @@ def usable(corpus: Corpus, config: MfccConfig, *, skip_bad: bool = False, rate_c
     return corpus.select(lambda utterance: utterance.path not in out)
 
 
-def _warn_of_rates(corpus: Corpus, heard: Sequence[Heard], config: MfccConfig) -> None:
+def _warn_of_rates(corpus: Corpus, heard: Sequence[Heard], config: MfccConfig | EmbeddingConfig) -> None:
     rates = rates_of(heard)
     if len(rates) > 1:
         mixed = ", ".join(f"{count:,} at {rate:,} Hz" for rate, count in rates.items())

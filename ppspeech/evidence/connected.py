@@ -29,7 +29,16 @@ from ppspeech.data import (
     split_official,
 )
 from ppspeech.evidence.spoken import Spoken
-from ppspeech.models import GaussianEmission, HiddenMarkovModel, Prior, baum_welch, flat_start_, total_word_errors
+from ppspeech.figures import Figure
+from ppspeech.models import (
+    GaussianEmission,
+    HiddenMarkovModel,
+    Prior,
+    WordErrors,
+    baum_welch,
+    flat_start_,
+    total_word_errors,
+)
 from ppspeech.models.decoding import DecodingGraph, decode, embedded_training, even_start_, transcript_graph
 from ppspeech.protocols.scores import form_weights
 
@@ -86,10 +95,10 @@ class Connected:
                 found[column] = edge.log_weight
         return found
 
-    def error_rate(
+    def errors(
         self, sentences: Iterable[Said], *, radius: float | None = None, floor: float | None = None
-    ) -> float:
-        """Errors a word: with the transcriber's radius, or another; with a floor under scores (staying included)."""
+    ) -> WordErrors:
+        """With the transcriber's radius, or another; with a floor under scores (staying included)."""
         transcriber = self.transcriber if radius is None else replace(self.transcriber, radius=radius)
         heard = []
         for features, text in sentences:
@@ -97,7 +106,16 @@ class Connected:
             if floor is not None:
                 scores = torch.maximum(scores, floor - self.stays)
             heard.append((text, [word.word for word in decode(self.graph, scores).words]))
-        return total_word_errors(heard).rate
+        return total_word_errors(heard)
+
+
+def rate_of(
+    metric: str, found: WordErrors, peer: str | None = None, peer_value: float | None = None, note: str | None = None
+) -> Figure:
+    """A word error rate, with an interval over words as long as there are no more errors than words."""
+    if found.errors > found.words:
+        return Figure(metric, found.rate, "", peer, peer_value, note=note)
+    return Figure.share(metric, found.errors, found.words, "words", peer, peer_value, note=note)
 
 
 def audiomnist_digits(

@@ -10,11 +10,9 @@ from itertools import combinations
 
 import numpy as np
 import torch
-from scipy.stats import binomtest
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ppspeech.arrays import Reals
 from ppspeech.audio import MfccConfig, in_usual_range
 from ppspeech.bundle import SILENCE, BundleConfig, SentenceHmmSettings
 from ppspeech.channel import Channel
@@ -58,24 +56,21 @@ class Trials:
         note = f"{what}; thresholds from other sentences, at {FALSE_ALARMS:.0%} false alarms"
         rows = [("found", said), ("false_alarms", ~said)]
         figures = [
-            Figure(
+            Figure.share(
                 f"spotting.{name}.{row}",
-                float(found[where].mean()),
-                "",
+                int(found[where].sum()),
+                int(where.sum()),
+                "pairs",
                 "in the clear",
                 float(clear[where].mean()),
-                note=f"{_interval(found[where])} of {int(where.sum())} pairs; {note}",
+                note=note,
             )
             for row, where in rows
         ]
         agreed = int((found == clear).sum())
-        alike = f"of {len(said)} pairs: found or not, and where to the frame; {agreed} found or not"
-        return [*figures, Figure(f"spotting.{name}.equal", sum(self.same), "", "pairs", len(said), note=alike)]
-
-
-def _interval(found: Reals) -> str:
-    low, high = binomtest(int(found.sum()), len(found)).proportion_ci(method="wilson")
-    return f"95 % interval {low:.3f} to {high:.3f}"
+        alike, pairs = f"found or not, and where to the frame; {agreed} found or not", len(said)
+        counted = (sum(self.same), pairs, "pairs", "", "pairs", pairs)
+        return [*figures, Figure.count(f"spotting.{name}.equal", *counted, note=alike)]
 
 
 def run_spelled(quick: bool) -> list[Figure]:

@@ -69,9 +69,18 @@ class Spoken:
         scores = torch.cat([scored for _, scored in parts])
         return scores[torch.cat([rows_of for rows_of, _ in parts]).argsort()]
 
+    def right(self, scores: Tensor) -> int:
+        """How many utterances' best word is theirs."""
+        return int((scores.argmax(-1) == self.words).sum())
+
     def accuracy(self, scores: Tensor) -> float:
         """The share of utterances whose best word is theirs."""
-        return float((scores.argmax(-1) == self.words).double().mean())
+        return self.right(scores) / len(self.words)
+
+    def by_person(self, scores: Tensor) -> list[float]:
+        """The same of every speaker."""
+        right = (scores.argmax(-1) == self.words).double()
+        return [float(right[self.speakers == who].mean()) for who in sorted(set(self.speakers.tolist()))]
 
 
 def hmmlearn_like(bank: HiddenMarkovModel, iterations: int, **options: Any) -> list[Any]:

@@ -8,7 +8,8 @@ center. An attacker who guesses s with probability 1 / S beforehand is right wit
 where F(a) is the most that a test of level a against Q finds of P_s, whatever s released (1 - F is the trade-off curve
 of Dong, Roth and Su 2022): F is concave, and exactly one name is guessed. For vectors in a ball of radius R with
 Gaussian noise, T of them, F(a) = Phi(Phi^-1(a) + sqrt(T) R / sigma). The radius counts, not the diameter: Q is in the
-middle. It holds for people whose clips an attacker knows by heart, and needs no word on how they speak.
+middle. It holds for people whose clips an attacker knows by heart, and needs no word on how they speak. Proofs:
+Theorems 4.10 and 4.11 in docs/theory/filters.md.
 """
 
 import math
@@ -59,10 +60,11 @@ class NamingBound:
     kind: Kind
 
     def __str__(self) -> str:
+        clips = "1 clip" if self.clips == 1 else f"{self.clips} clips"
         if self.kind == "none":
-            return f"naming one of {self.people} people from {self.clips} clips: {NOTHING}"
+            return f"naming one of {self.people} people from {clips}: {NOTHING}"
         return (
-            f"nobody names one of {self.people} people from {self.clips} clips more often than {self.value:.3f} "
+            f"nobody names one of {self.people} people from {clips} more often than {self.value:.3f} "
             f"(chance {1 / self.people:.3f}; {self.kind})"
         )
 

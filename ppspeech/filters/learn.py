@@ -48,11 +48,11 @@ class Learning:
     solver: str = "alternating"  # `alternating` or `kiwiel`
     start: str = "plda"  # of a linear filter
     rho: float = 1.0  # what the task weighs against the secret
-    iterations: int = 5
+    iterations: int = 5  # of the solver: few, as they are the regularizer
     private_ridge: float = 1e-3  # of the adversary
     task_ridge: float = 1e-2  # of the aggregator
-    adversary: Model = "logistic"
-    aggregator: Model = "logistic"
+    adversary: Model = "logistic"  # whom the filter is learned against
+    aggregator: Model = "logistic"  # whom it is learned for
     clips: int = 1  # above 1: against the worst of those with one clip, with so many, and with one of a known class
     codes: int = 0  # of a filter of codes: a multiple of the task's classes, or 0 for one a class
 

@@ -3,7 +3,8 @@
 A minimax filter alone promises nothing: it hides from the adversaries it was trained against. Clipping its features
 to a ball of radius B and adding noise calibrated to the ball's diameter 2 B makes any two inputs hard to tell apart,
 for every adversary: local differential privacy, T epsilon for a person with T samples. Every sample is handed out as it
-is, so its last bits count: features are whole steps of a grid, and so is the noise.
+is, so its last bits count: features are whole steps of a grid, and so is the noise. Proof: Theorem 4.9 in
+docs/theory/filters.md.
 """
 
 import math

@@ -3,6 +3,7 @@
 All share the task; each has its own filter u_s and faces its own adversary v_s, who tells its samples from everyone
 else's. The sum of all (16) is minimized a contributor at a time (19), the others' filtered samples held fixed. Here is
 the mathematics of one such step; `ppspeech.protocols.filters.personal_filters` is the conversation around it.
+Proposition 4.13 in docs/theory/filters.md.
 """
 
 from collections.abc import Sequence

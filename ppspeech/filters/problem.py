@@ -1,4 +1,7 @@
-"""The minimax problem (9) of Hamm 2015: its value by exact inner solves, and its gradient by the envelope theorem."""
+"""The minimax problem (9) of Hamm 2015: its value by exact inner solves, and its gradient by the envelope theorem.
+
+Definition 4.1 in docs/theory/filters.md.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

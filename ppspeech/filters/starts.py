@@ -109,7 +109,8 @@ def without_means(
 
     Someone who adds up clips sees the mean more and more sharply; behind such a filter it is the same for all of the
     training people (exactly, up to rounding), and what is left grows no faster than what differs in spread. The
-    constraint takes S - 1 directions, or C (S - 1) by class: raises ModelError where too few are left.
+    constraint takes S - 1 directions, or C (S - 1) by class: raises ModelError where too few are left. Theorem 4.5 in
+    docs/theory/filters.md.
     """
     residual = _centered(x)
     if by_class:

@@ -5,7 +5,7 @@
 with frequencies w_j of N(0, 1 / width^2 I), d at a time at right angles (Yu et al. 2016). |phi(x)| = 1 whatever x is,
 so that no input needs a clip, and a linear model of phi is trained privately as any other is. The model holds
 frequencies, drawn without data, and weights: unlike a kernel machine's dual, which is a list of people
-(`evidence/published/kernel.py`).
+(`evidence/published/kernel.py`). Proposition 1.36 in docs/theory/release.md.
 """
 
 import math

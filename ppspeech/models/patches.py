@@ -27,53 +27,13 @@ import torch
 from ppspeech.arrays import Reals, Whole
 from ppspeech.errors import ModelError
 from ppspeech.models.linear import HuberSvm
+from ppspeech.models.patch_grid import PatchGrid
 
 Rule = Literal["stumps", "linear"]
 QUADRATIC = 0.03
 """Λ of the support vector machine, beside losses that weigh a half for the word and a half for all else."""
 WITHOUT, HARD, APART = 20, 4, 4
 """Windows of each recording without the word: drawn at first; shown again each time, so many frames apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class PatchGrid:
-    """Where patches stand: nothing here depends on the word.
-
-    Attributes:
-        bands: of the spectrogram.
-        span: b, frames of a patch.
-        bins: how many places in a word.
-        step: s, frames from one to the next.
-        window: w, frames that a patch may be late.
-        per_bin: patches of each bin.
-    """
-
-    bands: int
-    span: int = 5
-    bins: int = 6
-    step: int = 4
-    window: int = 8
-    per_bin: int = 8
-
-    def __post_init__(self) -> None:
-        if min(self.bands, self.span, self.bins, self.step, self.window, self.per_bin) < 1:
-            raise ModelError(f"sizes of patches are at least 1, got {self}")
-
-    @property
-    def patches(self) -> int:
-        """In all."""
-        return self.bins * self.per_bin
-
-    @property
-    def frames(self) -> int:
-        """That one place looks at."""
-        return (self.bins - 1) * self.step + self.window + self.span - 1
-
-    def places(self, frames: int) -> int:
-        """Of a recording of so many frames. Raises ModelError for fewer than one place looks at."""
-        if frames < self.frames:
-            raise ModelError(f"a recording has {self.frames} frames or more, got {frames}")
-        return frames - self.frames + 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,20 +4,24 @@ Nothing here knows what is said: a party program is any function over a `Channel
 """
 
 import logging
+from typing import TYPE_CHECKING
 
-from ppspeech.network.address import Address, neighborhood
-from ppspeech.network.channel.memory import MemoryChannel, memory_pair
-from ppspeech.network.channel.session import StreamChannel
-from ppspeech.network.channel.transcript import Entry, Transcript
-from ppspeech.network.limits import Limits
-from ppspeech.network.local.pairs import run_in_processes, run_in_threads, run_together, socket_pair
-from ppspeech.network.server.load import Capacity, Counters
-from ppspeech.network.server.server import RunningServer, Server, in_background
-from ppspeech.network.server.worker import Service
-from ppspeech.network.tls.certificates import fingerprint, make_certificate
-from ppspeech.network.tls.connect import connect
-from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
-from ppspeech.network.tls.listener import Listener
+from ppspeech.doors import door
+
+if TYPE_CHECKING:
+    from ppspeech.network.address import Address, neighborhood
+    from ppspeech.network.channel.memory import MemoryChannel, memory_pair
+    from ppspeech.network.channel.session import StreamChannel
+    from ppspeech.network.channel.transcript import Entry, Transcript
+    from ppspeech.network.limits import Limits
+    from ppspeech.network.local.pairs import run_in_processes, run_in_threads, run_together, socket_pair
+    from ppspeech.network.server.load import Capacity, Counters
+    from ppspeech.network.server.server import RunningServer, Server, in_background
+    from ppspeech.network.server.worker import Service
+    from ppspeech.network.tls.certificates import fingerprint, make_certificate
+    from ppspeech.network.tls.connect import connect
+    from ppspeech.network.tls.context import ClientTls, ServerTls, own_tls
+    from ppspeech.network.tls.listener import Listener
 
 # What ends a session is raised, and said by whoever catches it; the log has it a second time, for those who keep one.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -49,3 +53,6 @@ __all__ = [
     "run_together",
     "socket_pair",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = door(__name__)

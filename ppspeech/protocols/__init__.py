@@ -1,17 +1,22 @@
 """Protocols: one file each, with its parties as functions over a channel, what it computes and what it leaks."""
 
-from ppspeech.protocols.meeting import WORKERS, Meeting, meet, meet_as_client, meet_as_server
-from ppspeech.protocols.message_kinds import Kind, kind_of
-from ppspeech.protocols.party import (
-    NOBODY,
-    PROTOCOLS,
-    Party,
-    RegisteredProtocol,
-    register_protocol,
-    rehearse,
-    run_in_memory,
-    written,
-)
+from typing import TYPE_CHECKING
+
+from ppspeech.doors import door
+
+if TYPE_CHECKING:
+    from ppspeech.protocols.meeting import WORKERS, Meeting, meet, meet_as_client, meet_as_server
+    from ppspeech.protocols.message_kinds import Kind, kind_of
+    from ppspeech.protocols.party import (
+        NOBODY,
+        PROTOCOLS,
+        Party,
+        RegisteredProtocol,
+        register_protocol,
+        rehearse,
+        run_in_memory,
+        written,
+    )
 
 __all__ = [
     "NOBODY",
@@ -30,3 +35,6 @@ __all__ = [
     "run_in_memory",
     "written",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = door(__name__)

@@ -3,8 +3,9 @@
 The door opens what is asked for and no more: a client of words loads no code of speakers, nor of servers.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ppspeech.doors import door
 
 if TYPE_CHECKING:
     from ppspeech.service.archive import Archive, Contents, Units, clear_segments, in_the_clear, index_recordings
@@ -154,65 +155,5 @@ __all__ = [
     "votes_of",
 ]
 
-_MODULES = {
-    "archive": {"Archive", "Contents", "Units", "clear_segments", "in_the_clear", "index_recordings"},
-    "client.connect": {"Client", "Door", "connect", "connect_through", "open_door", "server_health"},
-    "client.session": {"Answer"},
-    "client.spotting": {"Spotted", "in_archive", "patches_in_archive"},
-    "estimate": {"BYTES_PER_SECOND", "Knowledge"},
-    "exactness": {"error_budget"},
-    "export": {"EXPORTERS", "Deployment", "export_words"},
-    "export_networks": {"at_frames", "export_ctc", "export_network", "export_sequence"},
-    "export_sentences": {"NetworkScored", "Scored", "at_length", "export_bank", "export_bundle", "export_graph"},
-    "export_spotting": {"SpotDeployment", "export_keywords"},
-    "offer": {"DESCRIBE", "Offer", "describe", "offered_names"},
-    "patches": {"PatchWord", "band_frames", "heard_inside", "learn_patch_word", "pieces_of"},
-    "plan": {
-        "MEETING_BYTES",
-        "ROUND_TRIPS",
-        "ServicePlan",
-        "WayToRun",
-        "plan_network",
-        "plan_sentences",
-        "plan_speakers",
-        "plan_words",
-    },
-    "requests": {
-        "Ask",
-        "BudgetSpentError",
-        "Request",
-        "receive_ready",
-        "receive_request",
-        "send_ready",
-        "send_request",
-        "send_template",
-    },
-    "server.sentences": {"sentence_knowledge"},
-    "server.serve": {"ServiceFiles", "Serving", "build_services", "serve"},
-    "server.speakers": {"SpeakerDeployment"},
-    "server.stores": {"QueryBudget"},
-    "song_thresholds": {"CLIP_SECONDS", "Alike", "rivals", "threshold_of", "votes_of"},
-    "songs": {
-        "ASKED",
-        "WAYS",
-        "FindBy",
-        "SongIndex",
-        "clip_frames",
-        "clip_landmarks",
-        "clip_of",
-        "index_folder",
-        "index_songs",
-        "read_index",
-    },
-    "server.text": {"TextDeployment"},
-    "tasks.sentences": {"SentenceDeployment"},
-    "seek": {"sought"},
-}
-
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        for module, names in _MODULES.items():
-            if name in names:
-                return getattr(import_module(f"{__name__}.{module}"), name)
-        raise AttributeError(f"{__name__} has no {name!r}")
+    __getattr__ = door(__name__)

@@ -19,9 +19,8 @@ from safetensors import SafetensorError
 from torch import nn
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, MfccConfig, Sound, features_of, in_usual_range, waveform_at
+from ppspeech.audio import LIMIT, Mfcc, MfccConfig, Sound, features_of, in_usual_range, samples_at, usual_radius
 from ppspeech.bundle import (
-    LIMIT,
     Bundle,
     BundleConfig,
     KeywordHmmSettings,
@@ -29,7 +28,6 @@ from ppspeech.bundle import (
     SentenceTranscriber,
     from_plain,
     to_plain,
-    usual_radius,
 )
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.models import fit_mixture
@@ -264,7 +262,7 @@ def index_recordings(
     heard = [features_of([sound], front_end, rate)[0] for sound in track(list(sounds.values()), "Indexing")]
     bands: list[Reals] = []
     if mfcc.sample_rate >= BAND_RATE:  # what was recorded for less has no upper bands
-        bands = [band_frames(waveform_at(sound, rate, BAND_RATE)) for sound in track(list(sounds.values()), "Bands")]
+        bands = [band_frames(samples_at(sound, rate, BAND_RATE)) for sound in track(list(sounds.values()), "Bands")]
     frames = np.concatenate([in_usual_range(each, mfcc) for each in heard]).astype(np.float32)
     units = None if bundle is None else Units.of(bundle.model, bundle.config)
     longest, longest_heard = max(2, round(longest_s / mfcc.hop_s)), max(map(len, heard))

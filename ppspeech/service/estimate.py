@@ -71,9 +71,10 @@ LEAST_BUDGET = 100  # of a model so small that fewer queries would tell it
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What answers tell of a model, whatever a client does (`docs/THEORY.md`). `bits`: of one answer, at the most.
-    `queries`: until the model could be known, at the earliest. `budget`: what one client should be answered, each a
-    query, however long.
+    """What answers tell of a model, whatever a client does (Corollary 2.4 in docs/theory/asking.md).
+
+    `bits`: of one answer, at the most. `queries`: until the model could be known, at the earliest. `budget`: what one
+    client should be answered, each a query, however long.
     """
 
     bits: int

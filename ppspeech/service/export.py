@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import MfccConfig, usual_range
-from ppspeech.bundle import GARBAGE, LIMIT, NO_GARBAGE, feature_limit, word_radius
+from ppspeech.audio import LIMIT, MfccConfig, usual_range
+from ppspeech.bundle import GARBAGE, NO_GARBAGE, feature_limit, word_radius
 from ppspeech.errors import ModelError
 from ppspeech.models import (
     HuberSvm,
@@ -125,7 +125,7 @@ def export_words(
     radius = None if mfcc is None else word_radius(module, mfcc)
     weights, floor = found.weights, None if radius is not None else score_floor(module)
     if mfcc is not None and limit is not None:
-        center, spread = (part.numpy() for part in usual_range(mfcc))
+        center, spread = usual_range(mfcc)
         weights = scaled_weights(weights, found.shape.terms, center, spread)
     return fit_words(
         replace(found.shape, radius=radius),

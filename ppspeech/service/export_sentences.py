@@ -89,7 +89,7 @@ def export_bank(bank: nn.Module, config: BundleConfig, deployment: SentenceDeplo
     with torch.no_grad():
         weights = score_columns(bank.emission.gaussians.phi().double(), terms)
         graph = settings.graph(bank, config.labels).drawn
-    center, spread = (part.numpy() for part in usual_range(mfcc))
+    center, spread = usual_range(mfcc)
     scored = Scored(
         scaled_weights(weights, terms, center, spread), terms, mfcc.features, limit, feature_radius(bank, mfcc)
     )

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
-import torch
 from safetensors import SafetensorError
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, Sound, spoken_part, waveform_at
+from ppspeech.audio import Cepstra, Samples, Sound, samples_at, spoken_part
 from ppspeech.bundle import from_plain, read_json, to_plain
 from ppspeech.errors import AudioError, BundleError, ModelError
 from ppspeech.models import PatchDetector, PatchGrid, learn_word, regions
@@ -44,20 +43,18 @@ RATE = BAND_FRONT_END.sample_rate
 
 
 @cache
-def _front_end() -> Mfcc:
-    return Mfcc(BAND_FRONT_END)
+def _front_end() -> Cepstra:
+    return Cepstra(BAND_FRONT_END)
 
 
-@torch.no_grad()
-def band_frames(waveform: torch.Tensor) -> Reals:
+def band_frames(waveform: Samples) -> Reals:
     """Log energies of bands of a waveform at `RATE`, `(steps, BANDS)`, about their mean, in units of their spread."""
     whole = BAND_FRONT_END.frame_count(len(waveform)) // EVERY * EVERY
     if not whole:
         return np.zeros((0, BANDS))
-    mel = _front_end().spectrogram(waveform).double()
-    steps = mel[:whole].reshape(-1, EVERY, BANDS).mean(dim=1)
-    spread = steps.std(dim=0, unbiased=False).clamp_min(1e-2)
-    found: Reals = ((steps - steps.mean(dim=0)) / spread).numpy()
+    mel = _front_end().log_energies(np.asarray(waveform, np.float64))
+    steps = mel[:whole].reshape(-1, EVERY, BANDS).mean(axis=1)
+    found: Reals = (steps - steps.mean(axis=0)) / np.maximum(steps.std(axis=0), 1e-2)
     return found
 
 
@@ -234,16 +231,16 @@ def learn_patch_word(
 
 
 def heard_inside(
-    clip: torch.Tensor, background: Sequence[torch.Tensor], grid: PatchGrid, rng: np.random.Generator
+    clip: Samples, background: Sequence[Samples], grid: PatchGrid, rng: np.random.Generator
 ) -> list[Reals]:
     """Windows with a clip about in their middle, `(grid.frames, BANDS)` each: it is put into a recording that is cut
     open for it.
     """
     room = round(grid.frames * STEP_S * RATE)
     around = background[int(rng.integers(len(background)))]
-    around = torch.cat((around, around.new_zeros(max(0, 2 * room - len(around)))))
+    around = np.pad(around, (0, max(0, 2 * room - len(around))))
     cut = int(rng.integers(room, len(around) - room + 1))
-    steps = band_frames(torch.cat((around[:cut], clip, around[cut:])))
+    steps = band_frames(np.concatenate((around[:cut], clip, around[cut:])))
     first = round((cut + len(clip) / 2) / RATE / STEP_S - grid.frames / 2)
     starts = [min(max(0, first + shift), len(steps) - grid.frames) for shift in SHIFTS]
     return [steps[start : start + grid.frames] for start in starts]
@@ -266,15 +263,15 @@ def clear_places(word: PatchWord, pieces: Reals) -> list[int | None]:
     return [int(each.argmax()) if each.max() >= 0 else None for each in scores]
 
 
-def _heard(sound: Sound, rate: int | None) -> torch.Tensor:
-    waveform = waveform_at(sound, rate, RATE)
-    if not bool(waveform.isfinite().all()) or not bool(waveform.ne(0).any()):
+def _heard(sound: Sound, rate: int | None) -> Samples:
+    waveform = samples_at(sound, rate, RATE)
+    if not np.isfinite(waveform).all() or not waveform.any():
         name = sound if isinstance(sound, str | Path) else "a waveform"
         raise AudioError(f"{name} is silent, or holds what is no number: record it again")
     return waveform
 
 
-def _split(sounds: list[torch.Tensor]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def _split(sounds: list[Samples]) -> tuple[list[Samples], list[Samples]]:
     """Those kept aside, and the others."""
     aside = sounds[ASIDE - 1 :: ASIDE] or sounds[-1:]
     kept = set(map(id, aside))

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppspeech.channel import Channel
-from ppspeech.crypto import unpack_floats
 from ppspeech.errors import BadTypeError, PpspeechError, RangeError
 from ppspeech.protocols import Kind
 
@@ -132,6 +131,8 @@ def send_template(channel: Channel, name: str, template: NDArray[np.floating]) -
 def receive_template(channel: Channel, features: int) -> tuple[str, NDArray[np.floating]]:
     """Server: what `send_template` sent, checked by the gallery. Raises BadTypeError for a name that is no text."""
     data = channel.receive(Kind.GALLERY, LONGEST_NAME + 4 * features)
+    from ppspeech.crypto import unpack_floats  # here: what it is compiled with takes long to import
+
     return _read(data[:LONGEST_NAME]), unpack_floats(data[LONGEST_NAME:])
 
 

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from ppspeech.audio import Mfcc, Sound, features_of, in_usual_range, spoken_part, waveform_at
+from ppspeech.arrays import Reals
+from ppspeech.audio import Cepstra, Sound, in_usual_range, samples_at, spoken_part
 from ppspeech.errors import AudioError, ModelError, RangeError
-from ppspeech.models.decoding import composed_rows, keyword_of_takes
-from ppspeech.protocols.search import Keywords, SpotShape
+from ppspeech.protocols.search import Keywords, SpotShape, composed_rows
 from ppspeech.service.requests import Ask, Way
 from ppspeech.service.tasks.spotting import EXAMPLE_FLOOR, EXAMPLE_STATES, Spotting, packed
 
@@ -96,7 +94,7 @@ def _is_file(text: str) -> bool:
 def _spelled(terms: Spotting, shape: SpotShape, words: list[list[str]], threshold: float) -> Keywords:
     units = [unit for word in words for unit in word]
     try:
-        rows = composed_rows(terms.names, units, terms.states).double().numpy()
+        rows = composed_rows(terms.names, units, terms.states)
     except ModelError as unknown:
         raise ModelError(f"{unknown}; an example of the keyword, a sound file, does as well") from None
     middle, _ = terms.reach
@@ -106,9 +104,13 @@ def _spelled(terms: Spotting, shape: SpotShape, words: list[list[str]], threshol
 def _by_example(
     terms: Spotting, shape: SpotShape, words: list[list[str | Sound]], rate: int | None, threshold: float
 ) -> Keywords:
+    import torch
+
+    from ppspeech.models.decoding import keyword_of_takes
+
     models = []
     for takes in words:
-        heard = [frames for take in takes for frames in _heard(terms, shape, take, rate)]
+        heard = [torch.from_numpy(frames) for take in takes for frames in _heard(terms, shape, take, rate)]
         models.append(keyword_of_takes(heard, EXAMPLE_STATES, EXAMPLE_FLOOR, len(takes)))
     means, variances, stays = (
         np.concatenate([part.numpy() for part in parts])[None]
@@ -118,10 +120,10 @@ def _by_example(
     return Keywords.of_gaussians(shape, means, variances, stays, np.array([constant]), np.array([threshold]))
 
 
-def _heard(terms: Spotting, shape: SpotShape, take: str | Sound, rate: int | None) -> list[Tensor]:
+def _heard(terms: Spotting, shape: SpotShape, take: str | Sound, rate: int | None) -> list[Reals]:
     """Frames of what is spoken in an example, from the beginning and a part of a frame later."""
     mfcc = terms.mfcc
-    waveform = spoken_part(waveform_at(take, rate, mfcc.sample_rate), mfcc.sample_rate)
+    waveform = spoken_part(samples_at(take, rate, mfcc.sample_rate), mfcc.sample_rate)
     least, most = EXAMPLE_STATES + 2, terms.block
     frames = mfcc.frame_count(len(waveform))
     if not least <= frames <= most:
@@ -132,7 +134,7 @@ def _heard(terms: Spotting, shape: SpotShape, take: str | Sound, rate: int | Non
             + ("record it longer, or take a longer keyword" if frames < least else "cut it, or join words by `...`")
         )
     parts = np.linspace(0, mfcc.hop_length, SHIFTS, endpoint=False).astype(int).tolist()
-    if not bool(waveform.ne(0).any()):
+    if not waveform.any():
         raise AudioError("an example is silent: record the keyword again")
-    heard = [features_of([waveform[at:]], Mfcc(mfcc), mfcc.sample_rate)[0] for at in parts]
-    return [torch.from_numpy(shape.clipped(in_usual_range(each, mfcc))) for each in heard]
+    cepstra = Cepstra(mfcc)
+    return [shape.clipped(in_usual_range(cepstra(waveform[at:]), mfcc)) for at in parts]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
 from ppspeech.arrays import Bytes, Reals, Whole
-from ppspeech.audio import Sound, waveform_at
+from ppspeech.audio import Sound, samples_at
 from ppspeech.audio.music import MUSIC_RATE, excerpt, fingerprints, landmarks, music_samples, shapes
 from ppspeech.bundle import check_text, from_plain, read_json
 from ppspeech.crypto import MapKey
@@ -157,7 +157,7 @@ def index_songs(names: Any, sounds: Sequence[Sound], rate: int | None = None) ->
     marks: list[tuple[Whole, Whole]] = []
     for name, sound in zip(called, sounds, strict=True):
         try:
-            waveform = np.asarray(waveform_at(sound, rate, MUSIC_RATE), np.float64)
+            waveform = samples_at(sound, rate, MUSIC_RATE).astype(np.float64)
             if len(waveform) < music_samples(PATTERN):
                 raise AudioError(f"{len(waveform) / MUSIC_RATE:.1f} s are no song: it has {CLIP_SECONDS:.1f} s or more")
             for method in METHODS:
@@ -240,7 +240,7 @@ def _index_of(facts: _Facts, tensors: Mapping[str, NDArray[Any]]) -> SongIndex:
 def clip_of(sound: Sound, rate: int | None = None) -> Reals:
     """The beginning of a clip, as much as is looked for. Raises AudioError for one that is too short, or silent."""
     try:
-        return excerpt(np.asarray(waveform_at(sound, rate, MUSIC_RATE), np.float64), PATTERN)
+        return excerpt(samples_at(sound, rate, MUSIC_RATE).astype(np.float64), PATTERN)
     except AudioError as error:
         if not isinstance(sound, str | Path) or str(sound) in str(error):
             raise

@@ -50,7 +50,7 @@ class FilterRecipe(Learning):
 
     keep: str  # the label that should stay, one of a corpus's; for a table `class` or a further column
     hide: str  # the label that should not; for a table also `person`
-    features: int
+    features: int  # that the filter gives
     corpus: str = ""  # by name or folder; or
     table: str = ""  # a table by name
     options: Mapping[str, Any] = field(default_factory=dict)  # what its loader takes, or that by corpus
@@ -59,10 +59,10 @@ class FilterRecipe(Learning):
     adversarial: Mapping[str, Any] = field(default_factory=dict)  # for `AdversarialSolver`; an iteration is an epoch
     test: float = 0.25  # share of each person's recordings to judge by
     most_samples: int = 20_000  # at most so many frames are learned from, drawn at random
-    attackers: Sequence[str] = ()
+    attackers: Sequence[str] = ()  # who try to find what is hidden: `logistic` and these; none named are all
     minutes: float = 3.0  # no attacker starts after so long
     skip_bad: bool = False  # leave out recordings that cannot be used, instead of refusing them
-    seed: int = 0
+    seed: int = 0  # of the split, the start and what is drawn
     expect: Mapping[str, float] = field(default_factory=dict)  # least `task` and largest `private` it must give
 
     def __post_init__(self) -> None:

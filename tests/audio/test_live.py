@@ -21,7 +21,8 @@ def test_live_features_are_those_of_the_whole(chunk: int, changes: dict[str, Any
     given = [live.feed(piece) for piece in sound.split(chunk)]
     early = sum(len(each) for each in given)
     frames = np.concatenate([*given, live.finish()])
-    np.testing.assert_allclose(frames, Mfcc(config)(sound).features[0].numpy(), atol=1e-5)
+    # of 32 bits, around 35: how they are rounded depends on the processor
+    np.testing.assert_allclose(frames, Mfcc(config)(sound).features[0].numpy(), atol=1e-4)
     assert early == len(frames) - config.deltas * config.delta_reach  # only what may still change waits
 
 

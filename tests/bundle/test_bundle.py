@@ -17,11 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ppspeech.audio import MfccConfig
+from ppspeech.audio.embeddings import EmbeddingConfig
 from ppspeech.bundle import (
     MODEL_TYPES,
     BundleConfig,
     CohortSettings,
     CtcNetworkSettings,
+    EmbeddingHeadSettings,
     KernelTableSettings,
     KeywordHmmSettings,
     KeywordNetworkSettings,
@@ -122,6 +124,12 @@ ALL_SETTINGS: list[ModelSettings] = [
     SpeakerUbmSettings(components=4, covariance="full", floor=0.1, relevance=16.0),
     SpeakerUbmSettings(components=4, covariance="tied", floor=0.1, relevance=16.0, cohort=COHORT),
     LargeMarginClassifierSettings(label="emotion", width=0.5, radius=2.0),
+    *(
+        EmbeddingHeadSettings(
+            label="word", head=head, radius=2.0, width=0.5, background=known, alarms_an_hour=float(known)
+        )
+        for head, known in (("logistic", True), ("margin", False))
+    ),
     MinimaxFilterSettings(
         shape="linear", inputs=16, hidden=0, features=3, level="utterance", keep="word", hide="speaker"
     ),
@@ -146,6 +154,8 @@ def config_of(settings: ModelSettings) -> BundleConfig:
     if isinstance(settings, LinearTableSettings | LargeMarginTableSettings | KernelTableSettings):
         two = getattr(settings, "loss", "softmax") != "softmax"
         return BundleConfig(settings, ("a", "b") if two else labels, None, ("age", "height"))
+    if isinstance(settings, EmbeddingHeadSettings):
+        return BundleConfig(settings, labels, None, embedding=EmbeddingConfig("speech"))
     return BundleConfig(settings, labels, MfccConfig(cepstra=4, deltas=0))
 
 
@@ -239,7 +249,7 @@ def test_a_model_of_rows_decides_as_before_on_unscaled_rows(
     assert scores.shape == (50, len(labels))
     assert torch.equal(scores.argmax(-1), model.float().predict(scaled))
     assert "rows of 2 columns" in (tmp_path / "rows" / CARD).read_text()
-    with pytest.raises(BundleError, match="takes rows of 2 columns, not speech"):
+    with pytest.raises(BundleError, match="takes rows of 2 columns, not MFCC features"):
         _ = bundle.mfcc
 
 

@@ -2,7 +2,7 @@
 
 Eleven are refused, because what they change follows from something that they do not. Five change what happened itself
 (whose events, how much noise, which weights, which figures) into something that fits: no check of a folder can tell,
-and only a signature refuses them. The same list is in docs/THREATS.md.
+and only a signature refuses them. The same list is in docs/guides/threats.md.
 """
 
 import base64
@@ -250,7 +250,7 @@ def test_a_signature_is_of_the_form_that_others_check(folder: Path, keys: tuple[
 
 def test_all_sixteen_are_here_and_in_the_documents() -> None:
     assert len(REFUSED) + len(NEED_A_SIGNATURE) == 16
-    told = (Path(__file__).parents[2] / "docs" / "THREATS.md").read_text()
+    told = (Path(__file__).parents[2] / "docs" / "guides" / "threats.md").read_text()
     for name in NEED_A_SIGNATURE:
         assert name in told
 

@@ -75,7 +75,7 @@ def test_frames_count_as_an_encrypted_client_would_send_them(bundle: Bundle) -> 
 
 @pytest.mark.parametrize("mfcc", [MFCC, MfccConfig(cepstra=4, deltas=0, cmvn="none")], ids=["normed", "raw"])
 def test_a_radius_holds_the_states_in_spreads_of_the_front_end(mfcc: MfccConfig) -> None:
-    center, spread = usual_range(mfcc)
+    center, spread = map(torch.from_numpy, usual_range(mfcc))
     emission = GaussianEmission(2, 1, 4, 1, "diagonal", 1e-9, dtype=torch.float64)
     bank = HiddenMarkovModel(left_right(1), emission)
     for far, radius in ((0.5, 5.0), (6.0, 10.0), (11.0, 20.0)):

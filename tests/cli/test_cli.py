@@ -69,7 +69,7 @@ def test_errors_are_words_and_exit_with_2(tmp_path: Path) -> None:
     assert "no benchmark called" in run("bench", "nonesuch", code=2)
     write_audio(tmp_path / "silent.wav", torch.zeros(16_000), 16_000)
     output = run("features", tmp_path / "silent.wav", "--out", tmp_path / "a.npz", code=2)
-    assert "silent.wav: utterance 0 is silent" in output
+    assert "silent.wav: the waveform is silent" in output
     assert "Traceback" not in output
     assert not (tmp_path / "a.npz").exists()
     write_audio(tmp_path / "a.wav", voice(9_000).clamp(-1, 1), 16_000)

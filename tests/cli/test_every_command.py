@@ -50,6 +50,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "party": (EVIL,),
     "patches": (EVIL, "--background", EVIL, "-o", "word.patches"),
     "recognize": (EVIL, "clip.wav"),
+    "report": ("add", EVIL),
     "reproduce": (EVIL,),
     "serve": (EVIL,),
     "sign": (EVIL, "--key", "signing.pem"),

@@ -16,7 +16,7 @@ from ppspeech.network.tls.listener import listen
 from ppspeech.protocols import PROTOCOLS
 from tests.cli.protocol_table import Row, rows
 
-TABLE = Path(__file__).parents[2] / "docs" / "WHO_SEES_WHAT.md"
+TABLE = Path(__file__).parents[2] / "docs" / "reference" / "who_sees_what.md"
 
 # One interpreter loads the package; every party is a fork of it that runs the command, as a terminal would.
 RUNNER = """
@@ -159,7 +159,7 @@ def test_every_listed_protocol_runs(tmp_path: Path) -> None:
     for name in BY_LOT:
         assert set(KIND.findall(_section(found, name))) <= set(KIND.findall(_section(stated, name))), name
         stated, seen = (text.replace(_section(text, name), "") for text in (stated, seen))
-    assert stated == seen, "run this test with PPSPEECH_WRITE_DOCS=1 to write docs/WHO_SEES_WHAT.md anew"
+    assert stated == seen, "run this test with PPSPEECH_WRITE_DOCS=1 to write docs/reference/who_sees_what.md anew"
 
 
 def _section(text: str, name: str) -> str:

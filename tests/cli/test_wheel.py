@@ -1,5 +1,6 @@
 """What `pip install` brings: the command, recipes, training from them and a word by a server, far from the project."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from ppspeech import serve
+from ppspeech.audio import write_audio
+from ppspeech.service import Deployment
+from tests.service.voices import RATE, released, voice
 
 TOP = Path(__file__).parents[2]
 CONFIGS = sorted(path.name for path in (TOP / "configs").glob("*.yaml"))
@@ -94,6 +100,36 @@ print(load_bundle("words").recognize(clip).value)
 with serve("words") as server, connect(server.address, pin=server.pin) as client:
     print(client.recognize(clip).value)
 """
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_client_installs_light_and_asks(wheel: Path, tmp_path: Path) -> None:
+    """In a fresh environment, with no lock, nothing but what a client needs: it is told the word by a server."""
+    python = tmp_path / "venv" / "bin" / "python"
+    uv = [sys.executable, "-m", "uv"]
+    subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv")], check=True)
+    install = [*uv, "pip", "install", "--quiet", "--python", str(python), f"{wheel}[client]"]
+    done = subprocess.run(install, capture_output=True, text=True, check=False)
+    if done.returncode and "network" in done.stderr.lower():
+        pytest.skip(f"no package registry here: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PPSPEECH_CACHE"] = str(tmp_path / "cache")
+
+    def ask(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(python.with_name("ppspeech")), *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert "not installed" in ask("info").stdout
+    refused = ask("train", "keyword_hmm")
+    assert (refused.returncode, "ppspeech[full]" in refused.stderr) == (2, True), refused.stderr
+    clear = released(tmp_path / "words").recognize(voice(1), RATE)
+    write_audio(tmp_path / "clip.wav", voice(1), RATE)
+    with serve(tmp_path / "words", words=Deployment(frames=40)) as server:
+        told = ask("recognize", server.address, "clip.wav", "--pin", str(server.pin), "--json")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["word"] == clear.value or clear.margin < 0.5
 
 
 @pytest.mark.slow

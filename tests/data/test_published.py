@@ -178,7 +178,7 @@ def test_the_document_tells_the_same() -> None:
         for name, source in SOURCES.items()
         if source
     ]
-    text = (TOP / "docs" / "CORPORA.md").read_text()
+    text = (TOP / "docs" / "guides" / "corpora.md").read_text()
     told = text.partition("<!-- published -->\n")[2].partition("<!-- end -->")[0]
     assert told.strip() == "\n".join(rows), "\n".join(rows)
 

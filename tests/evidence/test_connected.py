@@ -59,7 +59,7 @@ def test_the_hard_case_of_the_ball() -> None:
 def test_connected_words_are_heard(name: str, most: float) -> None:
     made = CONNECTED[name]()
     assert len(made.sentences) == (30 if name == "yesno" else 120)
-    assert made.error_rate(made.sentences) <= most
+    assert made.errors(made.sentences).rate <= most
 
 
 @pytest.mark.usefixtures("data")
@@ -67,7 +67,7 @@ def test_twelve_sentences_of_fsdd() -> None:
     made = fsdd_digits(sentences=12)
     assert made.names == ("eight", "five", "four", "nine", "one", "seven", "six", "three", "two", "zero", "")
     transcriber = made.transcriber
-    assert made.error_rate(made.sentences) <= 0.05
+    assert made.errors(made.sentences).rate <= 0.05
     features, text = made.sentences[0]
     assert set(text) <= set(made.names)
     assert decode(made.graph, transcriber.scores(features)).words == transcriber.words(features)
@@ -76,5 +76,5 @@ def test_twelve_sentences_of_fsdd() -> None:
     np.testing.assert_allclose(scores, (transcriber.scores(features).double() + made.stays).numpy(), atol=1e-2)
     least, highest = ball_bounds(weights, "full", transcriber.radius)
     assert ((scores >= least) & (scores <= highest + 1e-6)).all()
-    nothing = made.error_rate(made.sentences, floor=float(highest.max()))  # every frame scores alike
+    nothing = made.errors(made.sentences, floor=float(highest.max())).rate  # every frame scores alike
     assert nothing > 0.5

@@ -13,7 +13,8 @@ from ppspeech.errors import ModelError
 from ppspeech.filters.attack.attack import attack
 from ppspeech.filters.attack.attackers import VECTOR_ATTACKERS
 from ppspeech.filters.attack.attackers.vectors import RIDGE
-from ppspeech.filters.attack.report import UNKNOWN, clopper_pearson
+from ppspeech.filters.attack.report import UNKNOWN
+from ppspeech.intervals import clopper_pearson
 from ppspeech.models.measures import equal_error_rate
 
 NAMES = tuple(VECTOR_ATTACKERS)

@@ -122,6 +122,8 @@ def test_without_noise_nothing_is_certain_but_what_can_be_counted() -> None:
     codes = NoisyFilter(learn_codes(torch.randn(40, 4), torch.arange(40) % 10, epochs=1), None)
     assert (codes.naming(60, 1).kind, codes.naming(60, 1).value) == ("counted", pytest.approx(1 / 6))
     assert (codes.naming(60, 10).kind, codes.naming(60, 10).value) == ("none", 1.0)
+    assert "from 1 clip more often than 0.167" in str(codes.naming(60, 1))
+    assert "from 10 clips: no noise" in str(codes.naming(60, 10))
     assert no_bound(60, 1, 60).kind == "none"
     laplace = NoisyFilter(nn.Identity(), FeatureNoise(bound=1.0, epsilon=0.2)).naming(60, 10)
     assert (laplace.kind, laplace.value) == ("pure", pytest.approx(named_by_pure(0.1, 60, 10)))

@@ -15,7 +15,6 @@ from ppspeech.models.decoding import (
     best_average,
     best_of_blocks,
     best_segments,
-    composed_rows,
     in_blocks,
     spot,
 )
@@ -111,14 +110,6 @@ def test_the_score_is_that_of_the_bank_where_a_clip_is_the_segment() -> None:
     last = 3 * float(chain.stays[-1] - bank.log_transitions().detach()[0, -1, -1])
     score = float(found.score) + chain.constant - 30.0 * len(frames)
     assert score == pytest.approx(said + last, abs=1e-6)
-
-
-def test_a_keyword_of_units_is_scored_by_them() -> None:
-    rows = composed_rows(("a", "b", "c"), ("c", "a"), states=2)
-    units = torch.arange(12.0).reshape(2, 6)
-    assert (units @ rows.T).tolist() == [[4.0, 5.0, 0.0, 1.0], [10.0, 11.0, 6.0, 7.0]]
-    with pytest.raises(ModelError, match="no unit for z"):
-        composed_rows(("a", "b"), ("z",))
 
 
 @pytest.mark.parametrize(

@@ -96,13 +96,17 @@ SENTENCES = [
         "sentence: encoders of any size",
         "an offer takes a client's memory and time",
         "tests/audio/test_encoder.py",
-        ("audio/encoder.py", "wanted > MOST_NUMBERS or len(self.numbers) != wanted", "len(self.numbers) != wanted"),
+        (
+            "audio/public_encoder.py",
+            "wanted > MOST_NUMBERS or len(self.numbers) != wanted",
+            "len(self.numbers) != wanted",
+        ),
     ),
     mutant(
         "sentence: encoders of what is no number",
         "an offer makes every frame of a client the same, or none",
         "tests/audio/test_encoder.py",
-        ("audio/encoder.py", "math.isfinite(number) and abs(number) <= LARGEST for number", "True for number"),
+        ("audio/public_encoder.py", "math.isfinite(number) and abs(number) <= LARGEST for number", "True for number"),
     ),
     mutant(
         "sentence: encoders of private speech",

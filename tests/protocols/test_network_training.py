@@ -18,7 +18,7 @@ from tests.protocols.test_networks import MEETING
 
 TERMS: dict[str, Any] = {"rows": 16, "features": 3, "classes": 2, "hidden": 3, "steps": 6, "rate": 1.0}
 ERROR = 0.01
-"""Of a weight after a few steps: what `docs/THEORY.md` states."""
+"""Of a weight after a few steps: what Limit 3.9 in docs/theory/together.md states."""
 
 
 def made_task(terms: TrainingTerms, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

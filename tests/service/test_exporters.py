@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from ppspeech.audio import MfccConfig, in_usual_range, usual_range
-from ppspeech.bundle import LIMIT
+from ppspeech.audio import LIMIT, MfccConfig, in_usual_range, usual_range
 from ppspeech.errors import ModelError, RangeError
 from ppspeech.models import (
     DiscreteEmission,
@@ -133,7 +132,7 @@ def test_what_cannot_be_served_is_refused_by_name() -> None:
 def test_frames_are_clipped_alike_in_the_clear_and_encrypted(mfcc: MfccConfig, tmp_path: Path) -> None:
     """Far beyond the limit too, where a score without limits is another."""
     bundle = released(tmp_path / "words", mfcc=mfcc)
-    center, spread = usual_range(mfcc)
+    center, spread = map(torch.from_numpy, usual_range(mfcc))
     frames = center + 6 * spread * torch.randn(30, mfcc.features, generator=torch.Generator().manual_seed(0))
     models = export_words(bundle.config.type, bundle.model, bundle.labels, Deployment(frames=30), mfcc)
     assert models.shape.limit == LIMIT

@@ -1,5 +1,6 @@
 """`from ppspeech import serve, connect, load_bundle`: the words and speakers of a server are those in the clear."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,32 @@ others = ("ppspeech.protocols.speakers", "ppspeech.protocols.sentences", "ppspee
 terms = ("tasks.sentences", "tasks.speakers")
 loaded = [name for name in sys.modules if name.startswith(others) or name.endswith(terms)]
 assert not loaded, loaded
+"""
+
+LIGHT = r"""
+import importlib.metadata, re, sys
+
+light = {re.match(r"[\w.-]+", line)[0] for line in importlib.metadata.requires("ppspeech") if "extra ==" not in line}
+full = {re.match(r"[\w.-]+", line)[0] for line in importlib.metadata.requires("ppspeech") if "extra == 'full'" in line}
+assert {"numpy", "tenseal"} <= light and {"torch", "scipy", "safetensors"} <= full, (light, full)
+modules = {"pytorch-lightning": "pytorch_lightning", "scikit-learn": "sklearn", "dp-accounting": "dp_accounting"}
+for package in full:  # as if they were not installed
+    sys.modules[modules.get(package, package)] = None
+from ppspeech import connect
+
+address, pin, word, sentence = sys.argv[1:]
+with connect(address, pin=pin, model="words") as client:
+    print(client.recognize(word).value)
+    with client.stream() as listening:
+        from ppspeech.audio import read_samples
+        listening.feed(read_samples(word)[0])
+        print(listening.finish().value)
+with connect(address, pin=pin, model="spoken") as client:
+    print(*(each.value for each in client.transcribe(sentence).value))
+try:
+    from ppspeech import load_bundle
+except ImportError as refused:
+    print(refused)
 """
 
 
@@ -69,6 +96,17 @@ def test_serve_and_connect_are_as_short_as_in_the_clear(folder: Path) -> None:
         assert said.returncode == 0, said.stderr
         expected = words.recognize(folder / "1.wav")
         assert said.stdout.strip() == expected.value or expected.margin < 0.5
+        # One who only asks needs nothing of what is for those who train.
+        asked = [sys.executable, "-c", LIGHT, server.address, str(server.pin)]
+        clips = [str(folder / name) for name in ("1.wav", "said.wav")]
+        said = subprocess.run([*asked, *clips], capture_output=True, text=True, check=False)
+        assert said.returncode == 0, said.stderr
+        word, streamed, sentence, refused = said.stdout.splitlines()
+        assert expected.value in {word, streamed} or expected.margin < 0.5
+        assert sentence.split() == [
+            each.value for each in load_bundle(folder / "spoken").transcribe(folder / "said.wav")
+        ]
+        assert re.search(r"load_bundle needs .*: pip install 'ppspeech\[full\]'", refused)
     with pytest.raises(PpspeechError, match="nobody listens"):
         connect(server.address, pin=server.pin)
 

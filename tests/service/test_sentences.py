@@ -506,7 +506,7 @@ def test_frames_are_scored_in_a_circuit_where_a_round_trip_takes_longer_than_the
 
 def test_a_circuit_hears_what_shares_hear(asked: Running, bundle: Bundle) -> None:
     """Over the same session; words, times, and what cannot be asked."""
-    sounds = [sure(bundle, 30), frames_long(40, seed=3), frames_long(64, seed=5)]
+    sounds = [sure(bundle, 30), sure(bundle, 40, 3), sure(bundle, 64, 5)]
     with asked.connect("any") as client:
         found = {way: client.transcribe_all(sounds, RATE, way) for way in MODES}
         with pytest.raises(RangeError, match="can be asked by frames, garbled, got 'scan'"):

@@ -60,7 +60,7 @@ def released(folder: Path, settings: ModelSettings = HMM, mfcc: MfccConfig = WHO
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.7)
     if mfcc.cmvn == "none" and isinstance(model, HiddenMarkovModel):
-        center, spread = usual_range(mfcc)
+        center, spread = map(torch.from_numpy, usual_range(mfcc))
         gaussians: Any = model.emission.gaussians
         gaussians.set_moments_(center + spread * gaussians.mean, gaussians.variances() * spread.square())
     account = gaussian_account()

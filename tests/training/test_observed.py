@@ -8,6 +8,7 @@ import pytest
 import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint, Timer
+from pytorch_lightning.cli import LightningArgumentParser, SaveConfigCallback
 
 from ppspeech.data import SpeechDataModule
 from ppspeech.errors import CorpusError
@@ -57,6 +58,18 @@ def test_whoever_watches_the_run_is_named_and_not_covered(
     run.save_checkpoint(tmp_path / "run.ckpt")
     stated = {t.topic: t.status for t in export_checkpoint(tmp_path / "run.ckpt", tmp_path / "b").statement.touches}
     assert stated["early_stopping"] == "not_covered"
+
+
+def test_the_callback_that_every_recipe_has_does_not_watch(
+    voices: SpeechDataModule, trainer: Make, tmp_path: Path
+) -> None:
+    """It writes settings down before the run begins; else no private recipe could be said to run as planned."""
+    parser = LightningArgumentParser()
+    settings = SaveConfigCallback(parser, parser.parse_args([]), overwrite=True)
+    hook = PrivacyHook(epsilon=4.0)
+    trainer(max_epochs=1, callbacks=[hook, settings], default_root_dir=tmp_path).fit(words(), datamodule=voices)
+    assert settings.already_saved
+    assert statuses(hook)["early_stopping"] == "untouched"
 
 
 def test_a_run_that_nobody_watched_says_so_and_one_cut_short_does_not(

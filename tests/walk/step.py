@@ -10,7 +10,8 @@ class Step:
     """One thing that is done, and what must hold.
 
     `makes`: files that must then be there. `goes_on`: a server, which runs until the stage is over. `slow`: only with
-    --slow. `needs`: a folder of real data without which the step is left out. `python`: `run` is Python.
+    --slow. `needs`: a corpus or table without which the step is left out. `python`: `run` is Python. `told`: that
+    it does not end with 0 is said where documents show it.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Step:
     slow: bool = False
     needs: str = ""
     python: bool = False
+    told: bool = False
 
     def filled(self, known: Mapping[str, str]) -> str:
         """The command with what earlier steps have told."""

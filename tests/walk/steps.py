@@ -1,18 +1,29 @@
-"""What a new user does, in order: the README's commands, own recordings, own tables, the library, and misuse.
+"""What a new user does, in order: commands that documents show, own recordings, own tables, the library, and misuse.
 
 A stage begins in an empty folder that sees `configs`. A step is a command line or Python; it must end with `code`, and
 what it prints must match `says`, whose named groups later steps use as {name}.
 """
 
-from pathlib import Path
-
+from tests.walk.shown import python_blocks
 from tests.walk.step import Step, python
-
-README = (Path(__file__).parents[2] / "README.md").read_text()
-
 
 QUICK = "--trainer.logger false --trainer.enable_progress_bar false --trainer.default_root_dir run --expect {}"
 CHECKPOINT = r"\s(?P<checkpoint>\S+\.ckpt)"
+SERVED = r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})"
+
+MEASURED = """
+import json
+from pathlib import Path
+Path("docs/results").mkdir(parents=True)
+row = "{metric: fsdd.hmm.accuracy, what: words right, form: percent}"
+Path("docs/results/shown.yaml").write_text(
+    "groups: [{title: Words, commands: [{command: ppspeech reproduce fsdd, about: digits, rows: [" + row + "]}]}]"
+)
+Path("README.md").write_text("<!-- figure: fsdd.hmm.accuracy percent -->?<!-- end --> of the words are right")
+first = {"command": "ppspeech reproduce fsdd", "date": "2026-11-18", "seconds": 9}
+figure = {"metric": "fsdd.hmm.accuracy", "value": 0.5, "unit": ""}
+Path("raw.jsonl").write_text(json.dumps(first) + "\\n" + json.dumps(figure) + "\\n")
+"""
 
 LOOK = [
     Step("help", "ppspeech --help", "(?s)recognize.*simulate"),
@@ -23,13 +34,39 @@ LOOK = [
     Step("corpora and tables", "ppspeech corpus list", "(?s)fsdd.*adult"),
     Step("protocols", "ppspeech party", "(?s)millionaires.*train_descent"),
     Step("protocols, for programs", "ppspeech party --json", r'"name": "millionaires"'),
+    Step("one of them", "ppspeech party beliefs", "(?s)two servers|server brings.*person brings"),
+    Step("another", "ppspeech party beliefs_peers", "computes:"),
+    Step("and another", "ppspeech party personal_filters", "aggregator brings: weight, bias"),
+    Step("a file to start it from", "ppspeech party beliefs --example", "role: person"),
     Step("benches", "ppspeech bench", "(?s)features.*keyword"),
     Step("experiments", "ppspeech reproduce", "(?s)fsdd.*speakers"),
     Step("recipes", "ppspeech train", "keyword_hmm"),
     Step("mechanisms, attacked", "ppspeech audit --all --quick", "gaussian", slow=True),
+    Step("a printed one that does not hold", "ppspeech audit published_output_laplace", "violated", 1, told=True),
+    Step("another", "ppspeech audit published_wishart", "violated", 1, told=True),
     Step("a bench", "ppspeech bench features --quick --json", "features.batch_ms|features", slow=True),
-    Step("an experiment", "ppspeech reproduce yesno --quick", "yesno", slow=True, needs="waves_yesno"),
+    Step(
+        "an experiment, and it is kept",
+        "ppspeech reproduce yesno --quick --store --results kept",
+        "yesno",
+        makes=("kept/reproduce-yesno-quick.jsonl",),
+        slow=True,
+        needs="yesno",
+    ),
+    python("what somebody has measured", MEASURED),
+    Step("keep it", "ppspeech report add raw.jsonl", "reproduce-fsdd.jsonl"),
+    Step("which figures there are", "ppspeech report --metrics", "fsdd.hmm.accuracy"),
+    Step("a document is not what they say", "ppspeech report --check", r"quoted as '\?', the store has '50\.0 %'", 1),
+    Step("write page and document", "ppspeech report", "(?s)wrote docs/results/index.md.*wrote README.md"),
+    Step("now it is", "ppspeech report --check", "and 1 documents say what 1 results give"),
     Step("a known corpus", "ppspeech corpus fsdd --plot fsdd.png", "3,000", makes=("fsdd.png",), needs="fsdd"),
+]
+
+DEMO = [
+    Step(
+        "what it does", "ppspeech demo", "(?s)without privacy.*with privacy", makes=("demo_output/bundle",), slow=True
+    ),
+    Step("look at what it leaves", "ppspeech inspect demo_output/bundle", "-DP for one utterance", slow=True),
 ]
 
 ODD_FILES = """
@@ -146,6 +183,13 @@ WORDS = [
     ),
     Step("what was released", "ppspeech ledger show releases.jsonl", r"head (?P<head>1:\w{64})"),
     Step("nothing is cut off", "ppspeech ledger verify releases.jsonl words --head {head}", "the chain holds"),
+    Step("vouch for all of them", "ppspeech ledger sign releases.jsonl --key my_keys/signing.pem", "signed: head 1:"),
+    Step(
+        "who vouches for them",
+        "ppspeech ledger verify releases.jsonl words --key my_keys/signing.pub",
+        "goes through the head that is signed",
+    ),
+    Step("write it anew", "ppspeech export words --out anew", "anew: keyword_hmm"),
     python(
         "clips",
         """
@@ -164,7 +208,7 @@ WORDS = [
         code=1,
     ),
     Step("write down", "ppspeech transcribe words clip.wav", "stop"),
-    Step("what encryption would cost", "ppspeech encrypt-plan words", "words"),
+    Step("what encryption would cost", "ppspeech encrypt-plan words --frames 150", "words"),
     Step("no guarantee, nothing to attack", "ppspeech audit words", "no guarantee", 2),
     Step(
         "serve it",
@@ -173,6 +217,12 @@ WORDS = [
         goes_on=True,
     ),
     Step("recognize without showing the voice", "ppspeech recognize {address} clip.wav --pin {pin}", "stop"),
+    Step(
+        "what the server got",
+        "ppspeech recognize {address} clip.wav --pin {pin} --show-transcript",
+        "(?s)stop.*up, .* down, .* round trips",
+    ),
+    Step("for a probe of it", "ppspeech recognize {address} clip.wav --pin {pin} --json", '"word": "stop"'),
     Step("with a wrong pin", "ppspeech recognize {address} clip.wav --pin " + "ab" * 32, "not the pinned one", 2),
     Step("without a pin", "ppspeech recognize {address} clip.wav", "pin", 2),
     Step("attack it", "ppspeech attack words --quick --only chosen_key", "failed|stated", slow=True),
@@ -183,21 +233,36 @@ WORDS = [
         slow=True,
     ),
     Step(
-        "train with differential privacy",
-        f"ppspeech train keyword_dp --data.corpus mine {QUICK}",
-        rf"(?s)-DP.*{CHECKPOINT}",
-        slow=True,
+        "a certificate for a server",
+        "ppspeech keys new server --name speech.example.org --name 127.0.0.1",
+        r"fingerprint: (?P<pin>[0-9a-f]{64})",
     ),
-    Step("release it", "ppspeech export {checkpoint} --out private", "-DP for one utterance", slow=True),
+    *[
+        Step(f"one for {name}", f"ppspeech keys new {name}", "keep it to yourself", makes=(f"{name}/key.pem",))
+        for name in ("ann", "bob")
+    ],
+    python(
+        "whom it lets in",
+        """
+        from pathlib import Path
+        known = [Path(name, "certificate.pem").read_text() for name in ("ann", "bob")]
+        Path("clients.pem").write_text("".join(known))
+        """,
+    ),
     Step(
-        "no more than was stated",
-        "ppspeech export {checkpoint} --out more --ledger private.jsonl --data mine --by me --most 0.01 --begin",
-        "nothing is released",
-        2,
-        slow=True,
+        "serve it to them",
+        "ppspeech serve words --listen 127.0.0.1:0 --certificate server/certificate.pem --key server/key.pem "
+        "--client-ca clients.pem --state served --budget 1000 --frames 150 --metrics metrics.prom",
+        r"recognize (?P<address>127\.0\.0\.1:\d+) clip\.wav",
+        goes_on=True,
     ),
-    Step("attack what it states", "ppspeech audit private", "private|gaussian", slow=True),
-    Step("attack a recipe", "ppspeech audit keyword_dp --quick", "canar", slow=True),
+    Step("a stranger is refused", "ppspeech recognize {address} clip.wav --pin {pin}", "error", 2),
+    Step(
+        "ann is told",
+        "ppspeech recognize {address} clip.wav --pin {pin} --certificate ann/certificate.pem --key ann/key.pem",
+        "stop",
+        makes=("metrics.prom",),
+    ),
     Step(
         "to listen while people speak",
         f"ppspeech train keyword_live --data.corpus mine {QUICK}",
@@ -294,11 +359,10 @@ WORDS = [
     ),
     Step("ask them", "ppspeech transcribe {address} clip.wav --pin {pin} --json", '"rounds"', slow=True),
     python(
-        "a vocabulary, and a text",
+        "a vocabulary",
         """
         from pathlib import Path
         Path("words.txt").write_text("go\\nstop\\nleft\\n")
-        Path("calls.txt").write_text("good morning\\nI want my money back\\nno refund\\n")
         """,
     ),
     Step(
@@ -306,17 +370,6 @@ WORDS = [
         f"ppspeech train sentences_lexicon --data.corpus mine --model.vocabulary words.txt {QUICK}",
         "test_accuracy",
         slow=True,
-    ),
-    Step(
-        "serve the text",
-        "ppspeech serve calls.txt --listen 127.0.0.1:0",
-        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
-        goes_on=True,
-    ),
-    Step(
-        "search it",
-        'ppspeech grep "(refund|money) back" --server {address} --pin {pin}',
-        r"calls\.txt: (found|1 line)|calls\.txt:2",
     ),
     Step("attack sentences", "ppspeech attack sentences --quick --only shifted_scores", "failed|stated", slow=True),
     python("meetings, a call, and a take of two words", MEETINGS, "written"),
@@ -330,10 +383,11 @@ WORDS = [
     Step(
         "serve them",
         "ppspeech serve meetings.archive --listen 127.0.0.1:0",
-        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        SERVED,
         goes_on=True,
     ),
     Step("where is it said", "ppspeech spot stop --server {address} --pin {pin}", "1 of 2 recordings"),
+    Step("here, in the clear", "ppspeech spot stop --archive meetings.archive", "1 of 2 recordings"),
     Step("by a take of it", "ppspeech spot take.wav --server {address} --pin {pin}", "1 of 2 recordings"),
     Step(
         "learn it from takes",
@@ -346,7 +400,7 @@ WORDS = [
     Step(
         "serve keywords",
         "ppspeech serve sentences --spotting threshold=40 --listen 127.0.0.1:0",
-        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        SERVED,
         goes_on=True,
     ),
     Step(
@@ -366,6 +420,81 @@ WORDS = [
         "test_accuracy",
         slow=True,
     ),
+]
+
+TEXTS = [
+    python(
+        "texts",
+        """
+        from pathlib import Path
+        Path("calls.txt").write_text("good morning\\nI want my money back\\nno refund\\n")
+        Path("genome.txt").write_text("ccgattacacc\\nacgtacgtacgt\\nggtacatttt\\n")
+        Path("words.txt").write_text("HH AH L OW\\nG UH D B AY\\n")
+        """,
+    ),
+    Step("serve calls", "ppspeech serve calls.txt --texts tells=count --listen 127.0.0.1:0", SERVED, goes_on=True),
+    Step("search them", 'ppspeech grep "(refund|money) back" --server {address} --pin {pin}', r"calls\.txt: 1 line"),
+    Step(
+        "serve a genome",
+        "ppspeech serve genome.txt --texts alphabet=dna,tells=places --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
+    ),
+    Step(
+        "where is it",
+        'ppspeech grep "g[ag]tt?aca" --server {address} --pin {pin} --tells places',
+        r"(?s)genome\.txt:1:3.*genome\.txt:3:1",
+    ),
+    Step(
+        "serve what was said, in phones",
+        "ppspeech serve words.txt --texts alphabet=phones --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
+    ),
+    Step("search that", 'ppspeech grep "HH (AH|EH) L OW" --server {address} --pin {pin}', r"words\.txt:1\n"),
+]
+
+RELEASE = [
+    Step(
+        "a corpus",
+        'ppspeech synth ward --words "go,stop,left" --speakers 8 --takes 2 --seed 1',
+        "48 recordings",
+    ),
+    Step(
+        "train with differential privacy, and attack the training",
+        f"ppspeech train keyword_dp --data.corpus ward --audit canaries=100 {QUICK}",
+        rf"(?s)-DP.*{CHECKPOINT}",
+    ),
+    Step("release it", "ppspeech export {checkpoint} --out private_words", "-DP for one utterance"),
+    Step("look at it", "ppspeech inspect private_words", "-DP for one utterance"),
+    Step(
+        "no more than was stated",
+        'ppspeech export {checkpoint} --out more --ledger other.jsonl --data "ward 7" --by ann --most 0.01 --begin',
+        "nothing is released",
+        2,
+    ),
+    python(
+        "what was measured",
+        """
+        from pathlib import Path
+        Path("figures.jsonl").write_text('{"metric": "ward.accuracy", "value": 0.5, "unit": ""}\\n')
+        """,
+    ),
+    Step(
+        "release it and enter it",
+        'ppspeech export {checkpoint} --out words --ledger releases.jsonl --data "ward 7" --by ann --most 9 --begin '
+        "--metrics figures.jsonl",
+        "1 release of ward 7",
+    ),
+    Step("attack what it states", "ppspeech audit private_words", "no violation found"),
+    Step(
+        "and draw it",
+        "ppspeech audit words --profile words.png",
+        "no violation found",
+        makes=("words.png",),
+        slow=True,
+    ),
+    Step("attack a recipe", "ppspeech audit keyword_dp --quick", "canar", slow=True),
 ]
 
 SPEAKERS = [
@@ -413,7 +542,7 @@ SPEAKERS = [
     Step(
         "serve people",
         "ppspeech serve voices --enroll --state kept --speakers cohort=others --listen 127.0.0.1:0",
-        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        SERVED,
         goes_on=True,
         slow=True,
     ),
@@ -435,7 +564,7 @@ SPEAKERS = [
     Step(
         "serve people by mixtures",
         "ppspeech serve voices --enroll --state mixed --speakers scoring=gmm,cohort=others --listen 127.0.0.1:0",
-        r"--server (?P<address>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64})",
+        SERVED,
         goes_on=True,
         slow=True,
     ),
@@ -449,6 +578,21 @@ SPEAKERS = [
         "verify there",
         "ppspeech verify voices ann_again.wav --claim {place} --server {address} --pin {pin}",
         "accepted|rejected",
+        slow=True,
+    ),
+    Step(
+        "keep templates that one cannot read",
+        "ppspeech serve voices --store --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
+        slow=True,
+    ),
+    Step(
+        "enroll there, and keep the key",
+        "ppspeech enroll voices ann.wav --name ann --private family --threshold 0.5 --listen 127.0.0.1:0 "
+        "--server {address} --pin {pin}",
+        "keeping family at ",
+        goes_on=True,
         slow=True,
     ),
     python(
@@ -496,9 +640,35 @@ MUSIC = [
 ]
 
 FILTERS = [
-    Step("a filter", "ppspeech filter train --config configs/filter_speaker.yaml --out quiet", "task", slow=True),
-    Step("apply it", "ppspeech filter apply quiet synthetic --out filtered", "filtered", slow=True),
-    Step("attack it", "ppspeech filter attack filtered", "(?i)attack|speaker", slow=True),
+    Step("a corpus", 'ppspeech synth my_folder --words "go,stop,left" --speakers 10 --takes 6', "180", slow=True),
+    Step(
+        "a filter",
+        "ppspeech filter train --config configs/filter_speaker.yaml --corpus my_folder --out quiet --plot quiet.png",
+        "the filter: quiet; it proves nothing",
+        makes=("quiet.png",),
+        slow=True,
+    ),
+    Step("apply it", "ppspeech filter apply quiet my_folder --out filtered", "filtered", slow=True),
+    Step("attack it", "ppspeech filter attack filtered --filter quiet", "worst of .* attackers", slow=True),
+    Step(
+        "with noise",
+        "ppspeech filter apply quiet my_folder --out noisy --epsilon 8 --delta 1e-6 --most 10 --report",
+        "(?s)-DP for one speaker.*worst of .* attackers",
+        slow=True,
+    ),
+    Step(
+        "a filter of codes",
+        "ppspeech filter train --config configs/filter_codes.yaml --corpus my_folder --out codes "
+        "--at-most 0.1 --people 60",
+        "nobody names one of 60 people",
+        slow=True,
+    ),
+    Step(
+        "and what is certain of it",
+        "ppspeech filter apply codes my_folder --out random --at-most 0.1 --people 60 --most 10",
+        "(?s)-DP for one speaker.*nobody names one of 60 people",
+        slow=True,
+    ),
 ]
 
 TABLE = """
@@ -511,6 +681,9 @@ for name, rows in (("my", 1500), ("new", 400), ("alice", 40), ("bob", 60), ("car
     Path(f"{name}.csv").write_text("\\n".join(["height,weight,ill", *lines]) + "\\n")
 print("written")
 """
+
+MENU = '[["start","account","account"],["start","help","agent"],["account","close","sure"],["sure","yes","closed"]]'
+CALLS = """--param 'letters=["account","help","close","yes"]' --param 'shape={"lines":2,"width":8,"size":16}'"""
 
 TOGETHER = [
     python("tables of one's own", TABLE, "written"),
@@ -530,7 +703,33 @@ TOGETHER = [
     Step("go on", "ppspeech ask my.csv --query 'ill == \"no\"' --each 0.8 --json", r'"left": 0\.1}'),
     Step("until nothing is left", "ppspeech ask my.csv --query 'height > 1' --each 0.2", "0.1 is left: 0.2 more", 2),
     Step("a question that is none", "ppspeech ask my.csv --query 'height > tall'", "makes no sense at 'tall'", 2),
+    python(
+        "calls of people, and questions",
+        """
+        from pathlib import Path
+        rows = [f"p{at % 20000},{18 + at % 60},{('yes', 'no')[at % 7 == 0]}" for at in range(30000)]
+        Path("calls.csv").write_text("\\n".join(["person,age,word", *rows]) + "\\n")
+        Path("questions.txt").write_text("age > 60\\nword == 'yes'\\n")
+        """,
+    ),
+    Step(
+        "how many of them",
+        """ppspeech ask calls.csv --epsilon 1 --who person --query 'age > 60 and word == "yes"'""",
+        r"cost 0\.1, 0\.9 left",
+    ),
+    Step("a list of questions", "ppspeech ask calls.csv --who person --queries questions.txt --json", r'"left": 0\.7}'),
+    Step(
+        "a session",
+        """ppspeech ask calls.csv --who person --each 0.5 --about "old: age > 60" --about "yes: word == 'yes'" """
+        "--query 'old and not yes'",
+        r"old and not yes: .*; hard, \d+ hard ones left",
+    ),
     Step("apply it", "ppspeech classify joint new.csv --label ill --out found.csv", r"right", makes=("found.csv",)),
+    Step(
+        "for programs",
+        "ppspeech simulate train_descent --table my.csv --label ill --radius 100 --json",
+        r'"majority": 0\.',
+    ),
     Step(
         "an average",
         "ppspeech simulate train_average --parties 3 --table my.csv --label ill --radius 100 --json",
@@ -557,9 +756,10 @@ TOGETHER = [
     ),
     Step(
         "one dies",
-        "ppspeech simulate train_average --parties 3 --table my.csv --label ill --radius 100 --kill party1",
+        "ppspeech simulate train_descent --parties 3 --table my.csv --label ill --radius 100 --kill party1",
         "party1 is gone.*take it out",
         code=2,
+        told=True,
     ),
     python(
         "tables of people",
@@ -599,21 +799,23 @@ TOGETHER = [
             free.bind(("127.0.0.1", 0))
             text = example_file(PROTOCOLS["train_descent"]).replace(":7000", f":{free.getsockname()[1]}")
         Path("parties.yaml").write_text(text)
+        rows = [line.split(",") for line in Path("bob.csv").read_text().split()[1:]]
+        Path("rows.csv").write_text("".join(f"{a},{b},{int(ill == 'yes')}\\n" for a, b, ill in rows))
         """,
     ),
     *[
         Step(
             f"{name} joins",
             f"ppspeech party train_descent --role {name} --config parties.yaml --certificate {name}.pem "
-            f"--key {name}.key" + (f" --table {name}.csv --label ill --out {name}s" if name != "curator" else ""),
+            f"--key {name}.key{brings}",
             says,
             goes_on=goes_on,
         )
-        for name, says, goes_on in (
-            ("curator", "", True),
-            ("alice", "looking for curator", True),
-            ("bob", "looking for curator", True),
-            ("carol", "(?s)-DP for one record.*written to carols", False),
+        for name, brings, says, goes_on in (
+            ("curator", "", "", True),
+            ("alice", " --table alice.csv --label ill --out alices", "looking for curator", True),
+            ("bob", " --input @rows.csv --out bobs", "looking for curator", True),
+            ("carol", " --table carol.csv --label ill --out carols", "(?s)-DP for one record.*to carols", False),
         )
     ],
     Step("all hold a bundle", "ppspeech classify carols new.csv --label ill", "right"),
@@ -629,6 +831,19 @@ TOGETHER = [
         "(?s)base_point.*alice is not richer",
     ),
     Step(
+        "a menu waits for callers",
+        f"""ppspeech party walk --role owner --listen 127.0.0.1:0 --input '{MENU}' --input start """
+        f"""--input '["agent","closed"]' {CALLS}""",
+        r"--connect (?P<there>127\.0\.0\.1:\d+) --pin (?P<pin>[0-9a-f]{64}) --ticket (?P<ticket>[0-9a-f]{32})",
+        goes_on=True,
+    ),
+    Step(
+        "where calls end",
+        "ppspeech party walk --role walker --connect {there} --pin {pin} --ticket {ticket} "
+        f"""--input '[["help"],["account","yes"]]' {CALLS}""",
+        "walker: ",
+    ),
+    Step(
         "an input that is none is refused before bob comes",
         "ppspeech party millionaires --role alice --listen 127.0.0.1:0 --input five",
         "whole",
@@ -636,11 +851,37 @@ TOGETHER = [
     ),
 ]
 
+GIVEN = {
+    "hook = PrivacyHook(": """
+import pytorch_lightning as lightning
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from ppspeech.training import PrivacyHook, quiet_lightning, release
+
+class Mine(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 2)
+
+    def training_step(self, batch, _):
+        return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+quiet_lightning()
+x = torch.randn(1000, 4)
+module, loader = Mine(), DataLoader(TensorDataset(x, (x[:, 0] > 0).long()), batch_size=50)
+""",
+}
+"""What a block of Python that a document shows takes for granted, by how it begins."""
+
 LIBRARY = [
-    Step("a corpus", 'ppspeech synth mine --words "go,stop" --speakers 6 --takes 2', "24 recordings"),
+    Step("a corpus", 'ppspeech synth voices --words "go,stop" --speakers 6 --takes 2', "24 recordings"),
     Step(
         "a model",
-        f"ppspeech train keyword_hmm --data.corpus mine {QUICK}",
+        f"ppspeech train keyword_hmm --data.corpus voices {QUICK}",
         rf"(?s){CHECKPOINT}",
     ),
     Step("released", "ppspeech export {checkpoint} --out words --not-private", "words"),
@@ -649,13 +890,15 @@ LIBRARY = [
         """
         import shutil
         from pathlib import Path
-        shutil.copy(sorted(Path("mine").rglob("*.wav"))[0], "clip.wav")
+        shutil.copy(sorted(Path("voices").rglob("*.wav"))[0], "clip.wav")
         """,
     ),
     *[
-        python(f"the README's Python, {place}", code)
-        for place, code in enumerate(README.split("```python\n")[1:], start=1)
-        for code in [code.split("```")[0]]
+        python(
+            f"Python of {document}, {place}",
+            next((GIVEN[start] for start in GIVEN if code.startswith(start)), "") + code,
+        )
+        for place, (document, code) in enumerate(python_blocks(), start=1)
     ],
     python(
         "features of an array",
@@ -720,8 +963,11 @@ MISUSE = [
 
 STAGES: dict[str, list[Step]] = {
     "look": LOOK,
+    "demo": DEMO,
     "own": OWN,
     "words": WORDS,
+    "texts": TEXTS,
+    "release": RELEASE,
     "speakers": SPEAKERS,
     "music": MUSIC,
     "filters": FILTERS,

@@ -1,6 +1,7 @@
 """The kinds of models that ppspeech releases, one file a question they answer."""
 
 from ppspeech.bundle.kinds.classes import LargeMarginClassifierSettings
+from ppspeech.bundle.kinds.embedded import EmbeddingHeadSettings
 from ppspeech.bundle.kinds.filters import MinimaxFilterSettings, Shape
 from ppspeech.bundle.kinds.networks import CtcNetworkSettings, KeywordNetworkSettings
 from ppspeech.bundle.kinds.own import WeightsSettings
@@ -20,6 +21,7 @@ __all__ = [
     "SILENCE",
     "CohortSettings",
     "CtcNetworkSettings",
+    "EmbeddingHeadSettings",
     "KernelTableSettings",
     "KeywordHmmSettings",
     "KeywordNetworkSettings",

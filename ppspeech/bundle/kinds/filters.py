@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from ppspeech.bundle.model_type import model_type
+from ppspeech.bundle.model_types import model_type
 from ppspeech.bundle.strict_json import check_text
 from ppspeech.data import Level
 from ppspeech.errors import BundleError

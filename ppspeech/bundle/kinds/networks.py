@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ppspeech.bundle.model_type import model_type
+from ppspeech.bundle.model_types import model_type
 from ppspeech.errors import BundleError
 from ppspeech.models import FrameLayer, FrameNetwork, SequenceNetwork, span_of
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ppspeech.bundle.model_type import model_type
+from ppspeech.bundle.model_types import model_type
 from ppspeech.bundle.strict_json import check_text
 from ppspeech.errors import BundleError
 

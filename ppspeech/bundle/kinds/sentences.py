@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ppspeech.bundle.kinds.networks import check_layers
 from ppspeech.bundle.kinds.words import check_states
-from ppspeech.bundle.model_type import model_type
+from ppspeech.bundle.model_types import model_type
 from ppspeech.bundle.strict_json import LONGEST_WORD, check_text
 from ppspeech.errors import BundleError, ModelError
 from ppspeech.models import RAREST, FrameLayer, StateNetwork, span_of

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import torch
 
-from ppspeech.bundle.model_type import model_type
+from ppspeech.bundle.model_types import model_type
 from ppspeech.errors import BundleError
 from ppspeech.models import Impostors
 from ppspeech.models.gaussian import Covariance, GaussianMixture

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ppspeech.bundle.model_type import model_type
+from ppspeech.bundle.model_types import model_type
 from ppspeech.errors import BundleError
 from ppspeech.models import HuberSvm, KernelClassifier, LogisticRegression, SoftmaxRegression, TableClassifier
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss

@@ -26,7 +26,8 @@ Against a garbler that does anything: it receives columns under key streams, and
 nothing of the inputs. It can garble another function than the one agreed on, and nobody notices. Labels that were
 damaged, by accident or so that they fail for some inputs only, have no meaning but for one output in 2^63: the
 evaluator notices, and must not show it. `Meaning.sound` is therefore a value and not an error, every message of the
-evaluator is the same either way, and it should be looked at when the session is over.
+evaluator is the same either way, and it should be looked at when the session is over. Theorem 2.14 in
+docs/theory/asking.md.
 """
 
 import hashlib

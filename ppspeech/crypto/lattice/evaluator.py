@@ -4,7 +4,8 @@ A reply, in order: multiply-accumulate in transformed form; transform back; add 
 first part where results stand; round to 32 bits; add a mask uniform mod 2^32 to the kept first part. The second part
 is then pseudorandom (ring LWE), the kept first part uniform: value and noise are shared, and nothing needs flooding.
 That holds against any key holder, whatever it sends as key and query: the second half of the key, which hides the
-second part, is nobody's choice (`public_key`), and the mask on the first part covers the whole modulus.
+second part, is nobody's choice (`public_key`), and the mask on the first part covers the whole modulus. Lemma 2.9 in
+docs/theory/asking.md.
 """
 
 from dataclasses import dataclass

@@ -142,6 +142,8 @@ class ErrorBound:
         zero: errors of the encryption of zero.
         reply: the reply's residues rounded to 32 bits, the second part's times a ternary secret.
         shares: each party's share rounded to the result's scale.
+
+    Lemma 2.13 in docs/theory/asking.md.
     """
 
     weights: float

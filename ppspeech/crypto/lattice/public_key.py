@@ -14,7 +14,7 @@ one that sends a b that is no key, ciphertexts of its own making, or the same on
 try many coins and keep the a it likes best; each try is an independent uniform a, so T tries multiply the chance of a
 weak one by T at most, and those who could find one so would break ring-LWE in as much time. A keeper who publishes one
 key for everybody draws its coins alone: the same holds. No two keys have the same coins, so that no work on one a
-serves against another key.
+serves against another key. Lemma 2.9 in docs/theory/asking.md.
 """
 
 import hashlib

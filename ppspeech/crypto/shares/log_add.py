@@ -8,7 +8,7 @@ With v = a - b, log(e^a + e^b) = b + [v >= 0] v + T(v), and T(v) = log(1 + e^-|v
 The look-up in T (64 entries) and the range test run side by side, in two rounds for rings of up to s + 20 bits (s + 22
 for a few additions at once). Since v = 2^s i + l with l the sum of two remainders, T is taken at the middle,
 l = 2^s - 1; where i and v differ in sign, v is at most a step below zero. A step of 1/8 nat covers ±4 nats and is right
-to 1/16 nat at worst, near v = 0.
+to 1/16 nat at worst, near v = 0. Lemma 2.13 in docs/theory/asking.md.
 """
 
 from dataclasses import dataclass

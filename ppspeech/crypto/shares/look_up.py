@@ -5,7 +5,8 @@
     second:  opens entry(x) with pad(ρ)
 
 The first party puts a mask on all entries of a table; the mask is its share of the result, the opened entry the
-second's. It sees x ⊕ ρ, uniform; the second opens one masked entry a table, uniform. Two messages.
+second's. It sees x ⊕ ρ, uniform; the second opens one masked entry a table, uniform. Two messages. Lemma 2.12 in
+docs/theory/asking.md.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ receiver does afterwards depends on c. A receiver can prepare only one of the tw
 H(i, 1, r_0) it asks for last comes out uniform after its other half is fixed, and for that key it must solve
 Diffie-Hellman for B and a uniform point (gap Diffie-Hellman, H and K random oracles); which one that is, a simulator
 sees when it is asked for, before any key is used. Either party may influence its own keys, which an extension allows
-(endemic transfer, op. cit.).
+(endemic transfer, op. cit.). Theorem 2.10 in docs/theory/asking.md.
 """
 
 import hashlib

@@ -27,7 +27,8 @@ the form that hashes columns (Patra, Sarkar and Suresh 2017; the revised proof o
 adds up rows in GF(2^128), where a cheat may trade columns against each other and the proof has a gap (Roy 2022);
 between columns hashed one by one nothing can be traded. The challenge is the hash of all that was said since the base
 transfers (Fiat and Shamir 1986), which saves a round trip: a cheat may try as many challenges as it can compute hashes,
-and for that the hash has 128 bits and not 40. SHA-256 is modeled as a random oracle, AES as an ideal cipher.
+and for that the hash has 128 bits and not 40. SHA-256 is modeled as a random oracle, AES as an ideal cipher. Theorem
+2.11 in docs/theory/asking.md.
 """
 
 import hashlib

@@ -38,8 +38,8 @@ class Gain:
 class Attack:
     """One attack: what it wants, against models of which task, and how it tries.
 
-    `stated`: what it gets is told in the protocols' statements and in `docs/THEORY.md`; it is run to show how much that
-    is, and wins only if it gets more.
+    `stated`: what it gets is told in the protocols' statements and in `docs/theory/asking.md`; it is run to show how
+    much that is, and wins only if it gets more.
     """
 
     name: str

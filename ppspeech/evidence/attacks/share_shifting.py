@@ -1,6 +1,7 @@
 """A client that adds to its own share of one candidate's score: shares are not authenticated, so that candidate wins.
 
-Stated: a query tells at most as many bits as name a candidate, but of the client's choice (`docs/THEORY.md`).
+Stated: a query tells at most as many bits as name a candidate, but of the client's choice (Limit 2.5 in
+docs/theory/asking.md).
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ppspeech.arrays import Reals, Residues
-from ppspeech.audio import LiveFrames, MfccConfig, in_usual_range, waits_for_the_end
+from ppspeech.audio import LiveFrames, MfccConfig, in_usual_range, one_channel, waits_for_the_end
 from ppspeech.crypto.lattice import (
     Job,
     KeyHolder,
@@ -108,8 +108,7 @@ def stream_key(target: Target) -> Gain:
 def _frames(mfcc: MfccConfig, sound: torch.Tensor) -> Reals:
     """What the client heard, for the judge."""
     live = LiveFrames(mfcc)
-    frames = [*live.feed(sound.to(torch.float32)), *live.finish()]
-    return in_usual_range(torch.from_numpy(np.stack(frames)), mfcc)
+    return in_usual_range(np.concatenate([live.feed(one_channel(sound)), live.finish()]), mfcc)
 
 
 def _correlation(found: Reals, true: Reals) -> float:

@@ -50,6 +50,7 @@ def run(quick: bool) -> list[Figure]:
     likelihood_gap = abs(ours[single][1] - peer_likelihood) / abs(peer_likelihood)
     relative = "relative, of the last E-step's log-likelihood in float32 against hmmlearn's"
     score_gap = float((same_bank[1] - expected).abs().max() / expected.abs().max())
+    compared = test.accuracy(expected)
     return [
         Figure("hmm.train.speedup_vs_hmmlearn", peer_seconds / our_seconds[single], "x", note=f"{size}, float32"),
         Figure("hmm.score.speedup_vs_hmmlearn", peer_score_s / our_score_s, "x", note="float32"),
@@ -60,7 +61,7 @@ def run(quick: bool) -> list[Figure]:
         Figure.less("hmm.score_s", our_score_s, "s", peer, peer_score_s, scored),
         Figure("hmm.score_gap", score_gap, note="largest difference of a float64 score, relative to the largest score"),
         *(
-            Figure(f"hmm.accuracy.{name}", test.accuracy(scores), "", peer, test.accuracy(expected))
+            Figure.share(f"hmm.accuracy.{name}", test.right(scores), len(clips), "utterances", peer, compared)
             for name, scores in (("float32", same_bank[0]), ("float64", same_bank[1]))
         ),
         *_growth(quick),

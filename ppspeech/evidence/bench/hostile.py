@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from multiprocessing.connection import Connection
 
 from ppspeech.channel import Channel
@@ -58,11 +59,17 @@ def run(quick: bool) -> list[Figure]:
         note = f"{sessions} sessions, {PEOPLE} at a time, {hostile} hostile connections ({held} held at the end)"
         note += "".join(f", {count} {error}" for error, count in failed.items())
         figures += [
-            Figure(f"active.hostile.{name}.sessions_finished", len(seconds), note=f"{note}; {machine()}"),
+            Figure.count(
+                f"active.hostile.{name}.sessions_finished",
+                len(seconds),
+                sessions,
+                "sessions",
+                note=f"{note}; {machine()}",
+            ),
             Figure(f"active.hostile.{name}.median_s", statistics.median(seconds), "s", note="meeting and one word"),
             Figure(f"active.hostile.{name}.slowest_s", max(seconds), "s", note="meeting and one word"),
         ]
-    return [Figure("active.hostile.sessions_finished", figures[3].value, note=figures[3].note), *figures]
+    return [replace(figures[3], metric="active.hostile.sessions_finished"), *figures]
 
 
 def _serve(sessions: int, hostile: int) -> tuple[list[float], Counter[str], int]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from ppspeech.arrays import Reals
-from ppspeech.bundle import usual_radius
+from ppspeech.audio import usual_radius
 from ppspeech.channel import Channel
 from ppspeech.crypto import Ring, uniform_residues
 from ppspeech.crypto.shares import ShareEngine, blank, record

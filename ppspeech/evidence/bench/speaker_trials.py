@@ -22,6 +22,7 @@ from ppspeech.evidence.experiments.speakers import (
     ENROLLMENT,
     FLOOR,
     TRIALS,
+    drawn_again,
     load_clips,
     normalize,
     one_take,
@@ -38,7 +39,6 @@ from ppspeech.protocols import Meeting, meet_as_client, meet_as_server
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, MixturePlan, Mixtures, MixtureScorer
 from ppspeech.protocols.speakers import MOST_BITS, voice_codes
 
-DRAWS = 200
 NORM = 16.0  # public bound on the length of a frame; the longest of the corpus has 14.5
 
 
@@ -82,25 +82,17 @@ def _codes(known: Tensor, asked: Tensor, owners: Sequence[str], enrolled: Sequen
     """The equal error rate of codes, which `speaker_verification_hardened` compares, beside that of cosines."""
     mine, theirs = (torch.from_numpy(2.0 * voice_codes(each.numpy(), bits) - 1) for each in (asked, known))
     scores = asked @ known.mT, mine @ theirs.mT
-    whose, models = (np.array([enrolled.index(who) for who in each]) for each in (owners, enrolled))
-    cosines, codes = (equal_error_rate(each, torch.from_numpy(whose[:, None] == models)) for each in scores)
-    generator = np.random.default_rng(0)
-    drawn: list[float] = []
-    while len(drawn) < DRAWS:
-        people = generator.integers(len(enrolled), size=len(enrolled))
-        if len(set(people.tolist())) == 1:  # who is a stranger to nobody
-            continue
-        rows = np.concatenate([np.flatnonzero(whose == who) for who in people])
-        targets = torch.from_numpy(whose[rows][:, None] == people)
-        one, other = (equal_error_rate(each[rows][:, people], targets) for each in scores)
-        drawn.append(other - one)
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    targets = torch.tensor([[who == model for model in enrolled] for who in owners])
+    cosines, codes = (equal_error_rate(each, targets) for each in scores)
+    plain, coded = (np.array([equal_error_rate(*drawn) for drawn in drawn_again(each, targets)]) for each in scores)
+    low, high = np.quantile(coded - plain, [0.025, 0.975])
     note = (
-        f"{scores[0].numel():,} trials of one digit; larger than with cosines by {low:.4f} to {high:.4f}, 95 % by a "
-        "bootstrap over people"
+        f"{scores[0].numel():,} trials of one digit; larger than with cosines by {low:.4f} to {high:.4f}, 95 %; "
+        "intervals by bootstrap over people"
     )
     ratio = cosines / codes if codes else None
-    return Figure(f"speakers.hardened.{bits}_bits.eer", codes, "", "cosines", cosines, ratio, note)
+    figure = Figure(f"speakers.hardened.{bits}_bits.eer", codes, "", "cosines", cosines, ratio, note)
+    return figure.between(*np.quantile(coded, [0.025, 0.975]).tolist())
 
 
 def _linear(known: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:

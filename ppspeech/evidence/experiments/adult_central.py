@@ -30,7 +30,7 @@ from ppspeech.data.tables import load_adult
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.mechanisms import PublishedOutputLaplace
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean, repeated
+from ppspeech.intervals import SHARE, Mean, repeated
 from ppspeech.models import LogisticRegression
 from ppspeech.pictures import save_curves
 from ppspeech.privacy import Relation
@@ -67,9 +67,13 @@ class Split:
     test_y: Tensor
     norm: float
 
+    def right(self, predicted: Tensor) -> int:
+        """How many predictions for the test rows are right."""
+        return int((predicted == self.test_y).sum())
+
     def accuracy(self, predicted: Tensor) -> float:
-        """The share of predictions for the test rows that is right."""
-        return float((predicted == self.test_y).double().mean())
+        """The share that is."""
+        return self.right(predicted) / len(self.test_y)
 
 
 @EXPERIMENTS.register("adult-central")
@@ -79,7 +83,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     raw, coded = _splits()
     plain = _untrained(coded)
     plain.fit(coded.x, coded.y, quadratic=1.0)
-    nonprivate = coded.accuracy(plain.predict(coded.test_x))
+    right = coded.right(plain.predict(coded.test_x))
+    level = right / len(coded.test_y)
     curves = {
         "gaussian": {at: repeated(draws, objective_accuracy, coded, at, DELTA) for at in epsilons},
         "pure": {at: repeated(draws, objective_accuracy, coded, at, 0.0) for at in epsilons},
@@ -90,16 +95,16 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     }
     picture = folder / "adult_central.png"
     named = {f"{name.replace('_', ', ')}: {MEANING[name]}": points for name, points in curves.items()}
-    save_curves(named, picture, title="Adult, official test rows", ylabel="test accuracy", nonprivate=nonprivate)
+    save_curves(named, picture, title="Adult, official test rows", ylabel="test accuracy", nonprivate=level)
     about = f"{len(coded.y):,} training and {len(coded.test_y):,} test rows; {draws} draws of the noise; {picture}"
-    figures = [Figure("adult.nonprivate.accuracy", nonprivate, note=about)]
+    figures = [Figure.share("adult.nonprivate.accuracy", right, len(coded.test_y), "test rows", note=about)]
     for name, points in curves.items():
         for epsilon, accuracy in points.items():
             rival = curves["diffprivlib"][epsilon].value if name in {"gaussian", "pure"} else None
             peer = None if rival is None else "diffprivlib, pure"
-            note = f"{name}, epsilon {epsilon:g}: +- {accuracy.half_width:.4f}; {MEANING[name]}"
+            note = f"{name}, epsilon {epsilon:g}; {MEANING[name]}; interval over draws"
             metric = f"adult.{name}.eps{epsilon:g}.accuracy"
-            figures.append(Figure(metric, accuracy.value, "", peer, rival, note=note))
+            figures.append(Figure.mean(metric, accuracy, "", peer, rival, note=note, limits=SHARE))
     return figures
 
 

@@ -41,7 +41,7 @@ from ppspeech.evidence.experiments.parties_bounds import Excess, counterexample,
 from ppspeech.evidence.experiments.parties_descent import compare, distance_between_splits, figures_of, plot_descent
 from ppspeech.evidence.published.parties_bounds import AggregateBounds
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean
+from ppspeech.intervals import SHARE, Mean, clopper_pearson
 from ppspeech.models import LogisticRegression
 from ppspeech.network.local import Player, run_group
 from ppspeech.pictures import blank, curve, save
@@ -149,7 +149,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     note = f"{len(raw.y):,} training and {len(raw.test_y):,} test rows, 5 parties, {drawn}; {picture}"
     holds, where = order_holds(curves["stated"])
     errors = [
-        Figure(f"parties.adult.{setting}.{curve}.eps{at:g}.error", points[at].value, note=note)
+        _error(f"parties.adult.{setting}.{curve}.eps{at:g}.error", points[at], len(raw.test_y), note)
         for setting, named in curves.items()
         for curve, points in named.items()
         for at in SHOWN_AT
@@ -164,6 +164,14 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         *distances,
         *broken,
     ]
+
+
+def _error(metric: str, mean: Mean, rows: int, note: str) -> Figure:
+    """A mean over draws; of what is not drawn, over test rows."""
+    if ".nonprivate." not in metric:
+        return Figure.mean(metric, mean, note=f"{note}; interval over draws", limits=SHARE)
+    ends = clopper_pearson(mean.value * rows, rows)
+    return Figure(metric, mean.value, note=f"{note}; interval over test rows").between(*ends)
 
 
 def _rows() -> tuple[Rows, Rows]:

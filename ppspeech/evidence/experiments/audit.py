@@ -125,10 +125,11 @@ def membership(states: int = 8) -> list[Figure]:
     for name, bank in (("plain", plain), ("eps4", _private(start, members, StatisticsRelease(4.0)))):
         gain = _own(bank, whole) - _own(start, whole)
         for rate, allowed in RATES.items():
-            found = found_at(gain[heard].numpy(), gain[~heard].numpy(), allowed)
-            sizes = f"{int(heard.sum()):,} recordings in, {int((~heard).sum()):,} of the same people out"
+            found, count = found_at(gain[heard].numpy(), gain[~heard].numpy(), allowed), int(heard.sum())
+            sizes = f"{count:,} recordings in, {int((~heard).sum()):,} of the same people out"
             note = f"{sizes}; chance finds {allowed:g}"
-            figures.append(Figure(f"membership.words.{name}.tpr_at_{rate}", found, note=note))
+            metric = f"membership.words.{name}.tpr_at_{rate}"
+            figures.append(Figure.share(metric, round(found * count), count, "recordings in", note=note))
     return figures
 
 

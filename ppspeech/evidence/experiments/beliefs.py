@@ -167,14 +167,23 @@ def contagion(people: int = PEOPLE) -> list[Figure]:
     priors = np.clip(2 * SYMPTOM * felt, -shape.prior, shape.prior)
     found = believed(shape, priors)
     error = float(np.abs(found - beliefs_in_clear(shape, priors)).max())
-    right = [float(((guess > 0) == (ill > 0)).mean()) for guess in (found, priors)]
+    right = [int(((guess > 0) == (ill > 0)).sum()) for guess in (found, priors)]
     note = (
         f"{people:,} people, {len(shape.ends):,} acquaintances, {shape.rounds} rounds, half of each message kept; "
         "two servers, nobody learns another's symptom or belief"
     )
     return [
         Figure("beliefs.contagion.error", error, note=note),
-        Figure("beliefs.contagion.accuracy", right[0], "", "one's own symptom", right[1], right[0] / right[1], note),
+        Figure.share(
+            "beliefs.contagion.accuracy",
+            right[0],
+            people,
+            "people, who depend on one another",
+            "one's own symptom",
+            right[1] / people,
+            right[0] / right[1],
+            note,
+        ),
     ]
 
 

@@ -24,7 +24,7 @@ from ppspeech.data.tables import Table, load_breast_cancer
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.large_margin import PublishedLargeMargin, published_bounds
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean, repeated
+from ppspeech.intervals import SHARE, Mean, repeated
 from ppspeech.models.margin import LargeMarginGaussians, MarginLoss, sum_form
 from ppspeech.pictures import save_curves
 from ppspeech.privacy import Relation
@@ -112,10 +112,11 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     picture = folder / "breast_cancer.png"
     plot_curves(curves, plain, picture, "Breast cancer, large margin")
     about = f"{len(splits)} splits, {DRAWS} draws of the noise on each, {len(splits[0].y)} rows to train on; {picture}"
-    figures = [Figure("bcw.nonprivate.error", plain.value, note=f"+- {plain.half_width:.3f}; {about}")]
+    over = "interval over splits, which share rows"
+    figures = [Figure.mean("bcw.nonprivate.error", plain, note=f"{about}; {over}", limits=SHARE)]
     for name, points in curves.items():
         figures += [
-            Figure(f"bcw.{name}.eps{at:g}.error", mean.value, note=f"{name}, epsilon {at:g}: +- {mean.half_width:.3f}")
+            Figure.mean(f"bcw.{name}.eps{at:g}.error", mean, note=f"{name}, epsilon {at:g}; {over}", limits=SHARE)
             for at, mean in points.items()
         ]
     return figures + _audit(splits[0], runs=40 if quick else 400) + _bounds(splits[0])

@@ -10,7 +10,7 @@ Needs the corpora audiomnist, fsdd and yesno.
 
 from pathlib import Path
 
-from ppspeech.evidence.connected import CONNECTED, Connected, score_weights
+from ppspeech.evidence.connected import CONNECTED, Connected, rate_of, score_weights
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.protocols.scores import ball_bounds, column_bounds
@@ -41,9 +41,10 @@ def _errors(name: str, made: Connected) -> list[Figure]:
     tried |= {f"_floor_{depth}": (FAR, top - depth) for depth in DEPTHS}
     found = []
     for way, (radius, floor) in tried.items():
-        known = made.error_rate(made.chosen_on, radius=radius, floor=floor)
-        rate = made.error_rate(made.sentences, radius=radius, floor=floor)
-        found.append(Figure(f"connected.{name}.wer{way}", rate, note=f"{count}; of training speakers {known:.4f}"))
+        known = made.errors(made.chosen_on, radius=radius, floor=floor).rate
+        errors = made.errors(made.sentences, radius=radius, floor=floor)
+        note = f"{errors.errors} errors, {count}; of training speakers {known:.4f}"
+        found.append(rate_of(f"connected.{name}.wer{way}", errors, note=note))
     return found
 
 

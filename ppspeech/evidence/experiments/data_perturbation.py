@@ -30,7 +30,7 @@ from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.adult_central import QUESTIONS
 from ppspeech.evidence.experiments.kernel import spoken
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean, repeated
+from ppspeech.intervals import SHARE, Mean, clopper_pearson, repeated
 from ppspeech.models import HuberSvm, LogisticRegression, SoftmaxRegression
 from ppspeech.pictures import save_curves
 from ppspeech.privacy import Relation
@@ -120,18 +120,19 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     save_curves(curves, picture, title="Adult, six numbers", ylabel="test accuracy", nonprivate=level)
     majority = float((adult.test_y == 0).double().mean())
     about = f"{len(adult.y):,} rows to train on, {len(adult.test_y):,} to test on, majority {majority:.4f}; {picture}"
-    figures = [Figure("local.adult.nonprivate.accuracy", level, note=about)]
+    over = f"{about}; interval over test rows"
+    ends = clopper_pearson(level * len(adult.test_y), len(adult.test_y))
+    figures = [Figure("local.adult.nonprivate.accuracy", level, note=over).between(*ends)]
     for name, points in curves.items():
         for at, mean in points.items():
             metric = f"local.adult.eps{at:g}.accuracy" if name == "local" else f"local.adult.{name}.eps{at:g}.accuracy"
             theory = curves["theory"][at].value if name == "local" else None
             peer = None if theory is None else "theory"
-            figures.append(
-                Figure(metric, mean.value, "", peer, theory, note=f"{MEANING[name]}: +- {mean.half_width:.4f}")
-            )
+            note = f"{MEANING[name]}; interval over draws"
+            figures.append(Figure.mean(metric, mean, "", peer, theory, note=note, limits=SHARE))
     pooled = repeated(draws, adult.learned, local[4.0], "discriminant", PARTIES)
-    note = f"{PARTIES} parties put perturbed records together: +- {pooled.half_width:.4f}"
-    figures.append(Figure("local.adult.parties.eps4.accuracy", pooled.value, note=note))
+    note = f"{PARTIES} parties put perturbed records together; interval over draws"
+    figures.append(Figure.mean("local.adult.parties.eps4.accuracy", pooled, note=note, limits=SHARE))
     return [*figures, *_words((4.0, 8.0), draws)]
 
 
@@ -199,6 +200,6 @@ def _words(epsilons: tuple[float, ...], draws: int) -> list[Figure]:
     figures = []
     for at in epsilons:
         mean = repeated(draws, rows.learned, rows.mechanism(at, 0.0, 0.5), "discriminant")
-        note = f"{len(rows.y):,} utterances, ten digits, chance 0.1: +- {mean.half_width:.4f}"
-        figures.append(Figure(f"local.words.eps{at:g}.accuracy", mean.value, note=note))
+        note = f"{len(rows.y):,} utterances, ten digits, chance 0.1; interval over draws"
+        figures.append(Figure.mean(f"local.words.eps{at:g}.accuracy", mean, note=note, limits=SHARE))
     return figures

@@ -29,6 +29,7 @@ from ppspeech.evidence.attacks.tables import attributes, link, match, of_people
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.minimax_emodb import frames, labels
 from ppspeech.figures import Figure
+from ppspeech.intervals import clopper_pearson
 from ppspeech.pictures import blank, save
 from ppspeech.privacy import DiscreteGaussian, Relation, UnitSum
 from ppspeech.privacy.anonymity import KAnonymity, Records, Swapping
@@ -81,10 +82,10 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     """Save `deanonymize.png` in `folder`; `quick`: two draws of clips instead of twenty, 200 subscribers asked for."""
     speech, draws = load_speech(), 2 if quick else DRAWS
     curves = {name: linked(speech, protect, draws) for name, protect in protections().items()}
-    films = ratings(200 if quick else SUBSCRIBERS)
+    films, sought = ratings(200 if quick else SUBSCRIBERS)
     picture = folder / "deanonymize.png"
     _plot(curves, films, picture)
-    return [*_speech_figures(speech, curves, draws, picture), *_film_figures(films)]
+    return [*_speech_figures(speech, curves, draws, picture), *_film_figures(films, sought)]
 
 
 def load_speech() -> Speech:
@@ -210,8 +211,10 @@ def clips_for(named: Mapping[int, float], share: float) -> int | None:
     return next((clips for clips, found in named.items() if found >= share), None)
 
 
-def ratings(asked: int) -> dict[int, tuple[float, float, float]]:
-    """By known ratings: share of subscribers named; precision and recall of those believed. A quarter are wrong."""
+def ratings(asked: int) -> tuple[dict[int, tuple[float, float, float]], int]:
+    """By known ratings: share of subscribers named; precision and recall of those believed. A quarter are wrong. And
+    how many subscribers were looked for.
+    """
     chance = np.random.default_rng(0)
     popularity = 1 / np.arange(1, FILMS + 1)
     seen = chance.random((SUBSCRIBERS, FILMS)) < np.minimum(0.9, 40 * popularity / popularity.sum())
@@ -232,7 +235,7 @@ def ratings(asked: int) -> dict[int, tuple[float, float, float]]:
     for count, table in known.items():
         linked = link(table, records)
         found[count] = (linked.named(able), *linked.believed(able))
-    return found
+    return found, len(able)
 
 
 def _speech_figures(speech: Speech, curves: dict[str, Curve], draws: int, picture: Path) -> list[Figure]:
@@ -244,14 +247,7 @@ def _speech_figures(speech: Speech, curves: dict[str, Curve], draws: int, pictur
         Figure(f"deanonymize.clips_for_{word}", float(clips_for(plain, share) or math.nan), note=about)
         for word, share in (("half", 0.5), ("nine_tenths", 0.9))
     ]
-    made += [
-        Figure(
-            f"deanonymize.clips{clips}.accuracy",
-            plain[clips],
-            note=alone,
-        )
-        for clips in (1, 2, 5, 10)
-    ]
+    made += [_named(f"deanonymize.clips{clips}.accuracy", plain[clips], people, alone) for clips in (1, 2, 5, 10)]
     most = max(CLIPS)
     for name, curve in curves.items():
         if name == "none":
@@ -271,18 +267,26 @@ def _speech_figures(speech: Speech, curves: dict[str, Curve], draws: int, pictur
             odds = math.exp(2 * float(name[2:]))
             note += f"; nobody can name more than {odds / (odds + people - 1):.2g}, delta apart"
         label = "after_dp" if name == f"dp{EPSILONS[0]:g}" else f"after_{name}"
-        made.append(Figure(f"deanonymize.{label}.accuracy", named[most], note=note))
+        made.append(_named(f"deanonymize.{label}.accuracy", named[most], people, note))
     means = f"means alone by a curator, {EPSILONS[0]:g}-DP at delta {DELTA:g}, one person exchanged; in deviations"
     return [*made, Figure("deanonymize.means.dp.error", error_of_means(speech, EPSILONS[0]), note=means)]
 
 
-def _film_figures(films: dict[int, tuple[float, float, float]]) -> list[Figure]:
+def _named(metric: str, share: float, people: int, note: str, who: str = "people") -> Figure:
+    """The mean share over draws; the people are the same in all of them, and so the interval is that of one draw."""
+    ends = clopper_pearson(min(share, 1.0) * people, people)
+    return Figure(metric, share, note=f"{note}; interval over {people:,} {who}").between(*ends)
+
+
+def _film_figures(films: dict[int, tuple[float, float, float]], sought: int) -> list[Figure]:
     return [
-        Figure(
+        _named(
             f"deanonymize.ratings{count}.accuracy",
             named,
-            note=f"{SUBSCRIBERS:,} made-up subscribers, {count} known ratings, {count // 4} of them wrong; of those "
-            f"that stand out {precision:.3f} right, {recall:.3f} of all",
+            sought,
+            f"{SUBSCRIBERS:,} made-up subscribers, {count} known ratings, {count // 4} of them wrong; of those that "
+            f"stand out {precision:.3f} right, {recall:.3f} of all",
+            "subscribers",
         )
         for count, (named, precision, recall) in films.items()
     ]

@@ -12,11 +12,9 @@ Needs the corpora emodb and librispeech.
 """
 
 import copy
-import math
 from pathlib import Path
 
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -24,6 +22,7 @@ from ppspeech.audio import Frames, MfccConfig, utterance_statistics
 from ppspeech.data import Corpus, FeatureStore, load_corpus, numbered
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
+from ppspeech.intervals import SHARE, Mean
 from ppspeech.models.hmm import GaussianEmission, HiddenMarkovModel, left_right
 from ppspeech.privacy.mechanisms import StatisticsRelease, UnitSums
 from ppspeech.training.private import hmm_moments, maximize_hmm_
@@ -108,14 +107,12 @@ def _figures(name: str, heard: Tensor, emotions: Tensor, people: Tensor) -> list
     balanced = torch.stack([right[:, emotions == each].mean() for each in range(classes)]).mean()
     weights = torch.bincount(emotions).double().reciprocal()[emotions] * len(emotions) / classes
     by_person = torch.stack([(right * weights)[:, people == who].mean() for who in sorted(set(people.tolist()))])
-    reach = float(student.ppf(0.975, len(by_person) - 1) * by_person.std() / math.sqrt(len(by_person)))
     most = max(float((heard == each).double().mean()) for each in range(classes))
     said = sum(bool((heard == each).any(0).sum() >= (emotions == each).sum() / 4) for each in range(classes))
-    note = (
-        f"10 people by models of others, mean of {len(heard)} runs; +-{reach:.4f} over people; chance {1 / classes:.4f}"
-    )
+    note = f"10 people by models of others, mean of {len(heard)} runs; interval over people; chance {1 / classes:.4f}"
+    mean = Mean(float(balanced), Mean.of(by_person.tolist()).half_width)
     return [
-        Figure(f"dp_emotions.{name}.balanced_accuracy", float(balanced), note=note),
+        Figure.mean(f"dp_emotions.{name}.balanced_accuracy", mean, note=note, limits=SHARE),
         Figure(
             f"dp_emotions.{name}.largest_answer",
             most,

@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from scipy.stats import t as student
 
 from ppspeech.audio import MfccConfig
 from ppspeech.data import load_corpus
@@ -27,6 +26,7 @@ from ppspeech.data.corpora import DIGIT_WORDS
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
+from ppspeech.intervals import SHARE, Mean
 from ppspeech.models.hmm import HiddenMarkovModel, baum_welch, by_length
 from ppspeech.pictures import blank, save
 from ppspeech.privacy import Guarantee
@@ -126,13 +126,13 @@ def _figure(name: str, banks: list[HiddenMarkovModel], test: Spoken, note: str) 
     """The mean accuracy over banks, with an interval over people."""
     right = torch.stack([(test.scores(bank).argmax(-1) == test.words).double() for bank in banks])
     by_person = torch.stack([right[:, test.speakers == who].mean() for who in sorted(set(test.speakers.tolist()))])
-    reach = float(student.ppf(0.975, len(by_person) - 1) * by_person.std() / math.sqrt(len(by_person)))
+    reach = Mean.of(by_person.tolist()).half_width
     draws = right.mean(1)
     spread = (
         f"; mean of {len(banks)} runs, {float(draws.min()):.4f}..{float(draws.max()):.4f}" if len(banks) > 1 else ""
     )
-    value = float(right.mean())
-    return Figure(f"dp_keywords.{name}.accuracy", value, note=f"{note}{spread}; +-{reach:.4f} over people")
+    mean, over = Mean(float(right.mean()), reach), f"{note}{spread}; interval over people"
+    return Figure.mean(f"dp_keywords.{name}.accuracy", mean, note=over, limits=SHARE)
 
 
 def _parts(tested: slice) -> tuple[Spoken, Spoken]:

@@ -50,13 +50,14 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
     seconds = time.perf_counter() - began
     differ = [at for at, (one, other) in enumerate(zip(told, clear, strict=True)) if one != other]
     margins = [_margin(scores[at], digits.recognizer.labels) for at in differ]
-    right = [sum(a == b for a, b in zip(found, digits.said, strict=True)) / len(digits.said) for found in (told, clear)]
+    right = [sum(a == b for a, b in zip(found, digits.said, strict=True)) for found in (told, clear)]
     note = f"{len(told)} clips, {shape.templates} templates of {LENGTH} frames, band {BAND}, {shape.bits} bits"
     cost = warping_cost(shape)
     pace = f"{1e3 * seconds / len(told):.0f} ms a clip, both parties in one process"
+    clips, apart = len(told), f"{note}; margins of those that differ: {np.round(margins, 2).tolist()}"
     return [
-        Figure("dtw.flips", len(differ), note=f"{note}; margins of those that differ: {np.round(margins, 2).tolist()}"),
-        Figure("dtw.accuracy", right[0], "", "in the clear", right[1], note=pace),
+        Figure.count("dtw.flips", len(differ), clips, "utterances", note=apart),
+        Figure.share("dtw.accuracy", right[0], clips, "utterances", "in the clear", right[1] / clips, note=pace),
         Figure("dtw.bytes", shape.product.total_bytes + cost.total_bytes, "B", note="payload a clip, all phases"),
         Figure("dtw.rounds", 1 + cost.rounds, note="round trips online"),
     ]

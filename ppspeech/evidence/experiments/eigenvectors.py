@@ -8,6 +8,7 @@ for, and whole runs at 512 bits show how its decoys slow it down and how little 
 Needs nothing; --quick takes about 15 s.
 """
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.attacks.eigenvector import recover_moments
 from ppspeech.evidence.published.protocols.eigenvector import run_published
 from ppspeech.figures import Figure
+from ppspeech.intervals import Mean
 from ppspeech.network import Transcript, memory_pair, run_together
 from ppspeech.pictures import blank, save
 from ppspeech.protocols import Party, run_in_memory
@@ -78,10 +80,11 @@ def run(quick: bool, folder: Path) -> list[Figure]:
         for n, seconds in parties.items()
     ]
     for p, (rounds, error) in decoys.items():
-        note = f"mean of {plan.decoy_runs} runs, 6 features, 512 bits, ratio 1.5; {picture}"
+        note = f"mean of {plan.decoy_runs} runs and an interval over them, 6 features, 512 bits, ratio 1.5; {picture}"
+        close, apart = f"to 1 - |cos| < {CLOSE:g}; {note}", f"of the other's moments, relative; {note}"
         figures += [
-            Figure(f"eigenvectors.genuine{p:g}.rounds", rounds, note=f"to 1 - |cos| < {CLOSE:g}; {note}"),
-            Figure(f"eigenvectors.genuine{p:g}.attack_error", error, note=f"of the other's moments, relative; {note}"),
+            Figure.mean(f"eigenvectors.genuine{p:g}.rounds", rounds, note=close, limits=(1, DECOY_ROUNDS)),
+            Figure.mean(f"eigenvectors.genuine{p:g}.attack_error", error, note=apart, limits=(0, math.inf)),
         ]
     return figures
 
@@ -138,10 +141,11 @@ def _cost_of_parties(parties: int, features: int = 13) -> float:
     return seconds
 
 
-def _decoys(genuine: float, runs: int, features: int = 6) -> tuple[float, float]:
+def _decoys(genuine: float, runs: int, features: int = 6) -> tuple[Mean, Mean]:
     """Rounds until the vector is close for good, and the error of the moments that the attack recovers."""
     secret = generate_paillier(512, insecure_demo=True)
-    needed, errors = [], []
+    needed: list[float] = []
+    errors: list[float] = []
     for seed in range(runs):
         frames, direction = draw(features, 1.5, 2, seed)
         result = run_published(
@@ -154,14 +158,14 @@ def _decoys(genuine: float, runs: int, features: int = 6) -> tuple[float, float]
         other = second_moments(frames[1])
         found = recover_moments(seen) - second_moments(frames[0])
         errors.append(float(np.linalg.norm(found - other) / np.linalg.norm(other)))
-    return float(np.mean(needed)), float(np.mean(errors))
+    return Mean.of(needed), Mean.of(errors)
 
 
 def _plot(
     convergence: dict[float, dict[int, float]],
     dimensions: dict[int, tuple[float, int, float]],
     parties: dict[int, float],
-    decoys: dict[float, tuple[float, float]],
+    decoys: dict[float, tuple[Mean, Mean]],
     path: Path,
 ) -> None:
     picture = blank(11, 8)
@@ -174,10 +178,10 @@ def _plot(
     dimension.set(xlabel="features", ylabel="seconds", title="128 steps of the power method, two parties")
     party_count.plot(list(parties), list(parties.values()), "o-", label="on shares")
     party_count.set(xlabel="parties", ylabel="seconds", title="13 features, one process", ylim=(0, None))
-    decoy.plot(list(decoys), [rounds for rounds, _ in decoys.values()], "s--", label="rounds to converge")
+    decoy.plot(list(decoys), [rounds.value for rounds, _ in decoys.values()], "s--", label="rounds to converge")
     decoy.set(xlabel="probability of a genuine round", ylabel="rounds", title="As published: decoys")
     attack = decoy.twinx()
-    attack.semilogy(list(decoys), [error for _, error in decoys.values()], "x:", color="red")
+    attack.semilogy(list(decoys), [error.value for _, error in decoys.values()], "x:", color="red")
     attack.set_ylabel("error of the moments recovered (red)")
     for axes in (converge, dimension, party_count, decoy):
         axes.legend()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ppspeech.audio import MfccConfig, in_usual_range
 from ppspeech.data import publicly_encoded
-from ppspeech.evidence.connected import HOP_S, Connected, audiomnist_digits
+from ppspeech.evidence.connected import HOP_S, Connected, audiomnist_digits, rate_of
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.encrypted_sentences import STEP, encrypted
 from ppspeech.figures import Figure
@@ -33,9 +33,9 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
     assert encoded.encoder is not None
     plain, made = (audiomnist_digits(count, mfcc=mfcc) for mfcc in (usual, encoded))
     size = f"{encoded.encoder.outputs} of {usual.features} features, {len(encoded.encoder.numbers):,} numbers"
-    rates = [each.error_rate(each.sentences) for each in (made, plain)]
+    errors = [each.errors(each.sentences) for each in (made, plain)]
     note = f"word error rate of {count} sentences; {size}, learned from the built-in voices"
-    figures = [Figure("sentences.encoder.wer", rates[0], "", "MFCC features", rates[1], note=note)]
+    figures = [rate_of("sentences.encoder.wer", errors[0], "MFCC features", errors[1].rate, note)]
     said = made.sentences[:ENCRYPTED]
     frames = [in_usual_range(features, encoded) for features, _ in said]
     longest = SentenceDeployment(frames=-(-max(map(len, frames)) // STEP) * STEP)
@@ -46,11 +46,10 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
         [each.word for each in heard] == [word for word, _, _ in own] for heard, own in zip(found, clear, strict=True)
     )
     sizes = [_bytes(each, longest) for each in (made, plain)]
+    counted = (alike, len(said), "sentences", "sentences", "the clear decoder", len(said), "same words, by TLS")
     return [
         *figures,
-        Figure(
-            "sentences.encoder.equal", alike, "sentences", "the clear decoder", len(said), note="same words, by TLS"
-        ),
+        Figure.count("sentences.encoder.equal", *counted),
         Figure("sentences.encoder.mb_per_s", sizes[0], "MB/s", "MFCC features", sizes[1], note="on shares"),
     ]
 

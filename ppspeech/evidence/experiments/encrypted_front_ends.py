@@ -63,17 +63,21 @@ def _compare(name: str, mfcc: MfccConfig, *, third: bool) -> list[Figure]:
     )
     plain = Recognizer.of(bank, BundleConfig(settings, corpus.words, mfcc)).score(clips).double().numpy()
     said = test.words.numpy()
-    right = [float((scores.argmax(1) == said).mean()) for scores in (found, plain)]
+    right = [int((scores.argmax(1) == said).sum()) for scores in (found, plain)]
     error, stated = float(np.sqrt(((found - plain) ** 2).mean())), error_budget(models).score
     reach = float(torch.cat(clips).abs().max())
     clipped = float((np.abs(np.concatenate(sent)) > models.shape.limit).mean())
     return [
-        Figure(
+        Figure.count(
             f"encrypted.{name}.flips",
             int((found.argmax(1) != plain.argmax(1)).sum()),
+            len(clips),
+            "utterances",
             note=f"of {len(clips)} clips; features reach {reach:.0f}, {clipped:.2%} of them clipped",
         ),
-        Figure(f"encrypted.{name}.accuracy", right[0], "", "in the clear", right[1]),
+        Figure.share(
+            f"encrypted.{name}.accuracy", right[0], len(clips), "utterances", "in the clear", right[1] / len(clips)
+        ),
         Figure(
             f"encrypted.{name}.rms_error_nat",
             error,

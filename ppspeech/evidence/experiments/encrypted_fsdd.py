@@ -69,17 +69,17 @@ def _compare(
     seconds = time.perf_counter() - began
     flipped = scores.argmax(1) != plain.argmax(1)
     margins = np.sort(plain, axis=1)[:, -1] - np.sort(plain, axis=1)[:, -2]
-    right = [float((found.argmax(1) == said.numpy()).mean()) for found in (scores, plain)]
+    right = [int((found.argmax(1) == said.numpy()).sum()) for found in (scores, plain)]
     worst = float(np.abs(scores - plain).max())
     pace = f"{1e3 * seconds / len(clips):.0f} ms a clip, both parties in one process"
-    prefix = name if operation == "forward" else f"{name}.viterbi"
+    prefix, count = name if operation == "forward" else f"{name}.viterbi", len(clips)
     among = f"{len(clips)} clips, {operation}; margins of those that differ: {margins[flipped].round(2).tolist()}"
     return [
-        Figure(f"{prefix}.flips", int(flipped.sum()), note=among),
+        Figure.count(f"{prefix}.flips", int(flipped.sum()), count, "utterances", note=among),
         Figure(f"{prefix}.max_error_nat", worst, "nat", note="of all scores of all clips"),
         Figure(f"{prefix}.rms_error_nat", float(np.sqrt(((scores - plain) ** 2).mean())), "nat"),
         Figure(f"{prefix}.largest_flip_margin_nat", float(margins[flipped].max(initial=0)), "nat"),
-        Figure(f"{prefix}.accuracy", right[0], "", "in the clear", right[1], note=pace),
+        Figure.share(f"{prefix}.accuracy", right[0], count, "utterances", "in the clear", right[1] / count, note=pace),
     ]
 
 

@@ -99,6 +99,7 @@ def _figures(found: list[Compared], clips: int) -> list[Figure]:
     apart = sum(int((each.differ & (each.margins > each.tie)).sum()) for each in found)
     ties = np.concatenate([each.margins[each.differ & (each.margins <= each.tie)] for each in found])
     closest = np.sort(np.concatenate([each.margins[~each.differ] for each in found]))[:3]
+    compared = sum(len(each.margins) for each in found)
     limits = sorted({round(each.tie, 2) for each in found})
     note = (
         f"{clips:,} clips, forward and Viterbi on shares, Viterbi in circuits up to ten seconds; "
@@ -106,7 +107,7 @@ def _figures(found: list[Compared], clips: int) -> list[Figure]:
         f"ties are closer than {FAR:g} standard deviations of an encrypted score, {limits} nats"
     )
     return [
-        Figure("active.range.disagreements", apart, note=note),
+        Figure.count("active.range.disagreements", apart, compared, "comparisons", note=note),
         Figure(
             "active.range.ties", len(ties), note=f"other words at margins of {np.sort(ties).round(3).tolist()} nats"
         ),

@@ -15,7 +15,7 @@ from ppspeech.arrays import Reals
 from ppspeech.audio import in_usual_range
 from ppspeech.channel import Channel
 from ppspeech.evidence.bench.two_parties import certificates
-from ppspeech.evidence.connected import CONNECTED, Connected
+from ppspeech.evidence.connected import CONNECTED, Connected, rate_of
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.models import decode, total_word_errors
@@ -60,8 +60,8 @@ def compare(name: str, made: Connected, count: int) -> list[Figure]:
     found = encrypted(arrays, frames, garbled=False)
     circuits = encrypted(arrays, frames[:GARBLED], garbled=True)
     texts = [text for _, text in said]
-    wer, clear_wer = (
-        total_word_errors(zip(texts, ([h.word for h in heard] for heard in each), strict=True)).rate
+    errors, clear_errors = (
+        total_word_errors(zip(texts, ([h.word for h in heard] for heard in each), strict=True))
         for each in (found, clear)
     )
     words = sum(map(len, texts))
@@ -73,11 +73,17 @@ def compare(name: str, made: Connected, count: int) -> list[Figure]:
     alike = sum(_words(one) == _words(other) for one, other in zip(found, clear, strict=True))
     times = sum(one == other for one, other in zip(found, clear, strict=True))
     circuit = sum(_words(one) == _words(other) for one, other in zip(circuits, clear[:GARBLED], strict=True))
+
+    def counted(metric: str, found: int, sentences: int, said: str | None = None) -> Figure:
+        beside = ("sentences", "sentences", "the clear decoder", sentences)
+        return Figure.count(f"sentences.{name}.{metric}", found, sentences, *beside, note=said)
+
+    about = f"word error rate; {note}"
     return [
-        Figure(f"sentences.{name}.equal", alike, "sentences", "the clear decoder", count, note=f"same words; {note}"),
-        Figure(f"sentences.{name}.times_equal", times, "sentences", "the clear decoder", count, note="times as well"),
-        Figure(f"sentences.{name}.garbled_equal", circuit, "sentences", "the clear decoder", len(circuits)),
-        Figure(f"sentences.{name}.wer", wer, "", "the clear decoder", clear_wer, note=f"word error rate; {note}"),
+        counted("equal", alike, count, f"same words; {note}"),
+        counted("times_equal", times, count, "times as well"),
+        counted("garbled_equal", circuit, len(circuits)),
+        rate_of(f"sentences.{name}.wer", errors, "the clear decoder", clear_errors.rate, about),
     ]
 
 

@@ -16,7 +16,7 @@ import torch
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.breast_cancer import LEARNERS, Split, nonprivate, plot_curves
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean
+from ppspeech.intervals import SHARE, Mean
 
 CLASSES, FEATURES, ROWS = 5, 10, 500
 SCALE = 6.0
@@ -35,10 +35,11 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     }
     picture = folder / "five_classes.png"
     plot_curves(curves, plain, picture, "Five Gaussian classes, large margin")
-    figures = [Figure("five_classes.nonprivate.error", plain.value, note=f"+- {plain.half_width:.3f}, {runs} runs")]
+    note = f"interval over {runs} runs; {picture}"
+    figures = [Figure.mean("five_classes.nonprivate.error", plain, note=note, limits=SHARE)]
     for name, points in curves.items():
         figures += [
-            Figure(f"five_classes.{name}.eps{at:g}.error", mean.value, note=f"+- {mean.half_width:.3f}; {picture}")
+            Figure.mean(f"five_classes.{name}.eps{at:g}.error", mean, note=note, limits=SHARE)
             for at, mean in points.items()
         ]
     return figures

@@ -16,6 +16,7 @@ from ppspeech.data import Corpus, leave_one_speaker_out, load_corpus, split_offi
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.spoken import Spoken, hmmlearn_like
 from ppspeech.figures import Figure
+from ppspeech.intervals import Mean
 from ppspeech.models import (
     GaussianEmission,
     HiddenMarkovModel,
@@ -61,12 +62,14 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     peer = f"hmmlearn {version('hmmlearn')}"
     sizes = f"{len(train.words):,} to train, {len(test.words):,} to test"
     note = f"{sizes}; 10 words x 5 states, full covariance, 10 iterations, 39 MFCCs"
-    figures = [Figure("fsdd.hmm.accuracy", test.accuracy(scores), "", peer, _peer(train, test, 10), note=note)]
+    count = len(test.words)
+    beside = (peer, _peer(train, test, 10))
+    figures = [Figure.share("fsdd.hmm.accuracy", test.right(scores), count, "utterances", *beside, note=note)]
     if not quick:
         margin = LargeMarginHmm.from_hmm(train_bank(train, iterations=5), margin=1.0)
         train_large_margin(margin, *train.labeled, epochs=4)
-        right = test.accuracy(test.scores(margin))
-        figures.append(Figure("fsdd.large_margin.accuracy", right, note="5 iterations, then 4 epochs for a margin"))
+        right, how = test.right(test.scores(margin)), "5 iterations, then 4 epochs for a margin"
+        figures.append(Figure.share("fsdd.large_margin.accuracy", right, count, "utterances", note=how))
     return figures + _left_out(corpus, quick, peer)
 
 
@@ -79,14 +82,22 @@ def _left_out(corpus: Corpus, quick: bool, peer: str) -> list[Figure]:
             found[own].append(test.accuracy(test.scores(train_bank(train, iterations=4, prior=SHRINKAGE))))
             found[other].append(_peer(train, test, 4))
     value = {name: sum(scores) / len(scores) for name, scores in found.items()}
+
+    def over_people(metric: str, name: str, beside: float | None, note: str) -> Figure:
+        made = Figure(f"fsdd.loso.{metric}", value[name], "", None if beside is None else peer, beside, note=note)
+        if len(splits) == 1:
+            return made
+        people = Mean.of(found[name])
+        return replace(made, note=f"{note}; interval over people").between(people.low, min(people.high, 1.0))
+
     people = f"mean over {len(splits)} of 6 speakers, each tested by models of the other five; 4 iterations"
     search = "ours: pauses cut, 100-3600 Hz, shrunk covariances, chosen on these speakers; peer: 39 MFCCs"
     equal = "our front end for both"
     return [
-        Figure("fsdd.loso.accuracy", value["ours"], "", peer, value["theirs"], note=f"{people}; {search}"),
-        Figure("fsdd.loso.hmmlearn_accuracy", value["theirs"], note="39 MFCCs, as for the official split"),
-        Figure("fsdd.loso.same_front_end.accuracy", value["ours"], "", peer, value["same"], note=equal),
-        Figure("fsdd.loso.plain.accuracy", value["plain"], "", peer, value["theirs"], note="both on 39 MFCCs"),
+        over_people("accuracy", "ours", value["theirs"], f"{people}; {search}"),
+        over_people("hmmlearn_accuracy", "theirs", None, "39 MFCCs, as for the official split"),
+        over_people("same_front_end.accuracy", "ours", value["same"], equal),
+        over_people("plain.accuracy", "plain", value["theirs"], "both on 39 MFCCs"),
     ]
 
 

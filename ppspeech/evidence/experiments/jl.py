@@ -103,8 +103,8 @@ def _cuts(nodes: int, rows: int, releases: int) -> list[Figure]:
             "",
             "published w, factor corrected",
             theirs.value,
-            note=f"{about}: +- {ours.half_width:.4f}, published +- {theirs.half_width:.4f}",
-        ),
+            note=f"{about}; interval over releases, the published one's {theirs.low:.4g} to {theirs.high:.4g}",
+        ).between(ours.low, ours.high),
         Figure("jl.cuts.gaussian.error", alone, note="noise on every pair instead, by its law"),
     ]
 
@@ -144,12 +144,13 @@ def _speech(draws: int, picture: Path) -> list[Figure]:
             rival = None if name == "gaussian" else errors["gaussian"][end].value
             note = f"directions of {end} variance, {held:.4g} of {len(x):,} utterances; {draws} draws; {picture}"
             ratio = None if rival is None else rival / found[end].value
-            figures.append(Figure(f"jl.speech.{name}.{end}.error", found[end].value, "", peer, rival, ratio, note=note))
+            note += "; interval over draws"
+            figures.append(Figure.mean(f"jl.speech.{name}.{end}.error", found[end], "", peer, rival, ratio, note=note))
     person = terms | {"relation": SPEAKER}
     whole = JohnsonLindenstrauss.calibrated(rows=100, **person)
     moments = _errors(lambda: whole.moments(whole.release(x, people).value), whole.scatter(x, people), ends, draws)
     note = f"a whole person protected, all their utterances together of norm 1; w^2 {whole.floor:.4g}"
-    figures.append(Figure("jl.speech.speaker.r100.most.error", moments["most"].value, note=note))
+    figures.append(Figure.mean("jl.speech.speaker.r100.most.error", moments["most"], note=note))
     return figures
 
 

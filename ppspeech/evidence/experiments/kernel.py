@@ -26,7 +26,7 @@ from ppspeech.evidence.experiments.minimax_audiomnist import utterance_vectors
 from ppspeech.evidence.experiments.minimax_emodb import labels
 from ppspeech.evidence.published.kernel import PublishedKernelNoise, rows_read
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean
+from ppspeech.intervals import Mean, clopper_pearson
 from ppspeech.models import KernelClassifier, LogisticRegression, SoftmaxRegression
 from ppspeech.pictures import save_curves
 from ppspeech.privacy import Relation
@@ -128,24 +128,33 @@ def _marks(seed: int) -> Task:
 
 
 def _compared(name: str, picture: Path, epsilons: tuple[float, ...], tasks: list[Task], draws: int) -> list[Figure]:
-    """Errors of both kinds of model, each with an interval."""
+    """Errors of both kinds of model, each with an interval: over splits or draws, else over the inputs to test on."""
 
     def mean(kind: str, epsilon: float | None) -> Mean:
         found = [task.error(kind, epsilon) for task in tasks for _ in range(draws if epsilon else 1)]
         return Mean.of(found) if len(found) > 1 else Mean(found[0], 0.0)
+
+    def ends(found: Mean, alone: bool) -> tuple[float, float]:
+        tested = len(tasks[0].test_y)
+        return clopper_pearson(found.value * tested, tested) if alone else (max(found.low, 0.0), min(found.high, 1.0))
 
     plain = {kind: mean(kind, None) for kind in ("kernel", "linear")}
     curves = {kind: {at: mean(kind, at) for at in epsilons} for kind in ("kernel", "linear")}
     save_curves(curves, picture, title=f"{name}: Gaussian kernel", ylabel="error", nonprivate=plain["kernel"].value)
     about = f"{len(tasks[0].y):,} to train on, {len(tasks[0].test_y):,} to test on; {picture}"
     less = Figure.less
-    figures = [
-        less(f"kernel.{name}.nonprivate.error", plain["kernel"].value, "", "linear", plain["linear"].value, note=about)
-    ]
+    alone = len(tasks) == 1
+    about += f"; interval over {'inputs to test on' if alone else 'splits, which share rows'}"
+    first = less(f"kernel.{name}.nonprivate.error", plain["kernel"].value, "", "linear", plain["linear"].value, about)
+    figures = [first.between(*ends(plain["kernel"], alone))]
     for at in epsilons:
         ours, theirs = curves["kernel"][at], curves["linear"][at]
-        note = f"({at:g}, {DELTA:g}) for one record: +- {ours.half_width:.4f}, linear +- {theirs.half_width:.4f}"
-        figures.append(less(f"kernel.{name}.eps{at:g}.error", ours.value, "", "linear", theirs.value, note=note))
+        note = (
+            f"({at:g}, {DELTA:g}) for one record; interval over {'draws' if alone else 'splits'}, linear "
+            f"{theirs.low:.4f} to {theirs.high:.4f}"
+        )
+        made = less(f"kernel.{name}.eps{at:g}.error", ours.value, "", "linear", theirs.value, note=note)
+        figures.append(made.between(*ends(ours, False)))
     return figures
 
 

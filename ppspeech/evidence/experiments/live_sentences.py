@@ -19,7 +19,7 @@ from ppspeech.audio import MfccConfig, in_usual_range
 from ppspeech.channel import Channel
 from ppspeech.data import publicly_normalized
 from ppspeech.evidence.bench.two_parties import certificates
-from ppspeech.evidence.connected import DIGITS, HOP_S, Connected, audiomnist_digits
+from ppspeech.evidence.connected import DIGITS, HOP_S, Connected, audiomnist_digits, rate_of
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
 from ppspeech.network import run_in_processes
@@ -52,15 +52,14 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
         name: audiomnist_digits(count, DIGITS, mfcc=mfcc, levels=LEVELS)
         for name, mfcc in (("usual", usual), ("live", live))
     }
-    rates = {name: each.error_rate(each.sentences) for name, each in made.items()}
+    errors = {name: each.errors(each.sentences) for name, each in made.items()}
     spoken_words = sum(len(text) for _, text in made["live"].sentences)
     figures = [
-        Figure(
+        rate_of(
             "sentences.live.wer",
-            rates["live"],
-            "",
+            errors["live"],
             "normalized by utterance",
-            rates["usual"],
+            errors["usual"].rate,
             note=f"word error rate of {count} sentences, {spoken_words} words, at {LEVELS[0]:g} to {LEVELS[1]:g} dB",
         )
     ]
@@ -84,9 +83,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
             f"same words, written down while they are spoken, over TLS; times as well in {times}, elsewhere within "
             f"{max(apart)} frames; {arrays.shape.bits} bits, {arrays.shape.fraction} after the point"
         )
-        figures.append(
-            Figure(f"sentences.live.{engine}_equal", words, "sentences", "the clear decoder", len(clear), note=note)
-        )
+        made_of = (words, len(clear), "sentences", "sentences", "the clear decoder", len(clear), note)
+        figures.append(Figure.count(f"sentences.live.{engine}_equal", *made_of))
     return figures
 
 

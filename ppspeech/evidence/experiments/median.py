@@ -27,7 +27,7 @@ from ppspeech.data.tables import load_adult_raw
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.published.median import PublishedMedian
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean
+from ppspeech.intervals import SHARE, Mean
 from ppspeech.pictures import blank, curve, save
 from ppspeech.privacy import DiscreteLaplace, Histogram, MedianMechanism, Relation
 
@@ -115,19 +115,13 @@ class Weights:
 
 
 def _figures(questions: int, rows: int, found: list[dict[str, float]]) -> list[Figure]:
-    note = f"largest error, mean of {len(found)} runs, {rows:,} records"
+    note = f"largest error, mean of {len(found)} runs, {rows:,} records; interval over runs"
     laplace = float(np.mean([each["laplace"] for each in found]))
-    figures = [
-        Figure.less(
-            f"median.k{questions}.{name}_error",
-            float(np.mean([each[name] for each in found])),
-            "",
-            "Laplace",
-            laplace,
-            note,
-        )
-        for name in ("median", "weights", "histogram")
-    ]
+    figures = []
+    for name in ("median", "weights", "histogram"):
+        mean, metric = Mean.of([each[name] for each in found]), f"median.k{questions}.{name}_error"
+        ratio = laplace / mean.value
+        figures.append(Figure.mean(metric, mean, "", "Laplace", laplace, ratio, note, limits=SHARE))
     note = f"of {questions:,}, before the session was over, the fewest of all runs"
     return figures + [
         Figure(f"median.k{questions}.{name}_answered", min(each[f"{name}_answered"] for each in found), note=note)
@@ -141,10 +135,10 @@ def _published(cells: torch.Tensor) -> list[Figure]:
     parts = np.bincount(cells.numpy(), minlength=CELLS) / rows
     terms = {"rows": rows, "questions": 2000, "cells": CELLS, "grain": 40}
     printed = PublishedMedian(alpha=EPSILON, accuracy=0.1, **terms)
-    ended = np.mean([not printed.run(parts, list(stream(20, seed)))[1] for seed in range(PUBLISHED_RUNS)])
-    note = f"of {PUBLISHED_RUNS} runs of 20 questions; grain 40 where the original has {printed.stated_grain:.2g}"
+    ended = sum(not printed.run(parts, list(stream(20, seed)))[1] for seed in range(PUBLISHED_RUNS))
+    note = f"no database is left; runs of 20 questions; grain 40 where the original has {printed.stated_grain:.2g}"
     return [
-        Figure("median.published.ended", float(ended), note=f"no database is left; {note}"),
+        Figure.share("median.published.ended", ended, PUBLISHED_RUNS, "runs", note=note),
         Figure("median.published.rows_needed", printed.rows_needed(), note="for hard answers that are near enough"),
         Figure(
             "median.published.epsilon",

@@ -7,7 +7,7 @@ trial. Stronger ones, and several clips of one person, are the matter of `minima
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ppspeech.errors import ModelError
 from ppspeech.figures import Figure
 from ppspeech.filters import BASELINES, Learning, LinearFilter
 from ppspeech.filters.attack import Finding, Point, judge, plot_trade_off, reconstruction_attack
-from ppspeech.intervals import Mean
+from ppspeech.intervals import SHARE, Mean
 from ppspeech.progress import track
 
 OURS = "minimax"
@@ -126,44 +126,45 @@ def figures(experiment: Experiment, found: Found, folder: Path, chosen: str) -> 
     points = {d: _points(found, d) for d in experiment.dimensions}
     plot_trade_off(points, experiment.title, picture)
     people = int(experiment.private.max()) + 1
-    setting = f"d = {main} of {experiment.inputs.shape[1]}, {trials} trials, chance {1 / people:.3f}; {chosen}"
+    drawn = f"interval over {trials} trials, which draw from the same people"
+    setting = f"d = {main} of {experiment.inputs.shape[1]}, chance {1 / people:.3f}; {chosen}; {drawn}"
     task, private = (Mean.of(values[OURS, main]) for values in (found.task, found.private))
     plain_task, plain_private = (Mean.of(values["none", main]) for values in (found.task, found.private))
-    worst = Mean.of([finding.accuracy for finding in found.worst[OURS]])
     made = [
-        Figure(f"{ours}.task", task.value, note=f"+- {task.half_width:.3f}; {setting}"),
-        Figure(f"{ours}.private", private.value, note=f"+- {private.half_width:.3f}; logistic attacker; {setting}"),
-        Figure(
-            f"{ours}.private_worst", worst.value, note=f"+- {worst.half_width:.3f}; {_attackers(found.worst[OURS])}"
-        ),
-        Figure(f"{name}.no_filter.task", plain_task.value, note=f"+- {plain_task.half_width:.3f}; {trials} trials"),
-        Figure(f"{name}.no_filter.private", plain_private.value, note=f"+- {plain_private.half_width:.3f}; logistic"),
-        _worst_figure(f"{name}.no_filter", found.worst["none"], "first trial"),
+        Figure.mean(f"{ours}.task", task, note=setting, limits=SHARE),
+        Figure.mean(f"{ours}.private", private, note=f"logistic attacker; {setting}", limits=SHARE),
+        worst_figure(f"{ours}.private_worst", found.worst[OURS]),
+        Figure.mean(f"{name}.no_filter.task", plain_task, note=drawn, limits=SHARE),
+        Figure.mean(f"{name}.no_filter.private", plain_private, note=f"logistic attacker; {drawn}", limits=SHARE),
+        worst_figure(f"{name}.no_filter.private_worst", found.worst["none"]),
         *_gap_figures(name, found, experiment),
-        Figure(
+        Figure.mean(
             f"{ours}.verification_eer",
-            sum(f.eer for f in found.worst[OURS]) / trials,
+            Mean.of([finding.eer for finding in found.worst[OURS]]),
             note="of the worst attacker, all test samples against all people; "
-            f"no filter {found.worst['none'][0].eer:.3f}",
+            f"no filter {found.worst['none'][0].eer:.3f}; {drawn}",
+            limits=SHARE,
         ),
-        Figure(
+        Figure.mean(
             f"{ours}.linkability",
-            sum(f.linkability.value for f in found.worst[OURS]) / trials,
+            Mean.of([finding.linkability.value for finding in found.worst[OURS]]),
             note=f"D_sys of the worst attacker; its bias {found.worst[OURS][0].linkability.chance:.3f}; "
-            f"no filter {found.worst['none'][0].linkability.value:.3f}",
+            f"no filter {found.worst['none'][0].linkability.value:.3f}; {drawn}",
+            limits=SHARE,
         ),
-        Figure(
+        Figure.mean(
             f"{ours}.reconstruction_error",
-            sum(found.reconstruction) / trials,
-            note="squared error of the best linear guess at the standardized input, relative to guessing its mean",
+            Mean.of(found.reconstruction),
+            note="squared error of the best linear guess at the standardized input, relative to guessing its mean; "
+            f"{drawn}",
         ),
     ]
     for network in experiment.networks:
         for side, values in (("task", found.task), ("private", found.private)):
             mean = Mean.of(values[network, main])
-            made.append(Figure(f"{name}.{network}.{side}", mean.value, note=f"+- {mean.half_width:.3f}"))
-        made.append(_worst_figure(f"{name}.{network}", found.worst[network], f"{trials} trials"))
-    return [*made, *_all_points(name, points, picture)]
+            made.append(Figure.mean(f"{name}.{network}.{side}", mean, note=drawn, limits=SHARE))
+        made.append(worst_figure(f"{name}.{network}.private_worst", found.worst[network]))
+    return [*made, *_all_points(name, points, found, picture)]
 
 
 def _filters(experiment: Experiment, parts: Parts, seed: int) -> list[tuple[str, int, nn.Module]]:
@@ -211,36 +212,38 @@ def _gap_figures(name: str, found: Found, experiment: Experiment) -> list[Figure
     pairs = zip(found.gaps(OURS, experiment.main), found.gaps(best_name, experiment.main), strict=True)
     paired = Mean.of([own - other for own, other in pairs])
     note = (
-        f"+- {paired.half_width:.3f}, trial by trial; ours {ours.value:.3f} +- {ours.half_width:.3f}; "
-        f"best baseline: {best_name}"
+        f"ours {ours.value:.3f}, {ours.low:.3f} to {ours.high:.3f}; best baseline: {best_name}; interval of the "
+        "difference trial by trial"
     )
     return [
-        Figure(f"{name}.best_baseline_gap", value, note=note),
+        Figure(f"{name}.best_baseline_gap", value, note=note).between(paired.low, paired.high),
         Figure(
             f"{name}.least_baseline_gap", gaps[least][0], note=f"over all dimensions: at d = {least}, {gaps[least][1]}"
         ),
     ]
 
 
-def _all_points(name: str, points: dict[int, list[Point]], picture: Path) -> list[Figure]:
+def _all_points(name: str, points: dict[int, list[Point]], found: Found, picture: Path) -> list[Figure]:
     made = []
     for dimension, point in ((d, point) for d, panel in points.items() for point in panel if point.method != "none"):
         task, secret = point.task, point.private
-        note = f"task {task.value:.3f} +- {task.half_width:.3f}, private {secret.value:.3f} +- {secret.half_width:.3f}"
+        note = (
+            f"task {task.value:.3f}, {task.low:.3f} to {task.high:.3f}; private {secret.value:.3f}, {secret.low:.3f} "
+            f"to {secret.high:.3f}"
+        )
         label = f"{name}.d{dimension}.{point.method}.trade_off"
-        made.append(Figure(label, task.value - secret.value, note=f"{note}; {picture}"))
+        made.append(Figure.mean(label, found.gap(point.method, dimension), note=f"{note}; {picture}"))
     return made
 
 
-def _worst_figure(name: str, findings: list[Finding], setting: str) -> Figure:
-    mean = sum(finding.accuracy for finding in findings) / len(findings)
-    return Figure(f"{name}.private_worst", mean, note=f"{_attackers(findings)}; {setting}")
-
-
-def _attackers(findings: list[Finding]) -> str:
-    """Who was worst, and the interval of one trial."""
-    names = sorted({finding.attacker for finding in findings})
-    first = findings[0]
-    return (
-        f"worst attacker: {' or '.join(names)}; Clopper-Pearson of the first trial {first.low:.3f} to {first.high:.3f}"
+def worst_figure(metric: str, findings: Sequence[Finding], note: str = "") -> Figure:
+    """Of the worst attacker, the mean over trials; the people are the same in all of them, and so the ends of the
+    interval, which is over people, are means as well.
+    """
+    names = " or ".join(sorted({finding.attacker for finding in findings}))
+    value, low, high = (
+        sum(getattr(finding, end) for finding in findings) / len(findings) for end in ("accuracy", "low", "high")
     )
+    trials = "1 trial" if len(findings) == 1 else f"{len(findings)} trials"
+    said = f"worst attacker: {names}; {note}{trials}, interval over people"
+    return Figure(metric, value, note=said).between(low, high)

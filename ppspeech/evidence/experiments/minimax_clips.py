@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ppspeech.evidence.experiments.minimax import Experiment
+from ppspeech.evidence.experiments.minimax import Experiment, worst_figure
 from ppspeech.figures import Figure
 from ppspeech.filters import (
     CodeNoise,
@@ -23,6 +23,7 @@ from ppspeech.filters import (
     learn_codes,
 )
 from ppspeech.filters.attack import FilterEvidence, KnownFilter, judge
+from ppspeech.intervals import SHARE, Mean, clopper_pearson
 from ppspeech.progress import track
 
 CLIPS = (1, 10)
@@ -31,6 +32,8 @@ ATTACKERS = ("plda", "lda", "mean", "codes", "logistic", "neighbors")
 """Of comparisons; our filter meets every attacker there is."""
 UNDONE = ("plda", "lda")
 NOISE_RUNS = 20
+FIRST = 10
+"""The first trial of all data: those before were looked at for settings."""
 CHOSEN = (
     "settings alike for all data; a network, not a linear model, before codes: seen on draws 0, 1 (100, 101 of HAR)"
 )
@@ -125,27 +128,33 @@ def run_clips(
 
 def clip_figures(experiment: Experiment, found: Mapping[str, list[FilterEvidence]], what: str = "clip") -> list[Figure]:
     """`task`, `worst_1` and `worst_10` of the filter of codes, and the same of the others below their names."""
-    name = f"minimax.{experiment.name}"
+    name, tested = f"minimax.{experiment.name}", int(experiment.split(FIRST).sum())
     made = []
     for method, evidence in found.items():
         label = {"codes": name, "none": f"{name}.no_filter"}.get(method, f"{name}.{method}")
         trials = "1 trial" if len(evidence) == 1 else f"{len(evidence)} trials"
         if method == "codes":
             note = f"{trials}; one code a class; no filter {found['none'][0].task.accuracy:.3f}; {CHOSEN}"
-            made.append(Figure(f"{label}.task", _mean([e.task.accuracy for e in evidence]), note=note))
+            made.append(_task(f"{label}.task", [e.task.accuracy for e in evidence], tested, note))
         elif method != "none":
-            made.append(Figure(f"{label}.clips.task", evidence[0].task.accuracy, note=trials))
+            made.append(_task(f"{label}.clips.task", [evidence[0].task.accuracy], tested, trials))
         for clips in (clips for clips in CLIPS if clips in evidence[0].attacks.clips):
             worst = [e.attacks.worst_at(clips) for e in evidence]
-            names = " or ".join(sorted({finding.attacker for finding in worst}))
             among = len({f.attacker for f in evidence[0].attacks.findings})
             note = (
-                f"from {clips} {what}{'s' if clips > 1 else ''}: {names}, of {among} attackers; by person "
-                f"{worst[0].low:.3f} to {worst[0].high:.3f} in the first of {trials}; "
-                f"chance {1 / evidence[0].attacks.classes:.3f}"
+                f"of {among}, from {clips} {what}{'s' if clips > 1 else ''}; "
+                f"chance {1 / evidence[0].attacks.classes:.3f}; "
             )
-            made.append(Figure(f"{label}.worst_{clips}", _mean([finding.accuracy for finding in worst]), note=note))
+            made.append(worst_figure(f"{label}.worst_{clips}", worst, note))
     return made
+
+
+def _task(metric: str, values: Sequence[float], tested: int, note: str) -> Figure:
+    """A mean over trials; of a single one, over the samples that were tested."""
+    if len(values) == 1:
+        ends = clopper_pearson(values[0] * tested, tested)
+        return Figure(metric, values[0], note=f"{note}; interval over {tested:,} samples").between(*ends)
+    return Figure.mean(metric, Mean.of(list(values)), note=f"{note}; interval over trials", limits=SHARE)
 
 
 def certified_figures(experiment: Experiment, at_most: float, trial: int) -> list[Figure]:
@@ -164,7 +173,7 @@ def certified_figures(experiment: Experiment, at_most: float, trial: int) -> lis
     own = torch.stack([(x.unsqueeze(1) == codes.to(x)).all(-1).double().argmax(-1) for x in told])
     kept = float((own == drawn.task[drawn.is_test]).double().mean())
     off = {count: (0.09 / count) ** 0.5 / noise.truth for count in (10_000, 1_000_000)}
-    counted = ", ".join(f"{count:,} clips: +- {spread:.4f}" for count, spread in off.items())
+    counted = ", ".join(f"{count:,} clips: {spread:.4f}" for count, spread in off.items())
     return [
         Figure(
             f"{name}.certified_10",
@@ -176,7 +185,3 @@ def certified_figures(experiment: Experiment, at_most: float, trial: int) -> lis
         ),
         Figure(f"{name}.certified_10.share_error", off[1_000_000], note=f"of a class of share 0.1 among {counted}"),
     ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

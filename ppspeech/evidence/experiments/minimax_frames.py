@@ -14,9 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from ppspeech.audio import Frames, length_mask, utterance_statistics
+from ppspeech.evidence.experiments.minimax import worst_figure
 from ppspeech.figures import Figure
 from ppspeech.filters import Learning, codes_of, learn_codes
 from ppspeech.filters.attack import UNKNOWN, AttackReport, attack
+from ppspeech.intervals import clopper_pearson
 
 ATTACKERS = ("logistic", "svm", "neighbors", "gmm_ubm", "embedding", "plda", "lda")
 CLIPS = (1, 10)
@@ -116,21 +118,15 @@ def frame_figures(name: str, speech: Speech, learned: Mapping[str, nn.Module], s
         report = attack_speech(speech, module)
         found = ", ".join(f"{finding.attacker} {finding.accuracy:.3f}" for finding in report.at(1))
         eer = ", ".join(f"{finding.attacker} {finding.eer:.3f}" for finding in report.at(1))
-        unknown = int((~known).sum())
+        unknown, tested = int((~known).sum()), int((speech.is_test & known).sum())
+        how = f"logistic on statistics over time; {setting}"
         made += [
-            Figure(f"{label}.task", told.accuracy, note=f"logistic on statistics over time; {setting}"),
-            Figure(
-                f"{label}.private", report["logistic"].accuracy, note=f"logistic on statistics over time; {setting}"
+            Figure(f"{label}.task", told.accuracy, note=f"{how}; interval over {tested:,} utterances").between(
+                *clopper_pearson(told.accuracy * tested, tested)
             ),
-            Figure(f"{label}.private_worst", report.worst.accuracy, note=f"{found}; chance {report.chance:.3f}"),
-            *(
-                Figure(
-                    f"{label}.worst_{clips}",
-                    worst.accuracy,
-                    note=f"{worst.attacker}; {worst.low:.3f} to {worst.high:.3f}",
-                )
-                for clips, worst in report.headline.items()
-            ),
+            worst_figure(f"{label}.private", [report["logistic"]], f"{how}; "),
+            worst_figure(f"{label}.private_worst", [report.worst], f"{found}; chance {report.chance:.3f}; "),
+            *(worst_figure(f"{label}.worst_{clips}", [worst]) for clips, worst in report.headline.items()),
             Figure(
                 f"{label}.verification_eer",
                 min(finding.eer for finding in report.at(1)),

@@ -199,8 +199,9 @@ def _published(experiment: Experiment) -> list[Figure]:
     """The author's own draw, at the main dimension."""
     found = run_trials(experiment, 1)
     key = ("minimax", experiment.main)
+    faces = int(experiment.split(0).sum())
     note = "the published split; the author's stored result: expression 0.88, gender 0.49"
     return [
-        Figure("minimax.genki.published.task", found.task[key][0], note=note),
-        Figure("minimax.genki.published.private", found.private[key][0], note=note),
+        Figure.share(f"minimax.genki.published.{side}", round(values[key][0] * faces), faces, "faces", note=note)
+        for side, values in (("task", found.task), ("private", found.private))
     ]

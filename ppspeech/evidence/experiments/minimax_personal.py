@@ -36,7 +36,7 @@ from ppspeech.filters import (
     worst_risks,
 )
 from ppspeech.filters.attack import attack
-from ppspeech.intervals import Mean
+from ppspeech.intervals import SHARE, Mean
 from ppspeech.pictures import blank, save
 from ppspeech.progress import track
 
@@ -177,10 +177,8 @@ def _figure(name: str, values: list[float], note: str) -> Figure:
     """A mean over trials; a single one has no interval."""
     if len(values) == 1:
         return Figure(f"minimax.personal.{name}", values[0], note=f"first trial; {note}")
-    mean = Mean.of(values)
-    return Figure(
-        f"minimax.personal.{name}", mean.value, note=f"+- {mean.half_width:.3f}, {len(values)} trials; {note}"
-    )
+    over = f"{note}; interval over {len(values)} trials, which draw from the same people"
+    return Figure.mean(f"minimax.personal.{name}", Mean.of(values), note=over, limits=SHARE)
 
 
 def _worst(found: Found, method: str, prefix: str, risk: str) -> list[Figure]:

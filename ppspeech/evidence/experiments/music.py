@@ -38,6 +38,8 @@ from ppspeech.service import (
 LEVELS: dict[str, float | None] = {"none": None, "10db": 10.0, "5db": 5.0, "0db": 0.0}
 """How far the music is above the noise, as it was before it was turned down to 30 to 100 %."""
 TIMES = 3
+CLIPS = "clips of a few songs"
+"""What intervals are over: clips of one song are not independent."""
 CUT = 5 * MUSIC_RATE + 6_000
 NAMES: dict[FindBy, str] = {"shapes": "correlation", "fingerprints": "fingerprint", "landmarks": "landmarks"}
 PUBLISHED, PEER = 0.97, "encrypted Shazam, published"
@@ -92,7 +94,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
     told = encrypted(index, [heard[at] for at in chosen])
     for way in WAYS:
         same = sum(one == clear[way][at] for one, at in zip(told[way], chosen, strict=True))
-        figures.append(Figure(f"music.{NAMES[way]}.same", same, note=f"of {len(chosen)} clips, named as in the clear"))
+        said = f"of {len(chosen)} clips, named as in the clear"
+        figures.append(Figure.count(f"music.{NAMES[way]}.same", same, len(chosen), CLIPS, note=said))
     return figures
 
 
@@ -155,16 +158,16 @@ def _told(name: str, queries: Sequence[Query], best: Sequence[tuple[int, float]]
     rows = [(query, song == query.song, score >= threshold) for query, (song, score) in zip(queries, best, strict=True)]
     for level in LEVELS:
         own = [(right, named) for query, right, named in rows if query.level == level]
-        accuracy = sum(right for right, _ in own) / len(own)
+        best_right, right_named = sum(right for right, _ in own), sum(right and named for right, named in own)
         peer, published = (PEER, PUBLISHED) if level == "none" else (None, None)
         figures += [
-            Figure(
-                f"music.{name}.accuracy_{level}", accuracy, "", peer, published, note=f"{len(own)} clips, the best song"
+            Figure.share(
+                f"music.{name}.accuracy_{level}", best_right, len(own), CLIPS, peer, published, note="the best song"
             ),
-            Figure(f"music.{name}.named_{level}", sum(right and named for right, named in own) / len(own), note=note),
+            Figure.share(f"music.{name}.named_{level}", right_named, len(own), CLIPS, note=note),
         ]
     wrong = sum(named and not right for _, right, named in rows)
-    return [*figures, Figure(f"music.{name}.wrong_named", wrong, note=f"of {len(rows)} clips; {note}")]
+    return [*figures, Figure.count(f"music.{name}.wrong_named", wrong, len(rows), CLIPS, note=note)]
 
 
 def _strangers(
@@ -188,7 +191,11 @@ def _strangers(
         enough = votes_of(left, ASKED)
         wrong["landmarks"] += sum(count >= enough for _, count in best_landmarks(left, clips))
     note = f"of {len(queries)} clips of songs that are not in the index, by thresholds set without them"
-    return [Figure(f"music.{NAMES[way]}.strangers_named", count, note=note) for way, count in wrong.items()]
+    counts = {NAMES[way]: count for way, count in wrong.items()}
+    return [
+        Figure.count(f"music.{name}.strangers_named", count, len(queries), CLIPS, note=note)
+        for name, count in counts.items()
+    ]
 
 
 def encrypted(index: SongIndex, heard: Sequence[Heard]) -> dict[FindBy, list[str | None]]:

@@ -20,7 +20,7 @@ from ppspeech.arrays import Reals
 from ppspeech.bundle import CtcTranscriber
 from ppspeech.channel import Channel
 from ppspeech.data import SentenceDataModule, load_corpus, split_official
-from ppspeech.evidence.connected import HOP_S, audiomnist_digits
+from ppspeech.evidence.connected import HOP_S, audiomnist_digits, rate_of
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.experiments.encrypted_sentences import STEP, encrypted
 from ppspeech.evidence.experiments.fsdd import PLAIN
@@ -100,11 +100,13 @@ def _encrypted(network: FrameNetwork, test: Spoken, labels: tuple[str, ...]) -> 
     said = some.words.numpy()
     among = f"{len(told)} clips of up to {FRAMES} frames ({int((~fits).sum())} longer ones left out)"
     pace = f"{1e3 * seconds / len(told):.0f} ms a clip, both parties in one process"
-    right, plain = float((told == said).mean()), float((clear == said).mean())
+    right, plain = int((told == said).sum()), float((clear == said).mean())
+    differ = f"labels that differ from the clear, of {among}"
+    counted = (right, len(told), "utterances", "in the clear", plain)
     return [
-        Figure("networks.flips", int(flipped.sum()), note=f"labels that differ from the clear, of {among}"),
+        Figure.count("networks.flips", int(flipped.sum()), len(told), "utterances", note=differ),
         Figure("networks.largest_flip_margin", float(margins[flipped].max(initial=0)), note="of scores in the clear"),
-        Figure("networks.accuracy", right, "", "in the clear", plain, note=f"{among}; {pace}"),
+        Figure.share("networks.accuracy", *counted, note=f"{among}; {pace}"),
     ]
 
 
@@ -141,13 +143,15 @@ def _together(train: Spoken, test: Spoken, steps: int) -> list[Figure]:
     shared, clear = (np.array(found["hidden"]), np.array(found["outputs"])), descend(terms, table, said)
     error = max(float(np.abs(one - other).max()) for one, other in zip(shared, clear, strict=True))
     unheard, truth = means(test)
-    right, plainly = (float((predict(weights, unheard) == truth).mean()) for weights in (shared, clear))
+    right, plainly = (int((predict(weights, unheard) == truth).sum()) for weights in (shared, clear))
     sizes = (
         f"{ROWS} rows of {terms.features} features, {terms.hidden} units, {steps} steps, shares of {terms.bits} bits"
     )
     return [
         Figure("networks.training.weight_error", error, note=f"the largest, against plain descent; {sizes}"),
-        Figure("networks.training.accuracy", right, "", "plain descent", plainly, note=f"{len(truth)} test clips"),
+        Figure.share(
+            "networks.training.accuracy", right, len(truth), "utterances", "plain descent", plainly / len(truth)
+        ),
         Figure(
             "networks.training.step_s", seconds / steps, "s", note="offline and online, both parties in one process"
         ),
@@ -173,20 +177,19 @@ def _sentences(quick: bool) -> list[Figure]:
     }
     spoken_words = sum(len(text) for _, text in made.sentences)
     note = f"word error rate of {len(made.sentences)} sentences, {spoken_words} words, people never heard"
-    figures = [
-        Figure("networks.gaussians.wer", made.error_rate(made.sentences), note=f"{note}; in the clear, for comparison")
-    ]
+    beside = f"{note}; in the clear, for comparison"
+    figures = [rate_of("networks.gaussians.wer", made.errors(made.sentences), note=beside)]
     for name, (hear, ask) in asked.items():
         clear = [[word.word for word in hear(features)] for features, _ in made.sentences]
         began = time.perf_counter()
         told = ask([features for features, _ in made.sentences])
         pace = f"{(time.perf_counter() - began) / len(told):.2f} s a sentence"
         texts = [text for _, text in made.sentences]
-        rates = [total_word_errors(zip(texts, heard, strict=True)).rate for heard in (told, clear)]
+        errors = [total_word_errors(zip(texts, heard, strict=True)) for heard in (told, clear)]
         alike = sum(one == other for one, other in zip(told, clear, strict=True))
         figures += [
-            Figure(f"networks.{name}.wer", rates[0], "", "in the clear", rates[1], note=f"{note}; {pace}"),
-            Figure(f"networks.{name}.equal", alike, "sentences", "the clear", len(told), note="same words, on shares"),
+            rate_of(f"networks.{name}.wer", errors[0], "in the clear", errors[1].rate, f"{note}; {pace}"),
+            Figure.count(f"networks.{name}.equal", alike, len(told), "sentences", "sentences", "the clear", len(told)),
         ]
     return figures
 

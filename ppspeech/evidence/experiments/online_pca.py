@@ -51,9 +51,12 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     figures = []
     for name, found in curves.items():
         ends = [float(each[-1]) / len(x) for each in found]
-        mean = Mean.of(ends) if len(ends) > 1 else Mean(ends[0], 0.0)
         metric = f"online_pca.{name.replace('epsilon ', 'eps').replace(' ', '_')}.regret"
-        figures.append(Figure(metric, mean.value, note=f"a round: +- {mean.half_width:.5f}; {about}"))
+        if len(ends) > 1:
+            note = f"a round; {about}; interval over {len(ends)} draws"
+            figures.append(Figure.mean(metric, Mean.of(ends), note=note))
+        else:
+            figures.append(Figure(metric, ends[0], note=f"a round; {about}"))
     return figures
 
 

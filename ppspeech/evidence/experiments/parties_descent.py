@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ppspeech.evidence.experiments.adult_central import Split, objective_accuracy
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean, repeated
+from ppspeech.intervals import SHARE, Mean, repeated
 from ppspeech.models import LogisticRegression
 from ppspeech.pictures import save_curves
 from ppspeech.privacy.accounting import Accountant
@@ -150,12 +150,13 @@ def figures_of(found: Mapping[float, Beside], apart: tuple[float, float], note: 
         name = f"parties.adult.descent.eps{at:g}"
         ours, central = beside.descent, beside.central
         said = (
-            f"+- {ours.half_width:.4f}, peer +- {central.half_width:.4f}; {terms(at).rounds} sums, one record, "
-            f"add_remove, epsilon {beside.spent:.4f} by the accountant at delta {DELTA:g}, one colluder; {note}"
+            f"interval over descents, the peer's {central.low:.4f} to {central.high:.4f} over fits; "
+            f"{terms(at).rounds} sums, one record, add_remove, epsilon {beside.spent:.4f} by the accountant at delta "
+            f"{DELTA:g}, one colluder; {note}"
         )
         peer = "central, noise in the objective"
         figures += [
-            Figure(f"{name}.error", ours.value, "", peer, central.value, note=said),
+            Figure.mean(f"{name}.error", ours, "", peer, central.value, note=said, limits=SHARE),
             _gap(f"{name}.gap_to_central", beside.descent, beside.central, "noise in the objective (adult-central)"),
             _gap(f"{name}.gap_to_central_descent", beside.descent, beside.central_descent, "the same descent"),
         ]
@@ -174,9 +175,9 @@ def plot_descent(found: Mapping[float, Beside], average: Mapping[str, Mapping[fl
 
 
 def _gap(metric: str, ours: Mean, theirs: Mean, meant: str) -> Figure:
-    width = math.hypot(ours.half_width, theirs.half_width)
-    said = f"+- {width:.4f}, the same at every split; central: {theirs.value:.4f}, {meant}, add_remove"
-    return Figure(metric, ours.value - theirs.value, note=said)
+    gap = Mean(ours.value - theirs.value, math.hypot(ours.half_width, theirs.half_width))
+    said = f"the same at every split; central: {theirs.value:.4f}, {meant}, add_remove; interval over runs of both"
+    return Figure.mean(metric, gap, note=said)
 
 
 def _errors(split: Split, descent: JointDescent, shares: Shares, parties: int, runs: int) -> Mean:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ppspeech.arrays import Reals, Residues
+from ppspeech.audio import Samples
 from ppspeech.channel import Channel
 from ppspeech.crypto.shares import ShareEngine
 from ppspeech.data import load_corpus
@@ -43,8 +43,6 @@ CANDIDATES, QUICK_CANDIDATES = 60, 30
 """Patches cut for each bin, of which boosting takes some."""
 AGAIN = 1
 """How often the hardest places without a word are shown again."""
-DRAWN = 2_000
-"""Bootstrap samples of recordings that an interval comes from."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
         total = shape.product_bytes + patches_cost(shape).total_bytes
         sizes = f"a word of {GRID.patches} patches, payload of all phases"
         figures += [
-            *_areas(name, shares, clear, said, note, auc(beside["auc"], said)),
-            Figure(f"{name}.same", same, note=f"of {said.size} pairs, found or not as in the clear"),
+            *_areas(name, shares, clear, said, note, hmm.auc(beside["auc"], said)),
+            Figure.count(f"{name}.same", same, said.size, "pairs", note="found or not as in the clear"),
             Figure(f"{name}.bytes_a_minute", total, "B", note=sizes),
             Figure(f"{name}.rounds", patches_rounds(shape), note="round trips online"),
         ]
@@ -96,13 +94,16 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
 def _areas(
     name: str, shares: Reals, clear: Reals, said: NDArray[np.bool_], note: str, beside: float | None = None
 ) -> list[Figure]:
-    low, high = interval(shares, said)
+    low, high = hmm.auc_interval(shares, said)
     peer = None if beside is None else "HMM spotter, encrypted"
+    over = f"{note}; interval by bootstrap over recordings"
     return [
-        Figure(f"{name}.auc", auc(shares, said), "", peer, beside, note=note),
+        Figure(f"{name}.auc", hmm.auc(shares, said), "", peer, beside, note=over).between(low, high),
         Figure(f"{name}.auc_low", low, note="the interval's lower end, by bootstrap over recordings"),
         Figure(f"{name}.auc_high", high, note="its upper end"),
-        Figure(f"{name}.clear_auc", auc(clear, said), note="the same, not encrypted"),
+        Figure(f"{name}.clear_auc", hmm.auc(clear, said), note="the same, not encrypted").between(
+            *hmm.auc_interval(clear, said)
+        ),
     ]
 
 
@@ -128,8 +129,8 @@ def hear(most: int | None = None, candidates: int = CANDIDATES) -> Heard:
     return Heard(recorded, np.array(said), detectors)
 
 
-def _sound(waveform: Reals) -> torch.Tensor:
-    return torch.as_tensor(waveform, dtype=torch.float32)
+def _sound(waveform: Reals) -> Samples:
+    return np.asarray(waveform, np.float32)
 
 
 def encrypted(recordings: Sequence[Reals], detectors: Sequence[PatchDetector], shape: PatchShape) -> list[list[float]]:
@@ -162,18 +163,3 @@ def encrypted(recordings: Sequence[Reals], detectors: Sequence[PatchDetector], s
         [float((each + word.bias_steps) / word.steps_a_unit) for each in row]
         for row, word in zip(scores, words, strict=True)
     ]
-
-
-def auc(scores: Reals, said: NDArray[np.bool_]) -> float:
-    """How often a pair where the word is said scores above one where it is not; of equals a half."""
-    apart = scores[said][:, None] - scores[~said][None]
-    return float((apart > 0).mean() + (apart == 0).mean() / 2)
-
-
-def interval(scores: Reals, said: NDArray[np.bool_]) -> tuple[float, float]:
-    """Of 95 %, by drawing recordings again and again; a draw in which all is said, or nothing, says nothing."""
-    rng, count = np.random.default_rng(0), said.shape[1]
-    drawn = (rng.integers(0, count, count) for _ in range(DRAWN))
-    found = [auc(scores[:, at], said[:, at]) for at in drawn if 0 < said[:, at].sum() < said.size]
-    low, high = np.quantile(found, (0.025, 0.975))
-    return float(low), float(high)

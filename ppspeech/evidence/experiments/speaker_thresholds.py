@@ -38,6 +38,7 @@ from ppspeech.bundle import FALSE_ACCEPT, Verifier
 from ppspeech.data import Corpus, FeatureStore, load_corpus, split_by_speaker
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
+from ppspeech.intervals import Mean
 from ppspeech.models import UNUSUAL, Impostors, fit_mixture
 from ppspeech.protocols.speakers import MOST_BITS, cosines_of, voice_codes
 from ppspeech.service.server import rule_for_codes
@@ -74,6 +75,13 @@ class Measured:
     def miss(self) -> float:
         """The share of people's own trials that is not."""
         return 1 - float(self.accepted[self.genuine].mean())
+
+    @property
+    def misses(self) -> list[float]:
+        """The same of every person who tries."""
+        right, own = self.accepted & self.genuine, np.array(self.owners)
+        tried = [own == who for who in sorted(set(self.owners) & set(self.enrolled))]
+        return [1 - float(right[rows].any(axis=1).mean()) for rows in tried]
 
     def interval(self, draws: int = DRAWS) -> tuple[float, float]:
         """Where the rate of false accepts lies, 95 %, as people are drawn again on both sides."""
@@ -124,8 +132,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
                         found = measure(verifier, enrolled, clips, trial, tried, also, MOST_BITS)
                         figures += _figures(f"{row}.hardened", verifier, found)
                         guessed = guess(verifier, enrolled, clips, train, MOST_BITS)
-                        note = f"{len(enrolled)} people; what {len(train)} others have in common"
-                        figures.append(Figure(f"speakers.{row}.hardened.guess_accepted", guessed, note=note))
+                        note, metric = f"what {len(train)} others have in common", f"{row}.hardened.guess_accepted"
+                        figures.append(Figure.share(f"speakers.{metric}", guessed, len(enrolled), "people", note=note))
     worst = max(figure.value for figure in figures if figure.metric.endswith("false_accept"))
     return [
         Figure("speakers.false_accept.stated", FALSE_ACCEPT, note="the default of ppspeech verify"),
@@ -194,12 +202,12 @@ def alike(templates: Reals, voice: Reals, bits: int | None) -> Reals:
 
 
 @torch.no_grad()
-def guess(verifier: Verifier, people: People, clips: int, public: People, bits: int) -> float:
-    """The share of people for whom a code without a voice is accepted: what public voices of others have in common."""
+def guess(verifier: Verifier, people: People, clips: int, public: People, bits: int) -> int:
+    """How many people a code without a voice is accepted for: what public voices of others have in common."""
     common = np.mean([verifier.direction([torch.cat(list(own))]) for own in public.values()], axis=0)
     templates = np.stack([verifier.direction([torch.cat(list(own[:clips]))]) for own in people.values()])
     least = rule_for_codes(None, FALSE_ACCEPT, verifier.impostors, bits).own(templates)
-    return float((alike(templates, common, bits) >= least).mean())
+    return int((alike(templates, common, bits) >= least).sum())
 
 
 def _model(train: People, iterations: int, cohort: People | None) -> Verifier:
@@ -215,11 +223,12 @@ def _with_cohort(model: Verifier, cohort: People | None) -> Verifier:
 
 def _figures(name: str, verifier: Verifier, found: Measured) -> list[Figure]:
     assert verifier.impostors is not None
-    low, high = found.interval()
     strangers, own = int((~found.genuine).sum()), int(found.genuine.sum())
-    note = f"{low:.4f} to {high:.4f} by a bootstrap over people; {strangers:,} strangers' trials"
-    cohort = f"a cohort of {verifier.impostors.people}"
+    note = (
+        f"{strangers:,} strangers' trials, a cohort of {verifier.impostors.people}; interval by bootstrap over people"
+    )
+    miss, people = f"{own:,} trials of the person; interval over people", Mean.of(found.misses)
     return [
-        Figure(f"speakers.{name}.false_accept", found.false_accept, note=f"{note}, {cohort}"),
-        Figure(f"speakers.{name}.miss", found.miss, note=f"{own:,} trials of the person"),
+        Figure(f"speakers.{name}.false_accept", found.false_accept, note=note).between(*found.interval()),
+        Figure(f"speakers.{name}.miss", found.miss, note=miss).between(max(people.low, 0.0), min(people.high, 1.0)),
     ]

@@ -8,9 +8,11 @@ The people said the digits in one session each, so this measures speakers within
 Needs the corpus audiomnist; --quick takes about 15 s.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -26,6 +28,7 @@ from ppspeech.pictures import blank, save
 
 BACKGROUND = 40
 ENROLLMENT, TRIALS = (0, 1, 2, 3), (4, 5, 6, 7)
+DRAWS = 200  # of people, for intervals
 FLOOR = 1e-2  # of variances; features have variance 1 over an utterance
 
 Clips = dict[tuple[str, int, str], Tensor]
@@ -61,7 +64,8 @@ def run(quick: bool, folder: Path) -> list[Figure]:
     _plot(experiments, picture)
     setting = f"{components} diagonal components on {len(pool):,} frames of {BACKGROUND} other people; {picture}"
     figures = [figure for experiment in experiments for figure in _figures(experiment, setting)]
-    return [Figure("speakers.eer", figures[0].value, note="ten digits, llr: no score normalization"), *figures]
+    first = "ten digits, llr: no score normalization; interval by bootstrap over people"
+    return [replace(figures[0], metric="speakers.eer", note=first), *figures]
 
 
 def normalize(features: Tensor) -> Tensor:
@@ -123,14 +127,31 @@ def _figures(experiment: Experiment, setting: str) -> list[Figure]:
     prefix = f"speakers.{experiment.name.replace(' ', '_')}"
     note = f"{targets.numel():,} trials, {int(targets.sum()):,} of them targets; {setting}"
     figures = []
+    over = "interval by bootstrap over people"
     for scorer, scores in experiment.scores.items():
-        right = targets.gather(1, scores.argmax(1, keepdim=True)).double().mean()
+        right = int(targets.gather(1, scores.argmax(1, keepdim=True)).sum())
+        again = [[rate(*drawn) for drawn in drawn_again(scores, targets)] for rate in (equal_error_rate, minimum_dcf)]
+        eer, dcf = (np.quantile(rates, [0.025, 0.975]).tolist() for rates in again)
         figures += [
-            Figure(f"{prefix}.{scorer}.eer", equal_error_rate(scores, targets), note=note),
-            Figure(f"{prefix}.{scorer}.min_dcf", minimum_dcf(scores, targets), note=f"p_target 0.01; {note}"),
-            Figure(f"{prefix}.{scorer}.identification", float(right), note=note),
+            Figure(f"{prefix}.{scorer}.eer", equal_error_rate(scores, targets), note=f"{note}; {over}").between(*eer),
+            Figure(
+                f"{prefix}.{scorer}.min_dcf", minimum_dcf(scores, targets), note=f"p_target 0.01; {note}; {over}"
+            ).between(*dcf),
+            Figure.share(f"{prefix}.{scorer}.identification", right, len(targets), "utterances", note=note),
         ]
     return figures
+
+
+def drawn_again(scores: Tensor, targets: Tensor, draws: int = DRAWS) -> Iterator[tuple[Tensor, Tensor]]:
+    """Scores `(trials, people)` and targets as if other people were tried and enrolled: the same, with repeats."""
+    generator, whose, count = np.random.default_rng(0), targets.int().argmax(1), targets.shape[1]
+    while draws:
+        people = torch.from_numpy(generator.integers(count, size=count))
+        if int(people.min()) == int(people.max()):  # who is a stranger to nobody
+            continue
+        rows = torch.cat([(whose == who).nonzero().squeeze(1) for who in people])
+        yield scores[rows][:, people], whose[rows].unsqueeze(1) == people
+        draws -= 1
 
 
 def _plot(experiments: list[Experiment], path: Path) -> None:

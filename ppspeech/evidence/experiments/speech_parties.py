@@ -18,7 +18,7 @@ from ppspeech.audio import Frames, MfccConfig, utterance_statistics
 from ppspeech.data import FeatureStore, load_corpus, public_scale
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.figures import Figure
-from ppspeech.intervals import Mean, repeated
+from ppspeech.intervals import SHARE, Mean, repeated
 from ppspeech.models import SoftmaxRegression
 from ppspeech.privacy import Relation
 from ppspeech.privacy.mechanisms import DiscreteGaussian
@@ -91,22 +91,26 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
             local_minimizer(terms, x, y, place, torch.arange(len(y)))
             for place, (x, y) in enumerate(track(speakers.parts, f"epsilon {epsilon:g}"))
         ]
-        alone = sum(speakers.accuracy(theta) for theta in local) / PARTIES
+        alone = Mean.of([speakers.accuracy(theta) for theta in local])
         found = {
             "average": repeated(draws, _averaged, speakers, terms, local),
             "central": repeated(draws, _central, speakers, terms),
             "descent": repeated(draws, _descended, speakers, epsilon),
         }
         figures += [_figure(epsilon, name, mean, note) for name, mean in found.items()]
-        figures.append(Figure(f"parties.audiomnist.eps{epsilon:g}.alone.accuracy", alone, note=ALONE))
+        figures.append(
+            Figure.mean(f"parties.audiomnist.eps{epsilon:g}.alone.accuracy", alone, note=ALONE, limits=SHARE)
+        )
     module = speakers.untrained()
     utterances = torch.arange(len(speakers.y))
     descend_jointly_(module, lambda gradient: gradient, speakers.x, speakers.y, descent(len(utterances)), utterances)
-    figures.append(Figure("parties.audiomnist.nonprivate.descent.accuracy", speakers.accuracy(module.weight)))
+    tested = len(speakers.test_y)
+    right = round(speakers.accuracy(module.weight) * tested)
+    figures.append(Figure.share("parties.audiomnist.nonprivate.descent.accuracy", right, tested, "utterances"))
     return figures
 
 
-ALONE = "the average speaker's own model on other people; nothing leaves, nothing is learned from others"
+ALONE = "the average speaker's own model on other people; nothing leaves or comes; interval over parties"
 MEANING = {
     "average": "minimizers averaged with weights, joint Skellam noise",
     "central": "all recordings in one place, noise on the minimizer, the same Lambda",
@@ -120,8 +124,8 @@ def descent(records: int) -> JointDescent:
 
 
 def _figure(epsilon: float, name: str, mean: Mean, note: str) -> Figure:
-    said = f"{MEANING[name]}; one utterance, delta {DELTA:g}; +- {mean.half_width:.3f}; {note}"
-    return Figure(f"parties.audiomnist.eps{epsilon:g}.{name}.accuracy", mean.value, note=said)
+    said = f"{MEANING[name]}; one utterance, delta {DELTA:g}; {note}; interval over draws"
+    return Figure.mean(f"parties.audiomnist.eps{epsilon:g}.{name}.accuracy", mean, note=said, limits=SHARE)
 
 
 def _averaged(speakers: Speakers, terms: JointTraining, local: list[Tensor]) -> float:

@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
@@ -44,6 +45,8 @@ FRAME = EVERY * FRONT_END.hop_s
 MINUTE = round(60 / FRAME)
 TRAINED = 28
 """Clips of a word that its model is trained on; the others are hidden in the recordings."""
+DRAWN = 2_000
+"""Bootstrap samples of recordings that an interval comes from."""
 SHAPE = SpotShape(
     frames=MINUTE, dimensions=39, terms="diagonal", states=(STATES,), block=round(3 / FRAME),
     longest=round(1.5 / FRAME), radius=12.0, scores=(-1_500, -10), garbage=(-90, 20), constant=200, fraction=7,
@@ -88,10 +91,13 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
     shape = replace(SHAPE, recordings=minutes)
     bytes_of_one = (shape.product.total_bytes + spotting_cost(shape).total_bytes) / minutes
     sizes = f"{shape.bits} bits, {shape.fraction} after the point; {shape.blocks} blocks of {shape.window} frames"
+    located, present = _located(shares, hidden), int(said.sum())
     return [
-        Figure("spotting.auc", _auc(shares, said), "", "in the clear", _auc(clear, said), note=note),
-        Figure("spotting.located", _located(shares, hidden), "", "in the clear", _located(clear, hidden), note=note),
-        Figure("spotting.same_segments", same, note=f"of {pairs} pairs, the best segment to the frame"),
+        _area("spotting.auc", shares, said, note, "in the clear", auc(_scores(clear), said.numpy())),
+        Figure.count(
+            "spotting.located", located, present, "pairs", "", "in the clear", _located(clear, hidden), note=note
+        ),
+        Figure.count("spotting.same_segments", same, pairs, "pairs", note="the best segment to the frame"),
         Figure("spotting.max_error_nat", error, "nat", note="of best segments' scores"),
         Figure("spotting.bytes_a_minute", bytes_of_one, "B", note=f"one keyword, payload of all phases; {sizes}"),
         Figure("spotting.rounds", 1 + spotting_cost(shape).rounds, note="round trips online, however many recordings"),
@@ -121,15 +127,12 @@ def run_examples(quick: bool) -> list[Figure]:
             said.append([any(w == word for w, *_ in marks) for _, marks in mixed])
             told, clear = encrypted(keyword, recordings)[0], in_the_clear(keyword, recordings)[0]
             same += sum(one == other for one, other in zip(told, clear, strict=True))
-        area, pairs = _auc(found, torch.tensor(said)), len(clips) * len(mixed)
-        plural = "s" * (takes > 1)
+        name, pairs = f"spotting.examples{takes}", len(clips) * len(mixed)
+        note = f"{takes} example{'s' * (takes > 1)} of other people; {pairs} pairs"
+        alike = "told as in the clear, to the frame"
         figures += [
-            Figure(
-                f"spotting.examples{takes}.auc", area, note=f"{takes} example{plural} of other people; {pairs} pairs"
-            ),
-            Figure(
-                f"spotting.examples{takes}.equal", same, "", "pairs", pairs, note="told as in the clear, to the frame"
-            ),
+            _area(f"{name}.auc", found, torch.tensor(said), note),
+            Figure.count(f"{name}.equal", same, pairs, "pairs", "", "pairs", pairs, note=alike),
         ]
     return figures
 
@@ -271,10 +274,32 @@ def _encrypted(hidden: Hidden, word: int) -> Segments:
     )
 
 
-def _auc(found: list[Segments], said: Tensor) -> float:
-    """How often a pair where the word is said scores above one where it is not."""
-    scores = torch.stack([each.score for each in found])
-    return float((scores[said][:, None] > scores[~said][None]).double().mean())
+def _area(
+    metric: str, found: list[Segments], said: Tensor, note: str, peer: str | None = None, beside: float | None = None
+) -> Figure:
+    scores, truth = _scores(found), said.numpy()
+    over = f"{note}; interval by bootstrap over recordings"
+    return Figure(metric, auc(scores, truth), "", peer, beside, note=over).between(*auc_interval(scores, truth))
+
+
+def _scores(found: list[Segments]) -> Reals:
+    """Of best segments, `(words, recordings)`."""
+    return np.asarray(torch.stack([each.score for each in found]).double().numpy())
+
+
+def auc(scores: Reals, said: NDArray[np.bool_]) -> float:
+    """How often a pair where the word is said scores above one where it is not; of equals a half."""
+    apart = scores[said][:, None] - scores[~said][None]
+    return float((apart > 0).mean() + (apart == 0).mean() / 2)
+
+
+def auc_interval(scores: Reals, said: NDArray[np.bool_]) -> tuple[float, float]:
+    """Of 95 %, by drawing recordings again and again; a draw in which all is said, or nothing, says nothing."""
+    rng, count = np.random.default_rng(0), said.shape[1]
+    drawn = (rng.integers(0, count, count) for _ in range(DRAWN))
+    found = [auc(scores[:, at], said[:, at]) for at in drawn if 0 < said[:, at].sum() < said.size]
+    low, high = np.quantile(found, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _located(found: list[Segments], hidden: Hidden) -> int:

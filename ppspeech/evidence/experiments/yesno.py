@@ -9,6 +9,7 @@ import torch
 
 from ppspeech.audio import MfccConfig
 from ppspeech.data import Corpus, load_corpus, split_by_take
+from ppspeech.evidence.connected import rate_of
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.spoken import Spoken
 from ppspeech.figures import Figure
@@ -63,7 +64,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001 (nothing to 
         f"{found.errors} errors in {found.words} words: {found.substitutions} substituted, {found.deletions} missed, "
         f"{found.insertions} too many; {STATES} states, diagonal, {iterations} iterations on transcripts"
     )
-    return [Figure("yesno.wer", found.rate, note=note)]
+    return [rate_of("yesno.wer", found, note=note)]
 
 
 def _units(bank: HiddenMarkovModel) -> dict[str, Unit]:

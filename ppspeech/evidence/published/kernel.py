@@ -2,7 +2,8 @@
 
 A kernel machine's decision is sum a_i k(x_i, x) + b over the rows with a_i != 0, its support vectors, which whoever
 uses it must have. Noise on k(x_i, x_j) while it is trained changes which rows these are and what a_i is, not that they
-are rows of the training data, in clear. (Nor could it be calibrated: one record is in n kernel values.)
+are rows of the training data, in clear. (Nor could it be calibrated: one record is in n kernel values.) Proposition
+1.36 in docs/theory/release.md.
 """
 
 from dataclasses import dataclass

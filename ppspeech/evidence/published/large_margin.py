@@ -11,7 +11,7 @@ with the constraint Phi_c >= 0, optimality leaves an equation without any noise 
     P_i (R_i - R_j) P_j = 0,     R_c = Lambda Phi_c + gamma_tot I_Phi + d loss / d Phi_c,
 
 with P_c the projector on the range of Phi_c, which holds for the true data set and for no other.
-`PublishedLargeMargin.residual` is its left-hand side.
+`PublishedLargeMargin.residual` is its left-hand side. Corrections 1.21 and 1.22 in docs/theory/release.md.
 """
 
 import math

@@ -25,7 +25,7 @@ class PublishedOutputLaplace:
     be enough, though not by the paper's proof. Sound are l2 mechanisms with sensitivity 1 / (n lambda).
 
     `epsilon`: as stated by the paper; `records`: n; `penalty`: lambda of lambda w'w, beside a loss averaged over n;
-    `dimension`: d, number of weights.
+    `dimension`: d, number of weights. Correction 1.15 in docs/theory/release.md.
     """
 
     epsilon: float
@@ -92,7 +92,7 @@ class PublishedSharedNoise:
     never does, and differences of classes are released without any noise. Besides, b is not symmetric, its length has
     shape p^2 instead of p(p+1)/2, and its scale ignores the gradient's true size.
 
-    `epsilon`: as stated by the paper; `size`: p = d + 1.
+    `epsilon`: as stated by the paper; `size`: p = d + 1. Correction 1.21 in docs/theory/release.md.
     """
 
     epsilon: float

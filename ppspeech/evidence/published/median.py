@@ -11,7 +11,8 @@ an m that can be listed, step (e) keeps databases within eps / 50 of an answer w
     n >= 50 * 720 m ln|X| ln(1 / b) / (alpha eps)     (noise within eps / 50 but with probability b)
 
 it drops them all, at the first hard question, and r_{i+1} is a mean over nothing. Choosing alpha' so that it does not,
-and not by the formula, costs what `epsilon_at` says: step (f) lets 20 m ln|X| hard questions through.
+and not by the formula, costs what `epsilon_at` says: step (f) lets 20 m ln|X| hard questions through. Correction 1.30
+in docs/theory/release.md.
 """
 
 import math

@@ -3,7 +3,7 @@
 Theorem 4.2 takes every local objective's gradient at another's minimizer to be at most 1 / n_l, where it is at most 1:
 two parties whose data differ in kind break it at any size, and 4.3 and 4.4, which rest on it, lose their proof. On
 data of one kind the numbers may still be above what is measured. They are kept to be drawn beside it, and none is a
-guarantee.
+guarantee. Correction 3.6 in docs/theory/together.md.
 """
 
 import math

@@ -1,12 +1,14 @@
 """Random projections and Wishart noise as printed: constants, a factor, a condition and a claim that do not hold.
 
 - Blocki, Blum, Datta and Sheffet 2012, as the survey of Prakash and Gujar 2020 prints them: no violation is known, but
-w is 35 to 90 times (graphs) and w^2 some 10^6 times (covariances) what the exact law needs; the published relation of
-covariances is another one, a row of any size that changes by a vector of norm 1. The graph's output has a factor 1/2
-that must be 1/r, and is not defined where w reaches the number of nodes.
+  w is 35 to 90 times (graphs) and w^2 10^6 to 10^8 times (covariances) what the exact law needs; the published relation
+  of covariances is another one, a row of any size that changes by a vector of norm 1. The graph's output has a factor
+  1/2 that must be 1/r, and is not defined where w reaches the number of nodes.
 - Sheffet 2017: a constant that is proved, and 20 times what is needed.
 - Jiang, Xie and Zhang 2016: Wishart noise of d + 1 degrees is claimed to be epsilon-DP. It only ever adds, so that what
   lies below the true matrix cannot have come from it: with probability 1 - exp(-epsilon / 3) one row is ruled out.
+
+Corrections 1.33 and 1.35 in docs/theory/release.md.
 """
 
 import math

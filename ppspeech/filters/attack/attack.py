@@ -1,6 +1,6 @@
 """Attack a filter: train every attacker on filtered samples and see how often it names the person in new ones, from one
 clip and from several of one person. The evidence a filter without noise stands on. It says what these attackers did,
-never what a better one could do.
+never what a better one could do. Limit 4.6 in docs/theory/filters.md.
 """
 
 import math

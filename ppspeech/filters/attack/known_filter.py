@@ -2,7 +2,7 @@
 
 A published filter is known. A sigmoid, a standardization and a linear layer of full column rank lose nothing: whoever
 has what comes out has what went in. What remains beyond the last layer that loses something can be guessed from
-public speech of other people that is sent through the same filter.
+public speech of other people that is sent through the same filter. Proposition 4.8 in docs/theory/filters.md.
 """
 
 from collections.abc import Callable, Sequence

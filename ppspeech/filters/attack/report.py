@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.stats import beta
 from torch import Tensor
 
 from ppspeech.errors import ModelError
 from ppspeech.filters.attack.linkability import Linkability, linkability
+from ppspeech.intervals import clopper_pearson
 from ppspeech.models import equal_error_rate, error_rates
 
 UNKNOWN = -1  # the label of a test sample by someone the attacker has never met; other people may be -2, -3, …
@@ -143,19 +143,6 @@ def by_person(right: Tensor, people: Tensor, confidence: float = 0.95, seed: int
     again = hits.cpu()[drawn].sum(1) / counts.cpu()[drawn].sum(1)
     half = (1 - confidence) / 2
     low, high = again.quantile(torch.tensor([half, 1 - half], dtype=torch.float64)).tolist()
-    return low, high
-
-
-def clopper_pearson(right: float, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a proportion: it covers the truth at least as often as stated.
-
-    >>> low, high = clopper_pearson(0, 10)
-    >>> low, round(high, 3)
-    (0.0, 0.308)
-    """
-    half = (1 - confidence) / 2
-    low = float(beta.ppf(half, right, trials - right + 1)) if right else 0.0
-    high = float(beta.ppf(1 - half, right + 1, trials - right)) if right < trials else 1.0
     return low, high
 
 

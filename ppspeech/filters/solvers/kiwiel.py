@@ -13,6 +13,7 @@ touches it at the last q (convex-concave procedure). Then a line search on the t
 Deviations from the paper: the weight 1 / tau of |q|^2 is 1 there. The maximum over all v of a linearized logistic loss
 is infinite (the paper assumes that v is bounded); here it is the local maximum that the best response moves to, and tau
 shrinks until that exists. As such a q can be far shorter than Phi allows, the line search may also lengthen it.
+Proposition 4.3 and Correction 4.4 in docs/theory/filters.md.
 """
 
 import math

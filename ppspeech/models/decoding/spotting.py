@@ -168,24 +168,6 @@ def best_average(ratios: Tensor, block: int, longest: int, constant: float = 0.0
     return replace(found, score=average)
 
 
-def composed_rows(units: Sequence[str], spelled: Sequence[str], states: int = 1) -> Tensor:
-    """A keyword of sub-word units: which unit's state each of its states is, as rows of zeros and a one, `(spelled *
-    states, units * states)`: times the scores of all units, they are those of the keyword. Raises ModelError for a unit
-    that is not there.
-
-    >>> composed_rows(("a", "b", "c"), ("b", "a")).tolist()
-    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
-    """
-    unknown = sorted(set(spelled) - set(units))
-    if unknown or not spelled or states < 1:
-        raise ModelError(f"no unit for {', '.join(unknown) or 'nothing'}; there are {', '.join(units)}")
-    rows = torch.zeros(len(spelled) * states, len(units) * states)
-    for place, name in enumerate(spelled):
-        for state in range(states):
-            rows[place * states + state, units.index(name) * states + state] = 1.0
-    return rows
-
-
 @dataclass(frozen=True)
 class KeywordModel:
     """A chain of Gaussians: `mean` and `variances` `(states, d)`."""

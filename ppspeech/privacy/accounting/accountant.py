@@ -127,7 +127,8 @@ class Accountant:
         """The epsilon at this delta for someone who holds `size` of the units; infinite if nothing bounds it.
 
         Through the sensitivity where all events convert (`group_privacy`), else by the account's own profile: a
-        chain of `size` neighbors is (size e, delta(e) (exp(size e) - 1) / (exp(e) - 1))-DP for every e.
+        chain of `size` neighbors is (size e, delta(e) (exp(size e) - 1) / (exp(e) - 1))-DP for every e. Proof: Theorem
+        1.7 in docs/theory/release.md.
         """
         check_probability("delta", delta, zero=True)
         check_count("size", size)

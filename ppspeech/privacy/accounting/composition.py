@@ -1,7 +1,8 @@
 """How losses add up in closed form, and how a budget is split before anything is released.
 
-The advanced theorem is not optimal, as Prakash and Gujar 2020 says; the optimal one for equal pairs (Kairouz, Oh and
-Viswanath 2017, theorem 3.3) is what the accountant's loss distributions give.
+The advanced theorem, which Prakash and Gujar 2020 calls optimal, is not; the one that is, for equal pairs (Kairouz, Oh
+and Viswanath 2017, theorem 3.3), is what the accountant's loss distributions give. Theorem 1.5 in
+docs/theory/release.md.
 """
 
 import math

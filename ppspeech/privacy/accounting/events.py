@@ -311,7 +311,7 @@ def group_privacy(event: Event, size: int, unit: Unit) -> Event:
     sensitivity, anything else through M epsilon or M^2 rho. Direct sensitivity of the large unit (per-speaker
     clipping) is usually far better. Raises PrivacyError for events known only by (epsilon, delta) or by sampling, which
     convert badly; and for a unit that holds none of the event's: where one frame of a speaker changes, the speaker is
-    another one, which is a removal and an addition.
+    another one, which is a removal and an addition. Proof: Theorem 1.7 in docs/theory/release.md.
     """
     own = event.relation.unit
     if unit not in HOLDERS[own]:

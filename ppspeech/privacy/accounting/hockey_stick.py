@@ -1,7 +1,7 @@
 """The Gaussian mechanism's exact trade between epsilon, delta and sigma (Balle and Wang 2018).
 
 H(epsilon; s) = Phi(s/2 - epsilon/s) - exp(epsilon) Phi(-s/2 - epsilon/s), with s = sensitivity / sigma, is the
-smallest delta for which Gaussian noise is (epsilon, delta)-DP.
+smallest delta for which Gaussian noise is (epsilon, delta)-DP. Theorem 1.3 in docs/theory/release.md.
 """
 
 import math
@@ -43,7 +43,8 @@ def gaussian_epsilon(delta: float, s: float) -> float:
 def gaussian_sigma(epsilon: float, delta: float) -> float:
     """sigma_AG: the smallest standard deviation that makes sensitivity 1 (epsilon, delta)-DP.
 
-    The classic sqrt(2 ln(1.25 / delta)) / epsilon is larger, and wrong for epsilon >= 1.
+    The classic sqrt(2 ln(1.25 / delta)) / epsilon is proved for epsilon < 1 alone; for large epsilon (at delta =
+    1e-5 from 9 on) it is too small.
 
     >>> round(gaussian_sigma(1.0, 1e-5), 5)
     3.73063

@@ -2,7 +2,8 @@
 
 A distribution here is always pessimistic: its delta(epsilon) is never below the truth. Own mechanisms enter by
 the survival function of a stochastic upper bound Z of their privacy loss, which is enough because
-(1 - exp(epsilon - z))+ increases in z and the bound holds whatever happened before.
+(1 - exp(epsilon - z))+ increases in z and the bound holds whatever happened before. Proof: Lemma 1.6 in
+docs/theory/release.md.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """Renyi and zero-concentrated privacy, and what they say about epsilon and delta.
 
 From an (alpha, r)-Renyi bound (Canonne, Kamath and Steinke 2020, Proposition 12):
-epsilon = r + [ln(1/delta) + (alpha - 1) ln(1 - 1/alpha) - ln alpha] / (alpha - 1).
+epsilon = r + [ln(1/delta) + (alpha - 1) ln(1 - 1/alpha) - ln alpha] / (alpha - 1). Theorem 1.4 in
+docs/theory/release.md.
 """
 
 import math

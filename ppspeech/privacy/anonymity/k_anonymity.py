@@ -1,4 +1,7 @@
-"""k-anonymity: every row is equal to k - 1 others in what is known from elsewhere (Samarati and Sweeney 1998)."""
+"""k-anonymity: every row is equal to k - 1 others in what is known from elsewhere (Samarati and Sweeney 1998).
+
+Limit 4.14 in docs/theory/filters.md.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -21,7 +21,8 @@ class Swapping:
 
     Kept exactly: every table of counts of columns that are not swapped, and every one of columns out of `columns` and
     `key`. Counts of a swapped column with any other column move. **No guarantee**: what is kept exactly can never be
-    private, and a row that was not swapped is as it was. `rate`: of the rows of each class of the key, rounded.
+    private, and a row that was not swapped is as it was. `rate`: of the rows of each class of the key, rounded. Proof:
+    Proposition 4.15 in docs/theory/filters.md.
     """
 
     columns: tuple[str, ...]

@@ -5,7 +5,15 @@ where it can be run once, `audit_leak_identity` where an equation gives the data
 """
 
 from ppspeech.privacy.audit.account import attacks_on, audit_account
-from ppspeech.privacy.audit.catalogue import CONFIDENCE, audited, audits_of, exact_report, run_audits, run_once
+from ppspeech.privacy.audit.catalogue import (
+    CONFIDENCE,
+    audited,
+    audits_of,
+    exact_report,
+    run_audits,
+    run_once,
+    scored_report,
+)
 from ppspeech.privacy.audit.exact import ExactAudit, audit_exact
 from ppspeech.privacy.audit.membership import found_at
 from ppspeech.privacy.audit.one_run import (
@@ -40,5 +48,6 @@ __all__ = [
     "one_run_p_value",
     "run_audits",
     "run_once",
+    "scored_report",
     "separated",
 ]

@@ -15,7 +15,8 @@ class AuditReport:
     """A lower bound on the epsilon of a mechanism. An audit can refute privacy; it never proves it.
 
     `eps_lower` holds with `confidence`, 1 for exact calculations; `method` is `exact`, `sampling`, `one_run`,
-    `one_run_gaussian` or `identity`; `power` is the largest eps_lower that a perfect attack could have found here.
+    `one_run_gaussian` or `identity`; `power` is the largest eps_lower that a perfect attack could have found here. What
+    its number means: Theorem 1.38 in docs/theory/release.md.
     """
 
     mechanism: str

@@ -1,7 +1,8 @@
 """How much one record can move the objective of each head: the constants of objective perturbation.
 
 A head is a loss f(Theta phi) with |phi|_2 <= R. Its gradient in the outputs, a, lies in a set A; constants are stated
-for R = 1 and scaled by the methods. Everything here is a pure function of public numbers.
+for R = 1 and scaled by the methods. Everything here is a pure function of public numbers. Proofs: Theorems 1.16 to 1.18
+in docs/theory/release.md.
 """
 
 import math
@@ -19,7 +20,7 @@ Competitor = Literal["sum", "lse"]
 
 @dataclass(frozen=True, slots=True)
 class HeadConstants:
-    """What the theorem of section 4.1 needs to know about a loss.
+    """What Theorem 1.16 in docs/theory/release.md needs to know about a loss.
 
     `gradient` is sup |a| over records and parameters, `difference` sup |a (x) phi - a' (x) phi'| over two records, for
     `replace`; `trace` T, sup of the trace of the Hessian in the outputs; `curvature` holds (multiplicity, coefficient)
@@ -107,11 +108,11 @@ def softmax_head(classes: int) -> HeadConstants:
 def large_margin_head(
     classes: int, mixtures: int, smoothing: float, *, competitor: Competitor = "sum", class_average: bool = False
 ) -> HeadConstants:
-    """Large-margin Gaussians (K = 1) and mixtures, with phi = svec(x x') and so R -> rho (section 5).
+    """Large-margin Gaussians (K = 1) and mixtures, with phi = svec(x x') and so R -> rho.
 
     `competitor` is `sum` of one hinge for every wrong class (Pathak and Raj 2012), or `lse`: one hinge against the soft
     minimum of all wrong components, whose gradient does not grow with C. `class_average` divides the loss by C - 1;
-    `smoothing` is h of the smoothed hinge.
+    `smoothing` is h of the smoothed hinge. Theorem 1.17 in docs/theory/release.md.
     """
     c, k, h = check_count("classes", classes, least=2), check_count("mixtures", mixtures), smoothing
     check_positive("smoothing", h)
@@ -141,7 +142,7 @@ def logistic_kappa(radius: float, regularization: float, epsilon: float, adjacen
 
     The record's gradient p and curvature p (1 - p) trade off: the loss is at most
     max_p kappa R p + ln(1 + R^2 p (1 - p) / Lambda), which p = 1 attains. Raises PrivacyError if the regularization is
-    below the condition.
+    below the condition. Proof: Theorem 1.18 in docs/theory/release.md.
     """
     check_positive("epsilon", epsilon)
     times = 1 if check_choice("adjacency", adjacency, ("add_remove", "replace")) == "add_remove" else 2

@@ -87,7 +87,8 @@ class ObjectiveGaussianEvent(Event):
     |a| R / sigma. Always valid besides: Z <= J + G^2 / 2 sigma^2 + (G / sigma) chi, chi of `directions` degrees.
     There is no zCDP parameter by this analysis. Under `replace`: two add_remove steps, or chi of twice the degrees.
     `extremes` are (count, norm) of the extreme points, norms times R; `gradient` is G for add_remove and Delta_rep for
-    replace; of an `averaged` unit, an average of records, only the Renyi curve holds (by Jensen).
+    replace; of an `averaged` unit, an average of records, only the Renyi curve holds (by Jensen). Proof: Theorem 1.19
+    in docs/theory/release.md.
     """
 
     sigma: float
@@ -227,7 +228,7 @@ class LogisticObjectiveGaussianEvent(Event):
     worst, and there the curvature vanishes. (If s^2 / 2 >= c, Z is convex in p; otherwise the best p is below 1 only
     where s N < c - s^2, and Z is at most c - s^2 / 2 there.) So delta(epsilon) = H(epsilon; s), the plain Gaussian's,
     once epsilon >= R^2 / Lambda - s^2 / 2. `radius`: R, the bound on the features' norm; `relation`: under
-    `add_remove`; for the rest `ObjectiveGaussianEvent` holds.
+    `add_remove`; for the rest `ObjectiveGaussianEvent` holds. Proof: Theorem 1.19 in docs/theory/release.md.
     """
 
     sigma: float

@@ -42,7 +42,10 @@ def certified_minimum(
     head: HeadConstants,
     radius: float,
 ) -> Tensor:
-    """A point whose exact gradient has a norm of at most `tolerance`, rounding included, else PrivacyError (4.3)."""
+    """A point whose exact gradient has a norm of at most `tolerance`, rounding included, else PrivacyError.
+
+    Theorem 1.20 in docs/theory/release.md says why that is enough.
+    """
     theta, residual = objective.minimize(linear, quadratic, tolerance / 2)
     size = float(torch.linalg.vector_norm(theta))
     tilt = 0.0 if linear is None else float(torch.linalg.vector_norm(linear))

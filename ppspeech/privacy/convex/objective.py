@@ -7,7 +7,8 @@ gradient, fixed beforehand. A point with a gradient of norm at most tau is withi
 on both of two neighboring data sets, so a little noise for a sensitivity of 2 tau / Lambda covers the rest.
 
 `ObjectivePerturbation` is the budget, and knows no model. `for_head` makes it a `Perturbation` of one kind of loss,
-from public numbers alone: whatever cannot be done is refused before data is touched.
+from public numbers alone: whatever cannot be done is refused before data is touched. Proofs: Theorems 1.16 and 1.20 in
+docs/theory/release.md.
 """
 
 import math
@@ -84,7 +85,7 @@ class ObjectivePerturbation:
         """The hook for losses f(Theta phi) of this head with |phi| <= radius and Theta of `shape`.
 
         `radius`: R, enforced on the features by whoever calls; `shape`: heads, features; `averaged`: a unit's loss is
-        the average over its records (section 4.4).
+        the average over its records (Theorems 1.18 and 1.19 in docs/theory/release.md).
         """
         check_positive("radius", radius)
         for name, size in zip(("heads", "features"), shape, strict=True):
@@ -292,8 +293,8 @@ def _sigma(
 ) -> float:
     """The least sigma, remembered: a search over numerical bounds, and the same public numbers come back.
 
-    An averaged unit obeys the Renyi curve (section 4.4); the search uses it alone, as the bounds beside it gain nothing
-    and take seconds.
+    An averaged unit obeys the Renyi curve (Theorem 1.19 in docs/theory/release.md); the search uses it alone, as the
+    bounds beside it gain nothing and take seconds.
     """
     if not averaged:
         return objective_sigma(

@@ -2,7 +2,8 @@
 
 One unit moves the minimizer of a Lambda-strongly convex sum by at most G / Lambda in l2 (Delta_rep / Lambda if it is
 replaced), and a point certified to a gradient norm of tau by 2 tau / Lambda more. Objective perturbation is better
-at equal epsilon; this one needs nothing but a bound on the gradient, and holds to the bit.
+at equal epsilon; this one needs nothing but a bound on the gradient, and holds to the bit. Proof: Theorem 1.14 in
+docs/theory/release.md.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Isotropic noise in the subspace where a gradient lives: symmetric matrices, and sets of them that sum to zero.
 
-Noise outside the subspace protects nothing and costs accuracy; noise along an excluded direction only, as seed
-001's shared matrix, protects nothing at all. Projecting iid normals orthogonally is isotropic in the subspace.
+Noise outside the subspace protects nothing and costs accuracy; noise along an excluded direction only, as the
+shared matrix of Pathak and Raj 2012, protects nothing at all (Correction 1.21 in docs/theory/release.md). Projecting
+iid normals orthogonally is isotropic in the subspace.
 """
 
 import math

@@ -67,6 +67,7 @@ def whole_sum(x: Tensor, scale: Tensor) -> Tensor:
 
     Exact, and the same in any order: floats add up whole numbers exactly as long as no sum reaches 2^53, which so many
     units at a time cannot. Rounding makes a vector longer by at most sqrt(numbers) / 2, a part of `AIM`'s margin.
+    Proof: Theorem 1.13 in docs/theory/release.md.
     """
     parts = zip(torch.split(x, TOGETHER), torch.split(scale, TOGETHER), strict=True)
     # Floats near 1.5 2^52 are whole: adding that number rounds, and is many times quicker than rounding.

@@ -3,7 +3,8 @@
 In every step each unit joins independently with probability q; what each contributes is clipped to norm C and rounded
 to whole steps; and Gaussian noise of deviation z C, whole steps too, is added to the sum, once, also where nobody
 joined. With several ranks every unit belongs to one of them, which tosses its coin: the ranks' batches together are one
-Poisson sample. The clipped sums are added over the ranks, and the noise is the first rank's.
+Poisson sample. The clipped sums are added over the ranks, and the noise is the first rank's. Proof: Theorem 1.23 in
+docs/theory/release.md.
 """
 
 import math

@@ -64,7 +64,8 @@ class Sum(_Column):
 
     Formal guarantee: (epsilon, delta)-DP under `relation`, to the bit. Of a unit M = `most` values are added, random
     ones of more. One unit moves the sum by at most M max(|lower|, |upper|) (add_remove); under replace, where it has
-    one value at least, by max(upper, M upper) - min(lower, M lower), which is upper - lower for a record.
+    one value at least, by max(upper, M upper) - min(lower, M lower), which is upper - lower for a record. Proof:
+    Proposition 1.26 in docs/theory/release.md.
     """
 
     @property
@@ -106,7 +107,8 @@ class Mean(_Column):
 
     are released together: a row adds w to a + b wherever x is, so that one unit moves both by at most M w in l1, and
     the whole budget serves sum and number: half the variance in the mean that a budget split in two would leave. Under
-    replace a unit of several values moves them by 2 M w in l1, sqrt(2) M w in l2.
+    replace a unit of several values moves them by 2 M w in l1, sqrt(2) M w in l2. Proof: Proposition 1.26 in
+    docs/theory/release.md.
     """
 
     @property

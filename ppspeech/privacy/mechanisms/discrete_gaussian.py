@@ -49,7 +49,7 @@ class DiscreteGaussianEvent(Event):
     the sum exceeds the integral by far more than the factor 1 + 3 exp(-2 pi^2 sigma^2) of the normalizers. So x <=
     y + 1 in some coupling, for each coordinate and by symmetry each sign, and the loss
     (|s|^2 + 2 <x, s>) / 2 sigma^2 is at most the Gaussian's plus |s|_1 / sigma^2. All are in
-    steps of the grid.
+    steps of the grid. Theorem 1.10 in docs/theory/release.md.
     """
 
     sigma: float

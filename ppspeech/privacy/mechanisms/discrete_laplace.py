@@ -28,7 +28,8 @@ class DiscreteLaplaceEvent(PureLike):
     """iid P(k) proportional to exp(-|k| / scale) on whole numbers, on a whole-valued value of l1 sensitivity `l1`.
 
     A split shift is dominated as for `LaplaceEvent`: with q = exp(-1/scale) the tail of the clamped noise is
-    q^(k+1)/(1+q), and the same sums show that q^-k P(z > k) crosses q/(1+q) once.
+    q^(k+1)/(1+q), and the same sums show that q^-k P(z > k) crosses q/(1+q) once. Theorem 1.9 in
+    docs/theory/release.md.
     """
 
     scale: float

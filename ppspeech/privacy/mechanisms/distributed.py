@@ -2,7 +2,8 @@
 
 Every party rounds its vector to a common grid and adds a whole-numbered share. The shares of any K - t parties
 already have the target's law, so what t colluders subtract leaves the whole guarantee, and their own shares come on
-top. Real-valued noise cannot be shared so: rounded parts are not a rounding of their sum.
+top. Real-valued noise cannot be shared so: rounded parts are not a rounding of their sum. Proofs: Theorems 3.1 and 3.2
+in docs/theory/together.md.
 """
 
 import math

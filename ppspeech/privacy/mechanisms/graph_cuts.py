@@ -7,7 +7,8 @@ at most (1 - w/n) (e_u - e_v)(e_u - e_v)', which is
     q = 2 (1 - w/n) / w,        so that w = 2 / (q + 2/n),
 
 of the floor; the rest is the event of `johnson_lindenstrauss.py`. w < n always. The published w is 35 to 90 times as
-large, and where it reaches n there is no release at all. A pair is protected, not a node with all its pairs.
+large, and where it reaches n there is no release at all. A pair is protected, not a node with all its pairs. Proof:
+Theorem 1.32 in docs/theory/release.md.
 """
 
 from dataclasses import dataclass

@@ -26,7 +26,7 @@ class Histogram:
     Formal guarantee: (epsilon, delta)-DP under `relation`, to the bit; noise is discrete Laplace for `delta` = 0, else
     discrete Gaussian. A unit has at most `most` values, M, which is enforced: of more, M random ones are kept. It then
     moves the counts by at most M in l1 and in l2 (add_remove), or 2 M in l1 and sqrt(2) M in l2 (replace: some counts
-    fall, others rise).
+    fall, others rise). Proof: Proposition 1.26 in docs/theory/release.md.
     """
 
     bins: int

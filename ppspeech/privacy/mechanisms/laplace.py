@@ -29,7 +29,7 @@ class LaplaceEvent(PureLike):
     [0, s_i]. exp(t) P(z > t) is above 1/2 for t < s2 and falls from (1 + s1)/4 to 1/4 on [s2, S), while
     exp(t) P(y > t) = 1/2 for the whole shift, so the two survival functions cross once; as exp(2z) and exp(2y)
     have equal means, the likelihood ratio of the split is smaller in convex order. More coordinates follow by
-    merging two at a time.
+    merging two at a time. Theorem 1.9 in docs/theory/release.md.
     """
 
     scale: float

@@ -9,7 +9,8 @@ density exp(-kappa |b|); and the columns of the inverse of the response's matrix
 
     (e^e + C - 2) / (e^e - 1)  where the class was told,    -1 / (e^e - 1)  elsewhere,
 
-have the class itself as their mean. They sum to 1 and are not all positive.
+have the class itself as their mean. They sum to 1 and are not all positive. Proof: Theorem 1.37 in
+docs/theory/release.md.
 """
 
 import math

@@ -21,7 +21,7 @@ answers are within T + a_s. Privacy does not rest on any of this: it is the spar
 
 a_d: rounding to multiples of 1/m by largest remainders r_i raises j = sum r_i cells of |X|, those with the largest r_i.
 Errors add up to zero, so no question is off by more than what was raised, sum (1 - r_i) over the raised, at most
-j (1 - j / |X|) <= |X| / 4 steps.
+j (1 - j / |X|) <= |X| / 4 steps. Theorem 1.29 in docs/theory/release.md.
 """
 
 import math

@@ -4,7 +4,8 @@ A row a with |a| <= R adds a a' to the sum of second moments: Frobenius norm at 
 it by at most sqrt(2) R^2, since the inner product of two such matrices is never negative. The noise is isotropic in
 that norm: variance sigma^2 on the diagonal, sigma^2 / 2 off it (the original has sigma^2 everywhere, twice what is
 needed). The sum is not divided by the number of rows, which is private. Eigenvectors, and whatever else is computed
-from the noisy matrix, cost nothing more; centering does too, with rows (a, 1) and R^2 + 1.
+from the noisy matrix, cost nothing more; centering does too, with rows (a, 1) and R^2 + 1. Proof: Theorem 1.31 in
+docs/theory/release.md.
 """
 
 import math

@@ -2,7 +2,8 @@
 
 `columns` mixes what is known of each person, X R, and keeps inner products of rows; `rows` mixes the people, R X, and
 keeps inner products of columns. Not private: mixed speakers are what separation of sources is about, and a few known
-rows solve for R. Projected data with noise that is private: Johnson-Lindenstrauss releases.
+rows solve for R. Projected data with noise that is private: Johnson-Lindenstrauss releases. Correction 4.17 in
+docs/theory/filters.md.
 """
 
 import math

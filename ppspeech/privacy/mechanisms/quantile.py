@@ -32,7 +32,7 @@ class Quantile:
 
     a whole number, by which permute-and-flip chooses. Of a unit M = `most` values count, random ones of more: u moves
     by at most M max(p, q - p) (add_remove), or M q (replace: from below to above). Values that are no numbers count as
-    bounds do.
+    bounds do. Proof: Proposition 1.26 in docs/theory/release.md.
     """
 
     alpha: float

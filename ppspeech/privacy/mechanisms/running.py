@@ -7,6 +7,7 @@ Gauss, where T releases of the whole sum would cost T.
 
 The leader, the space of the first k directions of the noisy sum, is then post-processing (follow the perturbed leader:
 Dwork, Talwar, Thakurta and Zhang 2014, section 5; Kalai and Vempala 2005), and so is all that is predicted by it.
+Proof: Theorem 1.31 in docs/theory/release.md.
 """
 
 import math

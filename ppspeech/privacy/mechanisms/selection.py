@@ -1,4 +1,7 @@
-"""One private choice among candidates, by their utilities."""
+"""One private choice among candidates, by their utilities.
+
+Theorem 1.27 in docs/theory/release.md.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction

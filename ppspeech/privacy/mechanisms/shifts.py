@@ -6,7 +6,7 @@ A person's vector v is clipped to a public norm C, and what enters the sum is
 
 of norm at most 1 whatever the person said, and however much: one more or less moves the sum by at most 1. The last
 coordinate is the number of people, which is private too, with a share theta of the budget. Means over people, and
-whatever is made of them, are post-processing.
+whatever is made of them, are post-processing. Proof: Theorem 1.25 in docs/theory/release.md.
 """
 
 import math

@@ -3,7 +3,7 @@ variant.
 
 Many questions "is q above T?", of which only the few answered yes are paid for. Unsound variants in the literature
 release the noisy query, leave out its noise, do not scale it with the number of positives, or never stop; the
-audit's exact pattern probabilities kill each of them.
+audit's exact pattern probabilities kill each of them. Theorem 1.28 in docs/theory/release.md.
 """
 
 import math

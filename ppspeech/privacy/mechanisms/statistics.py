@@ -14,9 +14,10 @@ has norm at most 1: one unit more or less moves the sum by at most 1. `UnitSum` 
 and releases the sum with exact noise in each of T iterations, T fixed in advance; everything after is post-processing.
 The start must be public. A recording whose statistics are not finite counts as silence.
 
-Deviations from section 11: statistics are centered at the released model and clipped as a whole (tighter than the
-worst case M sqrt(1 + R^2 + R^4), and true for any input); variances are pooled; transitions are smoothed towards the
-released ones; and every estimate is shrunk towards the released model by how much of it is noise.
+Statistics are centered at the released model and clipped as a whole (tighter than the worst case of M frames of norm R,
+M sqrt(1 + R^2 + R^4), and true for any input); variances are pooled; transitions are smoothed towards the released
+ones; and every estimate is shrunk towards the released model by how much of it is noise. Proof of the bound: Theorem
+1.25 in docs/theory/release.md.
 """
 
 import math

@@ -9,7 +9,7 @@ chi^2 of m = k - d + 1 degrees. So the pair of laws is that of
 
 whose density is log-concave for m >= 2: s as large as may be is the worst, and half lines are what tells them apart.
 A row less can always be ruled out where T < s: there is no pure privacy, whatever k is (the mechanism of Jiang, Xie and
-Zhang 2016, k = d + 1, claims it; `evidence/published/projections.py`).
+Zhang 2016, k = d + 1, claims it; `evidence/published/projections.py`). Proof: Theorem 1.34 in docs/theory/release.md.
 """
 
 import math

@@ -8,7 +8,7 @@ whole numbers, or more digits, decide the rest. The primitives work on whole vec
 - Bernoulli(p) for a real p (`lazy_bernoulli`): 64 bits of a uniform number against a float, more bits of both where
   these are too close.
 
-The time taken depends on the noise drawn, not on the value it is added to.
+The time taken depends on the noise drawn, not on the value it is added to. Proposition 1.11 in docs/theory/release.md.
 """
 
 import math

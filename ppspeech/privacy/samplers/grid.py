@@ -2,7 +2,7 @@
 
 Rounding to the grid can move each coordinate by one step more than the value itself moved, so the sensitivity in
 steps grows to s1 = l1/g + d and s2 = l2/g + sqrt(d). The step is a power of two, so dividing
-by it and multiplying with it are exact.
+by it and multiplying with it are exact. Proof: Lemma 1.8 in docs/theory/release.md.
 """
 
 import math

@@ -7,7 +7,8 @@ A node i is + or -, with prior log odds h_i that it alone knows; an edge says by
     f_J(x) = sign(J) max(-2|J|, min(2|J|, x))   by minima: of the likeliest of all states
 
 On graphs with cycles this is `rounds` rounds of loopy belief propagation, and no more is claimed. With damping d,
-λ ← λ' + d (λ - λ'). All numbers have `fraction` bits after the point, in a ring that holds them for certain.
+λ ← λ' + d (λ - λ'). All numbers have `fraction` bits after the point, in a ring that holds them for certain. Theorem
+3.15 in docs/theory/together.md.
 """
 
 from collections.abc import Callable

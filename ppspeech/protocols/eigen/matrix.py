@@ -19,7 +19,8 @@ and multiplied by a ternary secret of 2,048 coefficients; 2^-29 from encryption;
 bits to 29: 2^-26.5 together, 2^-26 in P + P', and 2^-25.5 on its diagonal. With a trace of 1/2 to 1 before, that of the
 square is sum λ^2 >= 1 / 4k. The first direction then turns by about 2^-26 sqrt(k) / (λ_1^2 - λ_2^2) at the first
 squaring, and by less at each later one, since the gap grows: at most 3e-3 at k = 39 for a ratio of 1.1 and all other
-eigenvalues alike (1 - cos = 4e-6), and 100 times less where the first eigenvalues have most of the trace.
+eigenvalues alike (1 - cos = 4e-6), and 100 times less where the first eigenvalues have most of the trace. Proposition
+3.11 in docs/theory/together.md.
 """
 
 from functools import lru_cache

@@ -4,6 +4,7 @@ A party that trusts none of the others must add all the noise itself, since the 
 releases its own moments by Analyze Gauss before they enter the protocol; whatever comes out is computed from that, and
 its guarantee holds against all other parties together. The directions carry the noise of as many releases as there
 are parties. What the protocol adds is that nobody sees the noisy moments of one party either, only the directions.
+Proof: Theorem 3.12 in docs/theory/together.md.
 """
 
 import numpy as np

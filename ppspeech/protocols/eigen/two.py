@@ -4,7 +4,7 @@ Alice has frames A, Bob frames B, of the same features. Each computes its own se
 they are additive shares of C = (A'A + B'B) / s without a message being sent. Seven squarings on shares are 128 steps
 of the power method, of which no step is shown to anyone; then the direction alone is opened. Further ones follow by
 deflation: what is found is public, so each party projects it out of its own share. Pathak 2010, section 4.1.1, whose
-own protocol is in `published`.
+own protocol is in `published`. Proof: Theorem 3.10 in docs/theory/together.md.
 """
 
 from collections.abc import Callable

@@ -14,7 +14,7 @@ contributor anew, would choose what it sees of them.
 
 Labels are sent with the samples each time (the paper sends them once), so that whoever comes, leaves or comes back
 between two turns makes nobody's copy wrong. Whoever breaks the protocol, or sends numbers that no filter gives, is
-expelled and what it showed removed; whoever merely vanishes keeps its place.
+expelled and what it showed removed; whoever merely vanishes keeps its place. Limit 3.14 in docs/theory/together.md.
 """
 
 import hashlib

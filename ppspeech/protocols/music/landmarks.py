@@ -7,7 +7,7 @@
                          the most landmarks that agree on one offset, if they are enough, is it
 
 The server learns nothing. The client learns more than a name: which songs have each landmark it asks for, and when; it
-could ask for others than those of a clip, as many as the server answers.
+could ask for others than those of a clip, as many as the server answers. Theorem 2.27 in docs/theory/asking.md.
 """
 
 import hashlib

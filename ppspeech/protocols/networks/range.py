@@ -8,7 +8,7 @@ the matrix over windows of n frames, with bias b and an error of the product of 
 
 whichever is narrower; and f(z) where the lines' ends and knots lie, within L |z| + |f(0)| √outputs for the steepest
 slope L. A mean is no longer than what it is of; the largest of n frames no longer than √n of them. The public range of
-a layer is the next power of two: it tells a few bits of the weights.
+a layer is the next power of two: it tells a few bits of the weights. Theorem 2.19 in docs/theory/asking.md.
 """
 
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ steps of gradient descent on all rows (x, y the label as a unit vector, both lay
 Products of shares are sums of what each party multiplies by itself and of cross terms by tables; products are brought
 back to their scale by dropping bits of shares, and to their ring by `widen`. Clipping keeps every value in a range that
 the ring holds: the proof is in `TrainingTerms.bits`. After the last step the weights are opened, to both, and nothing
-was before. The result is that of plain descent but for rounding (`descend`).
+was before. The result is that of plain descent but for rounding (`descend`). Limit 3.9 in docs/theory/together.md.
 """
 
 import math

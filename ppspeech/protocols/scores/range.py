@@ -24,6 +24,7 @@ features (`frame_bounds`), in which case nothing needs to be done. Then, with
 
 A shape (`WordShape`) is refused unless 2^(k - 1 - f) is at least T F + 2 A + 2 n + 2 T u + 32 nats, and word models
 (`WordArrays`) unless their scores are what the shape says. Both are checked where they are made, so on either side.
+Theorem 2.16 in docs/theory/asking.md.
 """
 
 import math

@@ -144,7 +144,10 @@ class WordShape(Params):
 
     @property
     def answer_bits(self) -> int:
-        """Bits that one answer tells a client, whatever it does: which candidate, or none (`docs/THEORY.md`)."""
+        """Bits that one answer tells a client, whatever it does: which candidate, or none.
+
+        Theorem 2.1 in docs/theory/asking.md.
+        """
         return self.candidates.bit_length()
 
     @property

@@ -12,7 +12,7 @@ from ppspeech.protocols.search.patches import (
     prepare_patches,
     share_best,
 )
-from ppspeech.protocols.search.shape import Keywords, Recordings, SpotShape
+from ppspeech.protocols.search.shape import Keywords, Recordings, SpotShape, composed_rows
 from ppspeech.protocols.search.spotting import (
     ASSUMPTIONS,
     Answers,
@@ -56,6 +56,7 @@ __all__ = [
     "best_of",
     "bits_where",
     "check_found",
+    "composed_rows",
     "encode",
     "encode_pieces",
     "joined",

@@ -22,7 +22,7 @@ taken off every ratio: the same with L + H + C + u instead of both L and H.
 one is: no best score is below -n (2 r² + v), and none above (2 n - 1) v. So two that are compared, in a cell, between
 templates, or with a threshold in [-2 n r², 0], differ by at most n (2 r² + v) + 2 n v.
 
-A shape is refused unless its ring holds these.
+A shape is refused unless its ring holds these. Theorem 2.18 in docs/theory/asking.md.
 """
 
 

@@ -16,7 +16,7 @@ from ppspeech.arrays import Reals, Residues
 from ppspeech.crypto import Scale
 from ppspeech.crypto.lattice import MatrixPlan, Precision, error_bound, plan_product
 from ppspeech.crypto.transfer import Side
-from ppspeech.errors import PpspeechError, RangeError
+from ppspeech.errors import ModelError, PpspeechError, RangeError
 from ppspeech.protocols.params import Params
 from ppspeech.protocols.scores.monomials import Terms, count_monomials, gaussian_weights, monomials_of
 from ppspeech.protocols.scores.range import frame_bounds, most_monomials, within_ball
@@ -375,6 +375,24 @@ class Recordings:
         for row, scored in zip(values, self.garbage, strict=True):
             row[: len(scored)] = np.clip(scored, *shape.garbage)
         return scale.ring.from_signed(scale.encode(values))
+
+
+def composed_rows(units: Sequence[str], spelled: Sequence[str], states: int = 1) -> Reals:
+    """A keyword of sub-word units: which unit's state each of its states is, as rows of zeros and a one, `(spelled *
+    states, units * states)`: times the scores of all units, they are those of the keyword. Raises ModelError for a unit
+    that is not there.
+
+    >>> composed_rows(("a", "b", "c"), ("b", "a")).tolist()
+    [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    unknown = sorted(set(spelled) - set(units))
+    if unknown or not spelled or states < 1:
+        raise ModelError(f"no unit for {', '.join(unknown) or 'nothing'}; there are {', '.join(units)}")
+    rows = np.zeros((len(spelled) * states, len(units) * states))
+    for place, name in enumerate(spelled):
+        for state in range(states):
+            rows[place * states + state, units.index(name) * states + state] = 1.0
+    return rows
 
 
 def _check_whole(name: str, value: Any, least: int, most: int) -> None:

@@ -17,7 +17,8 @@ right one. Let w_u be the code of place u, t_u how many bits must agree with it,
 Against a client that does anything, and a server that follows the protocol: whatever h it asks for is that of the code
 x = h ⊕ (w_u ⊕ ρ), where w_u ⊕ ρ is uniform to it. To open another row p + d, it needs α_1 d and α_2 d, which are secret
 and uniform: a multiple of d < 2^14 leaves 51 bits of each, 102 together. A label that was never opened is one of 2^128.
-Which voice it sends remains the client's choice, as in any remote biometry. `docs/THEORY.md` has the proof.
+Which voice it sends remains the client's choice, as in any remote biometry. Proof: Theorem 2.6 in
+docs/theory/asking.md.
 """
 
 import hashlib

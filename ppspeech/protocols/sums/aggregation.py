@@ -15,7 +15,7 @@ the session, and everyone else is told why. That nothing was published is the cu
 vectors and say that one is missing, to get the same ones again under fresh noise. So what was sent counts as released
 (`JointSum`), a session ends with the first sum that does not come, and a group's file is good for few sessions
 (`Ledger`). Pathak, Rane and Raj 2010 (section 3.2) computes a single party's noise in three stages; here no party's
-share is the noise.
+share is the noise. Proofs: Theorems 3.3 and 3.4 in docs/theory/together.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence

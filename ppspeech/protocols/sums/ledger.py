@@ -3,7 +3,8 @@
 A curator that has every vector may say that one is missing. The parties begin again, with the same data and fresh
 noise, and it has two noisy sums, of which nobody booked the first; after n times the noise is sqrt(n) times smaller.
 So what is sent is counted before it goes, under the group's file that all agreed on, and that file is good for few
-sessions: who wants more has to agree on another one, and can see what the first has cost.
+sessions: who wants more has to agree on another one, and can see what the first has cost. Theorem 3.4 in
+docs/theory/together.md.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ The seeker, the first party, has a pattern; the keeper, the second, a text as ro
     garbled      1. the keeper asks for keys of its symbols; 2. the seeker sends a garbled automaton (`crypto.garbled`)
     then         shares of whether each line, or place, matches; they are opened, or their or, or their sum
 
-Nobody sees a state, a bit or a sum that is not told.
+Nobody sees a state, a bit or a sum that is not told. Theorem 2.26 in docs/theory/asking.md.
 """
 
 from dataclasses import dataclass

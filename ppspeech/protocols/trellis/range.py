@@ -13,7 +13,7 @@ ago and L_D(z → v), for that way was open; and the best token in u came throug
 for any D for which every vertex can be reached from every other in D frames, and for a start as z, at its own time t,
 in any graph. In a loop of words D is a few frames, so the bound does not grow with the length of what is said; in a
 graph that is not connected it is that of all T frames. A comparison adds the arcs' weights to both, and a frame where
-the two came from different ones.
+the two came from different ones. Theorem 2.17 in docs/theory/asking.md.
 """
 
 import math

@@ -8,7 +8,8 @@ Two round trips for any number of utterances. The models are one graph that ends
 ends in the best word, whose number the circuit has in labels. Under those of each number the server hides its text
 (`Garbler.tell_text`), so that the client learns the word's and no other's, nor which number it has.
 
-Best paths alone: a sum over all of them would need a table a step, and is done on shares (`keyword`).
+Best paths alone: a sum over all of them would need a table a step, and is done on shares (`keyword`). Theorem 2.22 in
+docs/theory/asking.md.
 """
 
 from collections.abc import Mapping, Sequence

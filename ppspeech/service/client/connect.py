@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from ppspeech.audio import Sound
-from ppspeech.bundle import Bundle, Spoken, load_bundle
 from ppspeech.channel import Channel
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Address, ClientTls, Limits, StreamChannel
@@ -24,6 +23,7 @@ from ppspeech.service.client.session import PINGS, Answer, ClientSession
 from ppspeech.service.offer import DESCRIBE, HEALTH, LONGEST, Offer, choose_offer, offered_names, read_offers
 
 if TYPE_CHECKING:
+    from ppspeech.bundle import Bundle, Spoken
     from ppspeech.protocols.text import Tells
     from ppspeech.protocols.text import Way as TextWay
     from ppspeech.service.client.sentences import SentenceListening
@@ -109,7 +109,7 @@ def connect(
     model: str | None = None,
     task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
     fingerprint: str | None = None,
-    bundle: Bundle | str | Path | None = None,
+    bundle: "Bundle | str | Path | None" = None,
     keeper: str | None = None,
     keeper_pin: str | None = None,
     limits: Limits | None = None,
@@ -150,7 +150,7 @@ def connect_through(
     model: str | None = None,
     task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
     fingerprint: str | None = None,
-    bundle: Bundle | str | Path | None = None,
+    bundle: "Bundle | str | Path | None" = None,
     keeper: Door | None = None,
     keep_payloads: bool = False,
 ) -> "Client":
@@ -162,7 +162,9 @@ def connect_through(
         if fingerprint is not None and offer.fingerprint != fingerprint:
             raise WrongSessionError(f"{offer.name} is the bundle {offer.fingerprint}, not the one asked for")
         return Client(door, offer, keep_payloads=keep_payloads)
-    loaded = bundle if isinstance(bundle, Bundle) else load_bundle(bundle)
+    from ppspeech.bundle import load_bundle
+
+    loaded = load_bundle(bundle) if isinstance(bundle, str | Path) else bundle
     speakers = read_offers(door.hear(DESCRIBE), "speakers")
     if not speakers:
         raise PpspeechError("the server knows no speakers: it serves words only")
@@ -223,7 +225,7 @@ class Client:
         door: Door,
         offer: Offer[Any],
         *,
-        bundle: Bundle | None = None,
+        bundle: "Bundle | None" = None,
         prober: Any = None,
         keep_payloads: bool = False,
     ) -> None:
@@ -260,7 +262,7 @@ class Client:
         """
         return cast("AbstractContextManager[Listening]", self._asked("stream")(rate))
 
-    def transcribe(self, sound: Sound, rate: int | None = None) -> Answer[list[Spoken]]:
+    def transcribe(self, sound: Sound, rate: int | None = None) -> "Answer[list[Spoken]]":
         """The words of one recording, with their times; pauses are left out.
 
         Raises AudioError for sound that cannot be used, RangeError for a recording that is too short or too long
@@ -271,7 +273,7 @@ class Client:
 
     def transcribe_all(
         self, sounds: Sequence[Sound], rate: int | None = None, mode: "Mode | None" = None
-    ) -> list[Answer[list[Spoken]]]:
+    ) -> "list[Answer[list[Spoken]]]":
         """The words of many recordings, each a question of its own; by default in the way that is sooner: on shares
         (`frames`), or in a garbled circuit (`garbled`) where a round trip is dear.
         """

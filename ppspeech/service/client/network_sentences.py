@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, Sound
+from ppspeech.audio import Cepstra, Sound
 from ppspeech.bundle import Spoken
 from ppspeech.errors import RangeError
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.networks import ask_network, prepare_network
 from ppspeech.service.client.connect import QUESTIONS, Client
-from ppspeech.service.client.networks import check_bytes, frames_of
+from ppspeech.service.client.networks import check_bytes
 from ppspeech.service.client.sentences import KeptListening, SentenceListening, Words, told_of
 from ppspeech.service.client.session import Clock
 from ppspeech.service.requests import Ask, Request
@@ -31,14 +31,14 @@ class AskNetworkSentences:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._terms: NetworkSentences = client.offer.terms
-        self._mfcc = Mfcc(self._terms.mfcc)
+        self._cepstra = Cepstra(self._terms.mfcc)
         check_bytes(client.offer.name, self._terms.shape)
 
     def transcribe_all(self, sounds: Sequence[Sound], rate: int | None = None, mode: Mode | None = None) -> list[Words]:
         """The words of many recordings, one after the other."""
         if mode not in (None, "frames"):
             raise RangeError(f"a network is asked in the order of its layers, got {mode!r}")
-        frames = [frames_of(sound, self._mfcc, rate) for sound in sounds]
+        frames = [self._cepstra.of(sound, rate) for sound in sounds]
         steps = []
         for number, each in enumerate(frames):  # refuse all before any is sent
             with told_of(sounds, number):

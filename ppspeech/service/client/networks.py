@@ -4,10 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-import torch
-
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, Sound, features_of
+from ppspeech.audio import Cepstra, Sound
 from ppspeech.errors import RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.networks import (
@@ -33,7 +31,7 @@ class AskNetworks:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._terms: Networks = client.offer.terms
-        self._mfcc = Mfcc(self._terms.mfcc)
+        self._cepstra = Cepstra(self._terms.mfcc)
         check_bytes(client.offer.name, self._terms.shape)
 
     def recognize_all(self, sounds: Sequence[Sound], rate: int | None = None, order: Way | None = None) -> list[Word]:
@@ -60,7 +58,7 @@ class AskNetworks:
 
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
         """A recording as the network takes it, `(frames, features)`; it stays here."""
-        return frames_of(sound, self._mfcc, rate)
+        return self._cepstra.of(sound, rate)
 
     def _recognize(self, frames: Reals) -> Word:
         session, shape = self._client.session(meet_as_client), self._terms.shape
@@ -72,14 +70,6 @@ class AskNetworks:
                 clock.is_prepared()
                 (answer,) = clock.answers(ask_network(met, shape, frames, engine), record, "layers")
         return answer
-
-
-@torch.no_grad()
-def frames_of(sound: Sound, mfcc: Mfcc, rate: int | None) -> Reals:
-    """A recording as a network takes it, `(frames, features)`."""
-    (features,) = features_of([sound], mfcc, rate)
-    found: Reals = features.double().numpy()
-    return found
 
 
 def check_bytes(name: str, shape: NetworkShape) -> None:

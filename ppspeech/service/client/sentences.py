@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import torch
+import numpy as np
 from numpy.typing import ArrayLike
-from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import LiveFrames, Mfcc, Sound, features_of, in_usual_range, one_channel, waits_for_the_end
+from ppspeech.audio import Cepstra, LiveFrames, Samples, Sound, in_usual_range, one_channel, waits_for_the_end
 from ppspeech.bundle import Spoken
 from ppspeech.errors import AudioError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.network import Transcript
@@ -40,6 +39,9 @@ from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.tasks.sentences import Mode, Sentences
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Words = Answer[list[Spoken]]
 
 LEAST = 50  # bytes of a maximum on shares, of any number of bits
@@ -52,7 +54,7 @@ class AskSentences:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._terms: Sentences = client.offer.terms
-        self._mfcc = Mfcc(self._terms.mfcc)
+        self._cepstra = Cepstra(self._terms.mfcc)
         self._taken: tuple[ClientSession, TakenModels] | None = None
         shape = self._terms.shape
         size = sum(plan.total_bytes for plan in products_of(shape)) + LEAST * shape.frames * shape.plan.operations
@@ -104,16 +106,12 @@ class AskSentences:
         if listening.heard is not None:
             check_heard(self._terms.shape_of(steps), listening.heard)
 
-    @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
         """A recording as the model takes it, `(frames, features)`, but for a network in the usual range of speech; it
         stays here.
         """
-        (features,) = features_of([sound], self._mfcc, rate)
-        if self._terms.shape.network is not None:
-            found: Reals = features.double().numpy()
-            return found
-        return in_usual_range(features, self._terms.mfcc)
+        features = self._cepstra.of(sound, rate)
+        return features if self._terms.shape.network is not None else in_usual_range(features, self._terms.mfcc)
 
     def _transcribe(self, frames: Reals, steps: int, mode: Mode | None) -> tuple[Words, list[Heard]]:
         """The answer, and what it was made from, not looked at: nothing that is said later may depend on it."""
@@ -140,7 +138,7 @@ class SentenceListening(Protocol):
 
     is_live: bool
 
-    def feed(self, samples: Tensor | ArrayLike) -> None:
+    def feed(self, samples: "Tensor | ArrayLike") -> None:
         """The next samples, `(samples,)`, any number of them."""
         ...
 
@@ -159,7 +157,7 @@ class LiveSentence:
         self._frames = LiveFrames(terms.mfcc)
         self.heard: list[Heard] | None = None
 
-    def feed(self, samples: Tensor | ArrayLike) -> None:
+    def feed(self, samples: "Tensor | ArrayLike") -> None:
         """The next samples, `(samples,)`, any number of them."""
         self._hear(self._frames.feed(one_channel(samples)))
 
@@ -173,7 +171,7 @@ class LiveSentence:
 
     def _hear(self, frames: Reals) -> None:
         if len(frames):
-            self._ear.hear(in_usual_range(torch.from_numpy(frames), self._terms.mfcc))
+            self._ear.hear(in_usual_range(frames, self._terms.mfcc))
 
 
 class KeptListening:
@@ -183,9 +181,9 @@ class KeptListening:
 
     def __init__(self, ask: Callable[[Sequence[Sound], int], list[Words]], rate: int) -> None:
         self._ask, self._rate = ask, rate
-        self._heard: list[Tensor] = []
+        self._heard: list[Samples] = []
 
-    def feed(self, samples: Tensor | ArrayLike) -> None:
+    def feed(self, samples: "Tensor | ArrayLike") -> None:
         """The next samples, `(samples,)`, any number of them."""
         self._heard.append(one_channel(samples))
 
@@ -193,7 +191,7 @@ class KeptListening:
         """The sentence is over: its words."""
         if not self._heard:
             raise PpspeechError("nothing was heard: feed the listening before it finishes")
-        (answer,) = self._ask([torch.cat(self._heard)], self._rate)
+        (answer,) = self._ask([np.concatenate(self._heard)], self._rate)
         return replace(answer, seconds=answer.offline_seconds + answer.seconds, offline_seconds=0.0)
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import Mfcc, Sound, features_of, in_usual_range
+from ppspeech.audio import Cepstra, Sound, in_usual_range
 from ppspeech.errors import ModelError, ProtocolError, RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
 from ppspeech.protocols.search import (
@@ -33,13 +32,13 @@ from ppspeech.protocols.search import (
 from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Answer, Clock
 from ppspeech.service.offer import MOST_BYTES
-from ppspeech.service.patches import PatchWord, clear_places
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.seek import Keyword, sought
 from ppspeech.service.tasks.spotting import STEP_S, PatchSize, Spotting
 
 if TYPE_CHECKING:
     from ppspeech.service.archive import Archive
+    from ppspeech.service.patches import PatchWord
 
 LEAST = 50  # bytes of a maximum on shares, of any number of bits
 
@@ -84,7 +83,7 @@ class AskSpotting:
         answer, found = self._ask(request, question.keywords)
         return replace(answer, value=in_archive(terms, found[0]))
 
-    def spot_patches(self, word: PatchWord) -> Answer[list[Spotted]]:
+    def spot_patches(self, word: "PatchWord") -> Answer[list[Spotted]]:
         """Where a word by patches is said in the server's recordings: a question a page of its archive, each a query.
         What was told is not looked at before all is said.
         """
@@ -128,11 +127,9 @@ class AskSpotting:
         answer, found = self._ask(Request(Ask.SPOT, utterances=count, steps=max(steps)), own)
         return replace(answer, value=in_ours(terms, found, sounds), together=len(sounds))
 
-    @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
         """A recording as the keywords take it, in the usual range of speech, `(frames, features)`; it stays here."""
-        (features,) = features_of([sound], Mfcc(self._terms.mfcc), rate)
-        return in_usual_range(features, self._terms.mfcc)
+        return in_usual_range(Cepstra(self._terms.mfcc).of(sound, rate), self._terms.mfcc)
 
     def _steps(self, sound: Sound, frames: int) -> int:
         terms, steps = self._terms, -(-frames // self._terms.block)
@@ -210,8 +207,10 @@ def places_in_archive(terms: Spotting, size: PatchSize, places: Sequence[int | N
     )
 
 
-def patches_in_archive(word: PatchWord, archive: "Archive") -> list[Spotted]:
+def patches_in_archive(word: "PatchWord", archive: "Archive") -> list[Spotted]:
     """What a search by patches would tell if one party had both."""
+    from ppspeech.service.patches import clear_places
+
     terms = archive.terms
     sizes = [word.size(page) for page in terms.patch_pages(word.size())]
     places = [place for size in sizes for place in clear_places(word, archive.patch_pieces(size))]

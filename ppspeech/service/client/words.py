@@ -11,23 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import torch
+import numpy as np
 from numpy.typing import ArrayLike
-from torch import Tensor
 
 from ppspeech.arrays import Reals
-from ppspeech.audio import (
-    LiveFrames,
-    Mfcc,
-    Sound,
-    in_usual_range,
-    one_channel,
-    utterance_statistics,
-    waits_for_the_end,
-    waveform_at,
-)
+from ppspeech.audio import Cepstra, LiveFrames, Samples, Sound, in_usual_range, one_channel, waits_for_the_end
 from ppspeech.errors import AudioError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.network import Transcript
 from ppspeech.protocols import Meeting, meet_as_client
@@ -39,6 +29,9 @@ from ppspeech.service.offer import MOST_BYTES
 from ppspeech.service.requests import ORDERS, Ask, Request, Way
 from ppspeech.service.tasks.words import StatisticsScale, Words
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Word = Answer[str | None]
 Frames = Callable[[Sound, int | None], Reals]
 """Sound at a rate as the frames that a model takes."""
@@ -49,7 +42,7 @@ class Listening(Protocol):
 
     is_live: bool
 
-    def feed(self, samples: Tensor | ArrayLike) -> None:
+    def feed(self, samples: "Tensor | ArrayLike") -> None:
         """The next samples, `(samples,)`, any number of them."""
         ...
 
@@ -152,7 +145,7 @@ class LiveListening:
         self.answers: list[Word] = []
         clock.is_prepared()
 
-    def feed(self, samples: Tensor | ArrayLike) -> None:
+    def feed(self, samples: "Tensor | ArrayLike") -> None:
         """The next samples, `(samples,)`, any number of them."""
         self._hear(self._frames.feed(one_channel(samples)))
 
@@ -164,7 +157,7 @@ class LiveListening:
         return self.answers[0]
 
     def _hear(self, frames: Reals) -> None:
-        for frame in in_usual_range(torch.from_numpy(frames), self._mfcc):
+        for frame in in_usual_range(frames, self._mfcc):
             self._hearing.hear(frame)
 
 
@@ -177,10 +170,10 @@ class BufferedListening:
         self._ask = ask
         self._frames = frames
         self._rate = rate
-        self._heard: list[Tensor] = []
+        self._heard: list[Samples] = []
         self.answers: list[Word] = []
 
-    def feed(self, samples: Tensor | ArrayLike) -> None:
+    def feed(self, samples: "Tensor | ArrayLike") -> None:
         """The next samples, `(samples,)`, any number of them."""
         self._heard.append(one_channel(samples))
 
@@ -188,7 +181,7 @@ class BufferedListening:
         """The utterance is over: the word."""
         if not self._heard:
             raise PpspeechError("nothing was heard: feed the listening before it finishes")
-        (word,) = self._ask([self._frames(torch.cat(self._heard), self._rate)])
+        (word,) = self._ask([self._frames(np.concatenate(self._heard), self._rate)])
         self.answers = [replace(word, seconds=word.offline_seconds + word.seconds, offline_seconds=0.0)]
         return self.answers[0]
 
@@ -198,25 +191,29 @@ class FrontEnd:
 
     def __init__(self, terms: Words) -> None:
         self._statistics = terms.statistics
-        self._mfcc = Mfcc(terms.mfcc)
+        self._cepstra = Cepstra(terms.mfcc)
 
-    @torch.no_grad()
     def frames(self, sound: Sound, rate: int | None = None) -> Reals:
         """The model's input: frames in their usual range `(frames, features)`, or statistics `(1, 4 * features)`.
 
         Raises AudioError for sound that cannot be used.
         """
-        frames = self._mfcc(waveform_at(sound, rate, self._mfcc.config.sample_rate))
+        frames = self._cepstra.of(sound, rate)
         if self._statistics is not None:
-            return _scaled(utterance_statistics(frames), self._statistics).numpy()
-        return in_usual_range(frames.features[0], self._mfcc.config)
+            return _scaled(_statistics(frames), self._statistics)
+        return in_usual_range(frames, self._cepstra.config)
 
 
-def _scaled(statistics: Tensor, scale: StatisticsScale) -> Tensor:
+def _statistics(frames: Reals) -> Reals:
+    """As `utterance_statistics`, of one utterance: `(1, 4 * features)`."""
+    return np.concatenate([frames.mean(0), frames.max(0), frames.min(0), frames.std(0)])[None]
+
+
+def _scaled(statistics: Reals, scale: StatisticsScale) -> Reals:
     """As `UtteranceClassifier` and its model do: centered, scaled, and clipped to the public radius."""
-    mean, std = torch.tensor(scale.mean), torch.tensor(scale.std)
-    vector = (statistics - mean) / (std * math.sqrt(len(mean)))
+    mean, std = np.array(scale.mean), np.array(scale.std)
+    vector: Reals = (statistics - mean) / (std * math.sqrt(len(mean)))
     if scale.radius is None:
         return vector
-    clipped: Tensor = vector * (scale.radius / vector.norm(dim=-1, keepdim=True).clamp_min(scale.radius))
+    clipped: Reals = vector * (scale.radius / max(scale.radius, float(np.linalg.norm(vector))))
     return clipped

@@ -150,7 +150,7 @@ def background_mixture(bundle: Bundle) -> Mixtures:
     would leave half the range are widened in that direction to what fits, about a seventh of what is usual there. The
     other half is for enrolled means.
     """
-    ubm, (center, spread) = bundle.verifier.ubm, usual_range(bundle.mfcc)
+    ubm, (center, spread) = bundle.verifier.ubm, map(torch.from_numpy, usual_range(bundle.mfcc))
     means = (ubm.gaussians.mean.double() - center) / spread
     farthest = _longest_frame(bundle) + float(means.norm(dim=-1).max())
     least = farthest**2 / 2.0**LARGEST_REACH

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
-from ppspeech.audio import MfccConfig
-from ppspeech.bundle import LIMIT, check_text, to_plain, usual_radius
+from ppspeech.audio import LIMIT, MfccConfig, usual_radius
+from ppspeech.bundle import check_text, to_plain
 from ppspeech.errors import BundleError, RangeError
 from ppspeech.models import PatchGrid
 from ppspeech.network.channel import canonical

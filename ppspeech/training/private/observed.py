@@ -11,6 +11,7 @@ from pytorch_lightning.callbacks import (
     ModelSummary,
     ProgressBar,
 )
+from pytorch_lightning.cli import SaveConfigCallback
 
 from ppspeech.bundle import DataTouch
 from ppspeech.data import SpeechDataModule, check_disjoint, normalizing
@@ -23,6 +24,7 @@ ONLY_SHOW: tuple[type[lightning.Callback], ...] = (
     LearningRateMonitor,
     ModelSummary,
     ProgressBar,
+    SaveConfigCallback,  # of every recipe: writes its settings down before anything is seen
 )
 """Callbacks that neither end a run nor change what it leaves."""
 

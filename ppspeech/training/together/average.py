@@ -10,6 +10,8 @@ weight omega_j = n_j / n, and one record moves the average by at most max_j omeg
 - public sizes: Lambda_j = 2 n_j lambda, so that this is Delta / (2 n lambda), the same as for one party who holds
   all data, however uneven the sizes are; `replace`;
 - private sizes: one Lambda for all and omega = 1 / K; `add_remove`, and nobody learns n_j.
+
+Proof: Theorem 3.5 in docs/theory/together.md.
 """
 
 import math

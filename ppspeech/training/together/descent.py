@@ -7,6 +7,7 @@ parties together move to where one party with all data would.
 In every round each record's gradient is clipped to norm C, the parties' sums are added with noise that nobody knows,
 and everyone takes the same step: R sums of l2 sensitivity C (add_remove; 2 C for replace), booked by the accountant.
 What all parties learn together, w_0, may be made personal by each on its own, w_j = w_0 + v_j, and v_j never leaves.
+Proof: Theorem 3.7 in docs/theory/together.md.
 """
 
 import math

@@ -4,7 +4,7 @@ The model of every round is public. Each user computes locally what its own spee
 added up so that only their sum is seen, and everyone takes the same M-step. With a budget the statistics of one unit
 are clipped and the users add noise that nobody knows (`private_statistics` has the bounds and the M-step); without, the
 sums are exact to the grid, and what the sequence of models gives away, it gives away. Who takes part is seen by all:
-what is protected is what a unit contributes.
+what is protected is what a unit contributes. Proof: Theorem 3.8 in docs/theory/together.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -54,10 +54,10 @@ def test_the_two_parts_are_told_apart_on_either_side(slow: str) -> None:
     def late(party: Callable[..., Callable[[], object]]) -> Callable[..., Callable[[], object]]:
         def half(met: None, channel: Channel) -> Callable[[], object]:
             online = party(met, channel)
-            time.sleep(0.05 * (slow == "offline"))
+            time.sleep(0.4 * (slow == "offline"))
 
             def both() -> object:
-                time.sleep(0.05 * (slow == "online"))
+                time.sleep(0.4 * (slow == "online"))
                 return online()
 
             return both
@@ -66,7 +66,7 @@ def test_the_two_parts_are_told_apart_on_either_side(slow: str) -> None:
 
     for job in (replace(JOB, client=late(ask)), replace(JOB, server=late(reply))):
         found = measure([job], repeats=1, meet=STRANGERS)["talk"]
-        assert getattr(found, slow) >= 0.05
+        assert getattr(found, slow) >= 0.2  # either side may be scheduled a little before the other
 
 
 def test_figures_have_the_names_and_units_asked_for() -> None:

@@ -138,7 +138,9 @@ def test_figures_of_a_descent_name_both_kinds_of_central(split: Split, tmp_path:
     assert figures[f"{name}.error"].value == 0.16
     assert figures[f"{name}.error"].peer_value == 0.155
     assert figures[f"{name}.gap_to_central"].value == pytest.approx(0.005)
-    assert "+- 0.0050" in (figures[f"{name}.gap_to_central"].note or "")
+    assert (figures[f"{name}.error"].low, figures[f"{name}.error"].high) == pytest.approx((0.157, 0.163))
+    gap = figures[f"{name}.gap_to_central"]
+    assert (gap.low, gap.high) == pytest.approx((0.0, 0.01))
     assert figures[f"{name}.gap_to_central_descent"].value == pytest.approx(0.001)
     parties_descent.plot_descent(made, {"average": {0.1: Mean(0.18, 0.001)}}, tmp_path / "d.png")
     assert (tmp_path / "d.png").stat().st_size > 1000

@@ -13,7 +13,7 @@ from ppspeech.evidence.published.protocols.eigenvector import run_published
 def test_small_figures_and_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(eigenvectors, "DECOY_ROUNDS", 60)
     key = generate_paillier(512, insecure_demo=True)
-    monkeypatch.setattr(eigenvectors, "QUICK", eigenvectors.Sweep((1.5,), (1, 6), (3,), (3,), (1.0, 0.4), 1))
+    monkeypatch.setattr(eigenvectors, "QUICK", eigenvectors.Sweep((1.5,), (1, 6), (3,), (3,), (1.0, 0.4), 2))
     monkeypatch.setattr(eigenvectors, "generate_paillier", lambda bits, **_: key)
     monkeypatch.setattr(eigenvectors, "run_published", lambda *a, **k: run_published(*a, **k | {"insecure_demo": True}))
     figures = {figure.metric: figure for figure in eigenvectors.run(True, tmp_path)}

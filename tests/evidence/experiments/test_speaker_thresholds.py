@@ -40,7 +40,7 @@ def test_people_like_the_cohort_are_accepted_at_the_stated_rate_and_others_notic
     coded = speaker_thresholds.measure(verifier, test, 10, 1, 4, bits=1024)
     assert coded.false_accept <= 2 * FALSE_ACCEPT
     assert found.miss <= coded.miss < 0.9  # thresholds are for all the speech that a stranger has
-    assert speaker_thresholds.guess(verifier, test, 10, train, 1024) <= 0.1
+    assert speaker_thresholds.guess(verifier, test, 10, train, 1024) <= 0.1 * len(test)
     alone = speaker_thresholds.measure(verifier, test, 1, 1, 1, crowd(5, 3))
     assert alone.accepted.shape == (35, 30)
     assert not alone.genuine[30:].any()

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ppspeech.evidence.published.large_margin import PublishedLargeMargin, Rows, published_bounds
+from ppspeech.evidence.published.mechanisms import PublishedSharedNoise
 from ppspeech.models.gaussian.phi import svec
 from ppspeech.models.margin.gaussians import LargeMarginGaussians, sum_form
 from ppspeech.models.margin.loss import MarginLoss
@@ -48,18 +49,29 @@ def test_the_same_equation_says_nothing_about_sound_noise() -> None:
 
 
 def test_without_the_constraint_differences_of_classes_carry_no_noise() -> None:
-    """Unconstrained, Phi_1 - Phi_2 is the same in every run; Phi_1 alone is not."""
+    """Unconstrained, Phi_1 - Phi_2 is the same in every run, and another one without a row; Phi_1 alone is not."""
     x, y = rows()
     form = sum_form(60, PUBLISHED.lam)
-    found = []
-    for _ in range(2):
+
+    def fit(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         module = LargeMarginGaussians(2, 2, loss=MarginLoss(0.5), radius=1.0, dtype=torch.double)
         shared = PUBLISHED.noise.noise(2)
         linear = 60 * svec((shared + shared.mT) / 2)
         module.fit(x, y, quadratic=form.quadratic, linear=linear, tolerance=1e-9)
-        found.append(module.phi()[:, 0].detach())
-    difference = (found[0][0] - found[0][1]) - (found[1][0] - found[1][1])
-    assert difference.norm() < 1e-8 < (found[0][0] - found[1][0]).norm()
+        return module.phi()[:, 0].detach()
+
+    one, again, without = fit(x, y), fit(x, y), fit(torch.cat([x[:1], x[2:]]), torch.cat([y[:1], y[2:]]))
+    assert ((one[0] - one[1]) - (again[0] - again[1])).norm() < 1e-8 < (one[0] - again[0]).norm()
+    assert float(((one[0] - one[1]) - (without[0] - without[1])).norm()) == pytest.approx(0.058, abs=1e-3)
+
+
+@pytest.mark.parametrize(("features", "share"), [(1, 0.854), (3, 0.997), (10, 1.0)])
+def test_without_an_l2_term_the_objective_falls_without_end(features: int, share: float) -> None:
+    """Along a matrix v v' in all classes, where the noise's form of v is negative; false alarm about 1e-6."""
+    noise = PublishedSharedNoise(epsilon=1.0, size=features + 1)
+    drawn = torch.stack([noise.noise(1)[0] for _ in range(2000)])
+    negative = torch.linalg.eigvalsh((drawn + drawn.mT) / 2)[:, 0] < 0
+    assert float(negative.double().mean()) == pytest.approx(share, abs=5 * (share * (1 - share) / 2000) ** 0.5 + 1e-3)
 
 
 def test_nothing_published_enters_an_account() -> None:

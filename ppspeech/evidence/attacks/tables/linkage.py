@@ -11,7 +11,7 @@ attribute that one or two records have weighs as one of two (the printed weight 
 
 Against noise that is a weak attack: records whose noise happens to be short resemble everybody. Who knows something of
 all people, and that each has one record, matches them jointly: the matching of least squared distances, in which the
-length of a record cancels, is the most likely one under Gaussian noise.
+length of a record cancels, is the most likely one under Gaussian noise. Limit 4.18 in docs/theory/filters.md.
 """
 
 import math

@@ -26,6 +26,7 @@ What stays wrong (`attacks.aggregation`, and the tests): the owner of the noise 
 re-randomized, so that party 0 finds η_j by baby steps and giant steps (`rerandomize=True` mends this one); party 0 and
 Charlie together know η; Charlie learns the whole order of sizes up to π1, and with any one party all sizes; the scale
 of the noise is that of an l1 sensitivity which is true in l2 only; and sizes are data, on which the scale depends.
+Correction 3.6 in docs/theory/together.md.
 """
 
 import logging

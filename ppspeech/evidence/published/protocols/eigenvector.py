@@ -23,7 +23,7 @@ Corrections, without which it does not run or is not what it says:
 What stays wrong: r hides nothing. With y = r u of one round and y⁺ of the next, y·y⁺ = r⁺ sqrt(n), so that everyone
 knows r⁺ and with it C y, C being the moments of all; k rounds give C, and C less one's own moments are the other's.
 r⁺ is a whole number for genuine pairs only, which gives the decoys away. `attacks.eigenvector` does it. Besides, any
-party and Trent together read everything, and Trent gets the α_i.
+party and Trent together read everything, and Trent gets the α_i. Correction 3.13 in docs/theory/together.md.
 """
 
 import time

@@ -16,6 +16,7 @@ random number of the size of N. Corrections:
 - What Bob sends is re-randomized, unless `strict`.
 
 What stays wrong: log θ - log μ tells log θ within 5.6 nats, and the largest of several runs on one θ tells it exactly.
+Correction 2.28 in docs/theory/asking.md.
 """
 
 import math

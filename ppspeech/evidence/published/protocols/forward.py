@@ -15,7 +15,7 @@ Corrections:
 - Underflow: Alice normalizes, see `exponent`. At six places a state some 14 nats behind the best still rounds to zero,
   and a path through it that would win later is lost: the paper's own error of half a percent.
 
-Several HMMs run side by side, so that a step is one message for all of them.
+Several HMMs run side by side, so that a step is one message for all of them. Correction 2.29 in docs/theory/asking.md.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,8 @@
           [      0             w_j     ]
 
 Correction: the paper prints w_j = +μ' C^-1 μ / 2 - ln|C^-1| / 2 - (d / 2) ln 2π, with two signs wrong. The density has
-w_j = -μ' C^-1 μ / 2 - ln|C| / 2 - (d / 2) ln 2π. `strict` gives the printed one.
+w_j = -μ' C^-1 μ / 2 - ln|C| / 2 - (d / 2) ln 2π. `strict` gives the printed one. Correction 2.29 in
+docs/theory/asking.md.
 """
 
 import math

@@ -12,6 +12,7 @@ is wide, and one, she has the network (`attacks.gelu_net`). That the two parties
 one who must not learn the weights is the one with the key. In training the masks are against Bob.
 
 Corrections: Bob's results are re-randomized, unless `strict`. Weights and activations are at 10^6, results at 10^12.
+Correction 2.24 in docs/theory/asking.md.
 """
 
 from collections.abc import Callable, Mapping, Sequence

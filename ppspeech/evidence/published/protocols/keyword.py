@@ -9,7 +9,8 @@ Corrections: R is an integer matrix; "max" in step 3 is the argmax.
 
 What stays wrong cannot be mended. A linear map keeps the order of all vectors only if R = a I + c 1' with a > 0: its
 columns i and j must differ by a multiple of e_i - e_j. So p'_i = a p_i + constant, and Alice reads all gaps between the
-words' scores up to one factor. All that `forward` shows her she has seen before.
+words' scores up to one factor. All that `forward` shows her she has seen before. Correction 2.30 in
+docs/theory/asking.md.
 """
 
 from collections.abc import Sequence

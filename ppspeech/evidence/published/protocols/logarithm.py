@@ -12,7 +12,7 @@ Corrections, without which it does not run or is not what it says:
 - What Bob sends is re-randomized, unless `strict` (`paillier_parties`).
 
 What stays wrong is the masking. β θ lies within a few bits of 2^40 θ, and maskings of one θ have θ as their greatest
-common divisor. θ = 0 cannot be hidden: Alice finds no logarithm and stops.
+common divisor. θ = 0 cannot be hidden: Alice finds no logarithm and stops. Correction 2.28 in docs/theory/asking.md.
 """
 
 import math

@@ -12,7 +12,8 @@ Corrections, beside those of the two protocols:
   LOGSUMs of a frame, supposes this.
 - One unit of the last place, 10^-12, is added to each sum, so that a sum too small to be seen has a logarithm.
 
-Alice sees the blinded logarithms of all terms side by side, and so their ratios within a factor of 255.
+Alice sees the blinded logarithms of all terms side by side, and so their ratios within a factor of 255. Correction 2.28
+in docs/theory/asking.md.
 """
 
 from collections.abc import Sequence
