@@ -19,6 +19,29 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+LONGEST = (
+    "tests/walk/test_walk.py",
+    "tests/test_site.py",
+    "tests/cli/test_every_protocol.py",
+    "tests/training/audit/test_canary_runs.py",
+    "tests/cli/test_cli.py",
+    "notebooks",
+    "tests/cli",
+    "tests/training",
+    "tests/service",
+)
+"""Files and folders that take longest: begun first, so that no process works on one when the others have ended."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, the rest as it comes."""
+
+    def rank(item: pytest.Item) -> int:
+        return next((place for place, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST))
+
+    items.sort(key=rank)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real corpora; tests that ask for it are skipped where there is none."""
