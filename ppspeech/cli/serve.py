@@ -96,6 +96,18 @@ def serve(
     metrics: Annotated[Path | None, typer.Option(help="Keep sums here, in Prometheus' text format.")] = None,
     sessions: Annotated[int, typer.Option(help="Clients at a time, a process each.", min=1)] = 64,
     insecure: Annotated[bool, typer.Option("--insecure", help="Plain TCP, on a loopback address, to try out.")] = False,
+    web: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Let browsers in here too: a page that recognizes words, and WebSockets, under the same certificate "
+            "and limits.",
+        ),
+    ] = None,
+    web_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Pages of another host that may use --web too, such as https://pages.example; repeat it."),
+    ] = None,
 ) -> None:
     """Serve released models encrypted: clients learn words or names, we learn nothing. JSON logs on standard error.
 
@@ -106,7 +118,8 @@ def serve(
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
     --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
-    sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
+    sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`, `ppspeech serve words --web
+    127.0.0.1:7443`
     """
     import torch
 
@@ -136,7 +149,9 @@ def serve(
     sources = named(bundles)
     with log_as_json(), kept_folder(state) as folder, own_tls(certificate, key, client_ca, insecure=insecure) as tls:
         files = ServiceFiles.at(folder, "usual" if budget is None else budget, metrics)
-        run_server(open_all(sources, files, chosen), files, listen, tls, insecure=insecure, sessions=sessions)
+        served = open_all(sources, files, chosen)
+        origins = tuple(web_origin or ())
+        run_server(served, files, listen, tls, insecure=insecure, sessions=sessions, web=web, web_origins=origins)
 
 
 def run_server(
@@ -147,11 +162,14 @@ def run_server(
     *,
     insecure: bool,
     sessions: int,
+    web: str | None = None,
+    web_origins: Sequence[str] = (),
 ) -> None:
     """Listen, say how clients come in, and answer them until stopped."""
     from ppspeech.service.server import listening, services_of
 
-    server = listening(listen, services_of(served, files), tls, insecure=insecure, sessions=sessions)
+    services = services_of(served, files)
+    server = listening(listen, services, tls, insecure=insecure, sessions=sessions, web=web, web_origins=web_origins)
     _show(server, tls, [each.offer.left(files.budget.left(each.offer.fingerprint, "")) for each in served])
     counters = server.run()
     Console().print(f"stopped: {counters}")
@@ -176,6 +194,7 @@ def choices(usual: Chosen, given: Sequence[str] | None, option: str) -> Chosen:
 def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any]]") -> None:
     """Say how clients come in, and what they may ask about; what is printed is what they need to type."""
     from ppspeech.network import fingerprint
+    from ppspeech.service.server import page_address
 
     console = Console()
     trust = "--insecure" if tls is None else f"--pin {fingerprint(tls.certificate)}"
@@ -185,6 +204,8 @@ def _show(server: "Server", tls: "ServerTls | None", offers: "Sequence[Offer[Any
     asking = offers[0].terms.asked.format(server.address.reachable())
     console.print(f"serving {', '.join(each.name for each in offers)} at {server.address}; a client asks with")
     console.print(f"  ppspeech {asking} {trust}{which}")
+    if (page := page_address(server, tls)) is not None:
+        console.print(f"a browser asks at {page}")
     for each in offers:
         if each.terms.takes:
             console.print(f"  {each.name} takes {each.terms.takes}")
