@@ -2,8 +2,8 @@
 
 const OFFER = {
   name: "animals", task: "Says which of 3 words was spoken, by one hidden Markov model a word.", fingerprint: "ab".repeat(32),
-  privacy: "(0.5616, 1e-05)-DP for one speaker, add or remove; noise and clipping are accounted for.", queries_left: 1000,
-  mfcc: { sample_rate: 16000, window_s: 0.025, hop_s: 0.01 }, shape: { frames: 40, dimensions: 4 },
+  privacy: "(0.5616, 1e-05)-DP for one speaker, add or remove; noise and clipping are accounted for.", queriesLeft: 1000,
+  terms: { mfcc: { sample_rate: 16000, window_s: 0.025, hop_s: 0.01 }, shape: { frames: 40, dimensions: 4 }, statistics: null },
 };
 
 export async function connect(address, { WebSocket }) {
@@ -21,7 +21,7 @@ export async function connect(address, { WebSocket }) {
   socket.send(frame);
   await answered;
   return {
-    offers: [OFFER], offer: OFFER,
+    offers: [OFFER], offer: OFFER, queriesLeft: 999,
     async prepare() {},
     async recognize(samples, rate) {
       if (rate !== 16000) throw new Error(`a rate of ${rate}`);

@@ -40,23 +40,29 @@ async function begin() {
   await choose();
 }
 
-/** Ask what is offered, show it, and leave: no place is held while nobody speaks. */
+/** Ask what is offered, and show it; no place is held at the server while nobody speaks. */
 async function choose(model) {
+  leave();
   const asked = await connected(model);
   offer = asked.offer;
   const names = asked.offers.map((each) => each.name);
   $("models").replaceChildren(...names.map((name) => new Option(name, name, name === offer.name, name === offer.name)));
   $("choice").hidden = names.length < 2;
-  leave();
   $("model").textContent = `${offer.name}: ${offer.task}`;
   $("privacy").textContent = offer.privacy;
-  showLeft(offer.queriesLeft ?? offer.queries_left);
+  showLeft(offer.queriesLeft);
   $("record").disabled = false;
   say("Press the button, say one word, and wait.");
 }
 
 async function connected(model) {
-  client = await connect(socketAddress, { model, WebSocket: Watched });
+  try {
+    client = await connect(socketAddress, { model, WebSocket: Watched });
+  } catch (error) {
+    const several = /choose one of ([^,]+)/.exec(error.message); // then it is the first, and the others can be chosen
+    if (model !== undefined || !several) throw error;
+    return connected(several[1]);
+  }
   return client;
 }
 
@@ -136,12 +142,11 @@ function showWord(word, total) {
   $("rounds").textContent = word.rounds.toLocaleString("en");
   $("answer").hidden = false;
   say("Only this page knows the word. Press the button for another one.");
-  const left = word.queriesLeft ?? client?.queriesLeft;
-  if (left !== undefined) showLeft(left);
+  showLeft(client.queriesLeft);
 }
 
 function showLeft(left) {
-  $("left").textContent = left === null || left === undefined ? "as many as you like" : left.toLocaleString("en");
+  $("left").textContent = left === null ? "as many as you like" : left.toLocaleString("en");
 }
 
 function showTraffic() {
@@ -192,12 +197,13 @@ function keepAWhile() {
 }
 
 function modelRate() {
-  return offer.mfcc.sample_rate;
+  return offer.terms.mfcc.sample_rate;
 }
 
-/** Seconds that fill the frames of the model. */
+/** Seconds that fill the frames of the model; one that hears an utterance as a whole takes any. */
 function longest() {
-  return offer.mfcc.window_s + (offer.shape.frames - 1) * offer.mfcc.hop_s;
+  const { mfcc, shape, statistics } = offer.terms;
+  return statistics ? Infinity : mfcc.window_s + (shape.frames - 1) * mfcc.hop_s;
 }
 
 function asRows(features) {
