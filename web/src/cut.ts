@@ -1,0 +1,64 @@
+/** How a product of X (rows x inner) and W (inner x columns) is cut into polynomials; both parties compute the same. */
+
+import { sha256 } from "@noble/hashes/sha2.js";
+import { ascii } from "./bytes.ts";
+import { asDouble } from "./canonical.ts";
+
+export const N = 2048;
+export const Q = 1125899906826241;
+export const HEADER = 20;
+const SEED = 64;
+
+export type Cut = {
+  rows: number; inner: number; columns: number;
+  /** Of a block: rows, inner terms, columns. */
+  block: [number, number, number];
+  groups: number; terms: number; outputs: number;
+  queryBytes: number; replyBytes: number;
+  /** Bits and fraction of the result. */
+  bits: number; fraction: number;
+  spelled: string;
+  identity: Uint8Array;
+};
+
+export function cutProduct(
+  rows: number, inner: number, columns: number, limit: number, bits: number, fraction: number,
+): Cut {
+  const numbers = new Set<number>();
+  for (let size = 1; size <= Math.min(inner, N); size++) numbers.add(Math.ceil(inner / size));
+  let best: { bytes: number; products: number; block: [number, number, number]; counts: number[]; up: number; down: number } | null = null;
+  for (const terms of [...numbers].sort((a, b) => a - b)) {
+    const n = Math.ceil(inner / terms);
+    for (const groups of [Math.ceil(rows / Math.min(rows, Math.floor(N / n))), rows]) {
+      const m = Math.ceil(rows / groups);
+      const fitting = Math.min(columns, Math.floor(N / (n * m)));
+      const q = Math.ceil(columns / Math.ceil(columns / fitting));
+      const counts = [Math.ceil(rows / m), Math.ceil(inner / n), Math.ceil(columns / q)] as [number, number, number];
+      const up = HEADER + counts[0] * counts[1] * (SEED + 6 * N);
+      const down = HEADER + counts[0] * counts[2] * 4 * (m * q + N);
+      const [bytes, products] = [up + down, counts[0] * counts[1] * counts[2]];
+      if (best === null || bytes < best.bytes || (bytes === best.bytes && products < best.products)) {
+        best = { bytes, products, block: [m, n, q], counts, up, down };
+      }
+    }
+  }
+  const { block, counts, up, down } = best!;
+  const [groups, terms, outputs] = counts as [number, number, number];
+  const spelled = jobOf(block, groups, terms, outputs, limit, bits, fraction);
+  return {
+    rows, inner, columns, block, groups, terms, outputs, queryBytes: up, replyBytes: down, bits, fraction, spelled,
+    identity: sha256(ascii(spelled)).slice(0, 8),
+  };
+}
+
+function jobOf(
+  [m, n, q]: [number, number, number], groups: number, terms: number, outputs: number, limit: number, bits: number,
+  fraction: number,
+): string {
+  const kept = `range(${n - 1}, ${m * n * q}${n === 1 ? "" : `, ${n}`})`;
+  return (
+    `Job(precision=Precision(parameters=LatticeParameters(degree=${N}, prime=${Q}), limit=${asDouble(limit)}, ` +
+    `weights=Scale(bits=28, fraction=13), result=Scale(bits=${bits}, fraction=${fraction})), ` +
+    `groups=${groups}, terms=${terms}, outputs=${outputs}, kept=${kept})`
+  );
+}

@@ -1,0 +1,16 @@
+/** What can go wrong, in words for people. */
+
+/** The server is gone, or does not keep to the protocol: the session is over. */
+export class ProtocolError extends Error {
+  override name = "ProtocolError";
+}
+
+/** Sound that cannot be used; nothing was sent. */
+export class AudioError extends Error {
+  override name = "AudioError";
+}
+
+/** The server answers no more queries of this client: a defense of the model, not a fault of the voice. */
+export class BudgetSpentError extends Error {
+  override name = "BudgetSpentError";
+}

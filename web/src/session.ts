@@ -1,0 +1,121 @@
+/** A connection over which client and server have met: one question after the other, prepared before there is a voice. */
+
+import { same } from "./bytes.ts";
+import { Carrier, type WebSocketLike } from "./carrier.ts";
+import type { Cut } from "./cut.ts";
+import { type Cost, prepare, type ShareEngine } from "./engine.ts";
+import { BudgetSpentError, ProtocolError } from "./errors.ts";
+import { Flights } from "./flights.ts";
+import { Kernel } from "./kernel.ts";
+import { LATTICE_KEY, QUERY, REPLY, REQUEST, RESUME } from "./kinds.ts";
+import { LatticeKey } from "./lattice.ts";
+import { agreement, type Offer } from "./offer.ts";
+import type { Random } from "./random.ts";
+import { ask, BYE, encodeRequest, PING, WORDS } from "./requests.ts";
+import { Setup } from "./setup.ts";
+import { Wire } from "./wire.ts";
+import { type Job, nameWords } from "./words.ts";
+
+const OPEN_SECONDS = 10;
+const PINGS = 3;
+
+/** What a question of one utterance needs: the program, what it takes, and how its product is cut. */
+export type Question = { job: Job; cost: Cost; cut: Cut; order: "frames" | "ahead" };
+
+/** How far a session is: milliseconds, of which some were waited for the server, bytes and rounds. */
+export type Meter = { ms: number; waited: number; bytesUp: number; bytesDown: number; rounds: number };
+
+type Prepared = { engine: ShareEngine; flights: Flights };
+
+export class Session {
+  private prepared: Prepared | null = null;
+  queriesLeft: number | null = null;
+  /** The shortest of a few pings, in milliseconds. */
+  roundTrip = Infinity;
+
+  private constructor(
+    private readonly wire: Wire, private readonly setup: Setup, private readonly key: LatticeKey, private readonly random: Random,
+  ) {}
+
+  /** Greet, agree on transfers, show a fresh key. */
+  static async meet(socket: WebSocketLike, offer: Offer, random: Random): Promise<Session> {
+    const kernel = await Kernel.load();
+    const wire = new Wire(await Carrier.open(socket, OPEN_SECONDS));
+    try {
+      await wire.greet(offer.name, agreement(offer), random);
+      const setup = await Setup.agree(kernel, wire, random);
+      const key = new LatticeKey(kernel, setup.id, random);
+      wire.send(LATTICE_KEY, key.shown);
+      const session = new Session(wire, setup, key, random);
+      for (let i = 0; i < PINGS; i++) await session.ping();
+      return session;
+    } catch (error) {
+      throw wire.failed(error as Error);
+    }
+  }
+
+  get isOver(): boolean {
+    return this.wire.carrier.isOver;
+  }
+
+  get isPrepared(): boolean {
+    return this.prepared !== null && !this.isOver;
+  }
+
+  get meter(): Meter {
+    const { carrier, rounds } = this.wire;
+    return { ms: performance.now(), waited: carrier.waited, bytesUp: carrier.bytesSent, bytesDown: carrier.bytesReceived, rounds };
+  }
+
+  /** Ask for a word, and do all that needs no voice. A spent budget does not end the session; anything else does. */
+  async prepare({ cost, cut, order }: Question): Promise<void> {
+    if (this.prepared) return;
+    await this.guarded(async () => {
+      this.queriesLeft = await ask(this.wire, encodeRequest(WORDS, order));
+      const { position } = this.setup;
+      this.wire.send(RESUME, position);
+      if (!same(await this.wire.receive(RESUME, { exactly: position.length }), position)) {
+        throw new ProtocolError("the two parties are at different places of their transfers: connect again");
+      }
+      const flights = new Flights(this.wire);
+      const engine = await prepare(this.wire, flights, this.setup, cost, this.random);
+      this.key.prepare(cut);
+      this.prepared = { engine, flights };
+    });
+  }
+
+  /** The label of a prepared question, as bytes; `frames`: how many the utterance has beyond the shortest. */
+  async finish({ job, cut }: Question, monomials: Float64Array, frames: number): Promise<Uint8Array> {
+    const prepared = this.prepared;
+    if (!prepared) throw new Error("a question is prepared first");
+    this.prepared = null;
+    return this.guarded(async () => {
+      this.wire.send(QUERY, this.key.query(cut, monomials));
+      const scores = this.key.shares(cut, await this.wire.receive(REPLY, { exactly: cut.replyBytes }));
+      const [label] = await nameWords(prepared.engine, job, scores, [frames]);
+      prepared.flights.finish();
+      return label!;
+    });
+  }
+
+  close(): void {
+    if (!this.isOver && !this.prepared) this.wire.send(REQUEST, encodeRequest(BYE));
+    this.wire.close();
+  }
+
+  private async ping(): Promise<void> {
+    const began = performance.now();
+    this.queriesLeft = await ask(this.wire, encodeRequest(PING));
+    this.roundTrip = Math.min(this.roundTrip, performance.now() - began);
+  }
+
+  private async guarded<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof BudgetSpentError) throw error;
+      this.prepared = null;
+      throw this.wire.failed(error as Error);
+    }
+  }
+}
