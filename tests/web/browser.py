@@ -26,10 +26,10 @@ needs_browser = pytest.mark.skipif(browser_here() is None, reason="no browser he
 
 @contextmanager
 def browser(microphone: Path, *flags: str) -> Iterator[Any]:
-    """A browser whose microphone hears what is in a file when it is opened, once, and then nothing."""
+    """A browser whose microphone hears what is in a file when it is opened, again and again."""
     from playwright.sync_api import sync_playwright
 
-    hears = f"--use-file-for-fake-audio-capture={microphone}%noloop"
+    hears = f"--use-file-for-fake-audio-capture={microphone}"
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=browser_here(), args=[*FLAGS, hears, *flags])
         try:
@@ -42,7 +42,7 @@ def write_wave(
     path: Path, samples: Sequence[float] | np.ndarray, rate: int, before: float = 0.3, after: float = 2.0
 ) -> None:
     """A sound with silence around it: a browser opens its microphone a moment before it listens."""
-    sound = np.concatenate([np.zeros(round(0.3 * rate)), np.asarray(samples, float), np.zeros(2 * rate)])
+    sound = np.concatenate([np.zeros(rate // 2), np.asarray(samples, float), np.zeros(2 * rate)])
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)

@@ -6,7 +6,7 @@ const OFFER = {
   terms: { mfcc: { sample_rate: 16000, window_s: 0.025, hop_s: 0.01 }, shape: { frames: 40, dimensions: 4 }, statistics: null },
 };
 
-export async function connect(address, { WebSocket }) {
+async function greet(address, WebSocket) {
   const socket = new WebSocket(address, "ppspeech.1");
   await new Promise((resolve, reject) => {
     socket.onopen = resolve;
@@ -20,9 +20,16 @@ export async function connect(address, { WebSocket }) {
   const answered = new Promise((resolve) => (socket.onmessage = resolve));
   socket.send(frame);
   await answered;
+  return socket;
+}
+
+export async function connect(address, { WebSocket }) {
+  let socket = await greet(address, WebSocket);
   return {
     offers: [OFFER], offer: OFFER, queriesLeft: 999,
-    async prepare() {},
+    async prepare() {
+      socket = await greet(address, WebSocket);
+    },
     async recognize(samples, rate) {
       if (rate !== 16000) throw new Error(`a rate of ${rate}`);
       return { value: "bumblebee", offlineMs: 1, onlineMs: 2, workMs: 3, bytesUp: 123456, bytesDown: 2345678, rounds: 42 };

@@ -85,8 +85,6 @@ async function press() {
   hide("error");
   $("record").disabled = true;
   forgetTraffic();
-  const preparing = ready();
-  preparing.catch(() => {}); // said below, when it is waited for
   try {
     const heard = [];
     recording = await record((block) => {
@@ -95,6 +93,8 @@ async function press() {
     });
     pressed(true);
     say("Listening … say one word.");
+    const preparing = ready();
+    preparing.catch(() => {}); // said below, when it is waited for
     const { samples, rate } = await recording.ended;
     const ended = performance.now();
     pressed(false);
@@ -130,7 +130,8 @@ async function answer(samples, rate, preparing, ended) {
   drawFeatures($("features"), rows);
   label("features", `Features: ${rows.length} frames of ${rows[0]?.length ?? 0} numbers`);
   keepAWhile();
-  document.dispatchEvent(new CustomEvent("word", { detail: { ...word, totalMs: total, samples: clip, rate: modelRate() } }));
+  const detail = { ...word, totalMs: total, samples: clip, rate: modelRate(), traffic: summed() };
+  document.dispatchEvent(new CustomEvent("word", { detail }));
 }
 
 function showWord(word, total) {
@@ -149,20 +150,25 @@ function showLeft(left) {
   $("left").textContent = left === null ? "as many as you like" : left.toLocaleString("en");
 }
 
-function showTraffic() {
-  drawing = 0;
-  const rows = [];
-  for (const [direction, arrow] of [["sent", "→"], ["received", "←"]]) {
-    const sums = new Map();
+/** What passed for this word: direction, kind, messages and bytes, over all connections. */
+function summed() {
+  const sums = new Map();
+  for (const direction of ["sent", "received"]) {
     for (const kinds of traffic[direction].values()) {
       for (const [kind, { messages, bytes }] of kinds) {
-        const name = KINDS[kind] ?? `kind ${kind}`;
-        const sum = sums.get(name) ?? { messages: 0, bytes: 0 };
-        sums.set(name, { messages: sum.messages + messages, bytes: sum.bytes + bytes });
+        const sum = sums.get(`${direction} ${kind}`) ?? { direction, kind, messages: 0, bytes: 0 };
+        sums.set(`${direction} ${kind}`, { direction, kind, messages: sum.messages + messages, bytes: sum.bytes + bytes });
       }
     }
-    for (const [name, { messages, bytes }] of sums) rows.push(row(direction, arrow, name, messages, bytes));
   }
+  return [...sums.values()];
+}
+
+function showTraffic() {
+  drawing = 0;
+  const rows = summed().map(({ direction, kind, messages, bytes }) =>
+    row(direction, direction === "sent" ? "→" : "←", KINDS[kind] ?? `kind ${kind}`, messages, bytes),
+  );
   $("kinds").replaceChildren(...rows);
   label("bytes", "Bytes that were sent: they look like noise, and are");
 }

@@ -10,26 +10,14 @@ const FAINT = 0.002; // below this, nothing was said
 /** A recording that runs. `ended` has its samples; `stop` ends it, as do silence after a word and `LONGEST_S`. */
 export async function record(onBlock) {
   if (!navigator.mediaDevices) throw new Error("This browser gives microphones only to pages over https, or on this machine.");
+  const context = new AudioContext(); // ready before the microphone is: nothing that is said is missed
   let stream;
   try {
-    stream = await navigator.mediaDevices.getUserMedia({
-      audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false },
-    });
-  } catch (error) {
-    const words = {
-      NotAllowedError: "The microphone was not allowed. Allow it for this page, and try again.",
-      NotFoundError: "There is no microphone. Connect one, and try again.",
-      NotReadableError: "Another program holds the microphone. Close it, and try again.",
-    };
-    throw new Error(words[error.name] ?? `The microphone cannot be used: ${error.message}`);
-  }
-  const context = new AudioContext();
-  try {
     await context.audioWorklet.addModule("recorder.js");
+    stream = await microphone();
   } catch (error) {
-    stream.getTracks().forEach((track) => track.stop());
-    await context.close();
-    throw new Error(`This browser cannot record: ${error.message}`);
+    void context.close();
+    throw error;
   }
   const node = new AudioWorkletNode(context, "recorder", { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" });
   const blocks = [];
@@ -52,6 +40,21 @@ export async function record(onBlock) {
   };
   context.createMediaStreamSource(stream).connect(node);
   return { stop, ended };
+}
+
+async function microphone() {
+  try {
+    return await navigator.mediaDevices.getUserMedia({
+      audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false },
+    });
+  } catch (error) {
+    const words = {
+      NotAllowedError: "The microphone was not allowed. Allow it for this page, and try again.",
+      NotFoundError: "There is no microphone. Connect one, and try again.",
+      NotReadableError: "Another program holds the microphone. Close it, and try again.",
+    };
+    throw new Error(words[error.name] ?? `The microphone cannot be used: ${error.message}`);
+  }
 }
 
 /** Hears when a word is over. */

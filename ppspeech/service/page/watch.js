@@ -5,7 +5,7 @@ const HEADER = 28;
 export const KINDS = {
   0: "hello", 1: "a public key", 2: "ciphertexts", 3: "masked ciphertexts", 6: "a question: public sizes",
   7: "that it can begin", 201: "a point of a group", 202: "blinded points", 203: "where both are in their transfers",
-  204: "blinded transfers", 205: "blinded transfers", 206: "blinded transfers", 208: "masked choices",
+  204: "blinded transfers, of two", 205: "blinded transfers, of many", 206: "blinded transfers, the first", 208: "masked choices",
   209: "masked tables", 210: "masked residues", 211: "a share of what is opened", 215: "masked residues and tables",
   255: "the end",
 };
