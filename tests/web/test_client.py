@@ -1,0 +1,134 @@
+"""The client that runs in a page: its own tests under node, and words asked of a server of the package."""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ppspeech.audio import Cepstra, in_usual_range
+from ppspeech.audio.sound import resampled
+from ppspeech.audio.voices import Espeak, Prompt
+from ppspeech.bundle import Bundle
+from ppspeech.network import Address, Capacity, Server, in_background
+from ppspeech.service import Deployment, ServiceFiles, build_services, connect
+from ppspeech.service.server import Choices
+from tests.service.conftest import QUICK
+from tests.service.voices import FAR, FULL, HMM, LIVE, MIXTURES, WHOLE, released
+from tests.web.conftest import PAGE, WEB, run_node
+from tests.web.relay import relayed
+
+ESPEAK_RATE, SURE = 22_050, 1.0
+
+MODELS = {
+    "whole": (HMM, WHOLE, {}),
+    "far": (HMM, FAR, {"operation": "viterbi", "reject": True}),
+    "live": (MIXTURES, LIVE, {"bits": 30}),
+    "full": (FULL, WHOLE, {"operation": "viterbi", "frames": 70}),
+}
+"""Kinds of front ends and of shapes, small."""
+
+
+@pytest.fixture(scope="module")
+def clips() -> list[Any]:
+    """Built-in voices, at eSpeak's own rate; they last up to half a second."""
+    said = [("stop", "en+f2"), ("up", "en-us+m3"), ("no", "en+m1"), ("yes", "en-us+f4"), ("go", "en+m7")]
+    with Espeak() as espeak:
+        spoken = [espeak.say(Prompt(text, voice, rate=260)) for text, voice in said]
+    return [each[: round(0.4 * ESPEAK_RATE)] for each in spoken]
+
+
+@contextmanager
+def serving(folder: Path, name: str) -> Iterator[tuple[Bundle, int]]:
+    """A server of one model over plain TCP on loopback, its address's port."""
+    settings, mfcc, choices = MODELS[name]
+    bundle = released(folder / name, settings=settings, mfcc=mfcc, seed=3)
+    words = Deployment(**({"frames": 40} | choices))  # type: ignore[arg-type]
+    services = build_services({name: bundle}, ServiceFiles.at(folder, None, folder / "metrics"), Choices(words))
+    server = Server(
+        Address("127.0.0.1", 0), services, insecure=True, limits=QUICK, capacity=Capacity(grace_seconds=1.0)
+    )
+    with in_background(server) as running:
+        yield bundle, running.address.port
+
+
+def asked(node: str, port: int, sounds: list[Any], rate: int, **options: Any) -> list[dict[str, Any]]:
+    """What the built client answers."""
+    spelled = [{"samples": base64.b64encode(np.float32(each).tobytes()).decode(), "rate": rate} for each in sounds]
+    given = {"client": str(PAGE / "client.js"), "port": port, "options": options, "clips": spelled}
+    found: list[dict[str, Any]] = json.loads(run_node(node, str(WEB / "test" / "speak.mjs"), given=given))
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_words_are_those_of_python(name: str, node: str, clips: list[Any], tmp_path: Path) -> None:
+    with serving(tmp_path, name) as (bundle, port):
+        heard = [bundle.recognize(clip, ESPEAK_RATE) for clip in clips]
+        with connect(f"127.0.0.1:{port}", insecure=True, limits=QUICK) as client:
+            expected = [answer.value for answer in client.recognize_all(clips, ESPEAK_RATE, "frames")]
+        found = asked(node, port, clips, ESPEAK_RATE)
+    mfcc = MODELS[name][1]
+    for clip, mine, theirs, clear in zip(clips, found, expected, heard, strict=True):
+        assert "error" not in mine, mine
+        frame = in_usual_range(Cepstra(mfcc)(resampled(clip, ESPEAK_RATE, mfcc.sample_rate)), mfcc)[0]
+        np.testing.assert_allclose(mine["features"], frame, atol=1e-4)
+        if theirs is not None and clear.margin > SURE:
+            assert mine["value"] == theirs == clear.value
+    assert sum(each.margin > SURE for each in heard) >= 2
+
+
+@pytest.mark.parametrize("order", ["frames", "ahead"])
+def test_the_server_sees_the_same_of_both_clients(order: Any, node: str, clips: list[Any], tmp_path: Path) -> None:
+    """Kinds and lengths of all frames, both ways, from HELLO to the end, for two words in one session."""
+    seen = []
+    with serving(tmp_path, "whole") as (_, port):
+        for is_python in (True, False):
+            with relayed(port) as relay:
+                if is_python:
+                    with connect(f"127.0.0.1:{relay.port}", insecure=True, limits=QUICK) as client:
+                        for clip in clips[:2]:
+                            client.recognize_all([clip], ESPEAK_RATE, order)
+                else:
+                    found = asked(node, relay.port, clips[1:3], ESPEAK_RATE, order=order)
+                    assert all("error" not in each for each in found)
+            seen.append([(up.frames, down.frames) for up, down in relay.connections])
+    assert len(seen[0]) == 2
+    assert sum(len(up) for up, _ in seen[0]) > 50
+    assert seen[0] == seen[1]
+
+
+def test_nothing_is_sent_for_sound_that_cannot_be_used(node: str, clips: list[Any], tmp_path: Path) -> None:
+    silent, long, broken = np.zeros(8_000), np.tile(clips[0], 10), np.full(8_000, np.nan)
+    with serving(tmp_path, "whole") as (_, port), relayed(port) as relay:
+        found = asked(node, relay.port, [silent, long, broken, clips[0][:100]], ESPEAK_RATE, prepares=False)
+    reasons = ["silent", "3 to 40 frames", "NaN", "too short"]
+    for answer, reason in zip(found, reasons, strict=True):
+        assert answer["error"].startswith("AudioError")
+        assert reason in answer["error"]
+    assert len(relay.connections) == 1, "what is offered is asked, and nothing else"
+
+
+def test_its_own_tests_pass(packages: str, tmp_path: Path) -> None:
+    """Vectors and refusals, in TypeScript."""
+    run_node(packages, "build.mjs", "--tests")
+    said = run_node(packages, "--test", "build/test")
+    assert "# fail 0" in said
+
+
+def test_its_types_fit(packages: str) -> None:
+    run_node(packages, "node_modules/typescript/bin/tsc", "-p", ".")
+
+
+def test_what_is_packaged_is_what_the_build_makes(packages: str, tmp_path: Path) -> None:
+    run_node(packages, "build.mjs", str(tmp_path))
+    assert (tmp_path / "client.js").read_bytes() == (PAGE / "client.js").read_bytes(), "run `make web`"
+
+
+def test_the_client_is_small() -> None:
+    import gzip
+
+    assert len(gzip.compress((PAGE / "client.js").read_bytes())) < 100_000
