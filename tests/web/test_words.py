@@ -12,17 +12,10 @@ from ppspeech.bundle import Bundle
 from ppspeech.protocols import Kind
 from ppspeech.service import Deployment, Serving
 from tests.service.voices import RATE, released, voice
-from tests.web.browser import browser, needs_browser, write_wave
+from tests.web.browser import ASK, browser, needs_browser, write_wave
 
 pytestmark = [needs_browser, pytest.mark.timeout(600)]
 
-ASK = """() => new Promise((done) => {
-    const error = document.getElementById("error");
-    new MutationObserver(() => error.hidden || done({ error: error.textContent })).observe(error, { attributes: true });
-    const told = ({ detail }) => done({ ...detail, samples: [...detail.samples] });
-    document.addEventListener("word", told, { once: true });
-    document.getElementById("record").click();
-})"""
 MEETING = {Kind.LATTICE_KEY, Kind.REQUEST, Kind.READY, 0, 201, 202, 206}
 """What passes once a connection, and what only asks whether it may begin."""
 
