@@ -133,7 +133,7 @@ ATTACKERS = [
         "voices of other people",
         "the voice embedding compares with the wrong people, and names nobody",
         f"{VOICES_TESTS}::test_people_are_named_by_their_sound[voice]",
-        (VOICES, "index_add(0, labels, voices)", "index_add(0, labels.roll(1), voices)"),
+        (VOICES, "index_add(0, labels, voices)", "index_add(0, labels.flip(0), voices)"),
     ),
     mutant(
         "cepstra heard as if they were spectra",
