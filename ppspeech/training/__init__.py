@@ -2,7 +2,7 @@
 
 from ppspeech.training.classes import LargeMarginClassifier
 from ppspeech.training.confusion import Confusion
-from ppspeech.training.embedded import fit_head
+from ppspeech.training.embedded import EmbeddedWords, fit_head
 from ppspeech.training.filters import FilterRecipe, LearnedFilter, learn
 from ppspeech.training.minimax import AdversarialSolver, MinimaxFilter
 from ppspeech.training.module import SpeechModule, Trained, quiet_lightning
@@ -21,6 +21,7 @@ __all__ = [
     "Background",
     "Confusion",
     "CtcNetwork",
+    "EmbeddedWords",
     "FilterRecipe",
     "LargeMarginClassifier",
     "LearnedFilter",

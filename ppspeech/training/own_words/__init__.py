@@ -1,6 +1,7 @@
 """Words of one's own, from a few clips of each, on a public speech embedding."""
 
-from ppspeech.training.own_words.background import Background, Stream, built_in_background
+from ppspeech.training.own_words.background import Background, Stream
+from ppspeech.training.own_words.built_in import built_in_background
 from ppspeech.training.own_words.calibration import Calibration, alarms_in, calibrated
 from ppspeech.training.own_words.examples import CHANGES, word_examples
 from ppspeech.training.own_words.learn import LearnedWords, WordPrivacy, learn_words

@@ -57,8 +57,8 @@ class Calibration:
         if not self.extrapolated:
             return told
         return (
-            f"{told}; {self.alarms_an_hour:g} an hour is not shown by so little: the threshold is extrapolated from the "
-            f"highest margins. {ENOUGH / self.alarms_an_hour:.2g} hours of background would show it"
+            f"{told}; {self.alarms_an_hour:g} an hour is not shown by so little: the threshold is extrapolated from "
+            f"the highest margins. {ENOUGH / self.alarms_an_hour:.2g} hours of background would show it"
         )
 
 

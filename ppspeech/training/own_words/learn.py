@@ -17,7 +17,7 @@ from ppspeech.models import EmbeddingHead
 from ppspeech.privacy import Adjacency, Relation, Unit
 from ppspeech.privacy.accounting import Accountant
 from ppspeech.privacy.convex import ObjectivePerturbation
-from ppspeech.training.embedded import fit_head, public_vectors
+from ppspeech.training.embedded import QUADRATIC, RADIUS, WIDTH, HeadName, fit_head, public_vectors
 from ppspeech.training.module import Trained
 from ppspeech.training.own_words.background import RATE, Background, digest_of
 from ppspeech.training.own_words.calibration import Calibration, calibrated
@@ -28,10 +28,8 @@ from ppspeech.training.release import release
 
 Over = Literal["utterance", "window"]
 PARTS = {"utterance": 4, "window": 4}
-QUADRATIC = {"logistic": 0.01, "margin": 0.01}
 ROWS = 1_000  # of the background, that train
 SHARE = 1.0  # of the background's weight, of that of all clips
-RADIUS, WIDTH = 2.0, 0.5
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def learn_words(
     words: Mapping[str, Sequence[Sound] | Reals],
     background: Background | None,
     *,
-    head: Literal["logistic", "margin"] = "logistic",
+    head: HeadName = "logistic",
     over: Over = "utterance",
     embedding: EmbeddingConfig | None = None,
     rate: int | None = None,
