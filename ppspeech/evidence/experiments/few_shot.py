@@ -1,10 +1,9 @@
 """Ten words from one or five clips each, spoken by others: a head on a public speech embedding, beside MFCCs and HMMs.
 
-Ten draws: half of AudioMNIST's sixty people, at random, are there to learn from, and the others to be recognized, with
-all their clips. Five people (or one) of the first half say each of the ten digits once, in a random take. The head is that
-of `ppspeech words learn` without a background, as it comes: nothing was chosen on AudioMNIST here. The embedding was
-trained by others on speech that may hold digits; the words themselves it is not told. The other recognizer has five
-states a word on 39 MFCCs with pooled covariances, from the same clips.
+Ten draws: five of AudioMNIST's sixty people (or one), at random, say each of the ten digits once, in a random take; half
+of all people, never the same, are recognized, with all their clips. The head is that of `ppspeech words learn` without a
+background, as it comes: nothing was chosen on AudioMNIST here. The embedding was trained by others, on speech that may
+hold digits. The other recognizer has five states a word on 39 MFCCs with pooled covariances, from the same clips.
 
 Intervals are over people, each with the mean of all draws in which they were recognized.
 
@@ -22,7 +21,7 @@ from torch import Tensor
 from ppspeech.arrays import Reals
 from ppspeech.audio import MfccConfig
 from ppspeech.audio.embeddings import EmbeddingConfig, Pooling
-from ppspeech.data import Corpus, load_corpus
+from ppspeech.data import Corpus, FeatureStore, load_corpus
 from ppspeech.evidence.experiments import EXPERIMENTS
 from ppspeech.evidence.spoken import Spoken, shrunk_bank
 from ppspeech.figures import Figure
@@ -49,8 +48,8 @@ class Clips:
     @classmethod
     def of(cls, corpus: Corpus) -> "Clips":
         """Hear a corpus."""
-        parts = [word_examples([u.path], EMBEDDING)[0] for u in track(corpus.utterances, "Hearing words")]
-        return cls(corpus, np.concatenate(parts), Spoken.of(corpus, FRONT_END, corpus.words))
+        vectors = torch.cat(FeatureStore(EMBEDDING).load(corpus.utterances)).double().numpy()
+        return cls(corpus, vectors, Spoken.of(corpus, FRONT_END, corpus.words))
 
 
 @EXPERIMENTS.register("few-shot")

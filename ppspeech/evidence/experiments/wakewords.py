@@ -2,17 +2,17 @@
 
 Five folds by file: each word's forty files are in turn learned from and tested on. The corpus does not say who speaks,
 so people may be on both sides. Among themselves a file is one utterance, and the answer the best word. Beside other
-speech a head listens on, every 80 ms; a file is missed where the first alarm, after which there is none for two seconds,
-is not its word's.
+speech a head listens on, every 80 ms; a file is missed where the first alarm, after which there is none for two
+seconds, is not its word's.
 
-The other speech is LibriSpeech's: 120 people of 4.5 s each and 10 people of 77 s, 22 minutes in all, divided into five
-groups of people. In every fold two groups train, two calibrate the threshold for one alarm an hour, and alarms are
-counted in the fifth: no one is in two of these. 22 minutes say little about an hour: the recordings of a group are joined
-and heard five times, from starts 16 ms apart, which is 1.8 hours of windows that are all different and 0.36 hours of
-speech. The interval of the rate is over the 0.36 hours alone. At a rate of one an hour 0.36 alarms are expected, and none
+The other speech is LibriSpeech's: 120 people of 4.5 s each and 10 people of 77 s, 22 minutes in all, in five groups of
+people. In every fold two groups train, two calibrate the threshold for one alarm an hour, and alarms are counted in the
+fifth: no one is in two of these. 22 minutes say little about an hour: the recordings of a group are joined and heard
+five times, from starts 16 ms apart, which is 1.8 hours of windows that are all different and 0.36 hours of speech. The
+interval of the rate is over the 0.36 hours alone. At a rate of one an hour 0.36 alarms are expected in them, and none
 refutes no more than 8.
 
-Settings are those of `ppspeech words learn`. The folds, groups, shifts and rules for counting were fixed before anything
+Settings are those of `ppspeech words learn`. Folds, groups, shifts and rules for counting were fixed before anything
 was heard; `swept` is the threshold with one alarm an hour in what is counted, which is looked at for it.
 
 Needs the corpora wakewords and librispeech, and the extra `embeddings`; --quick takes about a minute.
