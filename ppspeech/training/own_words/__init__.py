@@ -3,6 +3,7 @@
 from ppspeech.training.own_words.background import Background, Stream
 from ppspeech.training.own_words.built_in import built_in_background
 from ppspeech.training.own_words.calibration import Calibration, alarms_in, calibrated
+from ppspeech.training.own_words.clips import WordClips, background_at
 from ppspeech.training.own_words.examples import CHANGES, word_examples
 from ppspeech.training.own_words.learn import LearnedWords, WordPrivacy, learn_words
 
@@ -12,8 +13,10 @@ __all__ = [
     "Calibration",
     "LearnedWords",
     "Stream",
+    "WordClips",
     "WordPrivacy",
     "alarms_in",
+    "background_at",
     "built_in_background",
     "calibrated",
     "learn_words",

@@ -15,8 +15,9 @@ from ppspeech.audio.embeddings import EmbeddingConfig, WordVectors, averaged, qu
 from ppspeech.errors import AudioError
 
 RATE = 16_000
-ENDS_S = (0.0, 0.16, 0.32, 0.48)
-"""How long ago a word ended, in seconds, in the windows that it is learned from."""
+ENDS_S = (0.32, 0.24, 0.4)
+"""How long ago a word ended, in seconds, in the windows that it is learned from: whoever listens on meets such a one
+whatever the hour."""
 
 
 def _faster(samples: Samples) -> Samples:
@@ -43,7 +44,7 @@ def word_examples(
 ) -> Reals:
     """Vectors of clips of one word, `(clips, variants, features)`: of each clip as it is, then of each change of it.
 
-    Over windows, a word is learned from windows in which it ended up to half a second ago, each a variant. `rate` is
+    Over windows, a word is learned from windows in which it ended a third of a second ago, each a variant. `rate` is
     that of waveforms, in Hz. Raises AudioError for a clip that cannot be used, and for a change that there is not.
     """
     unknown = [change for change in changes if change not in CHANGES]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from ppspeech.arrays import Reals
+from ppspeech.arrays import Reals, Whole
 from ppspeech.audio import Sound, samples_at
 from ppspeech.audio.embeddings import EmbeddingConfig, Pooling
 from ppspeech.bundle import Bundle, BundleConfig, DataTouch, EmbeddedRecognizer, EmbeddingHeadSettings
@@ -22,14 +22,19 @@ from ppspeech.training.module import Trained
 from ppspeech.training.own_words.background import RATE, Background, digest_of
 from ppspeech.training.own_words.calibration import Calibration, calibrated
 from ppspeech.training.own_words.examples import word_examples
+from ppspeech.training.private.objective import ConvexHook, PrivateFit
 from ppspeech.training.private.observed import TUNING
 from ppspeech.training.private.record import PrivacyRecord, counts_touch
 from ppspeech.training.release import release
 
 Over = Literal["utterance", "window"]
-PARTS = {"utterance": 4, "window": 4}
+PARTS = 4
+CHOSEN = ("faster", "slower")
 ROWS = 1_000  # of the background, that train
-SHARE = 1.0  # of the background's weight, of that of all clips
+HARDEST, ROUNDS = 300, 2  # of what trains of the background, those that look most like words, are added, so often
+SHARE = 0.2
+"""The background's weight, of that of all clips. All of these were chosen on six of FSDD's digits, five clips of each
+by three people, tried on the other three, and on commands by the built-in voices, likewise."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ def learn_words(
         over: `utterance`, for what is cut out already, or `window`, for listening on.
         embedding: the front end in place of that of `over`.
         rate: of waveforms, in Hz.
-        changes: what else to learn from, of `CHANGES`; None takes what was found to help where nothing is promised.
+        changes: what else to learn from, of `CHANGES`; None takes what was found to help, where nothing is promised.
         alarms_an_hour: how often other speech may be taken for a word.
         speakers: who speaks in each clip, for the unit `speaker`.
         quadratic: Lambda of the sum form, in place of the head's own.
@@ -115,7 +120,7 @@ def learn_words(
     """
     if head not in QUADRATIC:
         raise ModelError(f"heads are {', '.join(QUADRATIC)}, got {head!r:.40}")
-    front_end = embedding or EmbeddingConfig("speech", pooling=Pooling(over, PARTS[over]))
+    front_end = embedding or EmbeddingConfig("speech", pooling=Pooling(over, PARTS))
     labels = tuple(sorted(words))
     if len(labels) < (1 if background is not None else 2):
         raise ModelError(
@@ -123,32 +128,23 @@ def learn_words(
             if background is None
             else "no words: give at least one, with clips of it"
         )
-    chosen = (("faster", "slower") if privacy is None else ()) if changes is None else tuple(changes)
+    chosen = (CHOSEN if privacy is None else ()) if changes is None else tuple(changes)
     ready = {label: _ready(label, words[label], front_end, rate, chosen, background) for label in labels}
     first = 0 if background is None else 1
     model = EmbeddingHead(len(labels) + first, front_end.features, head, RADIUS, WIDTH)
     public = public_vectors(front_end) if background is None else background.trained_on(front_end.pooling, ROWS)
     model.scale_(torch.from_numpy(public).float())
     strength = QUADRATIC[head] if quadratic is None else quadratic
-    rows, classes, weights, units = _rows(ready, labels, first, privacy, speakers)
-    if background is not None:
-        rows = np.concatenate([public, rows])
-        classes = np.concatenate([np.zeros(len(public), np.int64), classes])
-        weights = np.concatenate([np.full(len(public), SHARE * weights.sum() / len(public)), weights])
-        units = np.concatenate([-1 - np.arange(len(public)), units])  # public: each a unit of its own
-    x, y = torch.from_numpy(rows).float(), torch.from_numpy(classes)
+    examples = _rows(ready, labels, first, privacy, speakers)
     record: PrivacyRecord | None = None
-    if privacy is None:
-        fit_head(model, x, y, quadratic=strength, weights=torch.from_numpy(weights))
+    if privacy is not None:
+        record = _fit_privately(model, examples, public if first else None, privacy, strength)
+    elif background is None:
+        examples.fit(model, strength)
     else:
-        hook = privacy.hook(strength)
-        done = fit_head(model, x, y, quadratic=strength, privacy=hook, units=torch.from_numpy(units))
-        assert done is not None
-        account = Accountant(hook.relation)
-        account.compose(done.event)
-        record = PrivacyRecord.of(account, done.guarantee, _told(hook.relation))
+        _fit(model, examples, background, front_end.pooling, public, strength)
     model.eval()
-    found = None if background is None else _calibrate(model, front_end, labels, background, alarms_an_hour)
+    found = None if background is None else _calibrate(model, front_end.pooling, background, alarms_an_hour)
     settings = EmbeddingHeadSettings(
         label="word",
         head=head,
@@ -188,16 +184,70 @@ def _ready(
     return word_examples(list(clips), embedding, rate, changes)
 
 
+@dataclass(frozen=True, eq=False)
+class _Examples:
+    """Vectors `(n, features)`, their classes, their weights and whose they are, `(n,)` each."""
+
+    vectors: Reals
+    classes: Whole
+    weights: Reals
+    units: Whole
+
+    def with_background(self, vectors: Reals) -> "_Examples":
+        """With vectors of class 0, which are public: each is a unit of its own."""
+        count = len(vectors)
+        return _Examples(
+            np.concatenate([vectors, self.vectors]),
+            np.concatenate([np.zeros(count, np.int64), self.classes]),
+            np.concatenate([np.full(count, SHARE * self.weights.sum() / count), self.weights]),
+            np.concatenate([-1 - np.arange(count), self.units]),
+        )
+
+    def fit(self, model: EmbeddingHead, quadratic: float, privacy: ConvexHook | None = None) -> PrivateFit | None:
+        """Train a head on them; with privacy each unit counts once, whatever its weight."""
+        x, y = torch.from_numpy(self.vectors).float(), torch.from_numpy(self.classes)
+        weights, units = (torch.from_numpy(self.weights), None) if privacy is None else (None, self.units)
+        whose = None if units is None else torch.from_numpy(units)
+        return fit_head(model, x, y, quadratic=quadratic, weights=weights, privacy=privacy, units=whose)
+
+
+def _fit(
+    model: EmbeddingHead,
+    examples: _Examples,
+    background: Background,
+    pooling: Pooling,
+    public: Reals,
+    quadratic: float,
+) -> None:
+    """Train, then again with what of the background was most like a word, where nothing is promised to anybody."""
+    all_of_it = np.concatenate([stream.vectors(pooling) for stream in background.training])
+    examples.with_background(public).fit(model, quadratic)
+    for _ in range(ROUNDS):
+        hardest = np.argsort(-_margins(model, all_of_it))[:HARDEST]
+        public = np.concatenate([public, all_of_it[hardest]])
+        examples.with_background(public).fit(model, quadratic)
+
+
+def _fit_privately(
+    model: EmbeddingHead, examples: _Examples, public: Reals | None, privacy: WordPrivacy, quadratic: float
+) -> PrivacyRecord:
+    """Train once, to the guarantee."""
+    hook = privacy.hook(quadratic)
+    done = (examples if public is None else examples.with_background(public)).fit(model, quadratic, hook)
+    assert done is not None
+    account = Accountant(hook.relation)
+    account.compose(done.event)
+    return PrivacyRecord.of(account, done.guarantee, _told(hook.relation))
+
+
 def _rows(
     ready: Mapping[str, Reals],
     labels: Sequence[str],
     first: int,
     privacy: WordPrivacy | None,
     speakers: Mapping[str, Sequence[str]] | None,
-) -> tuple[Reals, "np.ndarray[tuple[int], np.dtype[np.int64]]", Reals, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
-    """Vectors, their classes, their weights and whose they are: a clip's weights sum to 1; an utterance that is to be
-    protected is learned from as it is, once.
-    """
+) -> _Examples:
+    """A clip's weights sum to 1; an utterance that is to be protected is learned from as it is, once."""
     one = privacy is not None and privacy.unit == "utterance"
     people = _people(ready, labels, speakers) if privacy is not None and privacy.unit == "speaker" else None
     rows, classes, weights, units = [], [], [], []
@@ -211,12 +261,12 @@ def _rows(
         own = np.arange(count, count + clips) if people is None else people[label]
         units.append(np.repeat(own, variants))
         count += clips
-    return np.concatenate(rows), np.concatenate(classes), np.concatenate(weights), np.concatenate(units)
+    return _Examples(np.concatenate(rows), np.concatenate(classes), np.concatenate(weights), np.concatenate(units))
 
 
 def _people(
     ready: Mapping[str, Reals], labels: Sequence[str], speakers: Mapping[str, Sequence[str]] | None
-) -> Mapping[str, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+) -> Mapping[str, Whole]:
     if speakers is None or any(len(speakers.get(label, ())) != len(ready[label]) for label in labels):
         raise PrivacyError("to protect a speaker, tell who speaks in each clip: one name a clip of every word")
     names = sorted({name for label in labels for name in speakers[label]})
@@ -224,23 +274,20 @@ def _people(
     return {label: np.array([place[name] for name in speakers[label]], np.int64) for label in labels}
 
 
-def _calibrate(
-    model: EmbeddingHead,
-    embedding: EmbeddingConfig,
-    labels: tuple[str, ...],
-    background: Background,
-    alarms_an_hour: float,
-) -> Calibration:
+def _calibrate(model: EmbeddingHead, pooling: Pooling, background: Background, alarms_an_hour: float) -> Calibration:
     """Set the head's threshold by the part of the background that did not train it."""
-    heard = EmbeddedRecognizer(labels, embedding, model, True)
-    margins = []
-    for stream in background.calibrating:
-        scores = heard.scores(stream.vectors(embedding.pooling)).numpy()
-        margins.append(scores[:, 1:].max(axis=1) - scores[:, 0])
+    margins = [_margins(model, stream.vectors(pooling)) for stream in background.calibrating]
     found = calibrated(margins, background.hours, alarms_an_hour)
     with torch.no_grad():
         model.reject.fill_(found.reject)
     return found
+
+
+@torch.no_grad()
+def _margins(model: EmbeddingHead, vectors: Reals) -> Reals:
+    """By how much the best word beats the background, `(count,)`."""
+    scores = model(torch.from_numpy(vectors).float()).double().numpy()
+    return np.asarray(scores[:, 1:].max(axis=1) - scores[:, 0])
 
 
 def _told(relation: Relation) -> tuple[DataTouch, ...]:
