@@ -1,9 +1,10 @@
 """Ten words from one or five clips each, spoken by others: a head on a public speech embedding, beside MFCCs and HMMs.
 
-Ten draws: five of AudioMNIST's sixty people (or one), at random, say each of the ten digits once, in a random take; half
-of all people, never the same, are recognized, with all their clips. The head is that of `ppspeech words learn` without a
-background, as it comes: nothing was chosen on AudioMNIST here. The embedding was trained by others, on speech that may
-hold digits. The other recognizer has five states a word on 39 MFCCs with pooled covariances, from the same clips.
+Ten draws: five of AudioMNIST's sixty people (or one), at random, say each of the ten digits once, in a random take;
+half of all people, never the same, are recognized, with all their clips. The head is that of `ppspeech words learn`
+without a background, as it comes: nothing was chosen on AudioMNIST here. The embedding was trained by others, on speech
+that may hold digits. The other recognizer has five states a word on 39 MFCCs with pooled covariances, from the same
+clips.
 
 Intervals are over people, each with the mean of all draws in which they were recognized.
 
@@ -104,7 +105,7 @@ def tried(clips: Clips, shots: int, draw: int) -> Tensor:
         for word in corpus.words
     }
     examples = {word: word_examples(own, EMBEDDING, None, CHANGES) for word, own in paths.items()}
-    head = learn_words(examples, None)
+    head = learn_words(examples, None, embedding=EMBEDDING)
     scores = head.recognizer().scores(clips.vectors[tested.numpy()])
     names = torch.tensor([corpus.words.index(label) for label in head.labels])
     part = clips.spoken.where(tested)

@@ -1,4 +1,4 @@
-"""Six wake words as a crowd recorded them, on a public speech embedding: told from each other, and from people who read.
+"""Six wake words as a crowd recorded them, on a public speech embedding: told from each other, and from other speech.
 
 Five folds by file: each word's forty files are in turn learned from and tested on. The corpus does not say who speaks,
 so people may be on both sides. Among themselves a file is one utterance, and the answer the best word. Beside other
@@ -110,7 +110,8 @@ def heard_background(corpus: Corpus, quick: bool) -> list[Group]:
 
 def told_apart(files: dict[str, Files], fold: int) -> int:
     """How many files of a fold are named by a head that learned from the others."""
-    learned = learn_words({word: each.utterances[_rest(each, fold)] for word, each in files.items()}, None)
+    clips = {word: each.utterances[_rest(each, fold)] for word, each in files.items()}
+    learned = learn_words(clips, None, embedding=UTTERANCE)
     right = 0
     for word, each in files.items():
         heard = learned.recognizer().decide(each.utterances[fold::FOLDS, 0])
@@ -160,7 +161,7 @@ def _listening(files: dict[str, Files], groups: list[Group], fold: int) -> Learn
     training, calibrating = (tuple(each for part in parts for each in part) for parts in (ahead[:half], ahead[half:]))
     background = Background(training, calibrating, "LibriSpeech")
     clips = {word: each.windows[_rest(each, fold)] for word, each in files.items()}
-    return learn_words(clips, background, over="window", alarms_an_hour=1.0)
+    return learn_words(clips, background, embedding=WINDOW, alarms_an_hour=1.0)
 
 
 def _rest(files: Files, fold: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
