@@ -215,7 +215,7 @@ def _figures(task: Task, name: str, heard: Tensor, how: str) -> list[Figure]:
     right, classes = (heard == task.classes).double(), int(task.classes.max()) + 1
     counts = torch.bincount(task.classes).double()
     weighted = right * counts.reciprocal()[task.classes] * len(task.classes) / classes
-    by_unit = torch.stack([weighted[:, task.people == who].mean() for who in task.people.unique().tolist()])
+    by_unit = torch.stack([weighted[:, task.people == who].mean() for who in sorted(set(task.people.tolist()))])
     commonest = torch.tensor(
         [[_commonest(row[task.folds == fold]) for fold in range(FOLDS)] for row in heard], dtype=torch.float64
     )

@@ -85,7 +85,7 @@ def figures_of(clips: Clips, draws: int) -> list[Figure]:
 
 def _over_people(right: Tensor, speakers: Tensor) -> Mean:
     """The mean of draws `(draws, clips)`, not a number where a clip was not tested; its interval over people."""
-    by_person = [float(right[:, speakers == who].nanmean()) for who in speakers.unique().tolist()]
+    by_person = [float(right[:, speakers == who].nanmean()) for who in sorted(set(speakers.tolist()))]
     tested = [each for each in by_person if not math.isnan(each)]
     return Mean(float(right.nanmean()), Mean.of(tested).half_width)
 

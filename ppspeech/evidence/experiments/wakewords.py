@@ -164,8 +164,9 @@ def _listening(files: dict[str, Files], groups: list[Group], fold: int) -> Learn
     return learn_words(clips, background, embedding=WINDOW, alarms_an_hour=1.0)
 
 
-def _rest(files: Files, fold: int) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    return np.arange(len(files.heard)) % FOLDS != fold
+def _rest(files: Files, fold: int) -> list[int]:
+    """The files that are learned from."""
+    return [place for place in range(len(files.heard)) if place % FOLDS != fold]
 
 
 def _margins(learned: LearnedWords, windows: Reals) -> Reals:
