@@ -22,8 +22,8 @@ from ppspeech.training.private.objective import ConvexHook, PrivateFit, fit_priv
 
 HeadName = Literal["logistic", "margin"]
 QUADRATIC: Mapping[str, float] = MappingProxyType({"logistic": 0.1, "margin": 30.0})
-"""Chosen on FSDD's digits, five clips of each by half of its people, tried on the others. Large-margin Gaussians of so few
-clips are worse than a logistic head there, the more so the less they are held back."""
+"""Chosen on FSDD's digits, five clips of each by half of its people, tried on the others. Large-margin Gaussians of so
+few clips are worse than a logistic head there, the more so the less they are held back."""
 RADIUS, WIDTH = 2.0, 0.5
 TOLERANCE = 1e-3
 """Of the gradient's norm, where nothing is promised: far below what changes an answer."""

