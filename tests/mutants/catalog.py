@@ -5,6 +5,7 @@ from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
+from tests.mutants.embedded import EMBEDDED
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
 from tests.mutants.music import MUSIC
@@ -27,6 +28,7 @@ MUTANTS = [
     *GARBLED,
     *PROTOCOLS,
     *WORDS,
+    *EMBEDDED,
     *SEARCH,
     *MUSIC,
     *TEXT,
