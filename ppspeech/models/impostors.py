@@ -25,6 +25,7 @@ AMOUNTS = (30, 90, 270, 810)
 """Frames of speech at which strangers are tried; between them thresholds are interpolated."""
 TAIL = 0.1  # the share of scores that says how the rarest behave
 CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
+AT_A_TIME = 1024  # directions, so that thousands of them take little memory
 NEAREST = 10  # trials of the cohort that say how usual a voice is, where there is no background model
 UNUSUAL = 0.01  # the share of the cohort's own speech that is called unlike it, where nobody says otherwise
 
@@ -84,7 +85,21 @@ class Impostors:
 
     def threshold(self, template: Tensor, frames: int, rate: float) -> float:
         """The cosine that a stranger's trial of so many frames reaches with the claimed direction at this rate."""
-        return self._at(frames, [rare_score(scores, self.owners, rate) for scores in self.scores(template)])
+        return float(self.thresholds(np.asarray(template.double().numpy())[None], frames, rate)[0])
+
+    def thresholds(self, templates: Reals, frames: int, rate: float) -> Reals:
+        """The same of many directions `(count, size)`: `(count,)`."""
+        below = max(0, int(np.searchsorted(self.frames, frames, side="right")) - 1)
+        amounts = range(below, min(below + 2, len(self.frames)))  # between which it is interpolated
+        tried = self.directions.double().numpy()
+        found: Reals = np.empty((len(amounts), len(templates)))
+        for start in range(0, len(templates), AT_A_TIME):
+            some = np.asarray(templates[start : start + AT_A_TIME], np.float64).T
+            for row, amount in zip(found, amounts, strict=True):
+                row[start : start + AT_A_TIME] = rare_scores(tried[amount] @ some, self.owners, rate)
+        at, logs = np.log(max(1, frames)), np.log([self.frames[amount] for amount in amounts])
+        part = 0.0 if len(amounts) == 1 else float(np.clip((at - logs[0]) / (logs[1] - logs[0]), 0, 1))
+        return found[0] * (1 - part) + found[-1] * part
 
     @torch.no_grad()
     def usualness(self, voices: Voices, frames: Tensor) -> float:
@@ -129,19 +144,25 @@ def rare_score(scores: Reals, owners: Sequence[int], rate: float, caution: int =
     >>> rare_score(np.arange(1000.0), [0] * 1000, 0.5)
     499.5
     """
+    return float(rare_scores(np.asarray(scores)[:, None], owners, rate, caution)[0])
+
+
+def rare_scores(scores: Reals, owners: Sequence[int], rate: float, caution: int = CAUTION) -> Reals:
+    """The same of many claims at once, from scores `(trials, claims)`: `(claims,)`."""
     if not 0 < rate < 1:
         raise ModelError(f"a rate is within 0 and 1, got {rate}")
-    start = float(np.quantile(scores, 1 - max(rate, TAIL)))
+    start: Reals = np.quantile(scores, 1 - max(rate, TAIL), axis=0)
     if rate >= TAIL:
         return start
     above = scores > start
-    if not above.any():
-        return start
-    people = len(set(np.asarray(owners)[above].tolist()))
-    count = len(set(owners))
-    aimed = rate * count / (count + caution)
-    farther: float = people * ((TAIL / aimed) ** (1 / people) - 1)
-    return start + float((scores[above] - start).mean()) * farther
+    known, whose = np.unique(np.asarray(owners), return_inverse=True)
+    people = np.zeros((len(known), scores.shape[1]), np.bool_)
+    np.logical_or.at(people, whose, above)
+    several = people.sum(axis=0)
+    excess = np.where(above, scores - start, 0.0).sum(axis=0) / np.maximum(1, above.sum(axis=0))
+    aimed = rate * len(known) / (len(known) + caution)
+    farther = several * ((TAIL / aimed) ** (1 / np.maximum(1, several)) - 1)
+    return start + excess * farther
 
 
 def _spread(count: int, most: int) -> list[int]:

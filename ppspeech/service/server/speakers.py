@@ -120,6 +120,9 @@ class SpeakerScoring(Protocol):
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
 
+    def warm(self, enrolled: Enrolled) -> None:
+        """Make what sessions need of who is enrolled, before they begin."""
+
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim: the decision where it is ours."""
 
@@ -169,7 +172,8 @@ class ServedSpeakers:
         )
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
-        known = deployment.enrolls or bool(kept.load())
+        enrolled = kept.load()
+        known = deployment.enrolls or bool(enrolled)
         fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
@@ -185,6 +189,8 @@ class ServedSpeakers:
             else:
                 rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle), impostors)
                 scoring = LinearScoring(terms, rule, norming, z_normed)
+        if enrolled:
+            scoring.warm(enrolled)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
 
