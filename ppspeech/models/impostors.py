@@ -99,7 +99,8 @@ class Impostors:
                 row[start : start + AT_A_TIME] = rare_scores(tried[amount] @ some, self.owners, rate)
         at, logs = np.log(max(1, frames)), np.log([self.frames[amount] for amount in amounts])
         part = 0.0 if len(amounts) == 1 else float(np.clip((at - logs[0]) / (logs[1] - logs[0]), 0, 1))
-        return found[0] * (1 - part) + found[-1] * part
+        between: Reals = found[0] * (1 - part) + found[-1] * part
+        return between
 
     @torch.no_grad()
     def usualness(self, voices: Voices, frames: Tensor) -> float:
@@ -162,7 +163,8 @@ def rare_scores(scores: Reals, owners: Sequence[int], rate: float, caution: int 
     excess = np.where(above, scores - start, 0.0).sum(axis=0) / np.maximum(1, above.sum(axis=0))
     aimed = rate * len(known) / (len(known) + caution)
     farther = several * ((TAIL / aimed) ** (1 / np.maximum(1, several)) - 1)
-    return start + excess * farther
+    found: Reals = start + excess * farther
+    return found
 
 
 def _spread(count: int, most: int) -> list[int]:
