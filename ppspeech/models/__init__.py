@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ppspeech.models.hmm.baum_welch import baum_welch, flat_start_
     from ppspeech.models.hmm.emissions import DiscreteEmission, GaussianEmission, Prior
     from ppspeech.models.hmm.topology import Topology, ergodic, left_right
-    from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score, rare_scores
+    from ppspeech.models.impostors import FEWEST_PEOPLE, UNUSUAL, Impostors, rare_score
     from ppspeech.models.kernel import KernelClassifier
     from ppspeech.models.linear import HuberSvm, LogisticRegression, SoftmaxRegression
     from ppspeech.models.margin.gaussians import LargeMarginGaussians
@@ -136,7 +136,6 @@ __all__ = [
     "phi_from_moments",
     "plot_det",
     "rare_score",
-    "rare_scores",
     "regions",
     "score_floor",
     "sliding_maxima",

@@ -21,8 +21,7 @@ from ppspeech.models.voices import Voices
 
 FEWEST_PEOPLE, MOST_PEOPLE = 5, 64
 TRIALS = 6  # of one person; more change little
-AMOUNTS = (30, 90, 270, 810)
-"""Frames of speech at which strangers are tried; between them thresholds are interpolated."""
+LARGEST = 1 - 1e-9  # cosine whose Fisher's z is looked at
 TAIL = 0.1  # the share of scores that says how the rarest behave
 CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
 AT_A_TIME = 1024  # directions, so that thousands of them take little memory
@@ -40,12 +39,14 @@ class Impostors:
         directions: of each trial at each amount, of unit length, `(amounts, trials, size)`.
         usual: how usual each trial is, `(amounts, trials)`: its average log-likelihood under the background model, or
             its mean cosine with the nearest trials of other people where there is none.
+        stretched: whether rare cosines are extrapolated on the scale of Fisher's z, artanh, which ends at no cosine.
     """
 
     frames: tuple[int, ...]
     owners: tuple[int, ...]
     directions: Tensor
     usual: Tensor
+    stretched: bool = False
 
     @staticmethod
     @torch.no_grad()
@@ -59,11 +60,11 @@ class Impostors:
             raise ModelError(f"a cohort needs {FEWEST_PEOPLE} people or more, got {len(people)}")
         people = [people[place] for place in _spread(len(people), MOST_PEOPLE)]
         least = min(sum(map(len, clips)) for clips in people)
-        if least < AMOUNTS[0]:
+        if least < voices.amounts[0]:
             raise ModelError(
-                f"everybody in a cohort needs {AMOUNTS[0]} frames of speech or more, one person has {least}"
+                f"everybody in a cohort needs {voices.amounts[0]} frames of speech or more, one person has {least}"
             )
-        amounts = tuple(amount for amount in AMOUNTS if amount <= least)
+        amounts = tuple(amount for amount in voices.amounts if amount <= least)
         starts = [(who, start) for who, clips in enumerate(people) for start in _spread(len(clips), TRIALS)]
         spoken = [_going_on(people[who], start, amounts[-1]) for who, start in starts]
         owners, directions, usual = tuple(who for who, _ in starts), [], []
@@ -72,7 +73,7 @@ class Impostors:
             directions.append(voices.directions(heard))
             likelihoods = voices.likelihoods(heard)
             usual.append(_near_others(directions[-1], owners) if likelihoods is None else likelihoods)
-        return Impostors(amounts, owners, torch.stack(directions), torch.stack(usual))
+        return Impostors(amounts, owners, torch.stack(directions), torch.stack(usual), voices.stretched)
 
     @property
     def people(self) -> int:
@@ -96,22 +97,32 @@ class Impostors:
         for start in range(0, len(templates), AT_A_TIME):
             some = np.asarray(templates[start : start + AT_A_TIME], np.float64).T
             for row, amount in zip(found, amounts, strict=True):
-                row[start : start + AT_A_TIME] = rare_scores(tried[amount] @ some, self.owners, rate)
+                row[start : start + AT_A_TIME] = self.rare(tried[amount] @ some, rate)
         at, logs = np.log(max(1, frames)), np.log([self.frames[amount] for amount in amounts])
         part = 0.0 if len(amounts) == 1 else float(np.clip((at - logs[0]) / (logs[1] - logs[0]), 0, 1))
         between: Reals = found[0] * (1 - part) + found[-1] * part
         return between
 
+    def rare(self, cosines: Reals, rate: float) -> Reals:
+        """The cosines that strangers exceed at this rate, `(claims,)`, from those of all trials, `(trials, claims)`."""
+        if not self.stretched:
+            return rare_scores(cosines, self.owners, rate)
+        found: Reals = np.tanh(rare_scores(np.arctanh(cosines.clip(-LARGEST, LARGEST)), self.owners, rate))
+        return found
+
     @torch.no_grad()
-    def usualness(self, voices: Voices, frames: Tensor) -> float:
-        """How usual speech `(frames, features)` is among the cohort's, in the units of `usual`."""
+    def usualness(self, voices: Voices, frames: Tensor, share: float = UNUSUAL) -> tuple[float, float]:
+        """How usual speech `(frames, features)` is among the cohort's, in the units of `usual`, and below what it is
+        unlike it. Without a background model, as much of it is looked at as the cohort was tried with.
+        """
         likelihoods = voices.likelihoods(frames.unsqueeze(0))
         if likelihoods is not None:
-            return float(likelihoods)
-        heard = frames[: self.frames[-1]]
+            return float(likelihoods), self.least_usual(len(frames), share)
+        at = max(0, int(np.searchsorted(self.frames, len(frames), side="right")) - 1)
+        heard = frames[: self.frames[at]]
         (direction,) = voices.directions(heard.unsqueeze(0))
-        nearest = _nearest(self.owners)
-        return self._at(len(heard), [float((each @ direction).topk(nearest).values.mean()) for each in self.directions])
+        near = (self.directions[at] @ direction).topk(_nearest(self.owners)).values.mean()
+        return float(near), self.least_usual(self.frames[at], share)
 
     def least_usual(self, frames: int, share: float = UNUSUAL) -> float:
         """Below which so many frames of speech are unlike the cohort's, as a share of its own is."""

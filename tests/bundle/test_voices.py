@@ -142,6 +142,8 @@ class Plain:
 
     size: int = 2
     unit: str = "cosine"
+    amounts: tuple[int, ...] = (30, 90)
+    stretched: bool = False
 
     def features(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Tensor]:
         return [torch.as_tensor(np.asarray(sound)) for sound in sounds]

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from ppspeech.arrays import Bytes, Reals
 from ppspeech.errors import PpspeechError
-from ppspeech.models import FEWEST_PEOPLE, Impostors, rare_scores
+from ppspeech.models import FEWEST_PEOPLE, Impostors
 from ppspeech.protocols import WORKERS, Meeting
 from ppspeech.protocols.scores import LinearColumns, LinearPlan, LinearScorer, ScoreNorm
 from ppspeech.protocols.speakers import (
@@ -57,7 +57,7 @@ def rule_for_codes(threshold: float | None, rate: float, impostors: Impostors | 
         codes = _packed(templates, bits)
         strangers, guessed = (_agreeing(each, codes, bits) for each in (tried, common))
         beyond = guessed[0] + CAUTION * np.sqrt(guessed[0] * (1 - guessed[0] / bits))
-        rare = rare_scores(cosines_of(strangers, bits), known.owners, rate)
+        rare = known.rare(cosines_of(strangers, bits), rate)
         return np.maximum(rare, cosines_of(beyond.clip(max=bits), bits))
 
     return Rule(0.0, rate, own)
