@@ -23,6 +23,7 @@ from ppspeech.bundle import (
 from ppspeech.errors import BundleError, MissingPackageError, ModelError, PpspeechError
 from ppspeech.models import EmbeddedVoices, Impostors
 from ppspeech.training import Trained, learn_voices, release
+from ppspeech.training.voices import _talkative
 from tests.service.voices import RATE, voice
 from tests.training.test_release import record
 
@@ -119,6 +120,12 @@ def test_what_no_voice_of_the_cohort_is_near_is_not_accepted(bundle: Bundle) -> 
     assert "cosine with the nearest voices" in found.unlike[0]
     assert bundle.verify([tone], [tone], RATE, threshold=0.9).value  # at one's own risk, and said
     assert not bundle.verify([voice(20, 0.6)], [voice(21, 0.6)], RATE, false_accept=0.5).unlike  # of the cohort itself
+
+
+def test_few_people_who_said_little_do_not_make_thresholds_for_little_speech() -> None:
+    people = [[torch.zeros(frames, 40)] for frames in [300] * 18 + [40, 100, 30]]
+    assert [len(clips[0]) for clips in _talkative(people)] == [300] * 18 + [100]  # two of 21, the least of them
+    assert [len(clips[0]) for clips in _talkative(people[13:])] == [300] * 5 + [40, 100, 30]  # of eight none
 
 
 def test_ratios_need_a_background_model(bundle: Bundle) -> None:

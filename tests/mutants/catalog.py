@@ -20,6 +20,7 @@ from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
 from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
+from tests.mutants.voices import VOICES
 from tests.mutants.words import WORDS
 
 MUTANTS = [
@@ -32,6 +33,7 @@ MUTANTS = [
     *TEXT,
     *BELIEFS,
     *SERVICE,
+    *VOICES,
     *SENTENCES,
     *NETWORKS,
     *SPOTTING,
