@@ -171,12 +171,16 @@ def test_whatever_hears_voices_can_be_decided_by() -> None:
 
     people = [[said(float(angle)) for _ in range(4)] for angle in angles]
     verifier = Verifier(Plain(), Impostors.of(Plain(), people))
+    assert verifier.impostors is not None
+    tried, owners = verifier.impostors.directions[0], verifier.impostors.owners  # near to others, not to oneself
+    for usual, mine, who in zip(verifier.impostors.usual[0], tried, owners, strict=True):
+        others = sorted(float(mine @ other) for other, whose in zip(tried, owners, strict=True) if whose != who)
+        assert float(usual) == pytest.approx(np.mean(others[-10:]), abs=1e-5)
     far = np.asarray(said(2.5))
     assert verifier.verify([far], [far]).unlike  # nobody of the cohort is near
     like = np.asarray(said(0.2))
     assert not verifier.verify([like], [like]).unlike
     model = torch.nn.Module()
-    assert verifier.impostors is not None
     add_cohort_(model, verifier.impostors)
     frames, owners = verifier.impostors.frames, verifier.impostors.owners
     settings = CohortSettings(source="public", voices="a table", frames=frames, owners=owners)
