@@ -21,6 +21,7 @@ from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
 from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
+from tests.mutants.voices import VOICES
 from tests.mutants.words import WORDS
 
 MUTANTS = [
@@ -34,6 +35,7 @@ MUTANTS = [
     *TEXT,
     *BELIEFS,
     *SERVICE,
+    *VOICES,
     *SENTENCES,
     *NETWORKS,
     *SPOTTING,
