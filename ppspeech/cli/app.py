@@ -44,6 +44,7 @@ from ppspeech.cli.synth import synth
 from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
+from ppspeech.cli.voices import VOICE_COMMANDS
 from ppspeech.errors import MissingPackageError, PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
@@ -153,6 +154,11 @@ filters = typer.Typer(help="Features that keep the task and lose the person.", n
 for name, command in FILTER_COMMANDS.items():
     filters.command(name)(guarded(command))
 app.add_typer(filters, name="filter")
+
+voices = typer.Typer(help="People told apart by a public network.", no_args_is_help=True)
+for name, command in VOICE_COMMANDS.items():
+    voices.command(name)(guarded(command))
+app.add_typer(voices, name="voices")
 
 music = typer.Typer(help="Which song is it? Asked of a server that hears nothing.", no_args_is_help=True)
 for name, command in MUSIC_COMMANDS.items():

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ppspeech.service.server import Served
 
 
-SPEAKER_FRAMES = 100
-
 Chosen = TypeVar("Chosen")
 
 
@@ -125,9 +123,7 @@ def serve(
     chosen = Choices(
         words=choices(Deployment(frames=frames), words, "--words"),
         sentences=choices(SentenceDeployment(frames=frames), sentences, "--sentences"),
-        speakers=choices(
-            SpeakerDeployment(frames=frames or SPEAKER_FRAMES, enrolls=enroll, stores=store), speakers, "--speakers"
-        ),
+        speakers=choices(SpeakerDeployment(frames=frames, enrolls=enroll, stores=store), speakers, "--speakers"),
         spotting=None if spotting is None else choices(SpotDeployment(), spotting, "--spotting"),
         texts=choices(TextDeployment(), texts, "--texts"),
     )

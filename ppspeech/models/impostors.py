@@ -3,22 +3,21 @@
 Scores of strangers grow with the amount of speech on both sides and shift with rooms and microphones, so that no fixed
 threshold carries over. Here the claimed voice itself is tried with clips of a cohort, other people recorded like those
 who will try, cut to as much speech as the trial has; the threshold is where a stranger's score is as rare as was asked
-for. That is right as long as strangers are like the cohort; whoever is not is noticed by the background model.
+for. That is right as long as strangers are like the cohort; whoever is not is noticed: the background model finds the
+speech unlikely, or, where there is none, no voice of the cohort is near.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ppspeech.arrays import Reals
 from ppspeech.errors import ModelError
-from ppspeech.models.gaussian.mixture import GaussianMixture
-from ppspeech.models.gaussian.statistics import mixture_statistics
-from ppspeech.models.gaussian.ubm import map_adapt, supervectors
+from ppspeech.models.voices import Voices
 
 FEWEST_PEOPLE, MOST_PEOPLE = 5, 64
 TRIALS = 6  # of one person; more change little
@@ -26,28 +25,30 @@ AMOUNTS = (30, 90, 270, 810)
 """Frames of speech at which strangers are tried; between them thresholds are interpolated."""
 TAIL = 0.1  # the share of scores that says how the rarest behave
 CAUTION = 8  # of K people's scores, a rate is aimed at K / (K + this) of itself: few people hide who is most alike
+NEAREST = 10  # trials of the cohort that say how usual a voice is, where there is no background model
 UNUSUAL = 0.01  # the share of the cohort's own speech that is called unlike it, where nobody says otherwise
 
 
 @dataclass(frozen=True, eq=False)
 class Impostors:
-    """A cohort's speech under one background model.
+    """A cohort's speech, as one `Voices` hears it.
 
     Attributes:
         frames: amounts of speech, increasing, `(amounts,)`.
         owners: whose each trial is, `(trials,)`.
         directions: of each trial at each amount, of unit length, `(amounts, trials, size)`.
-        likelihoods: average log-likelihood of each trial under the background model, `(amounts, trials)`.
+        usual: how usual each trial is, `(amounts, trials)`: its average log-likelihood under the background model, or
+            its mean cosine with the nearest trials of other people where there is none.
     """
 
     frames: tuple[int, ...]
     owners: tuple[int, ...]
     directions: Tensor
-    likelihoods: Tensor
+    usual: Tensor
 
     @staticmethod
     @torch.no_grad()
-    def of(ubm: GaussianMixture, people: Sequence[Sequence[Tensor]], relevance: float = 16.0) -> "Impostors":
+    def of(voices: Voices, people: Sequence[Sequence[Tensor]]) -> "Impostors":
         """From clips `(frames, d)` of each person; of more than 64 people, 64 that are evenly spread.
 
         A trial starts at the beginning of a clip and goes on with the person's next ones, up to as much as the person
@@ -64,12 +65,13 @@ class Impostors:
         amounts = tuple(amount for amount in AMOUNTS if amount <= least)
         starts = [(who, start) for who, clips in enumerate(people) for start in _spread(len(clips), TRIALS)]
         spoken = [_going_on(people[who], start, amounts[-1]) for who, start in starts]
-        directions, likelihoods = [], []
+        owners, directions, usual = tuple(who for who, _ in starts), [], []
         for amount in amounts:
             heard = torch.stack([frames[:amount] for frames in spoken])
-            directions.append(voice_directions(ubm, heard, relevance))
-            likelihoods.append(ubm.average_log_prob(heard))
-        return Impostors(amounts, tuple(who for who, _ in starts), torch.stack(directions), torch.stack(likelihoods))
+            directions.append(voices.directions(heard))
+            likelihoods = voices.likelihoods(heard)
+            usual.append(_near_others(directions[-1], owners) if likelihoods is None else likelihoods)
+        return Impostors(amounts, owners, torch.stack(directions), torch.stack(usual))
 
     @property
     def people(self) -> int:
@@ -84,23 +86,36 @@ class Impostors:
         """The cosine that a stranger's trial of so many frames reaches with the claimed direction at this rate."""
         return self._at(frames, [rare_score(scores, self.owners, rate) for scores in self.scores(template)])
 
-    def lowest_likelihood(self, frames: int, share: float = UNUSUAL) -> float:
-        """The log-likelihood of a frame below which so many frames of speech are unlike the cohort's, as a share is."""
-        lowest = [-rare_score(-each.numpy(), self.owners, share, caution=0) for each in self.likelihoods]
+    @torch.no_grad()
+    def usualness(self, voices: Voices, frames: Tensor) -> float:
+        """How usual speech `(frames, features)` is among the cohort's, in the units of `usual`."""
+        likelihoods = voices.likelihoods(frames.unsqueeze(0))
+        if likelihoods is not None:
+            return float(likelihoods)
+        heard = frames[: self.frames[-1]]
+        (direction,) = voices.directions(heard.unsqueeze(0))
+        nearest = _nearest(self.owners)
+        return self._at(len(heard), [float((each @ direction).topk(nearest).values.mean()) for each in self.directions])
+
+    def least_usual(self, frames: int, share: float = UNUSUAL) -> float:
+        """Below which so many frames of speech are unlike the cohort's, as a share of its own is."""
+        lowest = [-rare_score(-each.numpy(), self.owners, share, caution=0) for each in self.usual]
         return self._at(frames, lowest)
 
     def _at(self, frames: int, values: Sequence[float]) -> float:
         return float(np.interp(np.log(max(1, frames)), np.log(self.frames), values))
 
 
-@torch.no_grad()
-def voice_directions(ubm: GaussianMixture, x: Tensor, relevance: float = 16.0) -> Tensor:
-    """How voices move the background model, as unit vectors `(voices, size)`, from frames `(voices, frames, d)`.
+def _nearest(owners: Sequence[int]) -> int:
+    """As many trials of others as everybody has."""
+    return min(NEAREST, len(owners) - max(Counter(owners).values()))
 
-    Their inner products are cosines of supervectors measured from the UBM's (Campbell et al. 2006).
-    """
-    moved = supervectors(ubm, map_adapt(ubm, mixture_statistics(ubm, x), relevance=relevance)) - supervectors(ubm, ubm)
-    return functional.normalize(moved, dim=-1)
+
+def _near_others(directions: Tensor, owners: Sequence[int]) -> Tensor:
+    """The mean cosine of each trial `(trials, size)` with the nearest of other people."""
+    whose = torch.tensor(owners)
+    cosines = (directions @ directions.mT).masked_fill(whose[:, None] == whose, -2.0)
+    return cosines.topk(_nearest(owners)).values.mean(-1)
 
 
 def rare_score(scores: Reals, owners: Sequence[int], rate: float, caution: int = CAUTION) -> float:

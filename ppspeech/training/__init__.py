@@ -11,6 +11,7 @@ from ppspeech.training.recipe import audited_recipe, run_recipe
 from ppspeech.training.release import export_checkpoint, load_checkpoint, release
 from ppspeech.training.sentences import SentenceModels, language_model
 from ppspeech.training.speakers import SpeakerUbm
+from ppspeech.training.voices import learn_voices
 from ppspeech.training.words import POOLED, WordModels, public_bank, public_utterances
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "fit_privately",
     "language_model",
     "learn",
+    "learn_voices",
     "load_checkpoint",
     "public_bank",
     "public_utterances",

@@ -20,7 +20,7 @@ from ppspeech.bundle import (
 )
 from ppspeech.data import Batch, Corpus, FeatureStore, UtteranceDataset, load_corpus
 from ppspeech.errors import ModelError
-from ppspeech.models import Impostors, equal_error_rate, minimum_dcf, plot_det, voice_directions
+from ppspeech.models import Impostors, UbmVoices, equal_error_rate, minimum_dcf, plot_det, voice_directions
 from ppspeech.models.gaussian import (
     Covariance,
     GaussianMixture,
@@ -181,7 +181,7 @@ class SpeakerUbm(SpeechModule):
         else:
             part = self._parts()["validation"]
             people, voices = _by_speaker(part.corpus, part.features), f"{part.corpus.name}, held out of training"
-        found = Impostors.of(self.ubm.cpu(), people, self.relevance)
+        found = Impostors.of(UbmVoices(self.ubm.cpu(), self.mfcc, self.relevance), people)
         self.cohort = CohortSettings(source=self.cohort_source, voices=voices, frames=found.frames, owners=found.owners)
         add_cohort_(self.ubm, found)
         self.ubm.to(self.device)

@@ -139,7 +139,7 @@ class MixtureScoring:
 
 def covariance_of(bundle: Bundle) -> Covariance:
     """Which monomials its Gaussians need."""
-    return "full" if bundle.verifier.ubm.gaussians.kind in {"full", "tied"} else "diagonal"
+    return "full" if bundle.verifier.background.ubm.gaussians.kind in {"full", "tied"} else "diagonal"
 
 
 @torch.no_grad()
@@ -150,7 +150,7 @@ def background_mixture(bundle: Bundle) -> Mixtures:
     would leave half the range are widened in that direction to what fits, about a seventh of what is usual there. The
     other half is for enrolled means.
     """
-    ubm, (center, spread) = bundle.verifier.ubm, map(torch.from_numpy, usual_range(bundle.mfcc))
+    ubm, (center, spread) = bundle.verifier.background.ubm, map(torch.from_numpy, usual_range(bundle.mfcc))
     means = (ubm.gaussians.mean.double() - center) / spread
     farthest = _longest_frame(bundle) + float(means.norm(dim=-1).max())
     least = farthest**2 / 2.0**LARGEST_REACH
@@ -189,7 +189,7 @@ def together(*mixtures: Mixtures) -> Mixtures:
 
 def plan_mixtures(bundle: Bundle, frames: int, places: int, cohort: int) -> MixturePlan:
     """Public sizes and scales, a bit wider than the background needs. Raises RangeError if none is wide enough."""
-    ubm = bundle.verifier.ubm
+    ubm = bundle.verifier.background.ubm
     background, size = background_mixture(bundle), bundle.mfcc.features
     norm = _longest_frame(bundle)
     for reach in range(7, LARGEST_REACH + 1):

@@ -1,4 +1,4 @@
-"""A background model whose enrolled speakers are told apart, encrypted: one client's session with it."""
+"""A model whose enrolled speakers are told apart, encrypted: one client's session with it."""
 
 import json
 import logging
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 NOBODY = 1.0  # the threshold where nobody is enrolled, nor can be: it decides nothing
 USUAL_CLAIMS = 1000
+USUAL_FRAMES = {"mfcc": 100, "embedding": 300}
+"""Of a trial: a second for a background model, three for a public network, which hears more than a second at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class SpeakerDeployment:
             it counts spreads of impostors, as `norm` says.
         norm: with cohort and threshold, `z` for what impostors score under each model, which costs clients nothing, `t`
             for what others' models score on each trial, `zt` for both.
-        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this;
-            `hardened` takes all of it, since a client that does not follow the protocol would.
+        frames: of a trial: longer ones are cut or thinned, so that thresholds are for no more speech than this; None is
+            what is usual for the model. `hardened` takes all of it, since a client that does not follow the protocol
+            would.
         decision: who learns whether a claim is accepted.
         names: who learns whose voice it is.
         enrolls: whether clients may enroll speakers; whoever is let in may then do so.
@@ -67,7 +70,7 @@ class SpeakerDeployment:
     threshold: float | None = None
     cohort: str | None = None
     norm: Literal["z", "t", "zt"] = "zt"
-    frames: int = 100
+    frames: int | None = None
     decision: Side = "client"
     names: Side = "client"
     enrolls: bool = False
@@ -77,6 +80,10 @@ class SpeakerDeployment:
     def how(self) -> Scoring:
         """The scoring, where none is chosen too."""
         return self.scoring or ("hardened" if self.decision == "server" else "linear")
+
+    def used(self, bundle: Bundle) -> int:
+        """Frames of a trial, where none are chosen too."""
+        return USUAL_FRAMES[bundle.config.kind.takes] if self.frames is None else self.frames
 
     def terms(self, bundle: Bundle, members: int) -> Speakers:
         """What clients are told, with so many members in the cohort. Raises BundleError for choices that do not fit."""
@@ -91,19 +98,19 @@ class SpeakerDeployment:
             scoring=scoring,
             normed=members > 0,
             cohort=compared,
-            mixture=plan_mixtures(bundle, self.frames, self.places, compared) if is_mixture else None,
-            frames=self.frames if self.threshold is None and scoring != "hardened" else 0,
+            mixture=plan_mixtures(bundle, self.used(bundle), self.places, compared) if is_mixture else None,
+            frames=self.used(bundle) if self.threshold is None and scoring != "hardened" else 0,
             decision=self.decision,
             names=self.names,
             enrolls=self.enrolls,
             stores=self.stores,
         )
 
-    def stated(self) -> str:
+    def stated(self, bundle: Bundle) -> str:
         """How it decides, for clients."""
         if self.threshold is not None:
             return "Its threshold is one for everybody, at no stated rate."
-        amount = "any amount of speech" if self.how == "hardened" else f"trials of up to {self.frames} frames"
+        amount = "any amount of speech" if self.how == "hardened" else f"trials of up to {self.used(bundle)} frames"
         return f"Strangers like its cohort are accepted at a rate of {self.false_accept:g}, with {amount}."
 
 
@@ -155,7 +162,7 @@ class ServedSpeakers:
         offer = Offer(
             name,
             "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed. "
-            + deployment.stated(),
+            + deployment.stated(bundle),
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
@@ -176,7 +183,7 @@ class ServedSpeakers:
                 rule = rule_for_codes(fixed, deployment.false_accept, impostors, terms.hardened.bits)
                 scoring = HardenedScoring(terms, rule)
             else:
-                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.frames, impostors)
+                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle), impostors)
                 scoring = LinearScoring(terms, rule, norming, z_normed)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
