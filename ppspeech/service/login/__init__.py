@@ -6,27 +6,27 @@ from ppspeech.doors import door
 
 if TYPE_CHECKING:
     from ppspeech.service.login.accounts import Accounts
-    from ppspeech.service.login.ear import LoginEar, LoginSpace, digit_clips, digit_of, joined, until_said
-    from ppspeech.service.login.learned import Learned, digit_space, kept_space
-    from ppspeech.service.login.seal import SealedTemplate, new_key, read_key, seal, write_key
-    from ppspeech.service.login.served import LoginDeployment, ServedLogin
+    from ppspeech.service.login.digits import kept_digits, learn_digits, space_of
+    from ppspeech.service.login.ear import RATE, LoginEar, LoginSpace, digit_clips, joined, until_said
+    from ppspeech.service.login.seal import Template, new_key, read_key, write_key
+    from ppspeech.service.login.served import DIGIT_COSINE, LoginDeployment, ServedLogin
 
 __all__ = [
+    "DIGIT_COSINE",
+    "RATE",
     "Accounts",
-    "Learned",
     "LoginDeployment",
     "LoginEar",
     "LoginSpace",
-    "SealedTemplate",
     "ServedLogin",
+    "Template",
     "digit_clips",
-    "digit_of",
-    "digit_space",
     "joined",
-    "kept_space",
+    "kept_digits",
+    "learn_digits",
     "new_key",
     "read_key",
-    "seal",
+    "space_of",
     "until_said",
     "write_key",
 ]

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,7 +142,7 @@ class LoginEar:
         return self.voice([each for own in heard.values() for each in own]), digits
 
     def answer(self, sound: Sound, rate: int | None, count: int) -> tuple[Reals, Reals]:
-        """A voice `(256,)` and the digits that it says with pauses `(count, 9)`. Raises AudioError for more or fewer."""
+        """A voice `(256,)` and the digits that it says `(count, 9)`, with pauses. AudioError for more or fewer."""
         pieces = self.pieces(samples_at(sound, rate, RATE), count)
         return self.voice(pieces), np.stack([self.digit(each) for each in pieces])
 
@@ -155,7 +156,7 @@ class LoginEar:
                 f"{len(spoken)} words were heard where {count} digits were asked for: say each of them, with a short "
                 f"pause (a third of a second) between them and nothing else"
             )
-        ends = [0.0, *[(a.end + b.start) / 2 for a, b in zip(spoken, spoken[1:], strict=False)], len(samples) / RATE]
+        ends = [0.0, *[(a.end + b.start) / 2 for a, b in pairwise(spoken)], len(samples) / RATE]
         cut = []
         for each, low, high in zip(spoken, ends, ends[1:], strict=True):
             start, end = max(low, each.start - AROUND_S), min(high, each.end + AROUND_S)
@@ -201,7 +202,7 @@ def joined(clips: Sequence[Samples]) -> Samples:
 
 
 def _with_pauses(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Stretches of speech with a pause between them: shorter ones are within a word, as before the last sound of six."""
+    """Stretches of speech with a pause between them: a shorter one is within a word, as in six."""
     found: list[Stretch] = []
     for each in stretches:
         if found and each.start - found[-1].end < PAUSE_S:

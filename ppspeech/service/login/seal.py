@@ -35,7 +35,7 @@ UNIT = 1e-3  # how far a direction's length may be from 1
 
 
 @dataclass(frozen=True, eq=False)
-class SealedTemplate:
+class Template:
     """What a template is before it is sealed: a voice `(voice,)` and ten digits `(10, digit)`, all of length 1.
 
     Raises RangeError for anything else.
@@ -63,19 +63,19 @@ def new_key() -> bytes:
     return secrets.token_bytes(KEY_BYTES)
 
 
-def seal(key: bytes, name: str, space: str, template: SealedTemplate) -> bytes:
+def seal(key: bytes, name: str, space: str, template: Template) -> bytes:
     """A template that only the key opens, and only as that of this name in this space."""
     plain = np.concatenate([template.voice, template.digits.reshape(-1)]).astype("<f4").tobytes()
     nonce = secrets.token_bytes(_NONCE)
     return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(plain, _bound(name, space), nonce, key)
 
 
-def open_sealed(key: bytes, name: str, space: str, sealed: bytes, terms: LoginTerms) -> SealedTemplate | None:
+def open_sealed(key: bytes, name: str, space: str, sealed: bytes, terms: LoginTerms) -> Template | None:
     """What `seal` sealed; None for another key, name or space, bytes that were changed, or what is no template."""
     try:
         plain = crypto_aead_xchacha20poly1305_ietf_decrypt(sealed[_NONCE:], _bound(name, space), sealed[:_NONCE], key)
         numbers = unpack_floats(plain)
-        return SealedTemplate(numbers[: terms.voice], numbers[terms.voice :].reshape(TEN, terms.digit))
+        return Template(numbers[: terms.voice], numbers[terms.voice :].reshape(TEN, terms.digit))
     except (CryptoError, RangeError, ValueError):
         return None
 
@@ -97,9 +97,11 @@ def read_key(path: Path) -> bytes:
         if path.stat().st_mode & 0o077:
             raise PpspeechError(f"others can read the key {path}: chmod 600 it, and enroll anew if they have")
         text = path.read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise PpspeechError(f"cannot read the key {path}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
-    if not re.fullmatch("[0-9a-f]{%d}" % (2 * KEY_BYTES), text):
+    except OSError as error:
+        raise PpspeechError(f"cannot read the key {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        text = ""
+    if not re.fullmatch("[0-9a-f]{64}", text):
         raise PpspeechError(f"{path} holds no key: 64 hexadecimal digits, as `ppspeech login enroll` writes them")
     return bytes.fromhex(text)
 

@@ -1,0 +1,204 @@
+"""Log-in by voice and four digits that are asked for: people of AudioMNIST, strangers, and replays of other digits.
+
+20 of AudioMNIST's 60 people are the cohort that thresholds are set among (at the default rate of 0.01 for a stranger's
+voice), 40 are tested. Everybody is enrolled with two takes of each digit, and says the digits that are asked for by
+other takes, joined with pauses and cut again by the speech detector; where it does not hear four words, the attempt has
+failed. Impostors are other tested people who say the right digits. A replay is the right person with yesterday's
+digits, drawn like today's, but not all four the same. Some of each go through the encrypted service, over TLS on this
+machine, where the server draws the digits; the rest is decided in the clear by the same codes and thresholds, and the
+encrypted decisions are compared with that.
+
+The space of digits is of the built-in voices, and its settings and threshold were chosen on FSDD; nothing was chosen on
+AudioMNIST. Intervals of rates count attempts as independent, though people have several.
+
+`login.total_s` is from the last sample, with the front end; a microphone adds the pause by which it knows the end.
+
+Needs the corpus audiomnist and the extra `embeddings`; --quick takes about 45 s.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+from ppspeech.audio import Samples, samples_at
+from ppspeech.data import Utterance, load_corpus
+from ppspeech.errors import AudioError
+from ppspeech.evidence.experiments import EXPERIMENTS
+from ppspeech.figures import Figure
+from ppspeech.network import fingerprint, in_background, own_tls
+from ppspeech.protocols.speakers import LoginPerson
+from ppspeech.service import Answer, Client, ServiceFiles, connect
+from ppspeech.service.login import (
+    RATE,
+    LoginDeployment,
+    LoginEar,
+    LoginSpace,
+    ServedLogin,
+    Template,
+    joined,
+    learn_digits,
+    new_key,
+)
+from ppspeech.service.server import listening, services_of
+from ppspeech.training import learn_voices
+
+COHORT, ENROLLED, ASKED = 20, 2, 4
+KINDS = {
+    "miss_rate": "people themselves who are not let in",
+    "impostor_rate": "other people who say the right digits and are let in",
+    "replay_rate": "people's own voice with yesterday's digits that is let in",
+}
+
+Clips = Mapping[int, Sequence[Path]]
+"""A person's clips by digit."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Who claims to be whom, and says what where these digits are asked for."""
+
+    claimed: str
+    speaker: str
+    asked: tuple[int, ...]
+    said: tuple[int, ...]
+
+
+@EXPERIMENTS.register("login")
+def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
+    """`quick`: 12 people and fewer attempts, built-in voices and encrypted log-ins."""
+    people, each, encrypted, voices = (12, 2, 2, (12, 1)) if quick else (40, 12, 12, (40, 2))
+    generator = np.random.default_rng(0)
+    own = by_digit(load_corpus("audiomnist").utterances)
+    names = [list(own)[place] for place in generator.permutation(len(own))]
+    cohort, tested = names[:COHORT], names[COHORT : COHORT + people]
+    with tempfile.TemporaryDirectory() as kept:
+        bundle = learn_voices(_folder(own, cohort, Path(kept, "cohort")), Path(kept, "bundle"), public=True)
+        digits = learn_digits(*voices)
+        space = LoginSpace(np.zeros(256), *digits)  # the bundle's cohort gives the center
+        served = ServedLogin.of("login", bundle, Path(kept), LoginDeployment(tries=1_000_000), space)
+        ear = LoginEar(LoginSpace.load(served.offer.terms.space))
+        known = {who: Template(*ear.template({d: own[who][d][:ENROLLED] for d in range(10)})) for who in tested}
+        persons = {who: served.person(template) for who, template in known.items()}
+        rates = []
+        for kind, tries in attempts(tested, each, generator).items():
+            accepted = [_in_the_clear(ear, persons[a.claimed], a, _said(own, a, generator)) for a in tries]
+            wrong = accepted.count(False) if kind == "miss_rate" else accepted.count(True)
+            rates.append(Figure.share(f"login.{kind}", wrong, len(tries), "attempts", note=KINDS[kind]))
+        with _served(served, Path(kept, "files")) as client:
+            answers, same = _encrypted(client, ear, served, own, tested[:encrypted], generator)
+    timed = [answer.seconds for answer in answers]
+    one = answers[0]
+    plain = f"{len(answers)} encrypted log-ins, of which {same} are decided as in the clear"
+    return [
+        Figure("login.total_s", median(timed), "s", note=f"median; {max(timed):.2f} at most, over TLS on this machine"),
+        Figure("login.same_decision", same / len(answers), note=plain),
+        *rates,
+        Figure("login.bytes", one.bytes_up + one.bytes_down, "bytes", note="both ways, transfers included"),
+        Figure("login.rounds", one.rounds, "rounds", note="transfers included"),
+        Figure("login.prepared_s", median(a.offline_seconds for a in answers), "s", note="before the digits are said"),
+    ]
+
+
+def by_digit(utterances: Sequence[Utterance]) -> dict[str, dict[int, list[Path]]]:
+    """People's clips by digit, in the order of takes."""
+    words = list(dict.fromkeys(each.word for each in utterances))
+    found: dict[str, dict[int, list[Path]]] = {}
+    for each in utterances:
+        found.setdefault(each.speaker, {}).setdefault(words.index(each.word), []).append(each.path)
+    return found
+
+
+def attempts(people: Sequence[str], each: int, generator: np.random.Generator) -> dict[str, list[Attempt]]:
+    """So many true log-ins, impostors and replays of each person."""
+
+    def drawn() -> tuple[int, ...]:
+        return tuple(generator.integers(10, size=ASKED).tolist())
+
+    found: dict[str, list[Attempt]] = {kind: [] for kind in KINDS}
+    for who in people:
+        others = [other for other in people if other != who]
+        for _ in range(each):
+            asked = drawn()
+            found["miss_rate"].append(Attempt(who, who, asked, asked))
+            found["impostor_rate"].append(Attempt(who, str(generator.choice(others)), asked, asked))
+            yesterday = drawn()
+            while yesterday == asked:
+                yesterday = drawn()
+            found["replay_rate"].append(Attempt(who, who, asked, yesterday))
+    return found
+
+
+def _said(own: Mapping[str, Clips], attempt: Attempt, generator: np.random.Generator) -> Samples:
+    """One recording, of takes that nobody was enrolled with."""
+    clips = [own[attempt.speaker][digit][ENROLLED:] for digit in attempt.said]
+    return joined([samples_at(takes[generator.integers(len(takes))], None, RATE) for takes in clips])
+
+
+def _in_the_clear(ear: LoginEar, person: LoginPerson, attempt: Attempt, said: Samples) -> bool:
+    try:
+        codes = person.terms.codes(*ear.answer(said, RATE, ASKED))
+    except AudioError:
+        return False
+    theirs, least = person.asked(attempt.asked)
+    return bool((np.add.reduceat(codes == theirs, person.terms.starts, dtype=np.int64) >= least).all())
+
+
+def _encrypted(
+    client: Client,
+    ear: LoginEar,
+    served: ServedLogin,
+    own: Mapping[str, Clips],
+    people: Sequence[str],
+    generator: np.random.Generator,
+) -> tuple[list[Answer[bool]], int]:
+    """True log-ins, impostors and replays of these people: answers, and how many are decided as in the clear."""
+    answers, same, keys = [], 0, {who: new_key() for who in people}
+    for who in people:
+        client.join(who, keys[who], {digit: own[who][digit][:ENROLLED] for digit in range(10)})
+        person = served.person(Template(*ear.template({d: own[who][d][:ENROLLED] for d in range(10)})))
+        for kind in KINDS:
+            speaker = people[people.index(who) - 1] if kind == "impostor_rate" else who
+            heard: list[tuple[Attempt, Samples]] = []
+
+            def say(asked: tuple[int, ...], who: str = who, speaker: str = speaker, kind: str = kind) -> Samples:
+                said = tuple((digit + 3) % 10 for digit in asked) if kind == "replay_rate" else asked
+                attempt = Attempt(who, speaker, asked, said)
+                heard.append((attempt, _said(own, attempt, generator)))
+                return heard[-1][1]
+
+            try:
+                answers.append(client.log_in(who, keys[who], say))
+            except AudioError:  # not four words: nothing was decided
+                continue
+            same += answers[-1].value == _in_the_clear(ear, person, *heard[0])
+    return answers, same
+
+
+@contextmanager
+def _served(served: ServedLogin, folder: Path) -> Iterator[Client]:
+    """A client of a server in a process of its own, over TLS."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the server forks: threads would not survive it
+    with own_tls(None, None, None, insecure=False) as tls:
+        assert tls is not None
+        server = listening("127.0.0.1:0", services_of([served], ServiceFiles.at(folder)), tls)
+        with in_background(server) as running:
+            torch.set_num_threads(threads)
+            with connect(str(running.address), pin=fingerprint(tls.certificate), task="login") as client:
+                yield client
+
+
+def _folder(own: Mapping[str, Clips], people: Sequence[str], folder: Path) -> Path:
+    """A folder of clips a person, as cohorts are given."""
+    for who in people:
+        (folder / who).mkdir(parents=True)
+        for paths in own[who].values():
+            for path in paths:
+                (folder / who / path.name).symlink_to(path.resolve())
+    return folder
