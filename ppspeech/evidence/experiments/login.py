@@ -20,11 +20,13 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ppspeech.audio import Samples, samples_at
 from ppspeech.data import Utterance, load_corpus
@@ -71,8 +73,8 @@ class Attempt:
 
 @EXPERIMENTS.register("login")
 def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
-    """`quick`: 12 people and fewer attempts, built-in voices and encrypted log-ins."""
-    people, each, encrypted, voices = (12, 2, 2, (12, 1)) if quick else (40, 12, 12, (40, 2))
+    """`quick`: 8 people and fewer attempts, built-in voices and encrypted log-ins."""
+    people, each, encrypted, voices = (8, 2, 2, (10, 1)) if quick else (40, 12, 12, (40, 2))
     generator = np.random.default_rng(0)
     own = by_digit(load_corpus("audiomnist").utterances)
     names = [list(own)[place] for place in generator.permutation(len(own))]
@@ -87,9 +89,11 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
         persons = {who: served.person(template) for who, template in known.items()}
         rates = []
         for kind, tries in attempts(tested, each, generator).items():
-            accepted = [_in_the_clear(ear, persons[a.claimed], a, _said(own, a, generator)) for a in tries]
-            wrong = accepted.count(False) if kind == "miss_rate" else accepted.count(True)
+            held = [_in_the_clear(ear, persons[a.claimed], a.asked, _said(own, a, generator)) for a in tries]
+            accepted = sum(parts is not None and bool(parts.all()) for parts in held)
+            wrong = len(tries) - accepted if kind == "miss_rate" else accepted
             rates.append(Figure.share(f"login.{kind}", wrong, len(tries), "attempts", note=KINDS[kind]))
+            rates += _parts(kind, tries, held)
         with _served(served, Path(kept, "files")) as client:
             answers, same = _encrypted(client, ear, served, own, tested[:encrypted], generator)
     timed = [answer.seconds for answer in answers]
@@ -134,19 +138,39 @@ def attempts(people: Sequence[str], each: int, generator: np.random.Generator) -
     return found
 
 
+def _parts(kind: str, tries: Sequence[Attempt], held: Sequence[NDArray[np.bool_] | None]) -> list[Figure]:
+    """What each part of the check did, where four words were heard."""
+    heard = [(a, parts) for a, parts in zip(tries, held, strict=True) if parts is not None]
+    voice = sum(bool(parts[0]) for _, parts in heard)
+    if kind == "impostor_rate":
+        return [Figure.share("login.voice.impostor_rate", voice, len(heard), "attempts", note="by the voice alone")]
+    digits = [(x == y, bool(ok)) for a, parts in heard for x, y, ok in zip(a.asked, a.said, parts[1:], strict=True)]
+    if kind == "replay_rate":
+        wrong = [passed for same, passed in digits if not same]
+        return [Figure.share("login.digits.replay_rate", sum(wrong), len(wrong), "digits", note="a wrong one passes")]
+    lost, missed = len(tries) - len(heard), sum(not passed for _, passed in digits)
+    return [
+        Figure.share("login.heard.miss_rate", lost, len(tries), "attempts", note="not four words are heard"),
+        Figure.share("login.voice.miss_rate", len(heard) - voice, len(heard), "attempts", note="the voice fails"),
+        Figure.share("login.digits.miss_rate", missed, len(digits), "digits", note="a right one fails"),
+    ]
+
+
 def _said(own: Mapping[str, Clips], attempt: Attempt, generator: np.random.Generator) -> Samples:
     """One recording, of takes that nobody was enrolled with."""
     clips = [own[attempt.speaker][digit][ENROLLED:] for digit in attempt.said]
     return joined([samples_at(takes[generator.integers(len(takes))], None, RATE) for takes in clips])
 
 
-def _in_the_clear(ear: LoginEar, person: LoginPerson, attempt: Attempt, said: Samples) -> bool:
+def _in_the_clear(ear: LoginEar, person: LoginPerson, asked: Sequence[int], said: Samples) -> NDArray[np.bool_] | None:
+    """Which parts hold, `(1 + digits,)`; None where not as many words are heard."""
     try:
         codes = person.terms.codes(*ear.answer(said, RATE, ASKED))
     except AudioError:
-        return False
-    theirs, least = person.asked(attempt.asked)
-    return bool((np.add.reduceat(codes == theirs, person.terms.starts, dtype=np.int64) >= least).all())
+        return None
+    theirs, least = person.asked(asked)
+    held: NDArray[np.bool_] = np.add.reduceat(codes == theirs, person.terms.starts, dtype=np.int64) >= least
+    return held
 
 
 def _encrypted(
@@ -166,17 +190,18 @@ def _encrypted(
             speaker = people[people.index(who) - 1] if kind == "impostor_rate" else who
             heard: list[tuple[Attempt, Samples]] = []
 
-            def say(asked: tuple[int, ...], who: str = who, speaker: str = speaker, kind: str = kind) -> Samples:
-                said = tuple((digit + 3) % 10 for digit in asked) if kind == "replay_rate" else asked
-                attempt = Attempt(who, speaker, asked, said)
+            def say(asked: tuple[int, ...], speaker: str, shift: int, heard: list[tuple[Attempt, Samples]]) -> Samples:
+                attempt = Attempt(speaker, speaker, asked, tuple((digit + shift) % 10 for digit in asked))
                 heard.append((attempt, _said(own, attempt, generator)))
                 return heard[-1][1]
 
+            saying = partial(say, speaker=speaker, shift=3 if kind == "replay_rate" else 0, heard=heard)
             try:
-                answers.append(client.log_in(who, keys[who], say))
+                answers.append(client.log_in(who, keys[who], saying))
             except AudioError:  # not four words: nothing was decided
                 continue
-            same += answers[-1].value == _in_the_clear(ear, person, *heard[0])
+            parts = _in_the_clear(ear, person, heard[0][0].asked, heard[0][1])
+            same += parts is not None and answers[-1].value == bool(parts.all())
     return answers, same
 
 

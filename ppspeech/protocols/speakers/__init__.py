@@ -1,4 +1,4 @@
-"""Who speaks: verified or identified, by linear scores or mixtures; against active clients; sealed galleries; logins."""
+"""Who speaks: verified or identified, by linear scores or mixtures; against cheats; sealed galleries; log-in."""
 
 from ppspeech.protocols.speakers.codes import cosines_of, voice_codes
 from ppspeech.protocols.speakers.gallery import MOST_PLACES, PROBES_A_KEY, EncryptedGallery, GalleryPlan, Keeper, Prober

@@ -286,7 +286,7 @@ def _gates(setup: PairSetup, terms: LoginTerms, labels: Bytes, yes: Bytes, no: B
     """The last table, `(gates, 16)`: in the row that labels point to, "yes" where all of them say "holds"."""
     ways = np.arange(terms.gates)[:, None] >> np.arange(len(labels)) & 1  # the lowest bits of a row's labels
     holds = ways ^ (labels[:, 0, 0] & 1)  # which of the two labels of a part has this lowest bit
-    table = np.where(holds.all(axis=1)[:, None], yes, no)
+    table = np.where(np.asarray(holds.all(axis=1))[:, None], yes, no)
     for gate, chosen in enumerate(holds):
         table[gate] ^= _gate_pad(setup, terms, labels[np.arange(len(labels)), chosen], gate)
     return table
@@ -296,7 +296,8 @@ def _gate_pad(setup: PairSetup, terms: LoginTerms, labels: Bytes, gate: int) -> 
     """What hides a row of the last table from whoever lacks one of its labels `(parts, 16)`."""
     first = gate * len(terms.sizes)
     blocks = np.ascontiguousarray(labels).view(np.uint64)
-    return np.bitwise_xor.reduce(_hash(setup, b"gates").hash_blocks(blocks, first).view(np.uint8), axis=0)
+    pad: Bytes = np.bitwise_xor.reduce(_hash(setup, b"gates").hash_blocks(blocks, first).view(np.uint8), axis=0)
+    return pad
 
 
 def _pads(setup: PairSetup, keys: Bytes) -> Residues:

@@ -69,7 +69,7 @@ class Accounts:
                 "SELECT failed, last FROM accounts WHERE space = ? AND name = ?", key
             ).fetchone()
             now = self._clock()
-            left = self._seconds - (now - last)
+            left = float(self._seconds - (now - last))
             if failed >= self._tries and left > 0:
                 return min(math.ceil(left), math.ceil(self._seconds))  # a clock that was set back locks no longer
             database.execute(

@@ -7,7 +7,6 @@
 What is compared with is how the person said the digits when enrolled, so that it need not be English.
 """
 
-import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,22 +61,17 @@ class LoginSpace:
         if not all((np.abs(each) <= LARGEST).all() for each in (self.center, self.mean, self.projection)):
             raise BundleError("a space of voices and digits has finite numbers")
 
-    def dump(self) -> str:
-        """As text: 32-bit floats in base64."""
+    def dump(self) -> tuple[float, ...]:
+        """All numbers, to seven digits."""
         numbers = np.concatenate([self.center, self.mean, self.projection.reshape(-1)])
-        return base64.b64encode(numbers.astype("<f4").tobytes()).decode()
+        return tuple(float(f"{each:.7g}") for each in numbers.tolist())
 
     @classmethod
-    def load(cls, text: str) -> "LoginSpace":
-        """What `dump` wrote. Raises BundleError for anything else."""
-        try:
-            data = base64.b64decode(text, validate=True)
-        except ValueError:
-            raise BundleError("a space of voices and digits is written in base64") from None
-        if len(data) != 4 * (VOICE.size + SPEECH.features * (1 + NUMBERS)):
-            raise BundleError(f"a space of voices and digits has other sizes than {len(data)} bytes")
-        numbers = np.frombuffer(data, "<f4").astype(np.float64)
-        center, mean, projection = np.split(numbers, [VOICE.size, VOICE.size + SPEECH.features])
+    def load(cls, numbers: Sequence[float]) -> "LoginSpace":
+        """What `dump` gave. Raises BundleError for anything else."""
+        if len(numbers) != VOICE.size + SPEECH.features * (1 + NUMBERS):
+            raise BundleError(f"a space of voices and digits has another size than {len(numbers)}")
+        center, mean, projection = np.split(np.array(numbers), [VOICE.size, VOICE.size + SPEECH.features])
         return cls(center, mean, projection.reshape(-1, NUMBERS))
 
     @cached_property
@@ -158,7 +152,7 @@ class LoginEar:
             )
         ends = [0.0, *[(a.end + b.start) / 2 for a, b in pairwise(spoken)], len(samples) / RATE]
         cut = []
-        for each, low, high in zip(spoken, ends, ends[1:], strict=True):
+        for each, low, high in zip(spoken, ends[:-1], ends[1:], strict=True):
             start, end = max(low, each.start - AROUND_S), min(high, each.end + AROUND_S)
             cut.append(samples[round(start * RATE) : round(end * RATE)])
         return cut

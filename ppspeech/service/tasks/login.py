@@ -36,7 +36,7 @@ class Login:
     plan: LoginTerms
     voice: str
     speech: str
-    space: str
+    space: tuple[float, ...]
     seconds: float
     tries: int
     enrolls: bool
