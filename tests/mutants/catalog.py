@@ -7,6 +7,7 @@ from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
+from tests.mutants.login import LOGIN
 from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
 from tests.mutants.noise import NOISE
@@ -32,6 +33,7 @@ MUTANTS = [
     *TEXT,
     *BELIEFS,
     *SERVICE,
+    *LOGIN,
     *SENTENCES,
     *NETWORKS,
     *SPOTTING,

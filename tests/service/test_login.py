@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from ppspeech.cli import app
 from ppspeech.data import SyntheticCorpus
 from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, RangeError
 from ppspeech.network import Server, ServerTls, in_background, make_certificate
@@ -279,6 +282,31 @@ def test_bundles_and_offers_that_cannot_be_are_refused(tmp_path: Path, house: Ho
     ):
         with pytest.raises(BundleError):
             Login(**{**facts, **wrong})
+
+
+def test_the_command_line_enrolls_and_checks(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key is written once, and not left where enrolling fails."""
+    monkeypatch.setattr("ppspeech.service.client.login.LoginEar", lambda _: ToldEar(ANN))
+    monkeypatch.setattr("ppspeech.cli.login._clips", lambda _: said)
+    for digit in range(10):
+        (tmp_path / f"{digit}.wav").touch()
+    key, trust = tmp_path / "keys" / "lea.key", ["--pin", house.pin, "--json"]
+    place = str(house.server.address)
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(app, ["login", *words, "--key", str(key), *trust])
+
+    done = run("enroll", place, "lea", str(tmp_path))
+    assert json.loads(done.output) == {"name": "lea", "key": str(key), "clips": 10}
+    checked = json.loads(run("check", place, "lea", "--digits-from", str(tmp_path)).output)
+    assert checked["accepted"] is True
+    assert checked["rounds"] >= 3
+    again = run("enroll", place, "lea", str(tmp_path))
+    assert (again.exit_code, "is there already" in again.output) == (2, True)
+    key.unlink()
+    taken = run("enroll", place, "lea", str(tmp_path))
+    assert (taken.exit_code, "name is taken" in taken.output) == (2, True)
+    assert not key.exists()
 
 
 # With the networks.
