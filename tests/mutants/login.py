@@ -113,6 +113,16 @@ LOGIN = [
         ),
     ),
     mutant(
+        "login: thresholds below what is common to all",
+        "a client without a voice is let in by the names of people like everybody",
+        SERVICE_TESTS,
+        (
+            "service/login/thresholds.py",
+            "max(usual, float(common @ template) + COMMON_MARGIN)",
+            "usual",
+        ),
+    ),
+    mutant(
         "login: keys that others read",
         "whoever has an account on the device has the key",
         SERVICE_TESTS,

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from ppspeech.cli import app
 from ppspeech.data import SyntheticCorpus
 from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, RangeError
+from ppspeech.models import Impostors
 from ppspeech.network import Server, ServerTls, in_background, make_certificate
 from ppspeech.network.address import Address
 from ppspeech.protocols.speakers import LoginTerms, voice_codes
@@ -36,6 +37,7 @@ from ppspeech.service.login import (
     write_key,
 )
 from ppspeech.service.login.seal import open_sealed, seal, sealed_bytes
+from ppspeech.service.login.thresholds import VoiceThresholds, amount_of
 from ppspeech.service.server import services_of
 from ppspeech.service.server.book import FIELDS
 from ppspeech.service.tasks.login import Login
@@ -374,3 +376,26 @@ def test_clips_are_named_after_digits(tmp_path: Path) -> None:
     for name in ("10.wav", "seven.wav"):
         with pytest.raises(AudioError, match=re.escape(repr(name))):
             digit_clips([tmp_path / name])
+
+
+def test_strangers_pass_at_the_rate_and_what_is_common_for_nobody() -> None:
+    """Made-up people: of 20 a cohort, of 40 others at most three times the rate pass; nobody by the cohort's mean."""
+    generator = np.random.default_rng(3)
+    people = generator.normal(size=(60, 256))
+    trials = people[:, None] + 1.2 * generator.normal(size=(60, 6, 256))
+    trials /= np.linalg.norm(trials, axis=-1, keepdims=True)
+    owners = tuple(np.repeat(np.arange(20), 6).tolist())
+    rule = VoiceThresholds.among(trials[:20].reshape(-1, 256), owners, 0.01)
+    templates = people[20:] / np.linalg.norm(people[20:], axis=1, keepdims=True)
+    passed = np.array([trials[20:] @ own >= rule.least(own) for own in templates])
+    own = np.eye(40, dtype=bool)
+    assert passed[~own].mean() < 0.03
+    assert passed[own].mean() > 0.9
+    common = trials[:20].reshape(-1, 256).mean(axis=0)
+    common /= np.linalg.norm(common)
+    assert max(common @ own - rule.least(own) for own in templates) < 0
+    near = templates[0] + 3 * common  # somebody who is like everybody
+    near /= np.linalg.norm(near)
+    assert rule.least(near) > common @ near
+    assert amount_of(Impostors((30, 90, 270, 810), (), None, None)) == 2  # type: ignore[arg-type]
+    assert amount_of(Impostors((300,), (), None, None)) == 0  # type: ignore[arg-type]

@@ -1,15 +1,19 @@
 """Log-in by voice and four digits that are asked for: people of AudioMNIST, strangers, and replays of other digits.
 
-20 of AudioMNIST's 60 people are the cohort that thresholds are set among (at the default rate of 0.01 for a stranger's
-voice), 40 are tested. Everybody is enrolled with two takes of each digit, and says the digits that are asked for by
-other takes, joined with pauses and cut again by the speech detector; where it does not hear four words, the attempt has
-failed. Impostors are other tested people who say the right digits. A replay is the right person with yesterday's
-digits, drawn like today's, but not all four the same. Some of each go through the encrypted service, over TLS on this
-machine, where the server draws the digits; the rest is decided in the clear by the same codes and thresholds, and the
-encrypted decisions are compared with that.
+20 of AudioMNIST's 60 people are the cohort that thresholds are set among (at the default rate of 0.01 for the voice of
+a stranger who says the digits), 40 are tested. Everybody is enrolled with two takes of each digit, and says the digits
+that are asked for by other takes, joined with pauses and cut again by the speech detector; where it does not hear four
+words, the attempt has failed. Impostors are other tested people who say the right digits. A replay is the right person
+with yesterday's digits, drawn like today's, but not all four the same. Some of each go through the encrypted service,
+over TLS on this machine, where the server draws the digits; the rest is decided in the clear by the same codes and
+thresholds, and the encrypted decisions are compared with that.
 
-The space of digits is of the built-in voices, and its settings and threshold were chosen on FSDD; nothing was chosen on
-AudioMNIST. Intervals of rates count attempts as independent, though people have several.
+The space of digits is of the built-in voices, and its settings and threshold were chosen on FSDD. How thresholds of
+voices are set (one margin for everybody, for as much speech as four digits have) was chosen on the 20 people of the
+cohort, after a first run with a tail of its own for everybody, as other hardened claims have it, in which a quarter of
+the 40 people's own attempts failed by the voice. A client may send a code of more speech than four digits: that of all
+twenty clips that a stranger was enrolled with is tried too. Intervals of rates count attempts as independent, though
+people have several.
 
 `login.total_s` is from the last sample, with the front end; a microphone adds the pause by which it knows the end.
 
@@ -94,6 +98,7 @@ def run(quick: bool, folder: Path) -> list[Figure]:  # noqa: ARG001
             wrong = len(tries) - accepted if kind == "miss_rate" else accepted
             rates.append(Figure.share(f"login.{kind}", wrong, len(tries), "attempts", note=KINDS[kind]))
             rates += _parts(kind, tries, held)
+        rates.append(_all_speech(served, known))
         with _served(served, Path(kept, "files")) as client:
             answers, same = _encrypted(client, ear, served, own, tested[:encrypted], generator)
     timed = [answer.seconds for answer in answers]
@@ -154,6 +159,14 @@ def _parts(kind: str, tries: Sequence[Attempt], held: Sequence[NDArray[np.bool_]
         Figure.share("login.voice.miss_rate", len(heard) - voice, len(heard), "attempts", note="the voice fails"),
         Figure.share("login.digits.miss_rate", missed, len(digits), "digits", note="a right one fails"),
     ]
+
+
+def _all_speech(served: ServedLogin, known: Mapping[str, Template]) -> Figure:
+    """Strangers who send a code of all that they were enrolled with, and the right digits by whatever means."""
+    pairs = [(a.voice, b.voice) for who, a in known.items() for other, b in known.items() if who != other]
+    passed = sum(float(own @ stranger) >= served.rule.least(own) for own, stranger in pairs)
+    note = "strangers who send a code of twenty digits; by the voice alone"
+    return Figure.share("login.voice.all_speech_rate", passed, len(pairs), "pairs", note=note)
 
 
 def _said(own: Mapping[str, Clips], attempt: Attempt, generator: np.random.Generator) -> Samples:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -13,9 +12,9 @@ from ppspeech.audio.embeddings import WordVectors
 from ppspeech.bundle import Bundle
 from ppspeech.data import SyntheticCorpus
 from ppspeech.errors import BundleError, PpspeechError
-from ppspeech.models import Impostors
 from ppspeech.progress import track
 from ppspeech.service.login.ear import NUMBERS, SPEECH, VOICE, LoginSpace
+from ppspeech.service.login.thresholds import amount_of
 from ppspeech.storage import atomic_write
 
 VOICES, TAKES = 40, 2
@@ -51,8 +50,8 @@ def kept_digits(folder: Path) -> tuple[Reals, Reals]:
         raise PpspeechError(f"{path} holds no digits: {damaged}; remove it, and it is made anew") from None
 
 
-def space_of(bundle: Bundle, digits: tuple[Reals, Reals]) -> tuple[LoginSpace, Impostors]:
-    """Where people who log in are compared, and the cohort of a bundle in it.
+def space_of(bundle: Bundle, digits: tuple[Reals, Reals]) -> tuple[LoginSpace, Reals, tuple[int, ...]]:
+    """Where people who log in are compared, the cohort of a bundle in it `(trials, 256)`, and whose each trial is.
 
     Raises BundleError for a bundle that does not hear voices through the public network, or has no cohort.
     """
@@ -67,7 +66,6 @@ def space_of(bundle: Bundle, digits: tuple[Reals, Reals]) -> tuple[LoginSpace, I
             "the bundle has no cohort, and which voice is rare among strangers is not known: make one with "
             "`ppspeech voices learn COHORT`, of people recorded like those who will log in"
         )
-    heard = known.directions[-1].double().numpy()
+    heard = known.directions[amount_of(known)].double().numpy()
     space = LoginSpace.load(LoginSpace(heard.mean(axis=0), *digits).dump())  # to the last bit what clients are told
-    moved = torch.from_numpy(space.voices(heard)).float()[None]
-    return space, Impostors(known.frames[-1:], known.owners, moved, known.usual[-1:])
+    return space, space.voices(heard), known.owners

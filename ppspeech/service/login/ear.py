@@ -33,6 +33,7 @@ NUMBERS = TEN - 1  # of a digit: as many as tell ten apart
 PAUSE_S, AROUND_S = 0.2, 0.1  # between digits, at least; and of what is around one, at most
 BETWEEN_S, END_S = 0.4, 0.3  # between clips that are joined, and the silence after which somebody has said all
 LONGEST_S = 20.0
+LOUD, QUIETEST = 0.5, 1e-3  # what the peak of an answer is brought to, and a peak that is not brought up: nobody speaks
 VOICE = EmbeddingConfig("voice")
 SPEECH = EmbeddingConfig("speech", pooling=Pooling(parts=PARTS))
 LARGEST = 1e6  # no number of a space comes near it
@@ -144,7 +145,8 @@ class LoginEar:
         """What is said, cut where nobody speaks. Raises AudioError unless there are `count` pieces."""
         if len(samples) > LONGEST_S * RATE:
             raise AudioError(f"an answer takes up to {LONGEST_S:g} s, got {len(samples) / RATE:.1f} s")
-        spoken = _with_pauses(self._detector.stretches(samples))
+        peak = float(np.abs(samples).max(initial=0.0))
+        spoken = _with_pauses(self._detector.stretches(samples * np.float32(LOUD / max(peak, QUIETEST))))
         if len(spoken) != count:
             raise AudioError(
                 f"{len(spoken)} words were heard where {count} digits were asked for: say each of them, with a short "

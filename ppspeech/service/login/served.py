@@ -19,11 +19,10 @@ from ppspeech.service.login.accounts import LOCKED_SECONDS, TRIES, Accounts
 from ppspeech.service.login.digits import kept_digits, space_of
 from ppspeech.service.login.ear import NUMBERS, SPEECH, VOICE, LoginSpace
 from ppspeech.service.login.seal import KEY_BYTES, Template, open_sealed, seal, sealed_bytes
+from ppspeech.service.login.thresholds import VoiceThresholds
 from ppspeech.service.offer import Offer
 from ppspeech.service.requests import Ask, Request, receive_name, send_ready
 from ppspeech.service.server.book import FIELDS, Visitor
-from ppspeech.service.server.cohort import Rule
-from ppspeech.service.server.linear_scoring import rule_for_codes
 from ppspeech.service.server.session import Handler
 from ppspeech.service.tasks.login import Login
 
@@ -41,8 +40,8 @@ class LoginDeployment:
     """What whoever serves log-ins chooses; all of it is public but the thresholds.
 
     Attributes:
-        false_accept: strangers' voices pass at this rate: every person's threshold is where the cohort of the bundle
-            comes so far; whoever passes must also have said the digits.
+        false_accept: voices of strangers who say the digits pass at this rate (`VoiceThresholds`), among the cohort of
+            the bundle; they must also have said the right digits.
         digits: how many are asked for.
         seconds: from the question to the answer.
         tries: failures in a row until a name is locked.
@@ -69,7 +68,7 @@ class ServedLogin:
     offer: Offer[Login]
     space: str
     accounts: Accounts
-    rule: Rule
+    rule: VoiceThresholds
     seconds: float
     noted: Path
     unknown: bytes
@@ -88,20 +87,22 @@ class ServedLogin:
         Raises BundleError for a bundle of another kind or without a cohort, or choices that cannot be.
         """
         chosen = deployment or LoginDeployment()
-        usual, impostors = space_of(bundle, kept_digits(folder) if space is None else (space.mean, space.projection))
+        usual, voices, owners = space_of(
+            bundle, kept_digits(folder) if space is None else (space.mean, space.projection)
+        )
         plan = LoginTerms(VOICE.size, NUMBERS, chosen.digits)
         terms = Login(plan, VOICE.weights, SPEECH.weights, usual.dump(), chosen.seconds, chosen.tries, chosen.enrolls)
         offer = Offer(
             name,
             "Lets people in by their voice and by digits that it asks for. The name that is claimed is told to it; the "
             "template is sealed under the person's own key, which opens it for one check. Strangers like its cohort "
-            f"pass the voice's part at a rate of {chosen.false_accept:g}.",
+            f"who say the digits pass the voice's part at a rate of {chosen.false_accept:g}.",
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
         )
         accounts = Accounts(folder / "accounts.sqlite", usual.digest, chosen.tries, chosen.locked_seconds)
-        rule = rule_for_codes(None, chosen.false_accept, impostors, plan.voice_bits)
+        rule = VoiceThresholds.among(voices, owners, chosen.false_accept)
         nobody = Template(np.eye(VOICE.size)[0], np.eye(TEN, NUMBERS) + np.eye(TEN, NUMBERS, -9))
         unknown = seal(os.urandom(KEY_BYTES), "", usual.digest, nobody)
         return cls(offer, usual.digest, accounts, rule, chosen.seconds, folder / "logins.jsonl", unknown)
@@ -113,8 +114,8 @@ class ServedLogin:
 
     def person(self, template: Template) -> LoginPerson:
         """What is checked for somebody whose template was opened."""
-        voice = float(np.clip(self.rule.own(template.voice[None])[0], -1, 1))
-        return LoginPerson.of(self.offer.terms.plan, template.voice, template.digits, [voice, *[DIGIT_COSINE] * TEN])
+        least = [self.rule.least(template.voice), *[DIGIT_COSINE] * TEN]
+        return LoginPerson.of(self.offer.terms.plan, template.voice, template.digits, least)
 
     def meet(self, channel: Channel, visitor: Visitor) -> Mapping[Ask, Handler]:
         """Agree on transfers with one client; it may log in, and enroll where that is offered."""
