@@ -172,7 +172,7 @@ def _all_speech(served: ServedLogin, known: Mapping[str, Template]) -> Figure:
 def _said(own: Mapping[str, Clips], attempt: Attempt, generator: np.random.Generator) -> Samples:
     """One recording, of takes that nobody was enrolled with."""
     clips = [own[attempt.speaker][digit][ENROLLED:] for digit in attempt.said]
-    return joined([samples_at(takes[generator.integers(len(takes))], None, RATE) for takes in clips])
+    return joined([samples_at(takes[int(generator.integers(len(takes)))], None, RATE) for takes in clips])
 
 
 def _in_the_clear(ear: LoginEar, person: LoginPerson, asked: Sequence[int], said: Samples) -> NDArray[np.bool_] | None:

@@ -43,6 +43,7 @@ from ppspeech.crypto.transfer import BlockHash, Code, PairSetup, Side
 from ppspeech.errors import BadTypeError, ModelError, RangeError
 from ppspeech.protocols.message_kinds import Kind
 from ppspeech.protocols.party import Party, register_protocol
+from ppspeech.protocols.speakers.codes import Code as Signs
 from ppspeech.protocols.speakers.codes import least_agreeing, voice_codes
 from ppspeech.protocols.speakers.verify import say
 
@@ -52,8 +53,6 @@ TEN = 10
 FEWEST_BITS, MOST_BITS = 64, 8192
 MOST_DIGITS = 8
 SECONDS = 30.0  # from the question to the answer
-
-Bits = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class LoginTerms:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """Bits of every part: the voice's, then those of the digits."""
+        """Signs of every part: the voice's, then those of the digits."""
         return np.array([self.voice_bits, *[self.digit_bits] * self.digits])
 
     @property
@@ -116,7 +115,7 @@ class LoginTerms:
         """What the server sends: digits, pads' steps, and the tables."""
         return self.digits + 8 * WORDS * self.bits + LABEL * (self.bits + self.gates)
 
-    def codes(self, voice: Reals, digits: Reals) -> Bits:
+    def codes(self, voice: Reals, digits: Reals) -> Signs:
         """The codes of a voice `(voice,)` and of what it said `(digits, digit)`, one after the other, `(bits,)`.
 
         Raises RangeError for directions that are none.
@@ -154,8 +153,8 @@ class LoginPerson:
     """
 
     terms: LoginTerms
-    voice: Bits
-    digits: Bits
+    voice: Signs
+    digits: Signs
     least: NDArray[np.int64]
 
     @staticmethod
@@ -183,7 +182,7 @@ class LoginPerson:
         voice, digits = drawn[: terms.voice_bits], drawn[terms.voice_bits :].reshape(TEN, -1)
         return LoginPerson(terms, voice, digits, np.array([terms.voice_bits, *[terms.digit_bits] * TEN]))
 
-    def asked(self, digits: Sequence[int]) -> tuple[Bits, NDArray[np.int64]]:
+    def asked(self, digits: Sequence[int]) -> tuple[Signs, NDArray[np.int64]]:
         """What answers must agree with, `(bits,)`, and in how many bits of every part, `(1 + digits,)`."""
         at = np.asarray(digits)
         return np.concatenate([self.voice, self.digits[at].reshape(-1)]), self.least[np.concatenate([[0], 1 + at])]
