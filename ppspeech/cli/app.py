@@ -30,6 +30,7 @@ from ppspeech.cli.info import info
 from ppspeech.cli.inspect import inspect_bundle
 from ppspeech.cli.keys import keys
 from ppspeech.cli.ledger import LEDGER_COMMANDS
+from ppspeech.cli.login import LOGIN_COMMANDS
 from ppspeech.cli.music import MUSIC_COMMANDS
 from ppspeech.cli.party import party
 from ppspeech.cli.patches import patches
@@ -165,6 +166,11 @@ music = typer.Typer(help="Which song is it? Asked of a server that hears nothing
 for name, command in MUSIC_COMMANDS.items():
     music.command(name)(guarded(command))
 app.add_typer(music, name="music")
+
+login = typer.Typer(help="Let people in by their voice and digits that are asked for.", no_args_is_help=True)
+for name, command in LOGIN_COMMANDS.items():
+    login.command(name)(guarded(command))
+app.add_typer(login, name="login")
 
 ledger = typer.Typer(help="What was released from which data, and what it comes to together.", no_args_is_help=True)
 for name, command in LEDGER_COMMANDS.items():

@@ -25,6 +25,8 @@ class Kind(MessageKind):
     CLAIM = 26, "a masked claim"
     RECORDS = 27, "masked templates, of which one opens"
     VOICE_CODE = 28, "a masked code of a voice"
+    CHALLENGE = 29, "digits to be said"
+    SEAL_KEY = 30, "the key of one's own sealed template"
 
     # The papers' own keyword and network protocols, `published`.
     PAILLIER_KEY = 40, "a public key"

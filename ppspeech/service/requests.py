@@ -52,6 +52,7 @@ class Ask(IntEnum):
     SHAPES = 21
     LANDMARKS = 22
     MAP = 23
+    LOGIN = 30
 
 
 MEASURED = {Ask.SENTENCE, Ask.SPOT, Ask.SPOT_EXAMPLE, Ask.SPOT_PATCHES}

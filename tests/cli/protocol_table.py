@@ -233,6 +233,15 @@ def rows() -> dict[str, Row]:
             models=1,
             bits=64,
         ),
+        "voice_login": pair(
+            ("client", [[1.0, 0.0], np.eye(10).tolist()], "the server knows"),
+            ("server", [[1.0, 0.0], np.eye(10).tolist(), 0.5], "accepted"),
+            voice=2,
+            digit=10,
+            digits=2,
+            voice_bits=64,
+            digit_bits=64,
+        ),
         "speaker_verification_mixture": pair(
             ("client", [[[2.0, 0.0]] * 3, 1], KNOWS),
             ("server", [background, moments_of(-2.0, 2.0), 0.1], "accepted"),

@@ -220,6 +220,37 @@ def spotting_description() -> Door:
 
 
 @door(cost=12)
+def login_description() -> Door:
+    """The same, of log-ins: a space of voices and digits."""
+    from ppspeech.service.login import ServedLogin
+    from tests.service.login_people import cohort_bundle, made_up_space
+
+    folder = new_folder()
+    served = ServedLogin.of("login", cohort_bundle(folder / "b"), folder, None, made_up_space())
+    return Door(lambda data: read_offers(data, "login"), (describe((served.offer,)),), "json")
+
+
+@door(cost=4)
+def login_enrollment() -> Door:
+    """A name and a sealed template, which nobody here can open; and what is opened, which its owner chose."""
+    from ppspeech.protocols.speakers import LoginTerms
+    from ppspeech.service.login import Accounts, Template
+    from ppspeech.service.login.seal import open_sealed, seal, sealed_bytes
+    from tests.service.login_people import Person
+
+    accounts, terms, key, ann = Accounts(new_folder() / "a.sqlite", "s"), LoginTerms(256, 9), bytes(32), Person(1)
+    sealed = seal(key, "ann", "s", Template(ann.voice, ann.digits))
+
+    def enter(data: bytes) -> None:
+        says = Says(*apart(data))
+        name, template = receive_name(says), says.receive(0, sealed_bytes(terms))
+        accounts.enroll(name, template)
+        open_sealed(key, name, "s", template, terms)
+
+    return Door(enter, (several(b"ann".ljust(21, b"\0"), sealed),))
+
+
+@door(cost=12)
 def speakers_description() -> Door:
     """The same, of speakers and of galleries that a keeper has the key of."""
     from ppspeech.service import ServiceFiles, SpeakerDeployment

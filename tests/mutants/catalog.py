@@ -8,6 +8,7 @@ from tests.mutants.crypto import CRYPTO
 from tests.mutants.embedded import EMBEDDED
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
+from tests.mutants.login import LOGIN
 from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
 from tests.mutants.noise import NOISE
@@ -36,6 +37,7 @@ MUTANTS = [
     *BELIEFS,
     *SERVICE,
     *VOICES,
+    *LOGIN,
     *SENTENCES,
     *NETWORKS,
     *SPOTTING,

@@ -706,6 +706,50 @@ MUSIC = [
     ),
 ]
 
+SPOKEN = """
+import numpy as np, soundfile
+from pathlib import Path
+from ppspeech.audio.voices import VOICES, Espeak
+Path("my_digits").mkdir()
+words = "zero one two three four five six seven eight nine".split()
+with Espeak() as espeak:
+    for digit, word in enumerate(words):
+        for take in range(3):
+            said = VOICES[45].say(word, espeak, np.random.default_rng([digit, take]))
+            soundfile.write(f"my_digits/{digit}_{take}.wav", 0.5 * said / np.abs(said).max(), 16_000)
+print("said")
+"""
+
+LOGIN = [
+    python("somebody who is not in the cohort says the digits", SPOKEN, "said"),
+    Step(
+        "a cohort of nobody",
+        "ppspeech voices learn --built-in --out nobody",
+        "nobody",
+        slow=True,
+    ),
+    Step(
+        "let people in",
+        "ppspeech login serve nobody --store people --listen 127.0.0.1:0",
+        r"login check (?P<address>127\.0\.0\.1:\d+) NAME --key FILE --pin (?P<pin>[0-9a-f]{64})",
+        goes_on=True,
+        slow=True,
+    ),
+    Step(
+        "enroll",
+        "ppspeech login enroll {address} ann my_digits --key ann.key --pin {pin}",
+        "ann may log in with the key ann.key",
+        makes=("ann.key",),
+        slow=True,
+    ),
+    Step(
+        "log in",
+        "ppspeech login check {address} ann --key ann.key --digits-from my_digits --pin {pin}",
+        "ann: (welcome|not let in)",
+        slow=True,
+    ),
+]
+
 FILTERS = [
     Step("a corpus", 'ppspeech synth my_folder --words "go,stop,left" --speakers 10 --takes 6', "180", slow=True),
     Step(
@@ -1036,6 +1080,7 @@ STAGES: dict[str, list[Step]] = {
     "texts": TEXTS,
     "release": RELEASE,
     "speakers": SPEAKERS,
+    "login": LOGIN,
     "music": MUSIC,
     "filters": FILTERS,
     "together": TOGETHER,

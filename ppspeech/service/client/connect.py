@@ -5,14 +5,14 @@ blinded transfers and uniformly masked numbers, all of lengths that depend on pu
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from ppspeech.audio import Sound
+from ppspeech.audio import Samples, Sound
 from ppspeech.channel import Channel
 from ppspeech.errors import ModelError, PpspeechError, WrongSessionError
 from ppspeech.network import Address, ClientTls, Limits, StreamChannel
@@ -44,6 +44,7 @@ OPEN = {
     "text": "text",
     "spotting": "spotting",
     "music": "music",
+    "login": "login",
 }
 """Tasks that are asked without a bundle, with a sound, a keyword or a pattern alone, by what is asked for."""
 INSTEAD = {
@@ -52,6 +53,7 @@ INSTEAD = {
     "text": "it searches a text, ask it with `ppspeech grep` or `connect(…).search`",
     "spotting": "it looks for keywords, ask it with `ppspeech spot` or `connect(…).spot`",
     "music": "it names songs, ask it with `ppspeech music find` or `connect(…).find`",
+    "login": "it lets people in, ask it with `ppspeech login check` or `connect(…).log_in`",
 }
 
 QUESTIONS: Registry[Callable[["Client"], Any]] = Registry("task", "ppspeech.service.client")
@@ -107,7 +109,7 @@ def connect(
     key: str | Path | None = None,
     insecure: bool = False,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music", "login"] | None = None,
     fingerprint: str | None = None,
     bundle: "Bundle | str | Path | None" = None,
     keeper: str | None = None,
@@ -124,7 +126,7 @@ def connect(
         certificate: our own, PEM, with its private `key`, where the server asks for one.
         insecure: plain TCP, on a loopback address, to try out.
         model: which of its models; may be left out where it has one.
-        task: words, sentences, text, spotting or music, where it has more than one of them.
+        task: words, sentences, text, spotting, music or login, where it has more than one of them.
         fingerprint: the bundle's, where only that very model will do.
         bundle: to ask about speakers: the background model, the same as the server's.
         keeper: `host:port` of an `enroll --private`, where the server keeps ciphertexts of its gallery.
@@ -148,7 +150,7 @@ def connect_through(
     door: Door,
     *,
     model: str | None = None,
-    task: Literal["words", "sentences", "text", "spotting", "music"] | None = None,
+    task: Literal["words", "sentences", "text", "spotting", "music", "login"] | None = None,
     fingerprint: str | None = None,
     bundle: "Bundle | str | Path | None" = None,
     keeper: Door | None = None,
@@ -213,9 +215,9 @@ class Client:
     """One model of one server. Use it as a context manager; it meets the server at the first question.
 
     Which questions there are depends on the model's task: words are recognized; sentences are transcribed; texts are
-    searched; keywords are spotted; songs are found; speakers, with the background model's `bundle`, are enrolled,
-    verified and identified; a gallery that its server cannot read is probed with `verify` by a `prober` that has its
-    ciphertexts.
+    searched; keywords are spotted; songs are found; people log in; speakers, with the background model's `bundle`, are
+    enrolled, verified and identified; a gallery that its server cannot read is probed with `verify` by a `prober` that
+    has its ciphertexts.
 
     Raises WrongSessionError for an offer that asks for more than a client is ready to exchange.
     """
@@ -356,6 +358,21 @@ class Client:
     def identify(self, sounds: Sequence[Sound], rate: int | None = None) -> Answer[str | None]:
         """Who of the enrolled speakers is this, if any? Raises ModelError if the server answers no such question."""
         return cast("Answer[str | None]", self._asked("identify")(sounds, rate))
+
+    def join(self, name: str, key: bytes, clips: Mapping[int, Sequence[Sound]], rate: int | None = None) -> None:
+        """Enroll for log-ins, with clips of every digit, under a key that stays here: the server gets a template that
+        it cannot open. Raises AudioError for clips that cannot be used; PpspeechError if the server does not enroll.
+        """
+        self._asked("join")(name, key, clips, rate)
+
+    def log_in(self, name: str, key: bytes, say: "Callable[[tuple[int, ...]], Samples]") -> Answer[bool]:
+        """Log in by the digits that the server asks for: `say` is called with them and gives what was said, at 16 kHz,
+        with pauses. Whether we are in; the server learns that and the name, and opens our template for this once.
+
+        Raises AudioError if not as many words are heard; `NameLockedError` after too many failures; BudgetSpentError if
+        the server answers no more; ProtocolError if it is gone or does not keep to the protocol.
+        """
+        return cast("Answer[bool]", self._asked("log_in")(name, key, say))
 
     def publish(self, gallery: str, sealed: Any) -> None:
         """Have the server keep an `EncryptedGallery`, in place of ours of that name; PpspeechError if it does not."""
