@@ -44,6 +44,7 @@ from ppspeech.cli.synth import synth
 from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
+from ppspeech.cli.wake import wake
 from ppspeech.errors import MissingPackageError, PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
@@ -118,6 +119,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "corpus": corpus,
     "features": features,
     "recognize": recognize,
+    "wake": wake,
     "transcribe": transcribe,
     "spot": spot,
     "index": index,

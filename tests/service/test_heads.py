@@ -25,18 +25,7 @@ from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.words import AHEAD, ServedHead
 from ppspeech.service.tasks.heads import HeadScale
 from tests.service.conftest import Running, serving
-from tests.service.heads import OTHERS, RATE, UTTERANCE, WINDOW, WORDS, head, known, released, said, scene
-
-
-@pytest.fixture(scope="module")
-def heads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bundle]:
-    folder = tmp_path_factory.mktemp("heads")
-    return {
-        "words": released(folder / "words", head()),
-        "margin": released(folder / "margin", head("margin")),
-        "sure": released(folder / "sure", head(background=False)),
-        "live": released(folder / "live", head(embedding=WINDOW), WINDOW),
-    }
+from tests.service.heads import OTHERS, RATE, UTTERANCE, WINDOW, WORDS, known, said, scene
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +151,8 @@ def test_what_is_said_does_not_show_while_listening(asked: Running) -> None:
 
 
 def test_listening_is_refused_where_it_cannot_be(asked: Running) -> None:
-    with asked.connect("words") as client:
-        with pytest.raises(ModelError, match="whole utterances"), client.watch():
-            pass
+    with asked.connect("words") as client, pytest.raises(ModelError, match="whole utterances"), client.watch():
+        pass
     with asked.connect("live") as client:
         with pytest.raises(AudioError, match="16000 Hz, got 8000"), client.watch(8_000):
             pass
@@ -184,14 +172,14 @@ def test_what_cannot_be_heard_is_refused_and_not_sent(asked: Running) -> None:
 
 
 def test_windows_are_paid_for_as_they_are_prepared(tmp_path: Path, heads: dict[str, Bundle]) -> None:
-    with serving(tmp_path, {"live": heads["live"]}, limit=AHEAD + 1, frames=None) as running:
-        with running.connect("live") as client:
-            with client.watch() as watching:
-                watching.feed(scene("yes")[: 2 * RATE])
-            assert client.queries_left == 1
-            with pytest.raises(BudgetSpentError), client.watch():
-                pass
-            assert client.recognize(said()["yes", 0], RATE).value == "yes"
+    only = {"live": heads["live"]}
+    with serving(tmp_path, only, limit=AHEAD + 1, frames=None) as running, running.connect("live") as client:
+        with client.watch() as watching:
+            watching.feed(scene("yes")[: 2 * RATE])
+        assert client.queries_left == 1
+        with pytest.raises(BudgetSpentError), client.watch():
+            pass
+        assert client.recognize(said()["yes", 0], RATE).value == "yes"
 
 
 # Who learns it.
@@ -242,9 +230,9 @@ def test_the_server_learns_every_window(telling: Running, heads: dict[str, Bundl
 
 def test_nothing_is_asked_without_consent(telling: Running, asked: Running) -> None:
     before = len(outcomes(telling))
-    with pytest.raises(WrongSessionError, match="to the server alone.*--outcome server"):
+    with pytest.raises(WrongSessionError, match=r"to the server alone.*--outcome server"):
         telling.connect("words")
-    with pytest.raises(WrongSessionError, match="to you alone.*--outcome client"):
+    with pytest.raises(WrongSessionError, match=r"to you alone.*--outcome client"):
         asked.connect("words", outcome="server")
     assert len(outcomes(telling)) == before
     offer = read_offers(telling.door().hear("describe"), "heads")[0]

@@ -200,6 +200,15 @@ class Watching:
         return Watch(met, WatchJob(self._terms.shape, self._terms.outcome, self._terms.ahead))
 
 
+def spoken_in(windows: Iterable[Heard]) -> Iterator[Heard]:
+    """The words among windows: the first window of each run that tells the same one."""
+    before: str | None = None
+    for each in windows:
+        if each.word is not None and each.word != before:
+            yield each
+        before = each.word
+
+
 def head_input(vector: Reals, scale: HeadScale) -> Reals:
     """An embedding as a head takes it, as `ppspeech.models.EmbeddingHead` does; the shape clips it to the radius."""
     mean, std = np.array(scale.mean), np.array(scale.std)

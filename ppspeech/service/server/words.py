@@ -143,7 +143,7 @@ AHEAD = 25
 
 @dataclass(frozen=True, eq=False)
 class ServedHead:
-    """A head on an embedding, as `ServedWords`; `outcomes` is where its words are written where they are ours to learn."""
+    """A head on an embedding, as `ServedWords`; `outcomes` is where words are written that are ours to learn."""
 
     offer: Offer[Heads]
     models: WordArrays
