@@ -102,8 +102,7 @@ class WatchJob:
     @property
     def total_bytes(self) -> int:
         """Payload of all of them, offline and online, both ways."""
-        prepared = self.step_cost * self.steps
-        return prepared.total_bytes + self.steps * (len(ANOTHER) + self.plan.total_bytes) + len(END)
+        return (self.step_cost * self.steps).total_bytes + self.steps * (len(ANOTHER) + self.plan.total_bytes)
 
     @property
     def rounds(self) -> int:
@@ -158,15 +157,17 @@ def attend(
     models: WordArrays,
     weights: EncodedWeights,
     hear: Callable[[str | None], object] | None = None,
+    engine: ShareEngine | None = None,
 ) -> None:
     """The server's side, in a session: help until all questions are asked, or the client says that no other comes.
 
     `weights`: of the models, by `encode_models`. `hear`: takes each word, None where it is none of ours, where the
-    server is told. Raises ProtocolError for a client that does not keep to the protocol.
+    server is told. `engine`: from `job.prepare`; without one it is prepared here. Raises ProtocolError for a client
+    that does not keep to the protocol.
     """
     if models.shape != job.shape:
         raise PpspeechError("the job is of another shape than the models")
-    engine = job.prepare(met)
+    engine = engine or job.prepare(met)
     for _ in range(job.steps):
         said = met.channel.receive(Kind.STEP, 1)
         if said == END:
