@@ -7,6 +7,7 @@ from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
+from tests.mutants.heads import HEADS_MUTANTS
 from tests.mutants.music import MUSIC
 from tests.mutants.networks import NETWORKS
 from tests.mutants.noise import NOISE
@@ -27,6 +28,7 @@ MUTANTS = [
     *GARBLED,
     *PROTOCOLS,
     *WORDS,
+    *HEADS_MUTANTS,
     *SEARCH,
     *MUSIC,
     *TEXT,

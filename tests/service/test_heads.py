@@ -17,7 +17,7 @@ from ppspeech.errors import AudioError, BundleError, ModelError, RangeError, Wro
 from ppspeech.models import EmbeddingHead
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
-from ppspeech.protocols.words import KeywordJob, WatchJob, answer, encode_models, recognize
+from ppspeech.protocols.words import KeywordJob, Questions, answer, encode_models, recognize
 from ppspeech.service import BudgetSpentError, Deployment, export_words
 from ppspeech.service.client.heads import head_input
 from ppspeech.service.offer import describe, read_offers
@@ -334,4 +334,4 @@ def test_questions_are_prepared_in_numbers_that_can_be(heads: dict[str, Bundle])
     shape = export_words("embedding_head", heads["words"].model, WORDS).shape
     for bad in ({"steps": 0}, {"steps": 257}, {"told": "both"}, {"shape": replace(shape, frames=2)}):
         with pytest.raises(RangeError, match="prepared at once"):
-            WatchJob(**({"shape": shape} | bad))  # type: ignore[arg-type]
+            Questions(**({"shape": shape} | bad))  # type: ignore[arg-type]

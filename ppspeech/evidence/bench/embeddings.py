@@ -23,9 +23,9 @@ from ppspeech.protocols import Meeting
 from ppspeech.protocols.scores import WordArrays
 from ppspeech.protocols.words import (
     KeywordJob,
+    Questions,
     Told,
     Watch,
-    WatchJob,
     answer,
     answer_garbled,
     attend,
@@ -188,7 +188,7 @@ def timed_garbled(name: str, models: WordArrays) -> Timed:
 
 def timed_watch(name: str, models: WordArrays, told: Told, steps: int) -> Timed:
     """Windows one after the other, prepared together."""
-    job, weights = WatchJob(models.shape, told, steps), encode_models(models)
+    job, weights = Questions(models.shape, told, steps), encode_models(models)
     vectors, words = _inputs(models, steps)
     expected = words if told == "client" else [None] * steps
 

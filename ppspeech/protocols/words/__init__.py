@@ -31,18 +31,18 @@ from ppspeech.protocols.words.keyword_stream import (
     streams_a_key,
 )
 from ppspeech.protocols.words.recursion import FAR, looks_ahead, usual_ahead
-from ppspeech.protocols.words.watch import MOST_STEPS, Told, Watch, WatchJob, attend
+from ppspeech.protocols.words.watch import MOST_STEPS, Questions, Told, Watch, attend
 
 __all__ = [
     "FAR",
     "MOST_STEPS",
     "Hearing",
     "KeywordJob",
+    "Questions",
     "StreamModels",
     "TakenModels",
     "Told",
     "Watch",
-    "WatchJob",
     "answer",
     "answer_garbled",
     "attend",

@@ -65,7 +65,7 @@ keyword_outcome = register_protocol(
 
 
 @dataclass(frozen=True)
-class WatchJob:
+class Questions:
     """Questions about vectors of one shape, of one frame each, prepared together. Raises RangeError for others."""
 
     shape: WordShape
@@ -126,7 +126,7 @@ class Watch:
     To begin is the offline part. `left`: how many may still be asked.
     """
 
-    def __init__(self, met: Meeting, job: WatchJob) -> None:
+    def __init__(self, met: Meeting, job: Questions) -> None:
         self._met, self._job = met, job
         self._engine = job.prepare(met)
         self.left = job.steps
@@ -153,7 +153,7 @@ class Watch:
 
 def attend(
     met: Meeting,
-    job: WatchJob,
+    job: Questions,
     models: WordArrays,
     weights: EncodedWeights,
     hear: Callable[[str | None], object] | None = None,
@@ -211,7 +211,7 @@ def tell_server(
     return [names[each] if each < len(names) else None for each in places.tolist()]
 
 
-def _asked(party: Party, vectors: Sequence[Reals], job: WatchJob) -> list[str | None]:
+def _asked(party: Party, vectors: Sequence[Reals], job: Questions) -> list[str | None]:
     met = meet(party.channel, Side.SECOND)
     with met.session():
         watch = Watch(met, job)
@@ -220,7 +220,7 @@ def _asked(party: Party, vectors: Sequence[Reals], job: WatchJob) -> list[str | 
     return words
 
 
-def _attended(party: Party, models: Mapping[str, Any], job: WatchJob) -> list[str | None]:
+def _attended(party: Party, models: Mapping[str, Any], job: Questions) -> list[str | None]:
     own, heard = read_models(job.shape, models), list[str | None]()
     met = meet(party.channel, Side.FIRST)
     with met.session():
@@ -231,7 +231,7 @@ def _attended(party: Party, models: Mapping[str, Any], job: WatchJob) -> list[st
 @keyword_watch.party("client")
 def client(party: Party, vectors: Sequence[Reals], *, shape: Mapping[str, Any], steps: int) -> list[str | None]:
     """The client's whole program for up to `steps` vectors, `(dimensions,)` each; `shape` is a `WordShape`'s."""
-    job = WatchJob(WordShape.from_params(shape), "client", steps)
+    job = Questions(WordShape.from_params(shape), "client", steps)
     words = _asked(party, vectors, job)
     check_told(job.shape, words)
     return words
@@ -240,13 +240,13 @@ def client(party: Party, vectors: Sequence[Reals], *, shape: Mapping[str, Any], 
 @keyword_watch.party("server")
 def server(party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], steps: int) -> None:
     """The server's whole program; `models` as `read_models` takes them."""
-    _attended(party, models, WatchJob(WordShape.from_params(shape), "client", steps))
+    _attended(party, models, Questions(WordShape.from_params(shape), "client", steps))
 
 
 @keyword_outcome.party("client")
 def outcome_client(party: Party, vectors: Sequence[Reals], *, shape: Mapping[str, Any], steps: int) -> None:
     """The client's whole program, where the server is told."""
-    _asked(party, vectors, WatchJob(WordShape.from_params(shape), "server", steps))
+    _asked(party, vectors, Questions(WordShape.from_params(shape), "server", steps))
 
 
 @keyword_outcome.party("server")
@@ -254,4 +254,4 @@ def outcome_server(
     party: Party, models: Mapping[str, Any], *, shape: Mapping[str, Any], steps: int
 ) -> list[str | None]:
     """The server's whole program, where it is told: the word of each vector."""
-    return _attended(party, models, WatchJob(WordShape.from_params(shape), "server", steps))
+    return _attended(party, models, Questions(WordShape.from_params(shape), "server", steps))

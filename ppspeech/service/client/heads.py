@@ -18,7 +18,7 @@ from ppspeech.audio import Samples, Sound, one_channel
 from ppspeech.audio.embeddings import LiveVectors, WordVectors
 from ppspeech.errors import AudioError, ModelError, RangeError, WrongSessionError
 from ppspeech.protocols import meet_as_client
-from ppspeech.protocols.words import Watch, WatchJob, check_told, prepare_naming, recognize, recognize_garbled
+from ppspeech.protocols.words import Questions, Watch, check_told, prepare_naming, recognize, recognize_garbled
 from ppspeech.service.client.connect import QUESTIONS, Client
 from ppspeech.service.client.session import Clock
 from ppspeech.service.client.words import BufferedListening, Listening, Word
@@ -65,7 +65,7 @@ class AskHeads:
                 f"{client.offer.name} tells the word to {told}: agree with --outcome {self._terms.outcome}, or "
                 f"`connect(…, outcome={self._terms.outcome!r})`"
             )
-        size = WatchJob(self._terms.shape, self._terms.outcome, max(1, self._terms.ahead)).total_bytes
+        size = Questions(self._terms.shape, self._terms.outcome, max(1, self._terms.ahead)).total_bytes
         if size > MOST_BYTES:
             raise WrongSessionError(f"{client.offer.name} would exchange {size:,} bytes a question")
         self._vectors = WordVectors(self._terms.embedding)
@@ -141,7 +141,7 @@ class AskHeads:
             met = replace(session.met, channel=record)
             with met.session():
                 clock = Clock()
-                watch = Watch(met, WatchJob(self._terms.shape, "server"))
+                watch = Watch(met, Questions(self._terms.shape, "server"))
                 clock.is_prepared()
                 (answer,) = clock.answers([watch.ask(vector[0])], record, "frames")
                 return answer
@@ -197,7 +197,7 @@ class Watching:
         self.record = self._batch.enter_context(session.asking(Request(Ask.WATCH, utterances=self._terms.ahead)))
         met = replace(session.met, channel=self.record)
         self._batch.enter_context(met.session())
-        return Watch(met, WatchJob(self._terms.shape, self._terms.outcome, self._terms.ahead))
+        return Watch(met, Questions(self._terms.shape, self._terms.outcome, self._terms.ahead))
 
 
 def spoken_in(windows: Iterable[Heard]) -> Iterator[Heard]:

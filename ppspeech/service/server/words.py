@@ -17,8 +17,8 @@ from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.scores import WordArrays, WordShape
 from ppspeech.protocols.words import (
     KeywordJob,
+    Questions,
     StreamModels,
-    WatchJob,
     answer,
     answer_garbled,
     attend,
@@ -199,7 +199,7 @@ class ServedHead:
         def watch(record: Channel, request: Request) -> None:
             meeting = replace(met, channel=record)
             with meeting.session():
-                job = WatchJob(self.models.shape, terms.outcome, request.utterances)
+                job = Questions(self.models.shape, terms.outcome, request.utterances)
                 attend(meeting, job, self.models, self.weights[1], hear)
 
         at_once = tuple(sorted({1, terms.ahead or 1}))
