@@ -60,7 +60,7 @@ def wake(
     door = door_to(server, pin, ca, certificate, key, insecure)
     from ppspeech.service import connect_through
 
-    make = _stages(first, slack)
+    make, sounds = _stages(first, slack), [] if wyoming else _sounds(given, seconds)
 
     def opened() -> "Client":
         return connect_through(door, model=model or None, task="words", outcome=outcome)
@@ -70,7 +70,7 @@ def wake(
         return
     with opened() as client:
         listening = make(client)
-        for name, sound in _sounds(given, seconds):
+        for name, sound in sounds:
             listening.forget()
             for each in listening.over(sound):
                 _show(name, each, outcome, as_json)
@@ -93,13 +93,14 @@ def _stages(first: Path | None, slack: float) -> "Callable[[Client], Wake]":
     return lambda client: Wake(client, HeadStage(recognizer, slack))
 
 
-def _sounds(clips: list[Path], seconds: float) -> Iterable[tuple[str, Iterable[Any]]]:
+def _sounds(clips: list[Path], seconds: float) -> list[tuple[str, Iterable[Any]]]:
+    """By name; files are read before anybody is asked."""
     from ppspeech.audio import record, samples_at
     from ppspeech.service import WAKE_RATE
 
     if not clips:
         return [("the microphone", record(seconds, WAKE_RATE))]
-    return ((str(clip), [samples_at(clip, None, WAKE_RATE)]) for clip in clips)
+    return [(str(clip), [samples_at(clip, None, WAKE_RATE)]) for clip in clips]
 
 
 def _bridge(uri: str, opened: "Callable[[], Client]", make: "Callable[[Client], Wake]", anyone: bool) -> None:

@@ -16,14 +16,16 @@ from ppspeech.errors import ProtocolError, RangeError
 from ppspeech.network import Transcript, run_together
 from ppspeech.protocols import Kind, meet_as_client, meet_as_server
 from ppspeech.protocols.words import Questions, Told, Watch, attend, encode_models, watch
-from tests.protocols.word_reference import made_models, plain_word
+from tests.protocols.word_reference import made_models, plain_scores, plain_word
 
 SIZES: dict[str, Any] = {
     "words": 10, "states": 1, "frames": 1, "dimensions": 12, "terms": "linear", "moves": (0,), "operation": "viterbi",
     "reject": True, "radius": 3.0,
 }  # fmt: skip
 MODELS = made_models(**SIZES)
-VECTORS = [3 * each for each in np.random.default_rng(0).standard_normal((12, 12))]
+DRAWN = [3 * each for each in np.random.default_rng(4).standard_normal((20, 12))]
+VECTORS = [each for each in DRAWN if np.diff(np.sort(plain_scores(MODELS, each[None]))[-2:]) > 0.3][:12]
+"""Of which word there is no doubt."""
 
 
 def asked(

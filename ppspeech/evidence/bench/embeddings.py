@@ -1,6 +1,8 @@
 """A word by a head on a public embedding: two processes over TLS, beside the head in the clear and the front end.
 
 The head is random, of a real one's size: ten words and a background, on two seconds of embeddings in four parts.
+
+Needs nothing; the front end is measured where `ppspeech[embeddings]` is installed.
 """
 
 from collections.abc import Callable
