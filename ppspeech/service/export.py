@@ -114,6 +114,8 @@ def export_words(
     if kind not in EXPORTERS:
         raise ModelError(f"a {kind} cannot be served encrypted: there are exporters for {', '.join(EXPORTERS)}")
     chosen = deployment or Deployment()
+    if chosen.outcome != "client" and kind != "embedding_head":
+        raise ModelError(f"a server learns the words of heads on embeddings alone (outcome=server), not of a {kind}")
     limit = None if mfcc is None else feature_limit(module, mfcc)
     if chosen.limit is None and limit is not None:
         if limit > MOST_LIMIT:

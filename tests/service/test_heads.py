@@ -10,22 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from ppspeech.audio.embeddings import EmbeddingConfig, WordVectors
 from ppspeech.bundle import Bundle, to_plain
-from ppspeech.errors import AudioError, BundleError, ModelError, RangeError, WrongSessionError
+from ppspeech.cli.app import app
+from ppspeech.errors import AudioError, BundleError, ModelError, PpspeechError, RangeError, WrongSessionError
 from ppspeech.models import EmbeddingHead
 from ppspeech.network import run_together
 from ppspeech.protocols import meet_as_client, meet_as_server
 from ppspeech.protocols.words import KeywordJob, Questions, answer, encode_models, recognize
-from ppspeech.service import BudgetSpentError, Deployment, export_words
+from ppspeech.service import BudgetSpentError, Deployment, export_words, plan_words, serve
 from ppspeech.service.client.heads import head_input
 from ppspeech.service.offer import describe, read_offers
 from ppspeech.service.requests import Ask, Request
 from ppspeech.service.server.words import AHEAD, ServedHead
 from ppspeech.service.tasks.heads import HeadScale
 from tests.service.conftest import Running, serving
-from tests.service.heads import OTHERS, RATE, UTTERANCE, WINDOW, WORDS, known, said, scene
+from tests.service.heads import OTHERS, RATE, UTTERANCE, WINDOW, WORDS, known, released, said, scene
 
 
 @pytest.fixture(scope="module")
@@ -261,6 +263,29 @@ def test_other_questions_end_the_session_and_no_other(telling: Running, request_
             record.receive(1, 1)
         client.close()
         assert client.recognize(said()["yes", 0], RATE).value is None
+
+
+def test_a_server_that_is_told_has_a_place_to_write_it(heads: dict[str, Bundle], tmp_path: Path) -> None:
+    released(tmp_path / "words", heads["words"].model)  # type: ignore[arg-type]
+    done = CliRunner().invoke(app, ["serve", str(tmp_path / "words"), "--words", "outcome=server"])
+    assert done.exit_code == 2
+    assert "--state" in done.output
+    with pytest.raises(PpspeechError, match="state"), serve(heads["words"], words=Deployment(outcome="server")):
+        pass
+
+
+def test_words_of_frames_are_told_to_clients_alone(bundles: dict[str, Bundle]) -> None:
+    whole = bundles["whole"]
+    with pytest.raises(ModelError, match="heads on embeddings alone"):
+        export_words(whole.config.type, whole.model, whole.labels, Deployment(outcome="server"), whole.mfcc)
+
+
+def test_plans_say_who_is_told(heads: dict[str, Bundle]) -> None:
+    usual, other = plan_words(heads["live"]), plan_words(heads["live"], Deployment(outcome="server"))
+    assert {each.mode for each in usual.modes} >= {"frames", "garbled", "watch"}
+    assert [each.statement.name for each in other.modes] == ["keyword_outcome"]
+    assert "to the server alone" in other.modes[0].statement.functionality
+    assert "here the server is told" in " ".join(other.warnings)
 
 
 # Offers.

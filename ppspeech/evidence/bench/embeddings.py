@@ -1,8 +1,9 @@
 """A word by a head on a public embedding: two processes over TLS, beside the head in the clear and the front end.
 
-The head is random, of a real one's size: ten words and a background, on two seconds of embeddings in four parts.
+The head is random, of a real one's size: ten words and a background, on two seconds of embeddings in four parts. The
+front end is measured where it is installed (`ppspeech[embeddings]`).
 
-Needs nothing; the front end is measured where `ppspeech[embeddings]` is installed.
+Needs nothing; --quick takes about 20 s.
 """
 
 from collections.abc import Callable

@@ -70,7 +70,7 @@ def served_as(name: str, source: Source, choices: Choices, folder: Path) -> Serv
         return ServedKeywords.of(name, source, choices.spotting)
     if isinstance(source.config.settings, SentenceHmmSettings | SentenceNetworkSettings):
         return ServedSentences.of(name, source, choices.sentences)
-    if isinstance(source.config.settings, KeywordNetworkSettings):
+    if isinstance(source.config.settings, KeywordNetworkSettings) and choices.words.outcome == "client":
         return ServedNetwork.of(name, source)
     if isinstance(source.config.settings, CtcNetworkSettings):
         return ServedNetworkSentences.of(name, source, choices.sentences)
