@@ -1,7 +1,8 @@
 """Voices of a public network, encrypted: claims and names among 10,000 people, between two processes over TLS.
 
-Offline and online are apart; what the network itself takes, on the device that hears the voice, stands beside them: for
-that it needs the weights of `Resemblyzer`.
+Offline and online are apart; what the network itself takes, on the device that hears the voice, stands beside them.
+
+Needs the weights of Resemblyzer.
 """
 
 import numpy as np
