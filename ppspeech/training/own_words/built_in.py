@@ -82,8 +82,8 @@ def _kept(part: str, count: int) -> list[Stream]:
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # absent, or damaged from outside
         found = _spoken(part, count)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path, durable=False) as temporary, temporary.open("wb") as file:
-        np.savez(file, allow_pickle=False, **_plain(found))
+    with atomic_write(path, durable=False) as temporary, temporary.open("wb") as written:
+        np.savez(written, allow_pickle=False, **_plain(found))
     return found
 
 
