@@ -63,8 +63,6 @@ def learn(
         raise PpspeechError("give a folder with one folder of clips a word, or --voices N and --word, or both")
     if word and not voices:
         raise PpspeechError("--word goes with --voices N, how many built-in voices say it")
-    if not head:
-        raise PpspeechError("--head is logistic or margin")
     privacy = None if epsilon is None else WordPrivacy(epsilon, delta, unit)
     known = WordClips()
     if folder is not None:

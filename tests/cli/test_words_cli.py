@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from ppspeech.audio import write_audio
@@ -89,15 +90,13 @@ def test_it_says_what_was_heard_and_what_that_shows(bundle: tuple[Path, dict[str
     assert not (spoken / "go").exists()
 
 
-def test_a_promise_for_speakers_is_stated_and_audited(spoken: Path) -> None:
+def test_a_promise_for_speakers_is_stated(spoken: Path) -> None:
     out = spoken / "private"
     code, said = run("words", "learn", spoken / "mine", "--out", out, "--epsilon", "2", "--unit", "speaker")
     assert code == 0, said
     assert "-DP for one speaker" in said.replace("\n", " ")
     guarantee = load_bundle(out).statement.guarantee
     assert (guarantee.unit, guarantee.epsilon) == ("speaker", pytest.approx(2.0, rel=0.02))
-    code, said = run("export", out, "--out", spoken / "again")
-    assert code in (0, 2), said
 
 
 def test_what_cannot_be_learned_from_is_told(spoken: Path, tmp_path: Path) -> None:
@@ -106,8 +105,6 @@ def test_what_cannot_be_learned_from_is_told(spoken: Path, tmp_path: Path) -> No
     (text / "go").mkdir(parents=True)
     (text / "go" / "a.wav").write_text("no sound")
     (short / "go").mkdir(parents=True)
-    import torch
-
     write_audio(short / "go" / "a.wav", torch.full((100,), 0.1), 16_000)
     mine = spoken / "mine"
     learn = ("words", "learn")

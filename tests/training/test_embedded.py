@@ -27,6 +27,7 @@ from ppspeech.training import (
     fit_head,
     learn_words,
     load_checkpoint,
+    own_words,
 )
 from ppspeech.training.audit import run_with_canaries
 from ppspeech.training.own_words import (
@@ -325,6 +326,25 @@ def test_what_cannot_be_learned_is_refused_with_what_to_do(ready: dict[str, Any]
     short = Background(background.training, (background.calibrating[0],), "a word")
     with pytest.raises(ModelError, match="at least 30 are needed"):
         learn_words(ready, short, embedding=WHOLE)
+
+
+def test_a_background_is_heard_once_and_again_where_it_was_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PPSPEECH_CACHE", str(tmp_path))
+    two = {"training": 1, "calibrating": 1}
+    first = built_in_background((), two)
+    for damage in (b"", b"PK\x03\x04 nonsense"):
+        for file in (tmp_path / "backgrounds").iterdir():
+            file.write_bytes(damage)
+        again = built_in_background((), two)
+        assert again.digests == first.digests
+    monkeypatch.setattr(own_words.built_in, "_spoken", lambda *_: pytest.fail("spoken again"))
+    kept = built_in_background((), two)
+    assert kept.digests == first.digests
+    np.testing.assert_allclose(kept.training[0].embeddings, first.training[0].embeddings, atol=1e-4)
+    with pytest.raises(ModelError, match="two at the least"):  # all that was said is one of the words
+        built_in_background(own_words.built_in._texts("training", 1), two)
 
 
 def test_folders_say_words_and_speakers(said: Corpus, tmp_path: Path) -> None:

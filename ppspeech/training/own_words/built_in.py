@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -75,13 +76,15 @@ def _kept(part: str, count: int) -> list[Stream]:
     """A part of the background, from the disk or spoken now."""
     what = repr((FORMAT, EmbeddingConfig("speech").weights, part, _texts(part, count))).encode()
     path = cache_folder() / "backgrounds" / f"{hashlib.sha256(what).hexdigest()[:32]}.npz"
-    if not path.is_file():
-        plain = _plain(_spoken(part, count))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(path, durable=False) as temporary, temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **plain)
-    with np.load(path, allow_pickle=False) as kept:
-        return [_stream(kept, place) for place in range(count)]
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            return [_stream(kept, place) for place in range(count)]
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):  # absent, or damaged from outside
+        found = _spoken(part, count)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path, durable=False) as temporary, temporary.open("wb") as written:
+        np.savez(written, allow_pickle=False, **_plain(found))
+    return found
 
 
 def _spoken(part: str, count: int) -> list[Stream]:
