@@ -45,8 +45,19 @@ def test_whoever_is_tested_was_not_learned_from(task: Task) -> None:
     wrong = torch.where(task.folds == 0, (task.classes + 1) % 3, task.classes)
     other = Task("wrong", task.vectors, wrong, task.people, task.folds, ("utterance",), task.scale)
     tested = task.folds == 0
-    for heard in (answers(other, None, None), by_means(other, 1e3)):
+    for heard in (answers(other, None, None), by_means(other, 1e3, "utterance")):
         assert float((heard[tested] == task.classes[tested]).double().mean()) > 0.9
+
+
+def test_a_person_who_is_protected_gives_one_vector(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    grouped = Task("groups", task.vectors, task.people % 2, task.people, task.folds, ("speaker",), task.scale)
+    seen: list[int] = []
+    said_of = dp_embeddings.said_of
+    monkeypatch.setattr(dp_embeddings, "said_of", lambda bank, x, *rest: seen.append(len(x)) or said_of(bank, x, *rest))
+    by_means(grouped, 4.0, "speaker")
+    assert seen == FOLDS * [16]
+    assert dp_embeddings._one_class_each(grouped)
+    assert not dp_embeddings._one_class_each(task)
 
 
 def test_accuracy_is_balanced(task: Task) -> None:
