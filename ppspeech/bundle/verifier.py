@@ -165,8 +165,7 @@ class Verifier:
             return []
         found = []
         for name, frames in speech.items():
-            usual = self.impostors.usualness(self.voices, frames)
-            least = self.impostors.least_usual(len(frames), self.unusual)
+            usual, least = self.impostors.usualness(self.voices, frames, self.unusual)
             if usual < least:
                 found.append(
                     f"{name} is unlike the cohort's speech: {usual:.3g} {self.voices.unit}, theirs {least:.3g}+"

@@ -91,8 +91,9 @@ def enroll(
             if clips:
                 _say(name, _enroll_here(client, own, name, clips), as_json)
             assert client.bundle is not None
-            used = SpeakerDeployment(frames=frames).used(client.bundle)
-            rule = rule_for_cosines(threshold, false_accept, used, _impostors(client, cohort))
+            impostors = _impostors(client, cohort)
+            used = SpeakerDeployment(frames=frames).used(client.bundle, impostors)
+            rule = rule_for_cosines(threshold, false_accept, used, impostors)
         files, used = ServiceFiles.at(folder, budget), used if threshold is None else 0
         while True:  # once a key
             with connect_through(door, bundle=bundle, model=model or None) as client:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -67,6 +67,18 @@ def serve(
             "threshold, with norm=z, t or zt where there is a cohort.",
         ),
     ] = None,
+    scoring: Annotated[
+        Literal["linear", "gmm", "hardened"] | None,
+        typer.Option(help="Speakers: the same as --speakers scoring=…; gmm needs a cohort or a threshold."),
+    ] = None,
+    cohort: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="Speakers: the same as --speakers cohort=…: other people recorded like those who will try, a folder "
+            "of clips each, or a corpus, such as synthetic, the built-in voices, to try out.",
+        ),
+    ] = "",
     texts: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,7 +115,7 @@ def serve(
 
     Examples: `ppspeech serve words`, `ppspeech serve sentences --frames 640`, `ppspeech serve words --listen
     0.0.0.0:7000 --certificate c.pem --key k.pem --budget 1000 --state /var/lib/ppspeech`, `ppspeech serve voices
-    --enroll --state people --speakers scoring=gmm,cohort=others`, `ppspeech serve meetings.archive`, `ppspeech serve
+    --enroll --state people --scoring gmm --cohort others`, `ppspeech serve meetings.archive`, `ppspeech serve
     sentences --spotting threshold=40`, `ppspeech serve calls.txt --texts tells=count`
     """
     import torch
@@ -123,7 +135,11 @@ def serve(
     chosen = Choices(
         words=choices(Deployment(frames=frames), words, "--words"),
         sentences=choices(SentenceDeployment(frames=frames), sentences, "--sentences"),
-        speakers=choices(SpeakerDeployment(frames=frames, enrolls=enroll, stores=store), speakers, "--speakers"),
+        speakers=choices(
+            SpeakerDeployment(frames=frames, enrolls=enroll, stores=store, scoring=scoring, cohort=cohort or None),
+            speakers,
+            "--speakers",
+        ),
         spotting=None if spotting is None else choices(SpotDeployment(), spotting, "--spotting"),
         texts=choices(TextDeployment(), texts, "--texts"),
     )

@@ -42,6 +42,16 @@ class Voices(Protocol):
         """Of how usual speech is, for people."""
         ...
 
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """Frames of speech at which strangers are tried; between them thresholds are interpolated."""
+        ...
+
+    @property
+    def stretched(self) -> bool:
+        """Whether cosines come so near to 1 that their tail is that of Fisher's z, artanh of them."""
+        ...
+
     def features(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Tensor]:
         """What is heard of each clip, `(frames, features)`; whoever cuts or joins speech does it there."""
         ...
@@ -74,6 +84,16 @@ class UbmVoices:
     def unit(self) -> str:
         """Of log-likelihoods."""
         return "nats a frame"
+
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """From 0.3 s to 8 s."""
+        return 30, 90, 270, 810
+
+    @property
+    def stretched(self) -> bool:
+        """Cosines of strangers are small."""
+        return False
 
     def features(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Tensor]:
         """MFCCs of each clip."""
@@ -114,6 +134,16 @@ class EmbeddedVoices:
     def unit(self) -> str:
         """Of cosines."""
         return "cosine with the nearest voices"
+
+    @property
+    def amounts(self) -> tuple[int, ...]:
+        """From 0.3 s to 8 s: what the network hears at a time, 1.6 s, is between them."""
+        return 30, 90, 160, 230, 300, 500, 810
+
+    @property
+    def stretched(self) -> bool:
+        """All voices have much in common, as numbers that are not negative have: cosines of strangers reach 0.9."""
+        return True
 
     @torch.no_grad()
     def features(self, sounds: Sequence[Sound], rate: int | None = None) -> list[Tensor]:

@@ -7,7 +7,7 @@ from typing import Any
 from ppspeech.bundle import Bundle, CtcNetworkSettings
 from ppspeech.crypto.lattice import LatticeParameters, key_length
 from ppspeech.crypto.transfer import SETUP_BYTES_FIRST, SETUP_BYTES_SECOND
-from ppspeech.errors import RangeError
+from ppspeech.errors import ModelError, RangeError
 from ppspeech.protocols import PROTOCOLS, RegisteredProtocol
 from ppspeech.protocols.networks import network_cost, product_bytes
 from ppspeech.protocols.scores import WordShape
@@ -221,7 +221,7 @@ def plan_speakers(bundle: Bundle, deployment: SpeakerDeployment | None = None, m
         modes += _shared_modes(mixtures, "gmm", "_mixture")
         if not mixtures.identifies:
             warnings.append("mixtures have no names with a cohort: identification with them is not normed")
-    except RangeError as refused:
+    except (RangeError, ModelError) as refused:
         warnings.append(f"gmm: {refused}")
     modes.append(WayToRun.of("hardened verify", _hardened(linear.hardened), "speaker_verification_hardened"))
     gallery = None if chosen.places > MOST_PLACES else linear.gallery

@@ -1,6 +1,9 @@
 """Voices by a public network: nothing is trained, and a bundle holds the cohort among whom thresholds are set."""
 
 from pathlib import Path
+from statistics import median
+
+from torch import Tensor
 
 from ppspeech.audio.embeddings import EmbeddingConfig
 from ppspeech.bundle import Bundle, BundleConfig, CohortSettings, DataTouch, VoiceEmbeddingSettings, add_cohort_
@@ -19,7 +22,8 @@ def learn_voices(where: str | Path | None, folder: str | Path, *, public: bool =
 
     Args:
         where: the cohort: a folder with one folder of clips a person, or a corpus by its name or folder; of more than
-            64 people, 64 of them. None for none: whoever decides brings one.
+            64 people, 64 of them. Thresholds are for as much speech as everybody has said: up to a tenth of the people
+            is left out, who said less than half of what is usual. None for none: whoever decides brings one.
         folder: of the bundle; must not exist.
         public: whether these people's speech is public. Otherwise they are told to be in the bundle: everyone who gets
             it holds the directions of their voices, by which they can be recognized.
@@ -36,7 +40,7 @@ def learn_voices(where: str | Path | None, folder: str | Path, *, public: bool =
     else:
         voices = EmbeddedVoices(embedding)
         people = [voices.features([clip.path for clip in clips]) for clips in cohort_at(where)]
-        found = Impostors.of(voices, people)
+        found = Impostors.of(voices, _talkative(people))
         named = "the built-in voices, who are nobody" if str(where) == BUILT_IN else Path(where).resolve().name
         cohort = CohortSettings(
             source="public" if public or str(where) == BUILT_IN else "people",
@@ -55,3 +59,11 @@ def learn_voices(where: str | Path | None, folder: str | Path, *, public: bool =
         untouched += (DataTouch("counts", "untouched", NOTHING),)
     config = BundleConfig(settings, (), None, embedding=embedding)
     return release(Trained(model, config, untouched), folder, not_private=True, name="the cohort")
+
+
+def _talkative(people: list[list[Tensor]]) -> list[list[Tensor]]:
+    """All but those few who said little."""
+    said = [sum(map(len, clips)) for clips in people]
+    little = [place for place in sorted(range(len(said)), key=said.__getitem__) if said[place] < median(said) / 2]
+    left_out = set(little[: len(people) // 10])
+    return [clips for place, clips in enumerate(people) if place not in left_out]

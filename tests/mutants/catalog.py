@@ -5,6 +5,7 @@ from tests.mutants.attackers import ATTACKERS
 from tests.mutants.beliefs import BELIEFS
 from tests.mutants.central import CENTRAL
 from tests.mutants.crypto import CRYPTO
+from tests.mutants.embedded import EMBEDDED
 from tests.mutants.filters import FILTERS
 from tests.mutants.garbled import GARBLED
 from tests.mutants.login import LOGIN
@@ -21,6 +22,7 @@ from tests.mutants.service import SERVICE
 from tests.mutants.spotting import SPOTTING
 from tests.mutants.tables import TABLES
 from tests.mutants.text import TEXT
+from tests.mutants.voices import VOICES
 from tests.mutants.words import WORDS
 
 MUTANTS = [
@@ -28,11 +30,13 @@ MUTANTS = [
     *GARBLED,
     *PROTOCOLS,
     *WORDS,
+    *EMBEDDED,
     *SEARCH,
     *MUSIC,
     *TEXT,
     *BELIEFS,
     *SERVICE,
+    *VOICES,
     *LOGIN,
     *SENTENCES,
     *NETWORKS,

@@ -563,7 +563,7 @@ SPEAKERS = [
     ),
     Step(
         "serve people by mixtures",
-        "ppspeech serve voices --enroll --state mixed --speakers scoring=gmm,cohort=others --listen 127.0.0.1:0",
+        "ppspeech serve voices --enroll --state mixed --scoring gmm --cohort others --listen 127.0.0.1:0",
         SERVED,
         goes_on=True,
         slow=True,
@@ -578,6 +578,32 @@ SPEAKERS = [
         "verify there",
         "ppspeech verify voices ann_again.wav --claim {place} --server {address} --pin {pin}",
         "accepted|rejected",
+        slow=True,
+    ),
+    Step(
+        "a public network, and a cohort", "ppspeech voices learn others --out heard", "10 people of others", slow=True
+    ),
+    Step("the same of public speech", "ppspeech voices learn others --public --out spoken --json", "10", slow=True),
+    Step("without a cohort", "ppspeech voices learn --without --out alone", "cohort of your own", slow=True),
+    Step("the built-in voices", "ppspeech voices learn --built-in --out nobody", "who are nobody", slow=True),
+    Step(
+        "is it her, by its cohort",
+        "ppspeech verify heard ann_again.wav --enroll ann.wav",
+        "accepted|rejected",
+        slow=True,
+    ),
+    Step(
+        "serve voices of the network",
+        "ppspeech serve heard --enroll --state heard_kept --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
+        slow=True,
+    ),
+    Step(
+        "serve voices without a cohort of theirs",
+        "ppspeech serve alone --enroll --state alone_kept --cohort others --listen 127.0.0.1:0",
+        SERVED,
+        goes_on=True,
         slow=True,
     ),
     Step(

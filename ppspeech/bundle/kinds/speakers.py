@@ -46,9 +46,9 @@ class CohortSettings:
         model.register_buffer(DIRECTIONS, torch.zeros(*shape, size))
         model.register_buffer(USUAL, torch.zeros(shape))
 
-    def impostors(self, model: nn.Module) -> Impostors:
+    def impostors(self, model: nn.Module, *, stretched: bool = False) -> Impostors:
         """The cohort of a module that has it."""
-        return Impostors(self.frames, self.owners, model.get_buffer(DIRECTIONS), model.get_buffer(USUAL))
+        return Impostors(self.frames, self.owners, model.get_buffer(DIRECTIONS), model.get_buffer(USUAL), stretched)
 
 
 @model_type("speaker_ubm", "verify", "identify")
@@ -121,7 +121,7 @@ class VoiceEmbeddingSettings:
 
     def impostors(self, model: nn.Module) -> Impostors | None:
         """The cohort of a model that `build` made; None without."""
-        return None if self.cohort is None else self.cohort.impostors(model)
+        return None if self.cohort is None else self.cohort.impostors(model, stretched=True)
 
     def voices(self, model: nn.Module, config: "BundleConfig") -> EmbeddedVoices:  # noqa: ARG002
         """How the network hears voices. Raises BundleError for a public network of something else."""

@@ -47,8 +47,8 @@ def rule_for_mixtures(
     if cohort is None or cohort.by_amount is None:
         raise PpspeechError(
             f"which ratio is rare among strangers is not known: give clips of {FEWEST_PEOPLE} or more other people "
-            "recorded like those who will try, cohort=FOLDER (the bundle's own is for cosines), or a ratio of your "
-            "own in nats a frame, threshold=…"
+            "recorded like those who will try, cohort=FOLDER or a corpus such as cohort=synthetic (a bundle's own has "
+            "directions, for cosines, and ratios need frames), or a ratio of your own in nats a frame, threshold=…"
         )
     tried, owners = cohort.trials, cohort.owners.tolist()
 
@@ -88,6 +88,9 @@ class MixtureScoring:
     def check(self, template: Reals) -> None:
         """Refuse, with a RangeError, means whose log-densities could leave the range."""
         self._scorer(replace(self._plan, models=1), template[None], np.zeros(1, np.int64), 1)
+
+    def warm(self, enrolled: Enrolled) -> None:
+        """Nothing: encoding takes the time of a question, and every session has its own."""
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim, against all places."""

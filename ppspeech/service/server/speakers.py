@@ -12,6 +12,7 @@ from ppspeech.arrays import Reals
 from ppspeech.bundle import FALSE_ACCEPT, Bundle, in_words
 from ppspeech.channel import Channel
 from ppspeech.errors import BundleError, PpspeechError
+from ppspeech.models import Impostors
 from ppspeech.protocols import Meeting, meet_as_server
 from ppspeech.protocols.speakers import EncryptedGallery
 from ppspeech.service.offer import Offer
@@ -81,12 +82,15 @@ class SpeakerDeployment:
         """The scoring, where none is chosen too."""
         return self.scoring or ("hardened" if self.decision == "server" else "linear")
 
-    def used(self, bundle: Bundle) -> int:
-        """Frames of a trial, where none are chosen too."""
-        return USUAL_FRAMES[bundle.config.kind.takes] if self.frames is None else self.frames
+    def used(self, bundle: Bundle, impostors: Impostors | None = None) -> int:
+        """Frames of a trial, where none are chosen too: of cosines no more than everybody of the cohort has said."""
+        chosen = USUAL_FRAMES[bundle.config.kind.takes] if self.frames is None else self.frames
+        return chosen if impostors is None or self.how == "gmm" else min(chosen, impostors.frames[-1])
 
-    def terms(self, bundle: Bundle, members: int) -> Speakers:
-        """What clients are told, with so many members in the cohort. Raises BundleError for choices that do not fit."""
+    def terms(self, bundle: Bundle, members: int, impostors: Impostors | None = None) -> Speakers:
+        """What clients are told, with so many members in the cohort that norms scores, and a cohort for thresholds.
+        Raises BundleError for choices that do not fit.
+        """
         compared = members if "t" in self.norm else 0
         if not 0 < self.false_accept < 1:
             raise BundleError(f"a false-accept rate is within 0 and 1, got {self.false_accept}")
@@ -99,18 +103,22 @@ class SpeakerDeployment:
             normed=members > 0,
             cohort=compared,
             mixture=plan_mixtures(bundle, self.used(bundle), self.places, compared) if is_mixture else None,
-            frames=self.used(bundle) if self.threshold is None and scoring != "hardened" else 0,
+            frames=self.used(bundle, impostors) if self.threshold is None and scoring != "hardened" else 0,
             decision=self.decision,
             names=self.names,
             enrolls=self.enrolls,
             stores=self.stores,
         )
 
-    def stated(self, bundle: Bundle) -> str:
+    def stated(self, bundle: Bundle, impostors: Impostors | None) -> str:
         """How it decides, for clients."""
         if self.threshold is not None:
             return "Its threshold is one for everybody, at no stated rate."
-        amount = "any amount of speech" if self.how == "hardened" else f"trials of up to {self.used(bundle)} frames"
+        amount = (
+            "any amount of speech"
+            if self.how == "hardened"
+            else f"trials of up to {self.used(bundle, impostors)} frames"
+        )
         return f"Strangers like its cohort are accepted at a rate of {self.false_accept:g}, with {amount}."
 
 
@@ -119,6 +127,9 @@ class SpeakerScoring(Protocol):
 
     def check(self, template: Reals) -> None:
         """Refuse a template that cannot be scored."""
+
+    def warm(self, enrolled: Enrolled) -> None:
+        """Make what sessions need of who is enrolled, before they begin."""
 
     def verify(self, met: Meeting, enrolled: Enrolled) -> bool | None:
         """One claim: the decision where it is ours."""
@@ -158,18 +169,20 @@ class ServedSpeakers:
         PpspeechError for a threshold that is missing or cannot be.
         """
         norming = None if deployment.threshold is None else cohort
-        terms = deployment.terms(bundle, 0 if norming is None else norming.members)
+        impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
+        terms = deployment.terms(bundle, 0 if norming is None else norming.members, impostors)
         offer = Offer(
             name,
             "Tells who of its enrolled speakers is speaking, or whether it is the one who is claimed. "
-            + deployment.stated(bundle),
+            + deployment.stated(bundle, impostors),
             bundle.fingerprint,
             f"{bundle.statement.guarantee}. {in_words(bundle.statement.guarantee)}",
             terms=terms,
         )
         kind: Literal["means", "direction"] = "means" if terms.scoring == "gmm" else "direction"
         kept = Gallery(files.gallery, bundle.fingerprint, terms.places, terms.features, kind)
-        known = deployment.enrolls or bool(kept.load())
+        enrolled = kept.load()
+        known = deployment.enrolls or bool(enrolled)
         fixed = deployment.threshold if known or deployment.threshold is not None else NOBODY
         z_normed = "z" in deployment.norm
         scoring: SpeakerScoring
@@ -178,13 +191,14 @@ class ServedSpeakers:
             rule = rule_for_mixtures(fixed, deployment.false_accept, terms.mixture, background, cohort)
             scoring = MixtureScoring(terms, background, rule, norming, z_normed)
         else:
-            impostors = bundle.verifier.impostors if cohort is None else cohort.by_amount
             if terms.scoring == "hardened":
                 rule = rule_for_codes(fixed, deployment.false_accept, impostors, terms.hardened.bits)
                 scoring = HardenedScoring(terms, rule)
             else:
-                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle), impostors)
+                rule = rule_for_cosines(fixed, deployment.false_accept, deployment.used(bundle, impostors), impostors)
                 scoring = LinearScoring(terms, rule, norming, z_normed)
+        if enrolled:
+            scoring.warm(enrolled)
         sealed = SealedGalleries(files.sealed, bundle.fingerprint, terms.gallery) if terms.stores else None
         return cls(offer, scoring, kept, sealed, files.identified)
 

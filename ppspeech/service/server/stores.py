@@ -125,6 +125,7 @@ class Gallery:
         self._own = model, kind
         self._places = places
         self._features = features
+        self._loaded: Enrolled | None = None
 
     def enroll(self, name: str, template: Reals) -> int | None:
         """A free place, now the speaker's; None where the name is taken or there is no room: which is not said.
@@ -145,6 +146,9 @@ class Gallery:
 
     def load(self) -> Enrolled:
         """Everybody. Raises PpspeechError if somebody's place is beyond those there are."""
+        count = self._table.rows("SELECT COUNT(*) FROM speakers WHERE model = ? AND kind = ?", *self._own)[0][0]
+        if self._loaded is not None and len(self._loaded) == count:  # galleries only grow: their size names their state
+            return self._loaded
         query = "SELECT name, place, template FROM speakers WHERE model = ? AND kind = ? ORDER BY place"
         rows = self._table.rows(query, *self._own)
         if rows and rows[-1][1] >= self._places:
@@ -155,7 +159,9 @@ class Gallery:
         templates = np.zeros((len(rows), self._features))
         for template, (*_, data) in zip(templates, rows, strict=True):
             template[:] = np.frombuffer(data, "<f4")
-        return Enrolled([name for name, *_ in rows], templates, np.array([place for _, place, _ in rows], np.int64))
+        places = np.array([place for _, place, _ in rows], np.int64)
+        self._loaded = Enrolled([name for name, *_ in rows], templates, places)
+        return self._loaded
 
     def check(self, name: str, template: Reals) -> Reals:
         """A template that can be enrolled under this name.
