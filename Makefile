@@ -36,7 +36,7 @@ demo: $(FULL)  ## the main job, end to end, on the built-in voices
 	$(BIN)/ppspeech demo
 
 test: setup  ## the whole test suite but the slow experiments
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-slow: setup  ## the slow experiments
 	$(BIN)/python -m pytest -m slow

@@ -46,6 +46,7 @@ from ppspeech.cli.train import train
 from ppspeech.cli.transcribe import transcribe
 from ppspeech.cli.verify import identify, verify
 from ppspeech.cli.voices import VOICE_COMMANDS
+from ppspeech.cli.words import WORDS_COMMANDS
 from ppspeech.errors import MissingPackageError, PpspeechError, plain_warnings
 from ppspeech.screen import Console, speak_any_language
 
@@ -175,6 +176,11 @@ ledger = typer.Typer(help="What was released from which data, and what it comes 
 for name, command in LEDGER_COMMANDS.items():
     ledger.command(name)(guarded(command))
 app.add_typer(ledger, name="ledger")
+
+words = typer.Typer(help="Words of one's own, learned from a few clips.", no_args_is_help=True)
+for name, command in WORDS_COMMANDS.items():
+    words.command(name)(guarded(command))
+app.add_typer(words, name="words")
 
 
 def _print_version(wanted: bool) -> None:

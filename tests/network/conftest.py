@@ -13,7 +13,7 @@ from ppspeech.network.channel.frames import HEADER, HELLO, pack_header
 from ppspeech.network.channel.hello import Hello, session_id
 from ppspeech.network.channel.stream import ByteStream
 
-QUICK = Limits(handshake_seconds=5, message_seconds=5, session_seconds=30, message_bytes=2**20)
+QUICK = Limits(handshake_seconds=20, message_seconds=20, session_seconds=60, message_bytes=2**20)
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def settled(server: RunningServer) -> int:
     return descriptors(server)
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until, "it did not come about"

@@ -37,7 +37,7 @@ from ppspeech.service.server import Choices
 from ppspeech.service.server.book import JsonFormatter
 from tests.service.voices import FAR, LIVE, released
 
-QUICK = Limits(handshake_seconds=10, message_seconds=20, session_seconds=120)
+QUICK = Limits(handshake_seconds=60, message_seconds=60, session_seconds=300)
 
 
 @dataclass

@@ -420,6 +420,47 @@ WORDS = [
         "test_accuracy",
         slow=True,
     ),
+    Step(
+        "a head on a public embedding",
+        f"ppspeech train words_embedded --data.corpus mine {QUICK}",
+        "test_accuracy",
+        slow=True,
+    ),
+    python(
+        "a few clips of commands",
+        """
+        import shutil
+        from pathlib import Path
+        for word in ("go", "stop"):
+            for voice in ("f01", "m01", "f02"):
+                folder = Path("commands") / word / voice
+                folder.mkdir(parents=True)
+                shutil.copy(f"mine/{voice}/{word}-calm-0.wav", folder / "1.wav")
+        print("copied")
+        """,
+        "copied",
+    ),
+    Step(
+        "learn them",
+        "ppspeech words learn commands --out my_commands",
+        "(?s)2 words.*false alarms in.*extrapolated.*nothing is promised",
+        makes=("my_commands",),
+        slow=True,
+    ),
+    Step("is it one of them", "ppspeech recognize my_commands clip.wav", "confidence", slow=True),
+    Step(
+        "words that the built-in voices say, for listening on",
+        'ppspeech words learn --word "lights on" --word "lights off" --voices 12 --out lights --over window --alarms 1',
+        "2 words",
+        slow=True,
+    ),
+    Step(
+        "with a promise, and another background",
+        "ppspeech words learn commands --background mine --out promised --epsilon 4 --unit speaker",
+        "in the background too",
+        2,
+        slow=True,
+    ),
 ]
 
 TEXTS = [

@@ -12,6 +12,7 @@ from ppspeech.network.limits import Limits
 from ppspeech.network.tls.context import ClientTls, wrap_client
 
 TICKET = 79  # the kind of the message that shows one
+PATIENCE = 30.0  # seconds: a server with many clients lets a new one wait
 
 
 def connect(
@@ -34,7 +35,7 @@ def connect(
     """
     address.check_security(tls is not None, insecure)
     accept_only(protocol, params)  # refuse our own mistakes before anyone is called
-    limits = limits or Limits()
+    limits = limits or Limits(handshake_seconds=PATIENCE)
     deadline = time.monotonic() + limits.handshake_seconds
     connection = _call(address, tls, source, deadline)
     channel = StreamChannel(ByteStream(connection, limits.message_bytes), limits, deadline)
