@@ -64,6 +64,7 @@ ABSENT: dict[str, tuple[str, ...]] = {
     "transcribe": (EVIL, "clip.wav"),
     "verify": (EVIL, "clip.wav", "--enroll", "other.wav"),
     "verify-release": (EVIL, "--key", "signing.pub"),
+    "voices learn": (EVIL, "--out", "voices"),
     "words learn": (EVIL,),
 }
 """What each command is given that cannot be used, and must be named in its answer."""
